@@ -164,14 +164,14 @@ def test_the_values_of_a_bank_do_not_depend_on_the_number_of_threads(kind):
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [(1.0, "Look is in all of the 720"), (0.0, "in none of the 720")],  # clips
     ids=["always there", "never there"],
 )
-def test_a_constant_concept_is_refused(value, words):
+def test_a_constant_concept_is_refused(value, message):
     X, present, *_ = clips_with_concept()
     labels = np.column_stack([present, np.full(len(X), value)])
-    with pytest.raises(ConceptError, match=words):
+    with pytest.raises(ConceptError, match=message):
         ConceptBank(concepts=["Body", "Look"]).fit(X, labels)
 
 

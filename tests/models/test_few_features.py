@@ -11,8 +11,8 @@ from obygaze_models.models.choices import Grid
 STRENGTHS = [0.001, 0.1, 10.0]
 
 
-def planted(n=300, k=5, seed=0):
-    """Concept values of clips of 6 films, the first of which goes with the label."""
+def concept_values(n=300, k=5, seed=0):
+    """Draw concept values [N, K], of which the first goes with the label, labels, and films 0 to 5."""
     rng = np.random.default_rng(seed)
     film = np.arange(n) % 6
     X = rng.standard_t(3, size=(n, k))
@@ -26,7 +26,7 @@ def without_each(film):
 
 
 def test_each_fit_is_that_of_scikit_learn_on_its_own_clips():
-    X, y, film = planted()
+    X, y, film = concept_values()
     subsets = without_each(film)
     for C in STRENGTHS:
         logits_of_fits = few_features.logits_of_subsets(X, y, subsets, [C] * 6)
@@ -37,12 +37,18 @@ def test_each_fit_is_that_of_scikit_learn_on_its_own_clips():
             np.testing.assert_allclose(logits, expected, atol=1e-9 * np.abs(expected).max())
 
 
-def test_a_fit_alone_among_others_and_in_small_blocks_is_the_same(monkeypatch):
-    X, y, film = planted()
+def test_a_fit_on_one_subset_is_the_one_among_other_subsets():
+    X, y, film = concept_values()
     subsets = without_each(film)
     together = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
-    alone = few_features.logits_of_subsets(X, y, subsets[:, [2]], [0.1])
-    np.testing.assert_allclose(together[2], alone[0], atol=1e-9 * np.abs(alone).max())
+    (alone,) = few_features.logits_of_subsets(X, y, subsets[:, [2]], [0.1])
+    np.testing.assert_allclose(together[2], alone, atol=1e-9 * np.abs(alone).max())
+
+
+def test_fits_in_blocks_of_one_subset_are_those_of_all_subsets_at_once(monkeypatch):
+    X, y, film = concept_values()
+    subsets = without_each(film)
+    together = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
     monkeypatch.setattr(few_features, "MOST_BYTES", 1)
     one_by_one = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
     np.testing.assert_allclose(together, one_by_one, atol=1e-9 * np.abs(together).max())
@@ -50,7 +56,7 @@ def test_a_fit_alone_among_others_and_in_small_blocks_is_the_same(monkeypatch):
 
 @pytest.mark.parametrize("C", [1e-6, 1e6])
 def test_classes_that_values_part_wholly_and_values_that_say_nothing_end_in_a_finite_fit(C):
-    X, y, film = planted()
+    X, y, film = concept_values()
     X[:, 0] = 100 * (2 * y - 1)
     X[:, 1] = 0.0
     logits = few_features.logits_of_subsets(X, y, without_each(film), [C] * 6)
@@ -59,7 +65,7 @@ def test_classes_that_values_part_wholly_and_values_that_say_nothing_end_in_a_fi
 
 
 def test_heads_chosen_in_one_computation_are_those_chosen_one_after_the_other(monkeypatch):
-    X, y, film = planted()
+    X, y, film = concept_values()
     grid = Grid("estimator__C", tuple(CANDIDATES["logistic"]["C"]))
     head = ConceptHead(make_head("logistic", 0), X.shape[1])
     at_once = GroupedSelection(head, grid).fit(X, y, groups=film)

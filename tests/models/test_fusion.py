@@ -1,4 +1,4 @@
-"""Fused models find what is planted in one modality or in both, and mask what clips lack."""
+"""Fused models find what is planted_corpus in one modality or in both, and mask what clips lack."""
 
 import functools
 from dataclasses import replace
@@ -12,15 +12,24 @@ from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.joined_model import WAYS_TO_FUSE
 from obygaze_models.models.linear import PENALTIES
-from tests.planted_modalities import planted
+from tests.planted_modalities import PER_FILM, WIDTHS
+from tests.planted_modalities import planted as planted_corpus
+
+N_FILMS = 4
+N_UNHEARD = N_FILMS * PER_FILM // 5
+"""Clips, every fifth, that the store of what is heard lacks."""
+FIRST_HEARD = WIDTHS["seen"]
+"""First column of what is heard, where it stands after what is seen."""
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return planted(tmp_path_factory.mktemp("fusion"), n_films=4)
+    """Four films whose level is planted in the stores `seen` and `heard`, and a store of `noise`."""
+    return planted_corpus(tmp_path_factory.mktemp("fusion"), n_films=N_FILMS)
 
 
 def load(corpus, *names):
+    """Load the stores of these names side by side, in this order."""
     manifest, stores = corpus
     return om.load_dataset([stores[name] for name in names], manifest)
 
@@ -33,14 +42,14 @@ def auc(run):
 
 @pytest.fixture(scope="module")
 def evaluated(corpus):
-    """Evaluate stores fused in a way, once."""
+    """Return a function that evaluates linear probes of stores that are fused in a way."""
 
     @functools.cache
-    def run(how, *names):
+    def evaluate_fused(how, *names):
         data = load(corpus, *names)
         return om.evaluate(data, om.fused(["linear"], data, how), "en_s")
 
-    return run
+    return evaluate_fused
 
 
 def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(corpus):
@@ -49,23 +58,23 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
     assert data.clip_ids.tolist() == [clip.clip_id for clip in manifest]
     seen, heard = data.modalities
     assert (seen.name, seen.start, seen.stop, seen.missing) == ("seen", 0, 6, 0)
-    assert (heard.name, heard.start, heard.stop, heard.missing) == ("heard", 6, 10, 32)
+    assert (heard.name, heard.start, heard.stop, heard.missing) == ("heard", 6, 10, N_UNHEARD)
     for modality in (seen, heard):
         alone = om.load_dataset(stores[modality.name], manifest)
         rows = data.rows(alone.clip_ids.tolist())
         assert np.array_equal(data.X[rows, modality.start : modality.stop], alone.X)
-    assert np.isnan(data.X[:, 6:]).all(axis=1).sum() == 32
-    assert np.isfinite(data.X[:, :6]).all()
+    assert np.isnan(data.X[:, FIRST_HEARD:]).all(axis=1).sum() == N_UNHEARD
+    assert np.isfinite(data.X[:, :FIRST_HEARD]).all()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
-def test_both_are_worth_more_than_each(evaluated, how):
+def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluated, how):
     aucs = auc(evaluated(how, "seen", "heard"))
     best_alone = max(aucs["linear:seen"], aucs["linear:heard"])
     assert best_alone > 0.8
     if how == "max":
-        # The largest of two scores has the larger of two noises.
+        # The largest of two scores has the larger of two noises: fusing may cost a little.
         assert aucs["linear"] > best_alone - 0.05
     else:
         assert aucs["linear"] > best_alone + 0.01
@@ -79,76 +88,75 @@ def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
 
 
 @pytest.mark.long  # simulates
-def test_of_three_each_is_left_out_in_turn(evaluated):
+def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evaluated):
     aucs = auc(evaluated("late", "seen", "heard", "noise"))
-    assert {name for name in aucs if name.startswith("linear")} == {
-        "linear",
-        "linear:seen",
-        "linear:heard",
-        "linear:noise",
-        "linear:-seen",
-        "linear:-heard",
-        "linear:-noise",
-    }
+    of_all = "linear"
+    of_one = {"linear:seen", "linear:heard", "linear:noise"}
+    without_one = {"linear:-seen", "linear:-heard", "linear:-noise"}
+    assert {name for name in aucs if name.startswith("linear")} == {of_all} | of_one | without_one
     assert aucs["linear:-noise"] > aucs["linear:-heard"] > aucs["linear:noise"]
 
 
-def test_a_clip_without_a_modality_is_scored_by_a_model_of_the_others(corpus):
+def test_a_clip_that_is_not_heard_is_scored_by_a_probe_of_what_is_seen(corpus):
     data = load(corpus, "seen", "heard")
     (spec, *_) = om.fused(["linear"], data, "late")
     model = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
-    is_unheard = np.isnan(data.X[:, 6])
+    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
+    seen = data.X[:, :FIRST_HEARD]
     probe_of_seen = om.GroupedSelection(om.linear_probe(), PENALTIES)
-    probe_of_seen.fit(data.X[:, :6], data.levels == "S", groups=data.movies)
+    probe_of_seen.fit(seen, data.levels == "S", groups=data.movies)
     scores = model.decision_function(data.X)
-    assert np.array_equal(scores[is_unheard], probe_of_seen.decision_function(data.X[is_unheard, :6]))
+    assert np.array_equal(scores[is_unheard], probe_of_seen.decision_function(seen[is_unheard]))
 
 
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
-def test_a_clip_that_a_model_has_nothing_of_is_scored_as_the_mean_clip(corpus, how):
-    """At 0 it would be called more surely positive than most, and lacking would tell the label."""
+def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(corpus, how):
+    """S clips are the fewer, so that most scores are below 0: a 0 would make such a clip look like S."""
     data = load(corpus, "seen", "heard")
-    (_, _, spec) = om.fused(["linear"], data, how)
-    model = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
+    _of_both, _of_seen, spec_of_heard = om.fused(["linear"], data, how)
+    model = spec_of_heard.make(0).fit(data.X, data.levels == "S", groups=data.movies)
     scores = model.decision_function(data.X)
-    is_unheard = np.isnan(data.X[:, 6])
+    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
     assert scores[is_unheard] == pytest.approx(scores[~is_unheard].mean(), abs=1e-6)
 
 
 @pytest.mark.parametrize("n_films", [1, 2])
-def test_a_modality_of_too_few_films_is_said(corpus, n_films):
+def test_a_modality_of_too_few_films_is_refused(corpus, n_films):
     data = load(corpus, "seen", "heard")
     X = data.X.copy()
     first_films = np.unique(data.movies)[:n_films]
-    X[~np.isin(data.movies, first_films), 6:] = np.nan
+    X[~np.isin(data.movies, first_films), FIRST_HEARD:] = np.nan
     few = replace(data, X=X)
     with pytest.raises(ObygazeError, match="modalit"):
         om.evaluate(few, om.fused(["linear"], few, "late"), "en_s")
 
 
-def test_concatenation_weakens_the_penalty_of_the_modality_that_matters(tmp_path):
-    corpus = planted(tmp_path, weights=(0.0, 2.0))
+def test_in_concatenated_features_the_modality_that_tells_the_level_is_penalised_less_than_noise(tmp_path):
+    corpus = planted_corpus(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
     has_both = np.isfinite(data.X).all(axis=1)
     (spec, *_) = om.fused(["linear"], data, "concat")
     y = data.levels[has_both] == "S"
     model = spec.make(0).fit(data.X[has_both], y, groups=data.movies[has_both])
-    assert model.models_[0, 1].models[0].relative_ == (1.0, 10.0)
+    (estimator,) = model.models_[0, 1].models  # of the clips that have modalities 0 and 1
+    strength_of_noise, strength_of_heard = estimator.relative_  # C, the inverse of the penalty
+    assert strength_of_heard > strength_of_noise
 
 
-def test_a_fold_never_sees_the_movie_it_tests(corpus):
+def test_the_weights_of_modalities_that_are_chosen_for_a_film_do_not_depend_on_its_clips(corpus, evaluated):
     data = load(corpus, "seen", "heard")
-    held_out = data.movies == "f0"
     changed = data.X.copy()
-    changed[held_out] *= -3
-    (spec, *_) = om.fused(["linear"], data, "late")
+    changed[data.movies == "f0"] *= -3
+    changed_data = replace(data, X=changed)
+    run = evaluated("late", "seen", "heard")
+    run_of_changed = om.evaluate(changed_data, om.fused(["linear"], changed_data, "late"), "en_s")
 
-    def scores_without_film(X):
-        y = data.levels[~held_out] == "S"
-        model = spec.make(0).fit(X[~held_out], y, groups=data.movies[~held_out])
-        return model.decision_function(data.X)
+    def candidates(run, film):
+        is_of_film = (run.selection["model"] == "linear") & (run.selection["movie"] == film)
+        return run.selection.loc[is_of_film, ["candidate", "inner_loss"]].to_numpy().tolist()
 
-    assert np.array_equal(scores_without_film(data.X), scores_without_film(changed))
+    assert candidates(run_of_changed, "f0") == candidates(run, "f0")
+    assert candidates(run_of_changed, "f1") != candidates(run, "f1")
 
 
 def test_the_run_names_its_modalities_and_their_stores(corpus, evaluated):
@@ -156,7 +164,8 @@ def test_the_run_names_its_modalities_and_their_stores(corpus, evaluated):
     record = evaluated("mean", "seen", "heard").record
     seen, heard = record["modalities"]
     assert (seen["name"], seen["store"], seen["missing"]) == ("seen", stores["seen"].fingerprint, 0)
-    assert (heard["name"], heard["store"], heard["missing"]) == ("heard", stores["heard"].fingerprint, 32)
+    assert (heard["name"], heard["store"]) == ("heard", stores["heard"].fingerprint)
+    assert heard["missing"] == N_UNHEARD
 
 
 def test_a_store_is_not_fused_with_itself(corpus):
@@ -165,7 +174,7 @@ def test_a_store_is_not_fused_with_itself(corpus):
         om.load_dataset([stores["seen"], stores["seen"]], manifest)
 
 
-def test_fused_features_have_no_frames(corpus):
+def test_reading_frames_of_several_stores_is_refused(corpus):
     data = load(corpus, "seen", "heard")
     with pytest.raises(DatasetError):
         data.read("frames")
@@ -176,13 +185,13 @@ def test_fused_features_have_no_frames(corpus):
     [("attention", ["seen", "heard"]), ("linear", ["seen"])],
     ids=["a model of frames", "features of one store"],
 )
-def test_what_cannot_be_fused_is_refused(corpus, model, names):
+def test_fusing_takes_models_of_vectors_and_at_least_two_stores(corpus, model, names):
     with pytest.raises(ModelError):
         om.fused([model], load(corpus, *names), "late")
 
 
 def test_a_modality_that_no_clip_has_is_refused():
     absent = np.full((4, 2), np.nan)
-    classifier = FusedClassifier(om.linear_probe(), (slice(0, 2),))
+    classifier = FusedClassifier(om.linear_probe(), columns=(slice(0, 2),))
     with pytest.raises(ValueError, match="modality"):
         classifier.fit(absent, [0, 1, 0, 1], ["a", "b", "c", "d"])

@@ -6,13 +6,15 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from obygaze_models.models import EarlyStopping, GroupedSelection, MLPProbe
 from obygaze_models.models.binary import balanced_weights, undersample_rows
+from obygaze_models.models.choices import log_loss
 from obygaze_models.models.perceptron import Perceptron
+from obygaze_models.protocol import best_threshold
 
 REMEDIES = ("weights", "subsample")
 
 
-def planted(n=480, n_movies=6, share=0.05, strength=1.5):
-    """Clips of which a twentieth is positive, and lies along one direction."""
+def clips_of_a_rare_class(n=480, n_movies=6, share=0.05, strength=1.5):
+    """Make features, labels and movies of clips; a share is positive, and moved along one direction."""
     rng = np.random.default_rng(0)
     y = (rng.random(n) < share).astype(np.int64)
     X = rng.normal(size=(n, 10))
@@ -46,71 +48,80 @@ def test_a_weight_does_what_repeating_the_clip_does():
     np.testing.assert_allclose(weighted, gradient_of(parameters, X[repeated], y[repeated]), atol=1e-14)
 
 
-def test_a_subsample_is_even_in_order_and_keeps_the_smaller_class():
-    y = planted()[1].astype(np.float32)
-    for labels in (y, 1 - y):
-        smaller_label = 1 if labels.mean() < 0.5 else 0
-        smaller = np.flatnonzero(labels == smaller_label)
-        rows = undersample_rows(labels, np.random.default_rng(0))
-        assert (np.diff(rows) > 0).all()
-        assert set(smaller) <= set(rows)
-        assert len(rows) == 2 * len(smaller)
+@pytest.mark.parametrize("rare_label", [0, 1])
+def test_a_subsample_is_the_smaller_class_and_as_many_clips_of_the_larger_in_rising_order(rare_label):
+    labels = np.full(480, 1 - rare_label, dtype=np.float32)
+    labels[::20] = rare_label
+    rare = np.flatnonzero(labels == rare_label)
+    rows = undersample_rows(labels, np.random.default_rng(0))
+    assert set(rare) <= set(rows)
+    assert len(rows) == 2 * len(rare)
+    assert (np.diff(rows) > 0).all()
 
 
-def test_a_subsample_goes_by_its_seed():
-    y = planted()[1].astype(np.float32)
-    first, again, other = (undersample_rows(y, np.random.default_rng(seed)) for seed in (0, 0, 1))
+def test_the_same_seed_draws_the_same_subsample_and_another_seed_another_one():
+    _, y, _ = clips_of_a_rare_class()
+    labels = y.astype(np.float32)
+    first = undersample_rows(labels, np.random.default_rng(0))
+    again = undersample_rows(labels, np.random.default_rng(0))
+    other = undersample_rows(labels, np.random.default_rng(1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
-def test_a_planted_imbalance_no_longer_makes_every_clip_negative(remedy):
-    X, y, _ = planted()
-    plain = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
-    mended = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
+def test_a_remedy_lets_most_clips_of_a_rare_class_be_called_positive(remedy):
+    X, y, _ = clips_of_a_rare_class()
+    without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
+    with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
     is_positive = y == 1
-    assert plain.predict(X)[is_positive].mean() < 0.1
-    assert mended.predict(X)[is_positive].mean() > 0.6
-    new = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
-    # Without evidence a clip is as likely positive as its class is weighed: one half, not a twentieth.
-    assert plain.predict_proba(new)[:, 1].mean() < 0.15
-    assert mended.predict_proba(new)[:, 1].mean() > 0.25
-
-
-def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
-    X, y, _ = planted()
-    rng = np.random.default_rng((7, 0))
-    rows = undersample_rows(y.astype(np.float32), rng.spawn(1)[0])
-    drawn = MLPProbe(max_epochs=4, imbalance="subsample", random_state=7).fit(X, y)
-    by_hand = MLPProbe(max_epochs=4, random_state=7).fit(X[rows], y[rows])
-    assert drawn.parameters_.tobytes() == by_hand.parameters_.tobytes()
-    assert drawn.mean_.tobytes() == by_hand.mean_.tobytes()
+    assert without_remedy.predict(X)[is_positive].mean() < 0.1
+    assert with_remedy.predict(X)[is_positive].mean() > 0.6
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
-def test_the_epoch_is_chosen_by_the_plain_loss_of_all_validation_clips(remedy):
-    X, y, movies = planted()
+def test_a_remedy_makes_clips_of_noise_more_probably_positive(remedy):
+    X, y, _ = clips_of_a_rare_class(share=0.05)
+    without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
+    with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
+    noise = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
+    # A model gives clips without evidence about the share that positive clips have: .05, or .5 by a remedy.
+    assert without_remedy.predict_proba(noise)[:, 1].mean() < 0.15
+    assert with_remedy.predict_proba(noise)[:, 1].mean() > 0.25
+
+
+def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
+    X, y, _ = clips_of_a_rare_class()
+    probe = MLPProbe(max_epochs=4, imbalance="subsample", random_state=7).fit(X, y)
+    (rng_of_subsample,) = np.random.default_rng((7, 0)).spawn(1)  # as the training draws with this seed
+    rows = undersample_rows(y.astype(np.float32), rng_of_subsample)
+    probe_of_rows = MLPProbe(max_epochs=4, random_state=7).fit(X[rows], y[rows])
+    assert probe.parameters_.tobytes() == probe_of_rows.parameters_.tobytes()
+    assert probe.mean_.tobytes() == probe_of_rows.mean_.tobytes()
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_the_epoch_is_chosen_by_the_unweighted_loss_of_all_validation_clips(remedy):
+    X, y, movies = clips_of_a_rare_class()
     held_out = movies == 0
     probe = MLPProbe(imbalance=remedy, max_epochs=8)
     probe.fit(X[~held_out], y[~held_out], X_val=X[held_out], y_val=y[held_out])
-    # As if there were no remedy: every clip of the movie counts, and counts once.
-    scores = probe.decision_function(X[held_out])
-    unweighted_loss = Perceptron(10, 128).loss(scores, y[held_out].astype(np.float32))
-    loss_of_chosen_epoch = probe.curve_.validation_loss[probe.curve_.kept - 1]
+    unweighted_loss = log_loss(y[held_out], probe.decision_function(X[held_out]))
+    loss_of_chosen_epoch = probe.curve_.validation_loss.min()
     assert loss_of_chosen_epoch == pytest.approx(unweighted_loss, rel=1e-6)
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_the_threshold_is_chosen_on_held_out_scores_of_every_clip(remedy):
-    X, y, movies = planted()
+    X, y, movies = clips_of_a_rare_class()
     selection = GroupedSelection(MLPProbe(imbalance=remedy, max_epochs=4), EarlyStopping())
     selection.fit(X, y, groups=movies)
-    assert len(selection.held_out_.scores) == len(y)
-    assert np.isfinite(selection.held_out_.scores).all()
+    held_out_scores = selection.held_out_.scores
+    assert held_out_scores.shape == y.shape
+    assert selection.threshold_ == best_threshold(y, held_out_scores)
 
 
-def test_the_papers_model_is_refused():
-    X, y, _ = planted(60, share=0.3)
+def test_a_remedy_for_the_papers_variant_is_refused():
+    X, y, _ = clips_of_a_rare_class(60, share=0.3)
     with pytest.raises(ValueError, match="imbalance"):
         MLPProbe(variant="paper", imbalance="weights").fit(X, y)

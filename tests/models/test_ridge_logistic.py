@@ -67,10 +67,10 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("C", STRENGTHS)
-def test_its_minimum_is_the_one_of_scikit_learn(case, C):
+def test_the_minimum_of_the_loss_is_the_one_that_scikit_learn_finds(case, C):
     X, y = CASES[case]
     model = RidgeLogistic(C, tol=1e-9).fit(X, y)
-    # Features far from 0 stop scikit-learn early.
+    # Of features far from 0 scikit-learn's solver stops too early; centring changes no minimum.
     centred = X - X.mean(axis=0)
     reference = LogisticRegression(C=C, tol=1e-9, max_iter=100_000).fit(centred, y)
     expected = reference.decision_function(centred)
@@ -93,26 +93,33 @@ def test_models_fitted_together_are_those_fitted_alone(case):
         assert model.get_params() == alone.get_params()
 
 
+def two_groups_50_apart():
+    X, _ = drawn(200, 5)
+    y = np.arange(200) % 2
+    X[:, 0] += 50 * y
+    return X, y
+
+
 @pytest.mark.parametrize("C", [10.0, 1e4])
-@pytest.mark.parametrize("case", ["two groups 50 apart", "more features than clips"])
-def test_on_separable_clips_it_goes_on_until_penalty_and_loss_balance(case, C):
-    """Far from the boundary the loss is flat: a solver that forgets this stops at 3 times the minimum."""
-    X, y = drawn(60, 512, prevalence=0.3)
-    if case == "two groups 50 apart":
-        X, y = drawn(200, 5)[0], np.arange(200) % 2
-        X[:, 0] += 50 * y
+@pytest.mark.parametrize(
+    "clips",
+    [two_groups_50_apart(), drawn(60, 512, prevalence=0.3)],
+    ids=["two groups 50 apart", "more features than clips"],
+)
+def test_the_gradient_is_nearly_0_even_where_the_loss_is_flat_because_clips_are_separable(clips, C):
+    X, y = clips
     model = RidgeLogistic(C).fit(X, y)
     assert (model.predict(X) == y).all()
     residuals = expit(model.decision_function(X)) - y
-    penalty_slope = model.coef_[0] / C
-    # The loss is |w|^2 / 2C or more, its excess |slope|^2 C / 2 or less: a part in 10,000 at most.
-    slope = residuals @ X + penalty_slope
-    assert np.linalg.norm(slope) < 1e-2 * np.linalg.norm(penalty_slope)
-    assert abs(residuals.sum()) < 1e-2 * np.abs(residuals).sum()
+    gradient_of_penalty = model.coef_[0] / C
+    gradient_of_weights = residuals @ X + gradient_of_penalty
+    gradient_of_intercept = residuals.sum()
+    assert np.linalg.norm(gradient_of_weights) < 1e-2 * np.linalg.norm(gradient_of_penalty)
+    assert abs(gradient_of_intercept) < 1e-2 * np.abs(residuals).sum()
 
 
-def test_correlated_features_do_not_cost_more_passes():
-    """A solver that follows gradients needs hundreds, as the features of networks are correlated."""
+def test_correlated_features_need_fewer_than_15_iterations_at_each_penalty():
+    """A solver that follows gradients needs hundreds; the features of networks are correlated."""
     X, y = drawn(1_000, 64, correlated=True)
     models = [RidgeLogistic(C) for C in STRENGTHS]
     RidgeLogistic.fit_together(models, X, y)
@@ -122,35 +129,35 @@ def test_correlated_features_do_not_cost_more_passes():
     assert sum(n_iterations) < reference.n_iter_[0]
 
 
-def test_clips_are_read_in_blocks_and_the_last_may_be_short():
+def test_the_minimum_is_the_same_where_clips_fill_two_blocks_and_a_part_of_a_third():
     n_features = 512
-    rows = NUMBERS_OF_BLOCK // n_features
-    X, y = drawn(2 * rows + 7, n_features)
+    n_clips_of_block = NUMBERS_OF_BLOCK // n_features
+    X, y = drawn(2 * n_clips_of_block + 7, n_features)
     model = RidgeLogistic(0.01, tol=1e-9).fit(X, y)
     reference = LogisticRegression(C=0.01, tol=1e-9, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-5)
 
 
-def selected(values):
-    """Choose a penalty for the same clips."""
+def selection_of(values):
+    """Choose a penalty of these values for 120 clips of six movies, always the same clips."""
     X, y = drawn(120, 20)
     return GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=np.repeat(np.arange(6), 20))
 
 
-def test_the_same_clips_give_the_same_bytes():
-    first = selected((0.1, 1.0))
-    again = selected((0.1, 1.0))
+def test_choosing_a_penalty_twice_gives_the_same_weights_and_held_out_scores():
+    first = selection_of((0.1, 1.0))
+    again = selection_of((0.1, 1.0))
     np.testing.assert_array_equal(again.estimator_.coef_, first.estimator_.coef_)
     np.testing.assert_array_equal(again.held_out_.scores, first.held_out_.scores)
 
 
-def test_other_candidates_change_nothing_in_the_model_fitted_last():
-    few = selected((0.1, 1.0))
-    more = selected((1e-9, 0.1, 1.0))
-    np.testing.assert_array_equal(more.estimator_.coef_, few.estimator_.coef_)
+def test_a_candidate_that_is_not_chosen_changes_nothing_in_the_chosen_model():
+    of_two = selection_of((0.1, 1.0))
+    of_three = selection_of((1e-9, 0.1, 1.0))
+    np.testing.assert_array_equal(of_three.estimator_.coef_, of_two.estimator_.coef_)
 
 
-def test_too_few_iterations_are_said():
+def test_too_few_iterations_give_a_warning():
     X, y = drawn(60, 90)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
         RidgeLogistic(10.0, max_iter=1).fit(X, y)

@@ -253,11 +253,11 @@ def test_clips_of_one_class_are_refused(clips):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "words"), [(WithoutScores(), "WithoutScores"), (WithScoresOfNan(), "not finite")]
+    ("estimator", "message"), [(WithoutScores(), "WithoutScores"), (WithScoresOfNan(), "not finite")]
 )
-def test_an_estimator_without_finite_scores_is_refused(clips, estimator, words):
+def test_an_estimator_without_finite_scores_is_refused(clips, estimator, message):
     X, y, movies = clips
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         GroupedSelection(estimator).fit(X, y, groups=movies)
 
 

@@ -24,7 +24,7 @@ from obygaze_models.models.other_models import as_spec
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.lab_package import describe
 
-LAB = """
+LAB_MODULE = """
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
@@ -66,9 +66,9 @@ def broken():
 
 
 @pytest.fixture
-def _lab(tmp_path, monkeypatch):
+def _lab_package(tmp_path, monkeypatch):
     """Install a package of a lab, with metadata that offers its models."""
-    (tmp_path / "thelab_models.py").write_text(LAB)
+    (tmp_path / "thelab_models.py").write_text(LAB_MODULE)
     (tmp_path / "thelab_torn.py").write_text("import a_package_that_is_not_there\n")
     entry_points = """
         [obygaze.models]
@@ -89,8 +89,8 @@ def data(make_planted):
     return make_planted(direction=3.0, film=0.5, n_movies=4, n_per_movie=30)
 
 
-def within(run):
-    """Return the AUC within films of each model."""
+def within_movie_auc(run):
+    """Return the AUC within_movie_auc films of each model."""
     rows = run.metrics[run.metrics["metric"] == "within_movie_auc"]
     return dict(zip(rows["model"], rows["pooled"], strict=True))
 
@@ -103,22 +103,25 @@ def within(run):
         ("thelab_models:SPEC", "lab_grid"),
         ("difference", "difference"),
     ],
+    ids=["a class", "an instance", "a spec", "an entry point"],
 )
-@pytest.mark.usefixtures("_lab")
-def test_a_labs_model_is_evaluated_by_name(data, text, name):
+@pytest.mark.usefixtures("_lab_package")
+def test_a_model_of_an_installed_package_is_evaluated_by_its_module_or_by_the_name_that_it_offers(
+    data, text, name
+):
     run = evaluate(data, [text], "enhn_s")
-    assert within(run)[name] > 0.8
+    assert within_movie_auc(run)[name] > 0.8
     assert next(iter(run.record["models"])) == name
 
 
-@pytest.mark.usefixtures("_lab")
-def test_what_inner_folds_try_of_a_labs_model_is_recorded(data):
+@pytest.mark.usefixtures("_lab_package")
+def test_the_values_of_a_labs_grid_are_recorded_for_each_film_left_out(data):
     run = evaluate(data, ["thelab_models:SPEC"], "enhn_s")
-    # Two values of its grid for each of four films left out.
-    assert (run.selection["model"] == "lab_grid").sum() == 8
+    n_values, n_films = 2, 4
+    assert (run.selection["model"] == "lab_grid").sum() == n_values * n_films
 
 
-def test_a_pipeline_is_evaluated_as_it_is_and_its_penalty_is_what_scikit_learn_makes_of_it(data):
+def test_a_pipeline_of_scikit_learn_is_evaluated_with_the_scores_that_it_gives_by_itself(data):
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
     run = evaluate(data, {"mine": pipeline}, "enhn_s")
     scores = run.predictions.table.query("model == 'mine' and fold == 0")["score"]
@@ -149,13 +152,13 @@ def test_a_skorch_estimator_is_evaluated(data):
 
     first = evaluate(data, {"skorch": make}, "enhn_s")
     again = evaluate(data, {"skorch": make}, "enhn_s")
-    assert within(first)["skorch"] > 0.8
+    assert within_movie_auc(first)["skorch"] > 0.8
     assert " at 0x" not in str(first.record["models"]["skorch"])
     assert first.record == again.record
 
 
 class NeedsMovies(LogisticRegression):
-    """Weigh movies alike; request them by scikit-learn's metadata routing."""
+    """Weighs movies alike; requests them by scikit-learn's metadata routing, and refuses to do without."""
 
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 - as scikit-learn writes it
 
@@ -173,7 +176,7 @@ def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(dat
         "in_pipeline": make_pipeline(StandardScaler(), NeedsMovies()),
         "in_spec": ModelSpec("in_spec", "", lambda _: NeedsMovies(), choose=Grid("C", (0.1, 1.0))),
     }
-    auc_of = within(evaluate(data, models, "enhn_s"))
+    auc_of = within_movie_auc(evaluate(data, models, "enhn_s"))  # which fails where movies are not given
     for name in models:
         assert auc_of[name] > 0.8
 
@@ -199,8 +202,8 @@ def test_a_factory_gets_the_seed_by_its_keyword():
 @pytest.mark.parametrize(
     "name", [name for name, spec in BUILTIN_MODELS.items() if spec.reads in ("frames", "tokens")]
 )
-def test_the_unit_of_frames_changes_no_decision(name):
-    """Not even where squares of what float32 holds are more, or less, than it holds."""
+def test_frames_in_another_unit_have_the_same_scores(name):
+    """Even in units in which the squares of features are too large, or too small, for float32."""
     rng = np.random.default_rng(0)
     y = np.arange(32) % 2
     movies = np.repeat(["a", "b", "c", "d"], 8)
@@ -237,14 +240,18 @@ def test_a_model_of_a_module_may_be_given_a_name():
     assert type(spec.make(0)).__name__ == "HistGradientBoostingClassifier"
 
 
-@pytest.mark.parametrize("name", ["linear", "", "a b", "a=b"])
-def test_a_name_that_a_model_has_or_no_file_can_have_is_refused(name):
+@pytest.mark.parametrize(
+    "name",
+    ["linear", "", "a b", "a=b"],
+    ids=["of a built-in model", "empty", "with a space", "with an equals sign"],
+)
+def test_a_name_that_another_model_has_or_that_no_file_can_have_is_refused(name):
     with pytest.raises(ModelError):
         models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    ("model", "message"),
     [
         ("liner", "'liner'.*'linear'"),
         ("xyz", "'xyz'.*linear, mlp, .*MODULE:FACTORY"),
@@ -256,41 +263,52 @@ def test_a_name_that_a_model_has_or_no_file_can_have_is_refused(name):
         ("thelab_models:NUMBER", "NUMBER is a int"),
         ("thelab_models:broken", "thelab_models:broken .*RuntimeError: no licence"),
     ],
+    ids=[
+        "a misspelt name",
+        "an unknown name",
+        "no such module",
+        "a module that cannot be imported",
+        "an entry point of such a module",
+        "an entry point to nothing",
+        "no such attribute",
+        "a number",
+        "a factory that fails",
+    ],
 )
-@pytest.mark.usefixtures("_lab")
-def test_a_model_that_can_not_be_found_is_refused_in_one_line(model, words):
-    with pytest.raises(ModelError, match=words) as caught:
+@pytest.mark.usefixtures("_lab_package")
+def test_a_model_that_can_not_be_found_is_refused_in_one_line(model, message):
+    with pytest.raises(ModelError, match=message) as caught:
         models_for("levels", [model])
     assert "\n" not in str(caught.value)
 
 
-class Silent(BaseEstimator):
+class WithoutScores(BaseEstimator):
     def fit(self, X, y):
         del X, y
         return self
 
 
-class TwoColumns(Silent):
+class WithTwoScores(WithoutScores):
     def decision_function(self, X):
         return np.zeros((len(X), 2))
 
 
-class Torn(TwoColumns):
+class FailingInFit(WithTwoScores):
     def fit(self, X, y):
         del X, y
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 
 @pytest.mark.parametrize(
-    ("estimator", "words"),
+    ("estimator", "message"),
     [
-        (Silent(), "model mine .*Silent"),
-        (TwoColumns(), r"model mine .*shape \[\d+\]"),
-        (Torn(), "model mine .*mat1 and mat2 shapes"),
+        (WithoutScores(), "model mine .*WithoutScores"),
+        (WithTwoScores(), r"model mine .*shape \[\d+\]"),
+        (FailingInFit(), "model mine .*mat1 and mat2 shapes"),
     ],
 )
-def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, estimator, words):
-    with pytest.raises(ModelError, match=words):
+def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, estimator, message):
+    with pytest.raises(ModelError, match=message):
         evaluate(data, {"mine": estimator}, "enhn_s")
 
 
@@ -315,27 +333,42 @@ def test_a_model_that_is_named_twice_is_evaluated_once():
     assert names[:2] == ["linear", "always_positive"]
 
 
-@pytest.mark.usefixtures("_lab")
-def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(make_store, tmp_path):
-    rng = np.random.default_rng(0)
-    is_sure = np.arange(48) % 2 == 1
+@pytest.fixture
+def load_clips(make_store, tmp_path):
+    """Return a function that loads 48 clips with or without their two frames, in which S clips are moved."""
+    is_s = np.arange(48) % 2 == 1
     clips = []
     for row in range(48):
         movie = f"m{row // 12}"
-        level = "S" if is_sure[row] else "EN"
-        clips.append(Clip(f"{movie}-{row:02}", movie, level=level))
+        clips.append(Clip(f"{movie}-{row:02}", movie, level="S" if is_s[row] else "EN"))
     movie_of = {clip.clip_id: clip.movie for clip in clips}
-    manifest = Manifest(tuple(clips), tmp_path)
-    frames = rng.normal(size=(48, 2, 5)).astype(np.float32)
-    frames[is_sure, :, 0] += 3
-    pooled = frames.mean(axis=1)
-    with_frames = make_store(tmp_path / "s", movie_of, {"one": {"pooled": pooled, "frames": frames}})
-    without_frames = make_store(tmp_path / "t", movie_of, {"one": {"pooled": pooled}})
+    frames = np.random.default_rng(0).normal(size=(48, 2, 5)).astype(np.float32)
+    frames[is_s, :, 0] += 3
 
-    run = evaluate(load_dataset(open_store(with_frames), manifest), ["thelab_models:FRAMES"], "en_s")
-    assert within(run)["frame_mean"] > 0.9
-    bare = load_dataset(open_store(without_frames), manifest)
-    steps = []
+    def load(*, with_frames):
+        arrays = {"pooled": frames.mean(axis=1)}
+        if with_frames:
+            arrays["frames"] = frames
+        store = open_store(make_store(tmp_path / "store", movie_of, {"one": arrays}))
+        return load_dataset(store, Manifest(tuple(clips), tmp_path))
+
+    return load
+
+
+@pytest.mark.usefixtures("_lab_package")
+def test_a_labs_model_of_frames_is_given_the_frames_of_a_store(load_clips):
+    run = evaluate(load_clips(with_frames=True), ["thelab_models:FRAMES"], "en_s")
+    assert within_movie_auc(run)["frame_mean"] > 0.9
+
+
+@pytest.mark.usefixtures("_lab_package")
+def test_a_model_of_frames_is_refused_before_any_training_where_the_store_has_none(load_clips):
+    trained = []
     with pytest.raises(DatasetError, match="one has no frames"):
-        evaluate(bare, ["linear", "frames_of_lab"], "en_s", progress=lambda *step: steps.append(step))
-    assert not steps  # refused before hours of training, not after
+        evaluate(
+            load_clips(with_frames=False),
+            ["linear", "frames_of_lab"],
+            "en_s",
+            progress=lambda *step: trained.append(step),
+        )
+    assert trained == []

@@ -7,7 +7,8 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
-from benchmarks.planted.known_films import Drawn, cut, encoded, film, look, sealed, trained
+from benchmarks.planted.known_films import Drawn, cut, encoded, look, sealed, trained
+from benchmarks.planted.known_films import film as drawn_film
 from obygaze_models.prediction.training_films import recognise
 from tests.command import obygaze
 
@@ -18,30 +19,36 @@ FILMS = ("a", "b", "c", "d")
 def films():
     """Pictures and features of the films a, b, c and d, six clips each."""
     rng = np.random.default_rng(0)
-    return {movie: film(rng, look(rng)) for movie in FILMS}
+    return {movie: drawn_film(rng, look(rng)) for movie in FILMS}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder_of_models(tmp_path_factory):
     """A folder with a model in pictures/kept and one in features/kept, as far as they are asked for."""
     return tmp_path_factory.mktemp("known")
 
 
 @pytest.fixture(scope="module")
-def with_pictures(films, folder):
+def with_pictures(films, folder_of_models):
     """A model that was trained on the four films and keeps what their pictures look like."""
-    return trained(folder / "pictures", films, with_pictures=True)
+    return trained(folder_of_models / "pictures", films, with_pictures=True)
 
 
 @pytest.fixture(scope="module")
-def without_pictures(films, folder):
+def without_pictures(films, folder_of_models):
     """A model that was trained on the four films and keeps their features alone."""
-    return trained(folder / "features", films, with_pictures=False)
+    return trained(folder_of_models / "features", films, with_pictures=False)
 
 
-def other_features(drawn, seed=1):
-    """Make the same pictures, whose features another machine has computed."""
-    features = np.random.default_rng(seed).normal(size=drawn.features.shape)
+def new_film(seed):
+    """Draw pictures and features of six clips of another film."""
+    rng = np.random.default_rng(seed)
+    return drawn_film(rng, look(rng))
+
+
+def with_other_features(drawn):
+    """Return a film of the same pictures and of features as another extraction would give them."""
+    features = np.random.default_rng(1).normal(size=drawn.features.shape)
     return Drawn(drawn.pictures, features.astype(np.float32))
 
 
@@ -57,7 +64,7 @@ def test_a_film_under_another_name_is_known_by_its_features(films, without_pictu
 
 
 def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pictures, tmp_path):
-    new = film(np.random.default_rng(5), look(np.random.default_rng(5)))
+    new = new_film(seed=5)
     mixed = np.concatenate([films["b"].features[:3], new.features[3:]])
     store = sealed(tmp_path, "asked", {"mixed": Drawn(new.pictures, mixed)}, with_pictures=False)
     result = om.predict(without_pictures, store)
@@ -72,7 +79,7 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
     ids=["encoded", "cropped by 5 %", "cropped by 10 %"],
 )
 def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change):
-    copy = other_features(films["c"])
+    copy = with_other_features(films["c"])
     changed = Drawn([change(frames) for frames in copy.pictures], copy.features)
     store = sealed(tmp_path, "asked", {"copy": changed}, with_pictures=True)
     result = om.predict(with_pictures, store)
@@ -82,16 +89,33 @@ def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change)
     assert result.recognition.why_no_pictures == ""
 
 
-@pytest.mark.usefixtures("with_pictures", "without_pictures")
-@pytest.mark.parametrize(("kept", "is_extracted"), [("pictures", True), ("features", False)])
-def test_film_run_extracts_signatures_for_a_model_that_knows_pictures(
-    folder, tmp_path, monkeypatch, capsys, kept, is_extracted
-):
+@pytest.fixture
+def plan_film_run(tmp_path, monkeypatch, capsys):
+    """Return a function that prints what `obygaze film run` would do for a model, without doing it."""
+    # The planted models' backbone, "net", is none of ours.
     monkeypatch.setattr("obygaze.film_run._feature_options", lambda *_: ["--backbone", "net"])
     (tmp_path / "film.mkv").write_bytes(b"")
-    words = ["--model", folder / kept / "kept" / "linear.model", "--out", tmp_path / "out", "--dry-run"]
-    assert obygaze("film", "run", tmp_path / "film.mkv", *words) == 0
-    assert ("--backbone signature" in capsys.readouterr().out) == is_extracted
+
+    def plan(model_file):
+        options = ["--model", model_file, "--out", tmp_path / "out", "--dry-run"]
+        assert obygaze("film", "run", tmp_path / "film.mkv", *options) == 0
+        return capsys.readouterr().out
+
+    return plan
+
+
+@pytest.mark.usefixtures("with_pictures")
+def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
+    folder_of_models, plan_film_run
+):
+    plan = plan_film_run(folder_of_models / "pictures" / "kept" / "linear.model")
+    assert "--backbone signature" in plan
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_film_run_extracts_no_signatures_for_a_model_of_features_alone(folder_of_models, plan_film_run):
+    plan = plan_film_run(folder_of_models / "features" / "kept" / "linear.model")
+    assert "--backbone signature" not in plan
 
 
 @pytest.mark.parametrize(
@@ -102,7 +126,7 @@ def test_film_run_extracts_signatures_for_a_model_that_knows_pictures(
 def test_a_copy_is_not_known_without_pictures_and_that_is_said(
     request, films, tmp_path, model, store_has_pictures
 ):
-    copy = {"copy": other_features(films["c"])}
+    copy = {"copy": with_other_features(films["c"])}
     store = sealed(tmp_path, "asked", copy, with_pictures=store_has_pictures)
     result = om.predict(request.getfixturevalue(model), store)
     assert not result.has("trained_on").any()
@@ -110,51 +134,53 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
 
 
 def test_a_new_film_is_not_known(with_pictures, tmp_path):
-    rng = np.random.default_rng(7)
-    store = sealed(tmp_path, "asked", {"new": film(rng, look(rng))}, with_pictures=True)
+    store = sealed(tmp_path, "asked", {"new": new_film(seed=7)}, with_pictures=True)
     assert not om.predict(with_pictures, store).has("trained_on").any()
 
 
-@pytest.mark.parametrize("name", ["B", "ｂ", "\u212c"])
-def test_a_name_is_a_second_witness_however_it_is_spelled(films, without_pictures, tmp_path, name):
-    store = sealed(tmp_path, "asked", {name: other_features(films["b"])}, with_pictures=False)
+@pytest.mark.parametrize("name", ["B", "ｂ", "\u212c"], ids=["capital", "full-width letter", "script letter"])
+def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled(
+    films, without_pictures, tmp_path, name
+):
+    store = sealed(tmp_path, "asked", {name: with_other_features(films["b"])}, with_pictures=False)
     result = om.predict(without_pictures, store)
     assert result.has("trained_on").all()
     assert result.recognition.films[name].by == "name"
 
 
-def test_rows_that_many_films_have_tell_none(tmp_path):
-    """Black pictures have one feature vector, whoever shows them."""
-    black = np.zeros((1, 6), np.float32)
+def test_a_feature_vector_that_all_films_have_makes_no_film_known(tmp_path):
+    """Black pictures have one feature vector in whatever film."""
+    vector_of_black = np.zeros((1, 6), np.float32)
 
-    def with_black(seed):
-        own = np.random.default_rng(seed).normal(size=(5, 6)).astype(np.float32)
-        return Drawn([], np.concatenate([black, own]))
+    def film_with_black(seed):
+        other_vectors = np.random.default_rng(seed).normal(size=(5, 6)).astype(np.float32)
+        return Drawn(pictures=[], features=np.concatenate([vector_of_black, other_vectors]))
 
-    films = {movie: with_black(seed) for seed, movie in enumerate(FILMS)}
+    films = {movie: film_with_black(seed) for seed, movie in enumerate(FILMS)}
     model = trained(tmp_path, films, with_pictures=False)
-    store = sealed(tmp_path, "asked", {"new": with_black(9)}, with_pictures=False)
+    store = sealed(tmp_path, "asked", {"new": film_with_black(9)}, with_pictures=False)
     assert not om.predict(model, store).has("trained_on").any()
 
 
-def test_features_that_take_few_values_tell_no_film(tmp_path):
-    """Of three switches there are eight rows: equal ones say nothing."""
+def test_features_of_which_there_are_only_eight_different_vectors_make_no_film_known(tmp_path):
     rng = np.random.default_rng(0)
-    switches = {movie: rng.integers(0, 2, (6, 3)) for movie in "abcdefgh"}
-    films = {
-        movie: Drawn([], np.hstack([rows, np.zeros((6, 3))]).astype(np.float32))
-        for movie, rows in switches.items()
-    }
+    films = {}
+    for movie in "abcdefgh":
+        features = np.zeros((6, 6), np.float32)
+        features[:, :3] = rng.integers(0, 2, (6, 3))  # 2 x 2 x 2 values
+        films[movie] = Drawn(pictures=[], features=features)
     model = trained(tmp_path, {movie: films[movie] for movie in "abcdefg"}, with_pictures=False)
     store = sealed(tmp_path, "asked", {"new": films["h"]}, with_pictures=False)
     assert not om.predict(model, store).has("trained_on").any()
 
 
 @pytest.mark.usefixtures("without_pictures")
-def test_every_door_asks_by_content(films, folder, tmp_path, capsys):
+def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_film(
+    films, folder_of_models, tmp_path, capsys
+):
     store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
-    file = folder / "features" / "kept" / "linear.model"
-    assert obygaze("predict", file, store.path, "--json") == 0
+    model_file = folder_of_models / "features" / "kept" / "linear.model"
+    assert obygaze("predict", model_file, store.path, "--json") == 0
     output = capsys.readouterr()
     document = json.loads(output.out)
     assert [film["trained_as"] for film in document["trained_on"]] == ["b"]
@@ -170,12 +196,7 @@ def joint_of_two_labs(films, tmp_path):
     sums = []
     for lab, movies in films_of_lab.items():
         store = sealed(tmp_path, lab, {movie: films[movie] for movie in movies}, with_pictures=True)
-        clips = [
-            of.Clip(f"{movie}-{number}", movie, level=("HN", "S")[number % 2])
-            for movie in movies
-            for number in range(6)
-        ]
-        data = om.load_dataset(store, of.Manifest(tuple(clips), tmp_path), backbone="net")
+        data = om.load_dataset(store, of.Manifest(labelled_clips(movies), tmp_path), backbone="net")
         om.write_sums(om.gram(data, "hn_s", least=2), tmp_path / f"{lab}.sums")
         sums.append(om.read_sums(tmp_path / f"{lab}.sums"))
     return om.join(sums)
@@ -206,23 +227,29 @@ def test_a_joint_model_does_not_know_a_film_that_was_left_out(
     assert set(known) == {"other a", "other c", "other d"}
 
 
-def test_the_same_training_gives_the_same_file(films, folder, tmp_path, with_pictures):
+def test_the_same_training_gives_the_same_file(films, folder_of_models, tmp_path, with_pictures):
     again = trained(tmp_path, films, with_pictures=True)
-    first_file = folder / "pictures" / "kept" / "linear.model"
+    first_file = folder_of_models / "pictures" / "kept" / "linear.model"
     second_file = tmp_path / "kept" / "linear.model"
     assert second_file.read_bytes() == first_file.read_bytes()
     assert np.array_equal(again.training.pictures, with_pictures.training.pictures)
 
 
-def test_evaluate_says_that_two_films_are_of_one_content(films, tmp_path, capsys):
-    copies = {**films, "b again": films["b"]}
-    store = sealed(tmp_path, "twice", copies, with_pictures=False)
-    clips = [
-        of.Clip(f"{movie}-{place}", movie, level=("HN", "S")[place % 2])
-        for movie in copies
-        for place in range(6)
-    ]
-    of.write_manifest(of.Manifest(tuple(clips), tmp_path), tmp_path / "m.csv")
+def labelled_clips(movies):
+    """Label six clips of each movie HN and S by turns."""
+    clips = []
+    for movie in movies:
+        for number in range(6):
+            level = "S" if number % 2 else "HN"
+            clips.append(of.Clip(f"{movie}-{number}", movie, level=level))
+    return tuple(clips)
+
+
+def test_evaluate_says_which_films_have_equal_features(films, tmp_path, capsys):
+    films_with_a_copy = {**films, "b again": films["b"]}
+    store = sealed(tmp_path, "twice", films_with_a_copy, with_pictures=False)
+    clips = labelled_clips(films_with_a_copy)
+    of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "m.csv")
     out = tmp_path / "run"
     asked = ("--task", "hn_s", "--model", "linear", "--save", "linear", "--out", out)
     assert obygaze("evaluate", tmp_path / "m.csv", store.path, *asked) == 0

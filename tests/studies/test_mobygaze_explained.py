@@ -82,17 +82,13 @@ def test_a_table_for_each_modality_and_one_for_all_with_counts(report, corpus):
     assert f"{n_heard} of {n_positive}" in " ".join(report.notes)
 
 
-def test_features_of_texts_perceive_what_is_said_and_told():
-    empty = {
-        "resize": None,
-        "crop": None,
-        "constants": None,
-        "order": None,
-    }  # as a sealed store of texts has it
-    assert perceived({"tokenizer": {"sha256": {}}, "preset": empty}) == ("said", "told")
+def test_features_of_a_text_encoder_convey_concepts_that_are_said_or_told():
+    no_preset_of_pictures = {"resize": None, "crop": None, "constants": None, "order": None}
+    provenance = {"tokenizer": {"sha256": {}}, "preset": no_preset_of_pictures}
+    assert perceived(provenance) == ("said", "told")
 
 
-def test_features_of_which_nobody_knows_what_they_perceive_are_refused(corpus, tmp_path):
+def test_features_that_do_not_say_what_they_perceive_are_refused(corpus, tmp_path):
     manifest, _ = corpus
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
     features = np.zeros((len(movie_of), 2), dtype=np.float32)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -60,10 +61,16 @@ def test_a_window_has_the_words_of_the_other_experts_segments(windows):
     assert windows["words"].tolist() == ["three four", "five six", "one two", ""]
 
 
-def test_a_mark_of_a_window_is_the_share_of_its_time(windows):
+def test_a_window_has_the_share_of_its_time_that_its_expert_marked(windows):
+    """Of the windows from 0 to 10 s and from 10 to 20 s, a marked 4 s and 10 s S, with Body."""
+    of_a_then_of_b = windows["expert"].tolist()
+    assert of_a_then_of_b == ["a", "a", "b", "b"]
     assert windows["S"].tolist() == [0.4, 1, 0, 0]
     assert windows["EN"].tolist() == [0.6, 0, 1, 1]
     assert windows["Body"].tolist() == [0.4, 1, 0, 0]
+
+
+def test_a_window_has_the_share_of_its_time_that_the_other_expert_marked_s(windows):
     assert windows["other S"].tolist() == [0, 0, 0.4, 1]
 
 
@@ -172,47 +179,70 @@ def test_shuffled_words_stay_in_their_film(planted):
         assert sorted(" ".join(words[film.index]).split()) == before
 
 
-def test_labels_of_the_film_left_out_change_nothing_that_is_learnt_for_it(planted):
-    """The film's scores stay: with its labels turned, its AUC is what it lacked before."""
+def test_the_labels_of_a_film_do_not_change_its_own_scores(planted):
+    """Where labels are reversed and scores stay, an AUC of A becomes 1 - A."""
     rows = window_rows(planted, "S")
     X = np.random.default_rng(0).normal(size=(len(rows), 4))
-    turned = rows.assign(y=rows["y"].where(rows["movie"] != "f3", 1 - rows["y"]))
-    before = learnt(rows, X, ["1"]).loc["f3"].to_numpy()
-    after = learnt(turned, X, ["1"]).loc["f3"].to_numpy()
-    assert after == pytest.approx(1 - before)
+    with_f3_reversed = rows.assign(y=rows["y"].where(rows["movie"] != "f3", 1 - rows["y"]))
+    auc = learnt(rows, X, ["1"]).loc["f3"].to_numpy()
+    auc_with_reversed_labels = learnt(with_f3_reversed, X, ["1"]).loc["f3"].to_numpy()
+    assert auc_with_reversed_labels == pytest.approx(1 - auc)
 
 
-def test_the_length_of_a_segment_that_was_drawn_around_its_level_tells_it():
+@pytest.fixture(scope="module")
+def segments_with_long_s():
+    """Segments of four films by two experts, EN and S by turns; S are 8/3 times as long on average."""
     rng = np.random.default_rng(0)
     segments = []
-    for movie in "klmn":
-        for annotator in "ab":
-            start = 0.0
-            for number in range(40):
-                level = "EN" if number % 2 == 0 else "S"
-                end = start + rng.gamma(4) * (8 if level == "S" else 3)
-                segments.append(segment(number, start, end, level, annotator=annotator, movie=movie))
-                start = end
-    text_of = {clip.clip_id: "some words that say nothing" for clip in segments}
-    auc = study_segments(manifest(*segments), text_of).groupby("model")["value"].mean()
+    for movie, annotator in product("klmn", "ab"):
+        start = 0.0
+        for number in range(40):
+            level, unit_s = ("S", 8) if number % 2 else ("EN", 3)
+            end = start + rng.gamma(4) * unit_s
+            segments.append(segment(number, start, end, level, annotator=annotator, movie=movie))
+            start = end
+    return segments
+
+
+def test_where_experts_chose_longer_segments_for_s_their_length_tells_s_though_words_do_not(
+    segments_with_long_s,
+):
+    text_of = {clip.clip_id: "some words that say nothing" for clip in segments_with_long_s}
+    auc = study_segments(manifest(*segments_with_long_s), text_of).groupby("model")["value"].mean()
     assert auc["words"] == pytest.approx(0.5, abs=0.01)
     assert auc["number of words and seconds"] > 0.8
 
 
+ROOT = Path(__file__).parents[2]
+FIGURE = r"[+-]?\d\.\d{3}"
+
+
+@pytest.fixture(scope="module")
+def printed_by_script(shared_data):
+    """The lines that examples/words_of_mobygaze.py prints of the real data, without an encoder."""
+    script = ROOT / "examples" / "words_of_mobygaze.py"
+    output = execute(sys.executable, "-W", "error", str(script), str(shared_data / "mobygaze")).stdout
+    return "\n".join(line for line in output.splitlines() if line)
+
+
+def results_on_page():
+    """Return the lines of docs/mobygaze-words.md that the script prints: tables without encoders' rows."""
+    page = (ROOT / "docs" / "mobygaze-words.md").read_text(encoding="utf-8")
+    rows_of_encoder, heading, item, continued_item = "| sentences", "## ", "- ", "  "
+    not_printed = (rows_of_encoder, heading, item, continued_item)
+    lines = page[page.index("### Segments") :].splitlines()
+    return "\n".join(line for line in lines if line and not line.startswith(not_printed))
+
+
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_page_shows_what_the_script_prints(shared_data):
-    """Only here is the study redone on the real data; without the encoder, whose rows take minutes."""
-    root = Path(__file__).parents[2]
-    script = root / "examples" / "words_of_mobygaze.py"
-    printed = execute(sys.executable, "-W", "error", str(script), str(shared_data / "mobygaze")).stdout
-    page = (root / "docs" / "mobygaze-words.md").read_text(encoding="utf-8")
-    of_page = page[page.index("### Segments") :].splitlines()
-    not_printed = ("| sentences", "## ", "- ", "  ")
-    of_page = "\n".join(line for line in of_page if line and not line.startswith(not_printed))
-    of_script = "\n".join(line for line in printed.splitlines() if line)
-    figure = r"[+-]?\d\.\d{3}"
-    assert re.sub(figure, "", of_script) == re.sub(figure, "", of_page)
-    figures_of_script = [float(number) for number in re.findall(figure, of_script)]
-    figures_of_page = [float(number) for number in re.findall(figure, of_page)]
-    assert figures_of_script == pytest.approx(figures_of_page, abs=0.005)  # processors differ by .002
+def test_docs_mobygaze_words_md_has_the_tables_that_the_script_prints(printed_by_script):
+    assert re.sub(FIGURE, "", printed_by_script) == re.sub(FIGURE, "", results_on_page())
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+def test_figures_of_docs_mobygaze_words_md_are_those_that_the_script_prints(printed_by_script):
+    of_script = [float(figure) for figure in re.findall(FIGURE, printed_by_script)]
+    of_page = [float(figure) for figure in re.findall(FIGURE, results_on_page())]
+    assert of_script == pytest.approx(of_page, abs=0.005)  # processors differ by .002

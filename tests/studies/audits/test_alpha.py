@@ -7,30 +7,41 @@ from obygaze_models.report import records
 from obygaze_studies.alpha import audit_alpha, cronbach_alpha
 
 
-def test_the_four_tables_come_out(oracle):
+def test_cronbachs_alpha_of_the_oracles_tables_of_ratings_is_the_oracles(oracle):
     for case in oracle["cronbach"]["cases"]:
         result = cronbach_alpha(np.array(case["ratings"], float))
         assert result["alpha"] == pytest.approx(case["alpha"], rel=1e-9), case["name"]
         assert (result["reason"], result["n_incomplete"]) == ("", 0)
 
 
-def test_a_table_with_the_printed_totals_gives_the_printed_alphas(oracle):
-    expected = oracle["cronbach"]["consistent_contingency_example"]
-    raters = ("r1", "r2", "model")
-    ratings = [
-        dict(zip(raters, map(float, cell), strict=True))
-        for cell, n in expected["counts_r1_r2_model"].items()
-        for _ in range(n)
-    ]
+@pytest.fixture
+def alphas_of_example(oracle):
+    """Cronbach's alpha of each set of raters, for 200 ratings of two persons and a model.
+
+    The paper prints how often each rater gave which rating, but not which ratings came together: the example
+    is a table of the latter that has the printed totals.
+    """
+    n_by_ratings = oracle["cronbach"]["consistent_contingency_example"]["counts_r1_r2_model"]
+    ratings = []
+    for of_r1_r2_and_model, n in n_by_ratings.items():  # such as "101": 12
+        r1, r2, model = map(float, of_r1_r2_and_model)
+        ratings += [{"r1": r1, "r2": r2, "model": model}] * n
     assert len(ratings) == 200
-    results = audit_alpha(ratings, pairs=True)
-    alphas = {row["raters"]: row["alpha"] for row in records(results.data)}
-    assert [alphas[one] for one in ("r1+r2+model", "r1+model", "r2+model")] == pytest.approx(
-        expected["alphas"], rel=1e-9
-    )
-    printed = oracle["cronbach"]["paper_alphas"]
-    assert [round(one, 2) for one in expected["alphas"]] == list(printed.values())
-    assert len(alphas) == 4
+    return {row["raters"]: row["alpha"] for row in records(audit_alpha(ratings, pairs=True).data)}
+
+
+def test_alphas_of_a_table_of_ratings_with_the_papers_totals_are_those_that_the_paper_prints(
+    oracle, alphas_of_example
+):
+    alphas = [alphas_of_example[raters] for raters in ("r1+r2+model", "r1+model", "r2+model")]
+    exact = oracle["cronbach"]["consistent_contingency_example"]["alphas"]
+    assert alphas == pytest.approx(exact, rel=1e-9)
+    printed = oracle["cronbach"]["paper_alphas"].values()
+    assert [round(alpha, 2) for alpha in alphas] == list(printed)
+
+
+def test_the_pairs_of_three_raters_have_an_alpha_beside_that_of_all_three(alphas_of_example):
+    assert set(alphas_of_example) == {"r1+r2+model", "r1+r2", "r1+model", "r2+model"}
 
 
 def test_the_unit_of_ratings_changes_no_alpha():
@@ -53,10 +64,11 @@ def test_items_with_a_missing_rating_are_left_out_and_counted():
         [[1.0], [2.0]],
         [[1.0, 2.0]],
         [[1.0, np.nan], [np.nan, 2.0]],
-        [[0.1, 0.2], [0.1, 0.2], [0.2, 0.1]],  # the sums do not vary
+        [[0.1, 0.2], [0.1, 0.2], [0.2, 0.1]],
     ],
+    ids=["one rater", "one item", "no complete item", "sums that do not vary"],
 )
-def test_where_there_is_no_alpha_there_is_a_reason(ratings):
+def test_an_alpha_that_is_undefined_has_a_reason(ratings):
     result = cronbach_alpha(np.array(ratings))
     assert result["alpha"] is None
     assert result["reason"]

@@ -35,15 +35,16 @@ def test_a_table_gives_its_own_captions(table):
 
 
 @pytest.mark.parametrize(
-    ("text", "of_store", "place"),
+    ("text", "of_store", "message"),
     [
         ("caption_id,image_id,caption\nc1,i1,a\nc1,i2,b\n", False, "caption_id c1"),
         ("caption_id,image_id\nc1,i1\nc1,i2\n", True, "caption_id c1"),
         ("caption_id,image_id\nc9,i1\n", True, "caption_id c9 of image i1"),
     ],
+    ids=["twice in a table of captions", "twice in a table of a store", "not in the store"],
 )
-def test_a_caption_that_is_missing_or_there_twice_is_named(store, table, text, of_store, place):
-    with pytest.raises(AuditError, match=rf"captions\.csv.*{place}"):
+def test_a_caption_that_is_missing_or_listed_twice_is_named(store, table, text, of_store, message):
+    with pytest.raises(AuditError, match=rf"captions\.csv.*{message}"):
         read_captions(table(text), store if of_store else None)
 
 

@@ -1,6 +1,7 @@
 """Association tests made of stores: selections, prompts, published values, and every mistake in one line."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from obygaze_studies.eat_stimuli import (
 from obygaze_studies.errors import AuditError
 from tests.files import rows_of
 
-TEST = EatTest("t", {"side": "X"}, {"side": "Y"}, ("A0", "A1"), ("B0", "B1"))
+PLANTED_TEST = EatTest("t", {"side": "X"}, {"side": "Y"}, ("A0", "A1"), ("B0", "B1"))
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +31,8 @@ def stimuli(shared_data):
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory, keep):
-    """Images X lie near texts A, images Y near texts B: four of each."""
+def audit_planted(tmp_path_factory, keep):
+    """Return a function that audits four images X, near two texts A, and four Y, near two texts B."""
     folder = tmp_path_factory.mktemp("planted")
     rng = np.random.default_rng(0)
     centre = {"X": 1.0, "A": 1.0, "Y": -1.0, "B": -1.0}
@@ -46,7 +47,7 @@ def planted(tmp_path_factory, keep):
     keep(folder / "images", images, np.vstack([vectors("X", 4), vectors("Y", 4)]))
     keep(folder / "texts", texts, np.vstack([vectors("A", 2), vectors("B", 2)]))
 
-    def run(tests=(TEST,), **changes):
+    def run(tests=(PLANTED_TEST,), **changes):
         given = {
             "images": read_embeddings(folder / "images"),
             "texts": read_embeddings(folder / "texts"),
@@ -59,16 +60,30 @@ def planted(tmp_path_factory, keep):
     return run
 
 
-def test_a_planted_association_is_found_with_its_sign(planted):
-    (row,) = records(planted().data)
+def test_a_planted_association_has_a_large_positive_effect_and_a_star(audit_planted):
+    (row,) = records(audit_planted().data)
     assert row["d"] > 1
     assert row["star"] is True
-    assert row["p_exact"] == row["n_ge"] / row["n_partitions"] == 1 / 70
-    swapped = EatTest("t", TEST.y, TEST.x, TEST.a, TEST.b)
-    assert records(planted([swapped]).data)[0]["d"] == pytest.approx(-row["d"])
-    assert records(planted([swapped]).data)[0]["star"] is True, "the lower tail has a star too"
+
+
+def test_the_exact_p_of_a_planted_association_is_that_of_the_observed_partition_alone(audit_planted):
+    (row,) = records(audit_planted().data)
+    n_partitions = math.comb(8, 4)
+    assert row["n_partitions"] == n_partitions
+    assert row["p_exact"] == 1 / n_partitions
+
+
+def test_an_association_of_exchanged_targets_has_the_negative_effect_and_a_star_too(audit_planted):
+    (row,) = records(audit_planted().data)
+    exchanged = EatTest("t", PLANTED_TEST.y, PLANTED_TEST.x, PLANTED_TEST.a, PLANTED_TEST.b)
+    (row_of_exchanged,) = records(audit_planted([exchanged]).data)
+    assert row_of_exchanged["d"] == pytest.approx(-row["d"])
+    assert row_of_exchanged["star"] is True
+
+
+def test_published_effects_of_a_model_that_the_paper_does_not_have_are_refused(audit_planted):
     with pytest.raises(AuditError, match="'RN50'"):
-        planted(model="RN50")
+        audit_planted(model="RN50")
 
 
 def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, keep):
@@ -88,15 +103,24 @@ def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, ke
     assert to_csv(first.data) != to_csv(other.data)
 
 
-def test_the_words_and_templates_are_those_of_the_paper(stimuli):
-    for name, words in WORDS.items():
-        assert list(words) == stimuli["business_code" if name == "business" else name]
-        code = prompts(name, "code")
-        paper = prompts(name, "paper")
-        templates = stimuli["templates_code_for_angry" if name == "angry" else "templates_paper"]
-        assert list(code) == [template.format(word) for template in templates for word in words]
-        printed = stimuli["business_paper"] if name == "business" else words
-        assert list(paper) == [t.format(word) for t in stimuli["templates_paper"] for word in printed]
+def filled(templates, words):
+    """Put each word into each template."""
+    return [template.format(word) for template in templates for word in words]
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_prompts_of_the_code_have_its_words_of_business_and_its_templates_of_anger(stimuli, name):
+    """These two differ between the authors' code and their paper."""
+    words = stimuli["business_code" if name == "business" else name]
+    templates = stimuli["templates_code_for_angry" if name == "angry" else "templates_paper"]
+    assert list(WORDS[name]) == words
+    assert list(prompts(name, "code")) == filled(templates, words)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_prompts_of_the_paper_have_the_words_and_templates_that_it_prints(stimuli, name):
+    words = stimuli["business_paper" if name == "business" else name]
+    assert list(prompts(name, "paper")) == filled(stimuli["templates_paper"], words)
 
 
 def test_the_ready_tests_are_those_of_the_tables(stimuli):
@@ -155,22 +179,22 @@ def test_the_published_effects_are_those_printed(printed_cells):
     assert len(printed_cells) == 81
 
 
-def test_the_printed_stars_follow_from_d_but_for_one():
-    """Tables print a star where |d| is beyond `critical_d`; d is printed to .01, so it may be .005 off."""
+def test_an_effect_has_a_printed_star_where_it_is_beyond_the_critical_one_with_one_exception():
+    """The exception is noise: the authors compute p of 1,000 shuffles."""
     critical = critical_d(20, 20)
+    rounding = 0.005  # effects are printed to .01
     contradictory = []
     for model, effects in EFFECTS.items():
         for name, effect in effects.items():
-            may_have_star = abs(effect.d) + 0.005 > critical
-            may_have_none = abs(effect.d) - 0.005 < critical
-            if not (may_have_star if effect.star else may_have_none):
+            is_below = abs(effect.d) + rounding <= critical
+            is_beyond = abs(effect.d) - rounding >= critical
+            if (effect.star and is_below) or (not effect.star and is_beyond):
                 contradictory.append((model, name, effect.d))
-    # The authors' p is of 1,000 shuffles: this star is their noise.
     assert contradictory == [("CLIP ViT-B16", "emotion_sad_high", 0.51)]
 
 
 @pytest.mark.parametrize(
-    ("changes", "place"),
+    ("changes", "message"),
     [
         ({"x": {"side": "Z"}}, "test t, set X.*side Z"),
         ({"y": {"mood": "Z"}}, "test t, set Y.*column mood"),
@@ -180,25 +204,34 @@ def test_the_printed_stars_follow_from_d_but_for_one():
         ({"y": {"side": "X"}}, "test t: X0"),
         ({"a": ("A0",), "b": ("A0",)}, "test t: "),
     ],
+    ids=[
+        "no image of this side",
+        "no such column",
+        "no such image",
+        "no such text",
+        "no prompts of these words",
+        "an image in both sets",
+        "a text in both sets",
+    ],
 )
-def test_a_mistake_names_the_test_the_set_and_the_id(planted, changes, place):
-    fields = {"x": TEST.x, "y": TEST.y, "a": TEST.a, "b": TEST.b} | changes
-    with pytest.raises(AuditError, match=place):
-        planted([EatTest("t", **fields)])
+def test_a_mistake_names_the_test_the_set_and_the_id(audit_planted, changes, message):
+    fields = {"x": PLANTED_TEST.x, "y": PLANTED_TEST.y, "a": PLANTED_TEST.a, "b": PLANTED_TEST.b} | changes
+    with pytest.raises(AuditError, match=message):
+        audit_planted([EatTest("t", **fields)])
 
 
-def test_an_image_without_features_is_named(planted, tmp_path, keep):
+def test_an_image_without_features_is_named(audit_planted, tmp_path, keep):
     ids = [f"{side}{row}" for side in "XY" for row in range(4)]
     path = keep(tmp_path / "bad", ids, np.eye(8, 5) + 1, failed={"Y2": "the file is empty (0 bytes)"})
     with pytest.raises(AuditError, match=r"test t, set Y: Y2.*bad-1\.0\.0, group toy"):
-        planted(images=read_embeddings(path))
+        audit_planted(images=read_embeddings(path))
 
 
 @pytest.mark.parametrize(("space", "size"), [("other-clip sha256:9", 5), ("toy-clip sha256:0123", 6)])
-def test_unequal_spaces_are_refused_and_both_named(planted, tmp_path, keep, space, size):
+def test_unequal_spaces_are_refused_and_both_named(audit_planted, tmp_path, keep, space, size):
     keep(tmp_path / "other", ["A0", "A1", "B0", "B1"], np.eye(4, size), space=space)
     with pytest.raises(AuditError, match=r"images-1.0.0, group toy .*other-1.0.0, group toy"):
-        planted(texts=read_embeddings(tmp_path / "other"))
+        audit_planted(texts=read_embeddings(tmp_path / "other"))
 
 
 def test_a_store_that_names_no_space_is_not_compared(tmp_path, keep):
@@ -210,7 +243,7 @@ def test_a_store_that_names_no_space_is_not_compared(tmp_path, keep):
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "message"),
     [
         ("[", ""),
         ('[{"name": "t"}]', r"\[0\]"),
@@ -220,11 +253,20 @@ def test_a_store_that_names_no_space_is_not_compared(tmp_path, keep):
         ('[{"name": "t", "X": ["a"], "Y": ["b"], "A": "glad", "B": "sad"}]', "test t, set A"),
         (json.dumps([{"name": "t", "X": ["a"], "Y": ["b"], "A": "sad", "B": "angry"}] * 2), "called t"),
     ],
+    ids=[
+        "not JSON",
+        "fields are missing",
+        "a set of nothing selected",
+        "an empty set",
+        "an image twice",
+        "unknown words",
+        "two tests of one name",
+    ],
 )
-def test_a_bad_file_of_tests_is_refused(tmp_path, text, place):
+def test_a_bad_file_of_tests_is_refused(tmp_path, text, message):
     path = tmp_path / "tests.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(AuditError, match=rf"tests\.json.*{place}"):
+    with pytest.raises(AuditError, match=rf"tests\.json.*{message}"):
         read_tests(path)
 
 

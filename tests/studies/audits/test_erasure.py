@@ -16,7 +16,12 @@ from obygaze_studies.errors import AuditError
 SPACE = "planted"
 
 
-def world(seed=0, n=600, size=24, films=9):
+def planted_items(seed=0, n=600, size=24, films=9):
+    """Plant a gender in features 0 and 2 of items of nine films, and a task in feature 1.
+
+    Returns features [N, D], whether an item's gender is w [N], the rows of the table of items, and the
+    embeddings that hold the features. The task is more often 1 where the gender is w.
+    """
     rng = np.random.default_rng(seed)
     film = rng.integers(films, size=n)
     attribute = rng.random(n) < 0.5
@@ -34,115 +39,202 @@ def world(seed=0, n=600, size=24, films=9):
     return X, attribute, items, Embeddings("here", SPACE, X.astype(np.float32), rows, "0", {})
 
 
-def texts():
+def planted_texts():
+    """Two texts, a along feature 2, in which the gender is planted, and b along feature 3."""
     rows = {"a": 0, "b": 1}
     return Embeddings(
         "there", SPACE, np.eye(24, dtype=np.float32)[[2, 3]], rows, "1", {}, {"a": "a", "b": "b"}
     )
 
 
-def test_class_means_are_equal_after_it_and_other_directions_stay():
-    X, attribute, _, _ = world()
-    after = leace(X, np.where(attribute, "w", "m").tolist())(X)
+def erased(X, attribute):
+    """Erase an attribute of two values from features by LEACE, fitted on these features."""
+    return leace(X, np.where(attribute, "w", "m").tolist())(X)
+
+
+def n_directions_lost(X):
+    """Count the directions in which features do not vary."""
+    return (np.linalg.eigvalsh(np.cov(X.T)) < 1e-9).sum()
+
+
+def test_after_leace_the_means_of_both_classes_are_equal():
+    X, attribute, _, _ = planted_items()
+    after = erased(X, attribute)
     assert after[attribute].mean(axis=0) == pytest.approx(after[~attribute].mean(axis=0), abs=1e-9)
-    assert LogisticRegression(C=1e6).fit(after, attribute).score(after, attribute) == pytest.approx(
-        max(attribute.mean(), 1 - attribute.mean()), abs=0.01
-    )
-    values = np.linalg.eigvalsh(np.cov(after.T))
-    assert (values < 1e-9).sum() == 1  # one direction of two values is gone
-    again = leace(after, np.where(attribute, "w", "m").tolist())(after)
-    assert again == pytest.approx(after, abs=1e-9)
 
 
-def test_it_moves_features_less_than_taking_out_the_difference_of_means():
-    X, attribute, _, _ = world(1)
+def test_after_leace_a_linear_model_tells_the_attribute_no_better_than_the_larger_class():
+    X, attribute, _, _ = planted_items()
+    after = erased(X, attribute)
+    nearly_unpenalised = LogisticRegression(C=1e6).fit(after, attribute)
+    share_of_larger_class = max(attribute.mean(), 1 - attribute.mean())
+    assert nearly_unpenalised.score(after, attribute) == pytest.approx(share_of_larger_class, abs=0.01)
+
+
+def test_leace_takes_one_direction_from_features_and_a_second_time_none():
+    X, attribute, _, _ = planted_items()
+    after = erased(X, attribute)
+    assert n_directions_lost(after) == 1
+    assert erased(after, attribute) == pytest.approx(after, abs=1e-9)
+
+
+def test_leace_moves_features_less_than_projecting_the_difference_of_means_out():
+    """Moves are measured in standard deviations, by the Mahalanobis distance, which LEACE makes least."""
+    X, attribute, _, _ = planted_items(1)
     mixed = X @ np.random.default_rng(0).normal(size=(24, 24))
-    after = leace(mixed, np.where(attribute, "w", "m").tolist())(mixed)
-    whitener = np.linalg.inv(np.linalg.cholesky(np.cov(mixed.T)))
     difference = mixed[attribute].mean(axis=0) - mixed[~attribute].mean(axis=0)
     unit = difference / np.linalg.norm(difference)
-    plain = mixed - np.outer((mixed - mixed.mean(axis=0)) @ unit, unit)
-    moved = [np.sum(((own - mixed) @ whitener.T) ** 2) for own in (after, plain)]
-    assert moved[0] < moved[1]
+    projected = mixed - np.outer((mixed - mixed.mean(axis=0)) @ unit, unit)
+    whitener = np.linalg.inv(np.linalg.cholesky(np.cov(mixed.T)))
+
+    def distance_moved(after):
+        return np.sum(((after - mixed) @ whitener.T) ** 2)
+
+    assert distance_moved(erased(mixed, attribute)) < distance_moved(projected)
 
 
-def test_three_values_lose_two_directions_and_one_value_none():
+def test_leace_of_three_values_makes_their_means_equal_and_takes_two_directions():
     rng = np.random.default_rng(0)
-    named = rng.choice(["a", "b", "c"], 500)
-    X = rng.normal(size=(500, 6)) + np.where(named == "a", 1.0, 0)[:, None]
-    X[named == "b", 3] += 2
-    after = leace(X, named.tolist())(X)
-    means = np.array([after[named == value].mean(axis=0) for value in "abc"])
+    values = rng.choice(["a", "b", "c"], 500)
+    X = rng.normal(size=(500, 6)) + np.where(values == "a", 1.0, 0)[:, None]
+    X[values == "b", 3] += 2
+    after = leace(X, values.tolist())(X)
+    means = np.array([after[values == value].mean(axis=0) for value in "abc"])
     assert np.ptp(means, axis=0) == pytest.approx(np.zeros(6), abs=1e-9)
+    assert n_directions_lost(after) == 2
+
+
+def test_leace_of_one_value_changes_nothing():
+    X = np.random.default_rng(0).normal(size=(500, 6))
     assert leace(X, ["a"] * 500)(X) == pytest.approx(X)
 
 
-def test_what_is_left_on_other_films_and_what_it_costs(tmp_path):
-    _, _, items, images = world()
-    words = texts()
-    test = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
-    path = tmp_path / "erased.csv"
+GENDER_TEST = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
+
+
+@pytest.fixture(scope="module")
+def erasure(tmp_path_factory):
+    """An audit of erasing the gender: its rows, and the table of erased features.
+
+    Each row has a measure before and after, on the films that the eraser was fitted on and on the others. The
+    first is the balanced accuracy of a probe of the gender that is trained on the fitted films, the second
+    that of probes that are trained on the other films. The next two rows are those of the task, and the last
+    one is the effect size of the association test.
+    """
+    _, _, items, images = planted_items()
+    path = tmp_path_factory.mktemp("erased") / "erased.csv"
     report = audit_erase(
-        images, items, attribute="gender", films="film", task="task", texts=words, tests=[test], erased=path
+        images,
+        items,
+        attribute="gender",
+        films="film",
+        task="task",
+        texts=planted_texts(),
+        tests=[GENDER_TEST],
+        erased=path,
     )
-    probe, own, task, _, d = records(report.data)
-    assert own["before_others"] > 0.7
-    assert 0.5 < own["after_others"] < own["before_others"] - 0.1
+    return records(report.data), path
+
+
+def test_a_probe_that_is_trained_on_the_fitted_films_is_at_chance_on_other_films_after_erasing(erasure):
+    (probe, *_), _ = erasure
     assert probe["before_others"] > 0.75
     assert probe["after_others"] == pytest.approx(0.5, abs=0.05)
-    assert d["after_fitted"] == pytest.approx(0, abs=0.01)
-    assert abs(d["after_others"]) < d["before_others"]
+
+
+def test_probes_that_are_trained_on_other_films_still_tell_something_of_the_erased_attribute(erasure):
+    (_, probe_by_other_films, *_), _ = erasure
+    assert probe_by_other_films["before_others"] > 0.7
+    assert 0.5 < probe_by_other_films["after_others"] < probe_by_other_films["before_others"] - 0.1
+
+
+def test_erasing_an_attribute_leaves_most_of_a_task_that_goes_with_it(erasure):
+    (_, _, task, *_), _ = erasure
     assert 0.6 < task["after_others"] <= task["before_others"] + 0.02
+
+
+def test_erasing_an_attribute_makes_its_association_with_texts_smaller(erasure):
+    (*_, effect), _ = erasure
+    assert effect["after_fitted"] == pytest.approx(0, abs=0.01)
+    assert abs(effect["after_others"]) < effect["before_others"]
+
+
+def test_the_table_of_erased_features_has_a_row_for_each_item(erasure):
+    _, path = erasure
     with path.open(encoding="utf-8") as stream:
-        rows = list(csv.reader(stream))
-    assert rows[0][:2] == ["clip_id", "f0"]
-    assert len(rows) == 601
+        header, *rows = list(csv.reader(stream))
+    assert header[:2] == ["clip_id", "f0"]  # the first feature
+    assert len(rows) == 600
 
 
 def test_features_of_no_known_space_are_erased_but_not_compared_with_texts():
-    _, _, items, images = world()
+    _, _, items, images = planted_items()
     unknown = replace(images, space=None)
     columns = {"attribute": "gender", "films": "film"}
     result = records(audit_erase(unknown, items, **columns).data)
     assert result == records(audit_erase(images, items, **columns).data)
     with pytest.raises(AuditError, match="space"):
-        audit_erase(unknown, items, **columns, texts=texts(), tests=[])
+        audit_erase(unknown, items, **columns, texts=planted_texts(), tests=[])
 
 
 def test_where_erasing_leaves_nothing_the_effect_is_undefined_and_the_audit_goes_on():
-    X, attribute, items, images = world()
-    X = np.ones_like(X)
-    X[:, 2] += attribute
-    test = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
+    X, attribute, items, images = planted_items()
+    gender_alone = np.ones_like(X)
+    gender_alone[:, 2] += attribute
     report = audit_erase(
-        replace(images, vectors=X.astype(np.float32)),
-        items, attribute="gender", films="film", texts=texts(), tests=[test],
-    )  # fmt: skip
-    *_, d = records(report.data)
-    assert d["before_others"] > 1
-    assert d["after_others"] is None
+        replace(images, vectors=gender_alone.astype(np.float32)),
+        items,
+        attribute="gender",
+        films="film",
+        texts=planted_texts(),
+        tests=[GENDER_TEST],
+    )
+    *_, effect = records(report.data)
+    assert effect["before_others"] > 1
+    assert effect["after_others"] is None
 
 
-def test_items_of_no_film_or_without_an_embedding_are_left_out_and_said():
-    _, _, items, images = world()
+def test_items_without_a_film_an_attribute_or_an_embedding_are_left_out_and_counted():
+    _, _, items, images = planted_items()
     items["i000"]["film"] = ""
     items["i001"]["gender"] = " "
-    items["more"] = items["i002"]
+    items["without_embedding"] = items["i002"]
     report = audit_erase(images, items, attribute="gender", films="film")
     assert report.record["left_out"] == 3
 
 
-def test_tables_that_do_not_fit_are_refused():
-    _, _, items, images = world()
-    for row in items.values():
-        row["of film"] = "ab"[int(row["film"][1]) % 2]
-    test = EatTest("t", {"gender": "w"}, {"gender": "m"}, ("a",), ("c",))
-    for given, words in (
+TEST_OF_A_TEXT_THAT_IS_NOT_THERE = EatTest("t", {"gender": "w"}, {"gender": "m"}, ("a",), ("c",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         ({"attribute": "film", "films": "film"}, "two values were expected"),
-        ({"attribute": "of film", "films": "film"}, "every film of those fitted has one value of it"),
-        ({"attribute": "gender", "films": "film", "texts": texts(), "tests": [test]}, "no 'c'"),
+        ({"attribute": "side", "films": "film"}, "every film of those fitted has one value of it"),
+        (
+            {
+                "attribute": "gender",
+                "films": "film",
+                "texts": planted_texts(),
+                "tests": [TEST_OF_A_TEXT_THAT_IS_NOT_THERE],
+            },
+            "no 'c'",
+        ),
         ({"attribute": "hair", "films": "film"}, "no column hair"),
         ({"attribute": "gender", "films": "gender"}, "2 films"),
-    ):
-        with pytest.raises(AuditError, match=words):
-            audit_erase(images, items, **given)
+    ],
+    ids=[
+        "an attribute of nine values",
+        "an attribute that does not vary within films",
+        "a test of a text that is not there",
+        "a column that is not there",
+        "a column of two films",
+    ],
+)
+def test_an_attribute_films_or_texts_that_do_not_fit_the_audit_are_refused(arguments, message):
+    _, _, items, images = planted_items()
+    for row in items.values():
+        number_of_film = int(row["film"].removeprefix("f"))
+        row["side"] = "odd" if number_of_film % 2 else "even"
+    with pytest.raises(AuditError, match=message):
+        audit_erase(images, items, **arguments)

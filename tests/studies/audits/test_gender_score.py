@@ -31,62 +31,86 @@ def scorer(sims, prior=0.2):
     return Scorer(dict.fromkeys(sims, prior), lambda text, _: sims[text])
 
 
-def test_the_published_scores_come_out_to_the_last_bit(oracle):
-    expected = oracle["gender_score"]
-    for case in expected["exact_cases"]:
-        assert revise(case["lm"], case["sim"], case["p_c"]) == case["gs"], case["name"]
-    for case in expected["edge_cases"]:
-        assert revise(case["lm"], case["sim"], case["p_c"]) == pytest.approx(case["gs"], rel=1e-12)
+def gender_score(case):
+    """Revise a caption's prior by its similarity to the object and by the confidence of the detection."""
+    return revise(case["lm"], case["sim"], case["p_c"])
 
 
-def test_the_published_ratio_comes_out(oracle):
+def test_gender_scores_of_published_examples_are_those_of_the_authors_code_to_the_last_bit(oracle):
+    for case in oracle["gender_score"]["exact_cases"]:
+        assert gender_score(case) == case["gs"], case["name"]
+
+
+def test_gender_scores_of_extreme_values_are_those_of_the_authors_code(oracle):
+    for case in oracle["gender_score"]["edge_cases"]:
+        assert gender_score(case) == pytest.approx(case["gs"], rel=1e-12)
+
+
+def test_the_share_of_a_genders_score_in_those_of_both_is_the_published_ratio(oracle):
     expected = oracle["gender_score"]["ratio"]
-    assert 100 * share(expected["man"], expected["woman"]) == pytest.approx(
-        expected["to_m_percent"], rel=1e-12
-    )
-    assert 100 * share(expected["woman"], expected["man"]) == pytest.approx(
-        expected["to_w_percent"], rel=1e-12
-    )
+    man, woman = expected["man"], expected["woman"]
+    assert 100 * share(man, woman) == pytest.approx(expected["to_m_percent"], rel=1e-12)
+    assert 100 * share(woman, man) == pytest.approx(expected["to_w_percent"], rel=1e-12)
+
+
+def test_the_share_of_zero_in_zero_is_undefined():
     assert share(0, 0) is None
 
 
 @pytest.fixture(scope="module")
-def karpathy(shared_data):
-    """Rows of 800 captions, and what `audit_gender_score` takes of them."""
-    rows = rows_of(shared_data / "audits/captions/karpathy_first800.csv")
+def karpathy_captions(shared_data):
+    """Rows of 800 captions, with their published scores."""
+    return rows_of(shared_data / "audits/captions/karpathy_first800.csv")
+
+
+@pytest.fixture(scope="module")
+def arguments_of_audit(karpathy_captions):
+    """The captions, objects and scorer that `audit_gender_score` takes of the 800 captions."""
+    rows = karpathy_captions
     captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
     objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
     sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
     priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
-    return rows, (captions, objects, Scorer(priors, lambda *pair: sims[pair]))
+    return captions, objects, Scorer(priors, lambda *pair: sims[pair])
 
 
-def test_the_scores_of_the_karpathy_captions_come_out(karpathy):
-    rows, scored = karpathy
-    results = audit_gender_score(*scored)
-    for row, result in zip(rows, records(results.data), strict=True):
-        # Sims have nine digits, and equal captions of two images their own: look the row's up again.
-        expected = float(row["belief_revision_published"])
-        assert revise(float(row["lm_mean"]), float(row["sim_recovered"]), float(row["p_c"])) == pytest.approx(
-            expected, rel=1e-6
-        )
-        assert result["gs"] == pytest.approx(expected, rel=1e-6)
-    named_by = results.record["summary"]["genders_named"]
-    assert (named_by["man"] + named_by["man and woman"], named_by["man and woman"]) == (112, 9)
+def test_the_gender_scores_of_800_captions_are_the_published_ones(karpathy_captions, arguments_of_audit):
+    results = audit_gender_score(*arguments_of_audit)
+    for row, result in zip(karpathy_captions, records(results.data), strict=True):
+        published = float(row["belief_revision_published"])
+        assert result["gs"] == pytest.approx(published, rel=1e-6)  # similarities have nine digits
 
 
-def test_scores_and_distances_of_the_karpathy_captions_by_object(karpathy):
-    """The poster's test split is 5,000 captions, of which 800 are here: 4 to 7 captions an object.
+def test_112_of_800_captions_name_a_man_and_nine_of_these_a_woman_too(arguments_of_audit):
+    n_naming = audit_gender_score(*arguments_of_audit).record["summary"]["genders_named"]
+    assert n_naming["man and woman"] == 9
+    assert n_naming["man"] + n_naming["man and woman"] == 112
 
-    Poster, Gender Object Distance of one tennis ball: man 0.44, woman 0.46; Gender Score 0.45, 0.45.
-    """
-    report = audit_gender_score(*karpathy[1], names=["tennis ball", "motorcycle", "skateboard"])
-    by_object = {row["object"]: row for row in report.record["summary"]["by_object"]}
-    ball = by_object["tennis ball"]
-    shown = ("distance_man", "distance_woman", "gs_man", "gs_woman")
-    assert [ball["n_captions"], *(round(ball[name], 2) for name in shown)] == [6, 0.44, 0.5, 0.47, 0.39]
-    assert (by_object["motorcycle"]["to_man"], by_object["motorcycle"]["gs_woman"]) == (1, None)
-    assert by_object["skateboard"]["n_captions"] == 0
+
+@pytest.fixture(scope="module")
+def summary_of_object(arguments_of_audit):
+    """The summary of the 800 captions of each of three objects."""
+    report = audit_gender_score(*arguments_of_audit, names=["tennis ball", "motorcycle", "skateboard"])
+    return {row["object"]: row for row in report.record["summary"]["by_object"]}
+
+
+def test_mean_similarities_and_scores_of_an_object_are_near_those_of_the_poster(summary_of_object):
+    """The poster has 0.44 and 0.46, 0.45 and 0.45, of 5,000 captions, of which we have 800."""
+    ball = summary_of_object["tennis ball"]
+    assert ball["n_captions"] == 6
+    similarities = ball["distance_man"], ball["distance_woman"]
+    scores = ball["gs_man"], ball["gs_woman"]
+    assert similarities == pytest.approx((0.44, 0.50), abs=0.005)
+    assert scores == pytest.approx((0.47, 0.39), abs=0.005)
+
+
+def test_an_object_whose_captions_name_only_men_has_no_score_of_women(summary_of_object):
+    assert summary_of_object["motorcycle"]["to_man"] == 1
+    assert summary_of_object["motorcycle"]["gs_woman"] is None
+
+
+def test_an_object_that_is_in_no_image_has_no_captions(summary_of_object):
+    assert summary_of_object["skateboard"]["n_captions"] == 0
 
 
 @pytest.fixture(scope="module")
@@ -149,26 +173,40 @@ def test_the_posters_own_examples_stand_beside_ours(estimated):
 
 def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
     for row in rows_of(shared_data / "audits/paper_tables/genderscore_poster_objects.csv"):
-        of = TOTALS[row["model"]]
-        what = "score" if row["method"] == "Gender Score" else "object"
-        ours = (of[f"{what}_to_{gender}"][row["object"]] for gender in ("man", "woman"))
-        assert [*ours] == [float(row["to_m"]), float(row["to_w"])]
+        ratios_of_captioner = TOTALS[row["model"]]
+        method = "score" if row["method"] == "Gender Score" else "object"
+        assert ratios_of_captioner[f"{method}_to_man"][row["object"]] == float(row["to_m"])
+        assert ratios_of_captioner[f"{method}_to_woman"][row["object"]] == float(row["to_w"])
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_value_out_of_range_is_refused(place):
-    outside = ((0.0, 1.5, math.nan), (-1.0, 1.1, math.nan), (-0.1, 1.1))
-    for value in outside[place]:
-        values = [0.2, 0.5, 0.5]
-        values[place] = value
-        with pytest.raises(AuditError, match=("prior", "similarity", "confidence")[place]):
-            revise(*values)
+@pytest.mark.parametrize("prior", [0.0, 1.5, math.nan])
+def test_a_prior_out_of_range_is_refused(prior):
+    with pytest.raises(AuditError, match="prior"):
+        revise(prior, 0.5, 0.5)
 
 
-def test_genders_are_whole_words_and_filled_in_with_their_stops():
+@pytest.mark.parametrize("similarity", [-1.0, 1.1, math.nan])
+def test_a_similarity_out_of_range_is_refused(similarity):
+    with pytest.raises(AuditError, match="similarity"):
+        revise(0.2, similarity, 0.5)
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 1.1])
+def test_a_confidence_out_of_range_is_refused(confidence):
+    with pytest.raises(AuditError, match="confidence"):
+        revise(0.2, 0.5, confidence)
+
+
+def test_a_caption_names_the_genders_that_are_whole_words_of_it():
     assert genders_named("A man, and a woman.") == ("man", "woman")
     assert genders_named("a salesman and women") == ()
+
+
+def test_the_other_gender_is_put_in_for_whole_words_and_keeps_commas_and_stops():
     assert with_gender("A man, a Man. mankind", "woman") == "A woman, a woman. mankind"
+
+
+def test_in_a_caption_with_masks_a_gender_is_put_in_for_the_masks_alone():
     assert with_gender("a [MASK] and a <MASK> man", "woman") == "a woman and a woman man"
 
 
@@ -211,12 +249,15 @@ def test_a_tie_goes_to_man_and_a_masked_caption_is_neither_right_nor_wrong(three
     assert (masked["predicted"], masked["correct"]) == ("man", None)
 
 
-def test_estimates_are_counted_by_gender(three_estimated):
+def test_captions_estimates_and_correct_estimates_are_counted_by_gender(three_estimated):
     summary = three_estimated.record["summary"]
     man, woman = summary["by_gender"]["man"], summary["by_gender"]["woman"]
-    assert (man["n_captions"], man["n_scored"], man["n_predicted"], man["n_correct"]) == (1, 3, 3, 1)
+    assert man["n_captions"] == 1  # that name a man
+    assert man["n_scored"] == 3  # with "man" put in
+    assert man["n_predicted"] == 3
+    assert man["n_correct"] == 1
     assert woman["n_correct"] == 0
-    assert summary["to_man_by_n_correct"] == 1
+    assert summary["to_man_by_n_correct"] == 1 / (1 + 0)
 
 
 def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_path):
@@ -232,16 +273,28 @@ def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_pat
         read_objects((tmp_path / "bad.csv",))
 
 
-def test_several_objects_are_averaged_or_joined():
+def score_of_shoe_and_sock(**options):
+    """Score a caption of prior .2, in whose image a shoe (.2) and a sock (.6) are detected."""
     objects = (Detected("shoe", 0.2), Detected("sock", 0.6))
-    texts = {"shoe": 0.5, "sock": 0.1, "shoe sock": 0.4}
-    both = Scorer({"a man": 0.2}, lambda _, label: texts[label])
-    (row,) = records(audit_gender_score([caption("c", "a man")], {"i": objects}, both).data)
-    assert row["gs"] == pytest.approx((revise(0.2, 0.5, 0.2) + revise(0.2, 0.1, 0.6)) / 2)
-    as_one = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels="joined")
-    (row,) = records(as_one.data)
-    assert row["gs"] == pytest.approx(revise(0.2, 0.4, 0.4))
+    similarity_of = {"shoe": 0.5, "sock": 0.1, "shoe sock": 0.4}
+    scorer = Scorer({"a man": 0.2}, lambda _, label: similarity_of[label])
+    (row,) = records(audit_gender_score([caption("c", "a man")], {"i": objects}, scorer, **options).data)
+    return row
+
+
+def test_the_score_of_a_caption_with_two_objects_is_the_mean_of_its_scores_by_each():
+    by_shoe, by_sock = revise(0.2, 0.5, 0.2), revise(0.2, 0.1, 0.6)
+    assert score_of_shoe_and_sock()["gs"] == pytest.approx((by_shoe + by_sock) / 2)
+
+
+def test_objects_may_be_joined_to_one_of_both_labels_and_of_their_mean_confidence():
+    row = score_of_shoe_and_sock(labels="joined")
+    mean_confidence = (0.2 + 0.6) / 2
     assert row["objects"] == "shoe sock"
+    assert row["gs"] == pytest.approx(revise(0.2, 0.4, mean_confidence))
+
+
+def test_no_objects_are_joined_to_no_object():
     assert join_objects(()) == ()
 
 
@@ -304,8 +357,13 @@ def test_similarities_come_from_a_text_store(tmp_path, keep):
     path = keep(tmp_path / "texts", ["t1", "t2", "t3"], [[1, 0], [3, 4], [0, 2]], failed={"t3": "too long"})
     ids = {"a man": "t1", "shoe": "t2", "sock": "t3"}
     similarity = embedded_similarity(read_embeddings(path), ids)
-    assert similarity("a man", "shoe") == pytest.approx(0.6)
-    assert "hat" in similarity("a man", "hat")
+    assert similarity("a man", "shoe") == pytest.approx(0.6)  # the cosine of (1, 0) and (3, 4)
+
+
+def test_in_place_of_a_similarity_there_is_the_reason_why_a_text_has_none(tmp_path, keep):
+    path = keep(tmp_path / "texts", ["t1", "t3"], [[1, 0], [0, 2]], failed={"t3": "too long"})
+    similarity = embedded_similarity(read_embeddings(path), {"a man": "t1", "sock": "t3"})
+    assert "hat" in similarity("a man", "hat")  # a text without an id
     assert "t3" in similarity("a man", "sock")
 
 
@@ -318,11 +376,24 @@ def test_the_texts_that_need_embeddings_are_listed_once():
     assert as_one == ["a man", "a woman", "shoe sock"]
 
 
-def test_published_counts_stand_beside_estimation_alone():
-    given_ = [caption("c", "a man")], {"i": (Detected("x", 0.2),)}, scorer({"a man": 0.1, "a woman": 0.2})
-    summary = audit_gender_score(*given_, mode="ge", model="Vilbert").record["summary"]
+@pytest.fixture
+def one_caption():
+    """The captions, objects and scorer that `audit_gender_score` takes of one caption of a man."""
+    objects = {"i": (Detected("x", 0.2),)}
+    return [caption("c", "a man")], objects, scorer({"a man": 0.1, "a woman": 0.2})
+
+
+def test_an_estimation_of_a_published_captioner_has_the_published_counts(one_caption):
+    summary = audit_gender_score(*one_caption, mode="ge", model="Vilbert").record["summary"]
     assert summary["by_gender"]["man"]["published"] == 526
     assert summary["to_man_by_published"] == share(526, 161)
-    for mode, model in (("ge", "GPT"), ("gs", "Vilbert")):
-        with pytest.raises(AuditError):
-            audit_gender_score(*given_, mode=mode, model=model)
+
+
+@pytest.mark.parametrize(
+    ("mode", "model"),
+    [("ge", "GPT"), ("gs", "Vilbert")],
+    ids=["a captioner that was not published", "scores, of which no counts were published"],
+)
+def test_published_counts_that_there_are_none_of_are_refused(one_caption, mode, model):
+    with pytest.raises(AuditError):
+        audit_gender_score(*one_caption, mode=mode, model=model)

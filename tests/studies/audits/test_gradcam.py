@@ -29,16 +29,18 @@ read_pairs = later("obygaze_studies.saliency.class_activation", "read_pairs")
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 
-SAME = network_rounding(3 * 56 * 56)
-TIGHT = {"rtol": 1e-9, "atol": 1e-12}
+ROUNDING = network_rounding(3 * 56 * 56)
+TOLERANCE_OF_DOUBLES = {"rtol": 1e-9, "atol": 1e-12}
 
 
-def scores_of(number):
+def output_number(number):
+    """Return the target of a map: the output of this number."""
     return lambda outputs: outputs[number]
 
 
-def mapped(network, layer, places=None):
-    return activation.MappedNetwork(network, layer, places, PRESETS["clip"], {"layer": "it"})
+def mapped_network(network, layer):
+    """Describe a network to be mapped by the output of one of its layers."""
+    return activation.MappedNetwork(network, layer, None, PRESETS["clip"], {"layer": "a layer"})
 
 
 @pytest.fixture(scope="module")
@@ -46,33 +48,41 @@ def oracle(shared_data):
     return json.loads((shared_data / "audits" / "oracle.json").read_text(encoding="utf-8"))["gradcam"]
 
 
+def double(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def score_and_map(oracle, network, score):
+    """Map the oracle's activations by the similarity of a network's output to the oracle's text."""
+    target = activation.similarity(double(oracle["text"]), score)
+    return activation.grad_cam_map(
+        mapped_network(network, network.last), double(oracle["acts"])[None], target
+    )
+
+
 @pytest.mark.parametrize(("name", "score"), [("dot_unnormalised_text", "dot"), ("cosine", "cosine")])
-def test_average_pooling_gives_the_expected_maps(oracle, name, score):
-    acts = torch.tensor(oracle["acts"], dtype=torch.float64)
-    text = torch.tensor(oracle["text"], dtype=torch.float64)
-    weight = torch.tensor(oracle["W"], dtype=torch.float64)
-    network = small.Pooled(weight)
+def test_score_and_map_of_a_network_that_pools_by_the_mean_are_the_oracles(oracle, name, score):
     case = oracle["cases"][name]
-    taken, cam = activation.grad_cam_map(
-        mapped(network, network.last), acts[None], activation.similarity(text, score)
-    )
-    assert taken == pytest.approx(case["score"], rel=1e-9)
-    np.testing.assert_allclose(cam, case["cam"], **TIGHT)
-    expected = np.maximum(case["cam_bicubic_8x8"], 0)
-    np.testing.assert_allclose(activation.enlarged(cam, 8), expected, rtol=1e-6, atol=1e-6)
+    similarity, cam = score_and_map(oracle, small.Pooled(double(oracle["W"])), score)
+    assert similarity == pytest.approx(case["score"], rel=1e-9)
+    np.testing.assert_allclose(cam, case["cam"], **TOLERANCE_OF_DOUBLES)
 
 
-def test_attention_pooling_gives_the_expected_map(oracle):
+def test_a_map_is_enlarged_bicubically_and_its_negative_values_are_cut(oracle):
+    case = oracle["cases"]["cosine"]
+    enlarged = activation.enlarged(np.array(case["cam"]), 8)
+    np.testing.assert_allclose(enlarged, np.maximum(case["cam_bicubic_8x8"], 0), rtol=1e-6, atol=1e-6)
+
+
+def test_score_and_map_of_a_network_that_pools_by_attention_are_the_oracles(oracle):
     case = oracle["cases"]["attention_pool_dot"]
-    arrays = [torch.tensor(case["params"][key], dtype=torch.float64) for key in ("pos", "q", "k", "v", "c")]
-    network = small.AttentionPooled(*arrays, case["heads"])
-    acts = torch.tensor(oracle["acts"], dtype=torch.float64)
-    text = torch.tensor(oracle["text"], dtype=torch.float64)
-    taken, cam = activation.grad_cam_map(
-        mapped(network, network.last), acts[None], activation.similarity(text, "dot")
+    positions, queries, keys, values, output = (
+        double(case["params"][name]) for name in ("pos", "q", "k", "v", "c")
     )
-    assert taken == pytest.approx(case["score"], rel=1e-9)
-    np.testing.assert_allclose(cam, case["cam"], **TIGHT)
+    network = small.AttentionPooled(positions, queries, keys, values, output, case["heads"])
+    similarity, cam = score_and_map(oracle, network, "dot")
+    assert similarity == pytest.approx(case["score"], rel=1e-9)
+    np.testing.assert_allclose(cam, case["cam"], **TOLERANCE_OF_DOUBLES)
 
 
 @pytest.fixture(scope="module")
@@ -116,23 +126,26 @@ def clip_and_text(clip_folder):
 
 
 @pytest.mark.parametrize("score", ["cosine", "dot"])
-def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, clip_and_text, score):
+def test_the_map_of_a_clip_is_that_of_transformers_and_autograd_on_its_last_block(
+    clip_folder, clip_and_text, score
+):
     whole, text = clip_and_text
     frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
     pixels = whole.pixels(frame)
-    taken, cam = activation.grad_cam_map(whole, pixels, activation.similarity(text, score))
-    plain = plain_grad_cam(clip_folder, pixels, text, score)
-    scale = plain.length if score == "dot" else 1.0
-    assert taken == pytest.approx(plain.score, abs=SAME * scale)
-    np.testing.assert_allclose(cam, np.maximum(plain.uncut, 0), atol=SAME * np.abs(plain.uncut).max())
+    similarity, cam = activation.grad_cam_map(whole, pixels, activation.similarity(text, score))
+    expected = plain_grad_cam(clip_folder, pixels, text, score)
+    scale_of_score = expected.length if score == "dot" else 1.0
+    assert similarity == pytest.approx(expected.score, abs=ROUNDING * scale_of_score)
+    scale_of_map = np.abs(expected.uncut).max()
+    np.testing.assert_allclose(cam, np.maximum(expected.uncut, 0), atol=ROUNDING * scale_of_map)
 
 
-def test_a_text_is_embedded_as_transformers_does(clip_folder, clip_and_text):
+def test_the_embedding_of_a_text_is_that_of_transformers(clip_folder, clip_and_text):
     _, text = clip_and_text
     with quiet():
         model = CLIPModel.from_pretrained(clip_folder).eval()
     ids = AutoTokenizer.from_pretrained(clip_folder)("a cat", return_tensors="pt")["input_ids"]
-    assert_close(text, model.get_text_features(ids).pooler_output[0].detach(), SAME)
+    assert_close(text, model.get_text_features(ids).pooler_output[0].detach(), ROUNDING)
 
 
 def test_a_map_says_from_which_layer_and_in_which_space_it_is(clip_and_text):
@@ -141,31 +154,37 @@ def test_a_map_says_from_which_layer_and_in_which_space_it_is(clip_and_text):
     assert whole.about["space"].startswith("clip sha256:")
 
 
-def test_a_target_that_is_not_finite_is_refused():
+def test_a_text_whose_embedding_has_no_length_has_no_cosine_to_map():
     network = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
+    text_without_length = torch.zeros(2)
+    target = activation.similarity(text_without_length, "cosine")
     with pytest.raises(BackboneError):
-        activation.grad_cam_map(
-            mapped(network, network[0]),
-            torch.ones(1, 3, 4, 3),
-            activation.similarity(torch.zeros(2), "cosine"),
-        )
+        activation.grad_cam_map(mapped_network(network, network[0]), torch.ones(1, 3, 4, 3), target)
 
 
-def test_no_hook_stays_behind():
+@pytest.mark.parametrize("number", [0, 9], ids=["mapped", "failed, as there is no such output"])
+def test_no_hook_of_a_map_stays_on_the_network(number):
     network = nn.Sequential(nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    for target in (scores_of(0), scores_of(9)):
-        with suppress(IndexError):
-            activation.grad_cam_map(mapped(network, network[0]), torch.ones(1, 3, 4, 4), target)
-        assert not network[0]._forward_hooks
+    with suppress(IndexError):
+        activation.grad_cam_map(
+            mapped_network(network, network[0]), torch.ones(1, 3, 4, 4), output_number(number)
+        )
+    assert not network[0]._forward_hooks
 
 
-def test_a_text_too_long_or_a_folder_without_tokenizer_is_refused(clip_folder, tmp_path):
+def test_a_text_of_more_tokens_than_clip_takes_is_refused(clip_folder):
     _, embed = activation.clip_to_map(str(clip_folder), cpu())
+    sixteen_letters = "cat " * 5 + "s"  # each is a token, with a first and a last one besides
     with pytest.raises(BackboneError, match="18 tokens"):
-        embed("cat " * 5 + "s")
-    bare = tiny_checkpoint("clip", tmp_path / "bare")
+        embed(sixteen_letters)
+
+
+def test_a_clip_without_a_tokenizer_is_refused(tmp_path):
     with pytest.raises(BackboneError, match="tokenizer"):
-        activation.clip_to_map(str(bare), cpu())
+        activation.clip_to_map(str(tiny_checkpoint("clip", tmp_path / "bare")), cpu())
+
+
+def test_another_network_than_clip_is_refused(tmp_path):
     with pytest.raises(BackboneError, match="siglip"):
         activation.clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), cpu())
 
@@ -187,24 +206,41 @@ def lab(tmp_path, monkeypatch, obygaze):
     return tmp_path
 
 
-def test_a_planted_detector_lights_up_where_its_colour_is(lab):
+@pytest.fixture
+def maps_of_detectors(lab):
+    """Maps of a network whose outputs 0 and 1 detect red and blue.
+
+    Of the image with a red disc it is output 0, of the one with a blue disc output 1, which are in the group
+    "own"; and of the one with a red disc output 1, in the group "other".
+    """
     (lab / "pairs.csv").write_text("image_id,text,group\nwarm,0,own\ncold,1,own\nwarm,1,other\n", "utf-8")
     images = read_manifest(lab / "stills.csv")
     network = small.Detectors()
-    targets = {"0": scores_of(0), "1": scores_of(1)}
-    result = activation.map_pairs(
-        images, read_pairs(lab / "pairs.csv", images), mapped(network, network.last), targets, {}
-    )
-    warm, cold, other = result.raw
-    assert warm[:80, :80].sum() > 0.95 * warm.sum()
-    assert cold[144:, 144:].sum() > 0.95 * cold.sum()
-    assert not other.any()
-    assert [pair["peak"] > 0 for pair in result.pairs] == [True, True, False]
-    assert list(result.by_group()) == ["own", "other"]
+    targets = {"0": output_number(0), "1": output_number(1)}
+    pairs = read_pairs(lab / "pairs.csv", images)
+    return activation.map_pairs(images, pairs, mapped_network(network, network.last), targets, {})
+
+
+def test_the_map_of_a_detector_of_a_colour_is_light_where_this_colour_is(maps_of_detectors):
+    red_in_red, blue_in_blue, _ = maps_of_detectors.raw
+    top_left = red_in_red[:80, :80]  # around the red disc, of 224 x 224 pixels
+    bottom_right = blue_in_blue[144:, 144:]  # around the blue disc
+    assert top_left.sum() > 0.95 * red_in_red.sum()
+    assert bottom_right.sum() > 0.95 * blue_in_blue.sum()
+
+
+def test_the_map_of_a_detector_of_a_colour_is_empty_where_this_colour_is_not(maps_of_detectors):
+    _, _, blue_in_red = maps_of_detectors.raw
+    assert not blue_in_red.any()
+    assert [pair["peak"] > 0 for pair in maps_of_detectors.pairs] == [True, True, False]
+
+
+def test_maps_are_grouped_as_the_table_of_pairs_says(maps_of_detectors):
+    assert list(maps_of_detectors.by_group()) == ["own", "other"]
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "place"),
+    ("read", "text", "message"),
     [
         (read_pairs, "image_id,text\ngone,0\n", "gone"),
         (read_pairs, "image_id,text\nwarm,0\nwarm,0\n", "warm"),
@@ -213,9 +249,9 @@ def test_a_planted_detector_lights_up_where_its_colour_is(lab):
         (every_pair, "text_id,text\n1,man\n2,man\n", "man"),
     ],
 )
-def test_bad_lists_of_pairs_are_named(lab, read, text, place):
+def test_bad_lists_of_pairs_are_named(lab, read, text, message):
     (lab / "given.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(ObygazeError, match=rf"given\.csv.*{place}"):
+    with pytest.raises(ObygazeError, match=rf"given\.csv.*{message}"):
         read(lab / "given.csv", read_manifest(lab / "stills.csv"))
 
 

@@ -19,7 +19,7 @@ def two_effects():
     return design @ [1.0, 2.0, -1.0], design
 
 
-def test_cells_that_are_sums_of_effects_stay_where_they_are(two_effects):
+def test_means_of_cells_that_are_sums_of_effects_are_not_changed_by_shrinking(two_effects):
     means, design = two_effects
     estimate, low, high = shrunken(means, np.full(8, 0.01), design)
     assert estimate == pytest.approx(means, abs=1e-6)
@@ -27,11 +27,11 @@ def test_cells_that_are_sums_of_effects_stay_where_they_are(two_effects):
     assert (means < high).all()
 
 
-def test_cells_far_from_sums_of_effects_are_their_means(two_effects):
+def test_means_of_cells_that_are_far_from_any_sum_of_effects_are_hardly_changed_by_shrinking(two_effects):
     means, design = two_effects
-    far = means + 100 * np.array([1, -1, 1, -1, -1, 1, 1, -1])
-    estimate, _, _ = shrunken(far, np.full(8, 0.01), design)
-    assert estimate == pytest.approx(far, abs=0.05)
+    departures = 100 * np.array([1, -1, 1, -1, -1, 1, 1, -1])
+    estimate, _, _ = shrunken(means + departures, np.full(8, 0.01), design)
+    assert estimate == pytest.approx(means + departures, abs=0.05)
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def test_intervals_hold_and_estimates_are_nearer_than_means(spread, is_share):
 
 
 @pytest.mark.long  # simulates
-def test_intervals_hold_where_few_cells_have_two_items():
-    """How far the items of a cell differ is known by two degrees of freedom then."""
+def test_intervals_hold_the_truth_where_only_two_cells_have_two_items_and_the_others_one():
+    """How far the items of a cell differ is estimated from two differences alone."""
     rng = np.random.default_rng(0)
     cells = list(product("ab", "xy"))
     cell_of_item = [*cells, cells[0], cells[2]]
@@ -114,7 +114,9 @@ def test_intervals_hold_where_few_cells_have_two_items():
     [(1e-9, 0), (1e6, 0), (1, 1e8), (2.0**900, 0)],
     ids=["small", "large", "far from zero", "huge"],
 )
-def test_intervals_go_with_the_unit_and_the_zero_of_a_number(unit, shift):
+def test_estimates_and_intervals_change_with_the_unit_and_the_zero_of_a_number_as_the_number_does(
+    unit, shift
+):
     items = plant_items(0, spread=0.3, is_share=False)
     rows = estimate_cells(items.y, items.attributes)
     rows_in_unit = estimate_cells(items.y * unit + shift, items.attributes)
@@ -123,7 +125,7 @@ def test_intervals_go_with_the_unit_and_the_zero_of_a_number(unit, shift):
             assert (row_in_unit[name] - shift) / unit == pytest.approx(row[name], abs=1e-5)
 
 
-def test_cells_that_are_all_positive_have_intervals():
+def test_a_cell_of_six_positive_items_has_an_interval_from_above_a_fifth_to_1():
     rows = estimate_cells(np.ones(12), [["a"] * 6 + ["b"] * 6])
     assert [row["n"] for row in rows] == [6, 6]
     assert [row["mean"] for row in rows] == [1.0, 1.0]
@@ -132,7 +134,7 @@ def test_cells_that_are_all_positive_have_intervals():
 
 
 @pytest.mark.parametrize("value", [7.5, 1e300])
-def test_cells_without_spread_by_two_attributes_that_tell_the_same(value):
+def test_cells_of_equal_items_by_two_equal_attributes_have_the_value_of_the_items_as_estimate(value):
     attribute = ["a"] * 6 + ["b"] * 6
     rows = estimate_cells(np.full(12, value), [attribute, attribute])
     assert [row["estimate"] for row in rows] == pytest.approx([value, value])

@@ -89,22 +89,31 @@ def probabilities_by_transformers(weights, store):
     return probabilities, float(scale)
 
 
-def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_score_reads_it(
-    store, weights, obygaze, tmp_path, monkeypatch
-):
-    expected, scale = probabilities_by_transformers(weights, store)
-    monkeypatch.chdir(tmp_path)
-    Path("shapes.txt").write_text("\n".join([*SHAPES, ""]), encoding="utf-8")
-    classify = ("audit", "objects", "--objects-list", "shapes.txt")
-    assert obygaze(*classify, "--list-texts", "prompts.csv") == 0
-    assert obygaze("extract", "prompts.csv", "texts", "--backbone", "clip-text", "--weights", weights) == 0
-    of_stores = ("--images", store, "--texts", "texts-1.0.0", "--scale", scale)
-    assert obygaze(*classify, *of_stores, "--out", "objects.csv") == 0
+@pytest.fixture
+def classify_by_commands(store, weights, obygaze, tmp_path, monkeypatch):
+    """Return a function that finds the shapes in the drawings by three commands, and reads the result."""
 
-    found = objects_by_image(read_objects([Path("objects.csv")]))
+    def classify(scale):
+        monkeypatch.chdir(tmp_path)
+        Path("shapes.txt").write_text("\n".join([*SHAPES, ""]), encoding="utf-8")
+        audit = ("audit", "objects", "--objects-list", "shapes.txt")
+        assert obygaze(*audit, "--list-texts", "prompts.csv") == 0
+        extract = ("extract", "prompts.csv", "texts", "--backbone", "clip-text", "--weights", weights)
+        assert obygaze(*extract) == 0
+        of_stores = ("--images", store, "--texts", "texts-1.0.0", "--scale", scale)
+        assert obygaze(*audit, *of_stores, "--out", "objects.csv") == 0
+        return objects_by_image(read_objects([Path("objects.csv")]))
+
+    return classify
+
+
+def test_objects_that_clip_finds_in_images_have_the_probabilities_that_transformers_gives(
+    store, weights, classify_by_commands
+):
+    probability, scale = probabilities_by_transformers(weights, store)
+    found = classify_by_commands(scale)
     assert found.keys() == set(SHAPES)
-    for drawing, shapes in found.items():
-        by_shape = expected[drawing]
-        most_probable_first = sorted(by_shape, key=by_shape.get, reverse=True)
-        assert [one.label for one in shapes] == most_probable_first
-        assert {one.label: one.confidence for one in shapes} == pytest.approx(by_shape, abs=1e-5)
+    for drawing, objects in found.items():
+        confidence = {detected.label: detected.confidence for detected in objects}
+        assert confidence == pytest.approx(probability[drawing], abs=1e-5)
+        assert list(confidence.values()) == sorted(confidence.values(), reverse=True)

@@ -116,15 +116,15 @@ def test_a_tokenizer_of_another_model_is_refused(copied, folder):
 
 
 @pytest.mark.parametrize(
-    ("changes", "place"),
+    ("changes", "message"),
     [
         ({"vocab": None, "merges": None}, "tokenizer"),
         ({"tokenizer_config": '{"eos_token": null}'}, "end token"),
         ({"config": '{"model_type": "clip"}'}, "'clip'"),
     ],
 )
-def test_a_folder_that_is_no_language_models_is_refused(copied, changes, place):
-    with pytest.raises(BackboneError, match=place):
+def test_a_folder_that_is_no_language_models_is_refused(copied, changes, message):
+    with pytest.raises(BackboneError, match=message):
         language_model(copied(**changes), compute=cpu())
 
 

@@ -12,17 +12,20 @@ ROOT = Path(__file__).parents[3]
 PAGES = sorted(page for page in (ROOT / "docs" / "audits").glob("*.md") if page.stem != "README")
 
 
-def commands_of(page):
+def commands_to_try(page):
+    """Return the words of each command in the section "Try it" of a page, without `obygaze`."""
     section = page.read_text(encoding="utf-8").partition("## Try it")[2].partition("\n## ")[0]
     block = "\n".join(line for line in section.splitlines() if line.startswith("    "))
     return [shlex.split(line)[1:] for line in re.sub(r"\\\n\s*", " ", block).splitlines()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_block_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
-    (tmp_path / "obygaze_studies").symlink_to(ROOT / "obygaze_studies")
+def test_the_commands_under_try_it_of_an_audits_page_run_and_say_where_results_are_kept(
+    page, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "obygaze_studies").symlink_to(ROOT / "obygaze_studies")  # which holds the demo's files
     monkeypatch.chdir(tmp_path)
-    commands = commands_of(page)
+    commands = commands_to_try(page)
     assert commands[-1][:2] == ["audit", page.stem]
     for words in commands:
         assert obygaze(*words) == 0, capsys.readouterr().err

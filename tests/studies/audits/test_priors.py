@@ -30,21 +30,21 @@ def table(tmp_path):
     return lambda text=CAPTIONS: written(tmp_path / "captions.csv", text)
 
 
-class Counted:
-    """The model, counting the texts that it scores and perhaps stopping before one."""
+class CountedModel:
+    """The model, counting the batches that it scores, and interrupted before one of them."""
 
-    def __init__(self, model, stop_at=None):
+    def __init__(self, model, interrupted_after=None):
         self.model = model
-        self.stop_at = stop_at
-        self.n = 0
+        self.interrupted_after = interrupted_after
+        self.n_batches = 0
 
     def __getattr__(self, name):
         return getattr(self.model, name)
 
     def score(self, texts):
-        if self.n == self.stop_at:
+        if self.n_batches == self.interrupted_after:
             raise KeyboardInterrupt
-        self.n += 1
+        self.n_batches += 1
         return self.model.score(texts)
 
 
@@ -60,23 +60,34 @@ def test_every_text_is_listed_once_and_masks_become_both_genders(table):
     assert (record["rows"], record["masked"]) == (4, 2)
 
 
-def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_path):
+@pytest.mark.parametrize(
+    ("batch_size", "n_batches_left"), [(1, 3), (2, 1)], ids=["a text a batch", "two texts a batch"]
+)
+def test_a_run_that_was_interrupted_after_two_batches_measures_the_others_and_gives_the_same_priors(
+    model, table, tmp_path, batch_size, n_batches_left
+):
     texts, _ = texts_to_score(table())
-    whole = measure_priors(model, texts, tmp_path / "whole")
-    for batch_size in (1, 2):
-        journal = tmp_path / f"stopped{batch_size}"
-        first = Counted(model, stop_at=2)
-        with pytest.raises(KeyboardInterrupt):
-            measure_priors(first, texts, journal, batch_size=batch_size)
-        with journal.open("a", encoding="utf-8") as file:
-            file.write('[2, [{"n_tok')  # as a kill may leave it
-        second = Counted(model)
-        priors = measure_priors(second, texts, journal, batch_size=batch_size)
-        assert list(priors) == list(texts)
-        for text, values in priors.items():
-            assert values == pytest.approx(dict(whole[text]), rel=1e-5)
-        if batch_size == 1:
-            assert (priors, first.n, second.n) == (whole, 2, 3)
+    assert len(texts) == 5
+    of_undisturbed_run = measure_priors(model, texts, tmp_path / "undisturbed")
+    journal = tmp_path / "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        measure_priors(CountedModel(model, interrupted_after=2), texts, journal, batch_size=batch_size)
+    with journal.open("a", encoding="utf-8") as file:
+        file.write('[2, [{"n_tok')  # half a line, as a kill may leave it
+    second = CountedModel(model)
+    priors = measure_priors(second, texts, journal, batch_size=batch_size)
+    assert second.n_batches == n_batches_left
+    assert list(priors) == list(texts)
+    for text, values in priors.items():
+        assert values == pytest.approx(dict(of_undisturbed_run[text]), rel=1e-5)
+
+
+def test_a_run_of_one_text_a_batch_that_was_interrupted_gives_the_very_same_priors(model, table, tmp_path):
+    texts, _ = texts_to_score(table())
+    with pytest.raises(KeyboardInterrupt):
+        measure_priors(CountedModel(model, interrupted_after=2), texts, tmp_path / "a", batch_size=1)
+    priors = measure_priors(model, texts, tmp_path / "a", batch_size=1)
+    assert priors == measure_priors(model, texts, tmp_path / "b")
 
 
 def test_a_line_that_is_lost_is_measured_again(model, table, tmp_path):
@@ -85,12 +96,12 @@ def test_a_line_that_is_lost_is_measured_again(model, table, tmp_path):
     priors = measure_priors(model, texts, journal)
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
     journal.write_text("".join([*lines[:2], *lines[3:]]), encoding="utf-8")
-    again = Counted(model)
+    again = CountedModel(model)
     assert measure_priors(again, texts, journal) == priors
-    assert again.n == 1
+    assert again.n_batches == 1
 
 
-def test_a_journal_of_another_run_is_refused_unless_begun_anew(model, table, tmp_path):
+def test_a_journal_of_other_texts_is_refused_unless_the_run_is_started_anew(model, table, tmp_path):
     journal = tmp_path / "journal"
     measure_priors(model, texts_to_score(table())[0], journal)
     other, _ = texts_to_score(table("text_id,text\nt,a woman\n"))
@@ -101,16 +112,17 @@ def test_a_journal_of_another_run_is_refused_unless_begun_anew(model, table, tmp
 
 def test_a_text_that_is_too_long_is_named_before_any_work(model, table, tmp_path):
     path = table(f"caption_id,caption\nc1,a man\nc2,{'a' * 40}\n")
-    counted = Counted(model)
+    counted = CountedModel(model)
     with pytest.raises(ExtractError, match=r"captions.csv, c2") as raised:
         measure_priors(counted, texts_to_score(path)[0], tmp_path / "journal")
     assert "\n" not in str(raised.value)
-    assert counted.n == 0
+    assert counted.n_batches == 0
     assert not (tmp_path / "journal").exists()
 
 
-def test_a_table_of_priors_is_read_as_it_was_written_whatever_the_texts(tmp_path):
+def test_priors_of_texts_with_quotes_and_any_line_breaks_are_read_as_they_were_written(tmp_path):
     texts = ("plain", 'a "b", c', "two\nlines", "two\r\nlines", "a\rb", " x ", "x\u2028y")
-    priors = {text: {"n_tokens": place, "lm_mean": 1 / (3 + place)} for place, text in enumerate(texts)}
+    means = {text: 1 / (3 + number) for number, text in enumerate(texts)}
+    priors = {text: {"n_tokens": 1, "lm_mean": mean} for text, mean in means.items()}
     write_priors(tmp_path / "lm.csv", priors, {})
-    assert read_priors(tmp_path / "lm.csv") == {text: of["lm_mean"] for text, of in priors.items()}
+    assert read_priors(tmp_path / "lm.csv") == means

@@ -23,34 +23,45 @@ from obygaze_studies.saliency.maps_file import (
 )
 
 
-def test_shares_and_stretching_are_the_expected(oracle):
+def region(rows, columns, name="face"):
+    """Make a region of these rows and columns, each from the first one to before the last one."""
+    return Region(name, y0=rows[0], x0=columns[0], y1=rows[1], x1=columns[1])
+
+
+def test_a_map_is_stretched_from_0_to_1_as_the_oracle_does(oracle):
     case = oracle["gradcam"]["cases"]["cosine"]
-    cam = np.array(case["cam"])
-    np.testing.assert_allclose(mean_stretched([cam]), case["cam_minmax"], rtol=1e-9, atol=1e-12)
-    face = Region("face", 0, 0, 2, 4)
-    chest = Region("chest", 2, 0, 4, 4)
-    assert energy_share(cam, face) == pytest.approx(case["roi"]["face_rows0_1"], rel=1e-9)
-    assert energy_share(cam, chest) == pytest.approx(case["roi"]["chest_rows2_3"], rel=1e-9)
+    np.testing.assert_allclose(
+        mean_stretched([np.array(case["cam"])]), case["cam_minmax"], rtol=1e-9, atol=1e-12
+    )
 
 
-def test_a_map_of_zeros_has_no_shares():
-    empty = np.zeros((3, 3))
-    assert not mean_stretched([empty]).any()
-    whole = Region("all", 0, 0, 3, 3)
-    assert energy_share(empty, whole) is None
-    assert pointing_hit(empty, whole) is None
+@pytest.mark.parametrize(
+    ("rows", "name_in_oracle"), [((0, 2), "face_rows0_1"), ((2, 4), "chest_rows2_3")], ids=["face", "chest"]
+)
+def test_the_share_of_a_map_in_a_region_is_the_oracles(oracle, rows, name_in_oracle):
+    case = oracle["gradcam"]["cases"]["cosine"]
+    share = energy_share(np.array(case["cam"]), region(rows, columns=(0, 4)))
+    assert share == pytest.approx(case["roi"][name_in_oracle], rel=1e-9)
 
 
-def test_the_highest_place_hits_or_misses():
-    one = np.zeros((4, 4))
-    one[1, 2] = 1
-    assert pointing_hit(one, Region("r", 0, 2, 2, 3)) is True
-    assert pointing_hit(one, Region("r", 0, 0, 2, 2)) is False
+def test_a_map_of_zeros_has_neither_a_share_nor_a_highest_place_in_a_region():
+    zeros = np.zeros((3, 3))
+    all_of_it = region(rows=(0, 3), columns=(0, 3))
+    assert energy_share(zeros, all_of_it) is None
+    assert pointing_hit(zeros, all_of_it) is None
+    assert not mean_stretched([zeros]).any()
+
+
+@pytest.mark.parametrize(("columns", "is_hit"), [((2, 3), True), ((0, 2), False)])
+def test_a_region_is_hit_if_the_highest_place_of_the_map_is_in_it(columns, is_hit):
+    highest_at_1_2 = np.zeros((4, 4))
+    highest_at_1_2[1, 2] = 1
+    assert pointing_hit(highest_at_1_2, region(rows=(0, 2), columns=columns)) is is_hit
 
 
 @pytest.fixture
 def planted():
-    """Light in the top left of `top`, in the bottom right of `low`, nowhere in `dark`."""
+    """Maps of three images: light in the top left of `top`, in the bottom right of `low`, none in `dark`."""
     raw = np.zeros((3, SIDE, SIDE), np.float32)
     raw[0, :50, :50] = 2.0
     raw[1, 180:, 180:] = 3.0
@@ -60,23 +71,37 @@ def planted():
     return Maps({"space": "toy-clip sha256:0123", "score": "dot"}, pairs, raw)
 
 
-def test_planted_light_is_found_where_it_is(planted):
-    half = SIDE // 2
-    corner = Region("corner", 0, 0, half, half)
-    regions = {one: [corner] for one in ("top", "low", "dark")}
-    results = audit_maps(planted, regions)
-    maps = planted
-    top, low, dark = records(results.data)
+@pytest.fixture
+def audit_of_corner(planted):
+    """An audit of the three maps in the top left quarter."""
+    corner = region(rows=(0, SIDE // 2), columns=(0, SIDE // 2), name="corner")
+    return audit_maps(planted, {image: [corner] for image in ("top", "low", "dark")})
+
+
+def test_a_map_with_all_light_in_a_region_has_its_share_and_hits_it(audit_of_corner):
+    top, low, _ = records(audit_of_corner.data)
     assert top["share"] > 0.99
-    assert (top["hit"], low["hit"]) == (True, False)
     assert low["share"] < 0.01
-    assert (dark["empty"], dark["share"], dark["hit"], dark["peak"]) == (True, None, None, 0.0)
-    (group,) = results.record["summary"]["groups"]
-    assert (group["n_maps"], group["n_empty"], group["share_of_hits"]) == (3, 1, 0.5)
+    assert (top["hit"], low["hit"]) == (True, False)
+
+
+def test_a_map_without_light_is_called_empty_and_has_no_share(audit_of_corner):
+    _, _, dark = records(audit_of_corner.data)
+    assert dark["empty"]
+    assert dark["peak"] == 0.0
+    assert (dark["share"], dark["hit"]) == (None, None)
+
+
+def test_a_group_has_the_mean_share_and_the_share_of_hits_of_its_maps_that_are_not_empty(audit_of_corner):
+    top, low, _ = records(audit_of_corner.data)
+    (group,) = audit_of_corner.record["summary"]["groups"]
+    assert (group["n_maps"], group["n_empty"]) == (3, 1)
+    assert group["share_of_hits"] == 1 / 2
     assert group["mean_share"] == pytest.approx((top["share"] + low["share"]) / 2)
-    assert maps.raw.shape == (3, SIDE, SIDE)
-    assert maps.raw.min() == 0
-    assert mean_stretched(maps.by_group()["g"]).max() == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_the_mean_of_three_stretched_maps_without_overlap_is_at_most_a_third(planted):
+    assert mean_stretched(planted.by_group()["g"]).max() == pytest.approx(1 / 3, abs=1e-3)
 
 
 def test_without_regions_there_is_a_row_a_pair(planted):
@@ -95,7 +120,7 @@ def test_maps_are_kept_the_same_every_time_and_audited_as_those_just_made(plante
     maps = read_maps(tmp_path / "one.zarr")
     assert (maps.pairs, maps.about) == (planted.pairs, planted.about)
     np.testing.assert_array_equal(maps.raw, planted.raw)
-    regions = {one: [Region("all", 0, 0, SIDE, SIDE)] for one in ("top", "low", "dark")}
+    regions = {one: [region((0, SIDE), (0, SIDE))] for one in ("top", "low", "dark")}
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
@@ -131,12 +156,25 @@ def test_fewer_maps_than_pairs_are_refused(planted, tmp_path):
 def test_an_image_without_regions_is_named(planted):
     with pytest.raises(AuditError, match="image top"):
         audit_maps(planted, {})
-    box = [Region("face", 0, 0, 9, 9)]
+    box = [region((0, 9), (0, 9))]
     summary = audit_maps(planted, dict.fromkeys(("top", "low", "dark", "other"), box)).record["summary"]
     assert summary["n_images_with_regions_only"] == 1
 
 
-@pytest.mark.parametrize("box", ["5,0,5,9", "0,0,225,9", "-1,0,5,9", "0,0,5.5,9", f"0,0,{9:05000},9"])
+NINE_OF_5000_DIGITS = "9".zfill(5000)
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        "5,0,5,9",
+        f"0,0,{SIDE + 1},9",
+        "-1,0,5,9",
+        "0,0,5.5,9",
+        f"0,0,{NINE_OF_5000_DIGITS},9",
+    ],
+    ids=["no height", "beyond the map", "before the map", "half a pixel", "a number of 5000 digits"],
+)
 def test_a_region_that_is_no_box_in_the_map_is_refused(tmp_path, box):
     path = tmp_path / "roi.csv"
     path.write_text(f"image_id,roi,y0,x0,y1,x1\ni,face,{box}\n", encoding="utf-8")

@@ -63,10 +63,11 @@ def test_no_module_imports_names_or_calls_a_generator():
 
 def test_no_dependency_is_a_generator():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    expected = sum(project["optional-dependencies"].values(), project["dependencies"])
-    expected += (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    assert len(expected) > 40
-    assert [one for one in expected if GENERATOR.search(re.split(r"[<>=;\[ ]", one)[0])] == []
+    requirements = sum(project["optional-dependencies"].values(), project["dependencies"])
+    requirements += (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert len(requirements) > 40
+    names = [re.split(r"[<>=;\[ ]", requirement)[0] for requirement in requirements]
+    assert [name for name in names if GENERATOR.search(name)] == []
 
 
 IMPORT_ALL_AUDITS = """
@@ -81,8 +82,11 @@ print(*sys.modules)
 """
 
 
-def test_no_audit_loads_a_network():
-    """Imported in a process of its own, where nothing else has loaded one; a language model is a network."""
+def test_importing_the_audits_loads_no_library_of_networks():
+    """They are imported in a process of their own, where nothing else has loaded one.
+
+    The module of language models is left out, as it needs a network.
+    """
     process = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL_AUDITS], capture_output=True, text=True, check=True
     )
@@ -98,15 +102,21 @@ def test_no_prompt_is_about_an_age():
         assert not words & {"girl", "boy", "teenage", "teenager", "child", "year", "years", "old", "young"}
 
 
-def test_the_docs_repeat_the_guard_and_show_tests_that_can_be_read(tmp_path):
+def test_the_page_on_audits_says_that_generating_is_not_built():
     assert "is not built, in any form" in (DOCS / "README.md").read_text(encoding="utf-8")
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs/tasks").glob("*.md"))):
-        said = " ".join(page.read_text(encoding="utf-8").split())
-        assert "Nothing here generates images" in said, page
-        assert "docs/audits/README.md#scope" in said or "../audits/README.md#scope" in said, page
-    blocks = re.findall(r"```json\n(.*?)```", (DOCS / "eat.md").read_text(encoding="utf-8"), re.DOTALL)
-    for block in blocks:
-        path = tmp_path / "tests.json"
-        path.write_text(block, encoding="utf-8")
-        assert read_tests(path)[0].name == "smiles"
-    assert len(blocks) == 1
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs/tasks").glob("*.md"))], ids=lambda page: page.stem
+)
+def test_a_page_of_a_task_says_that_nothing_generates_images_and_links_the_scope(page):
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert "Nothing here generates images" in text
+    assert "docs/audits/README.md#scope" in text or "../audits/README.md#scope" in text
+
+
+def test_the_file_of_tests_that_docs_audits_eat_md_shows_can_be_read(tmp_path):
+    text = (DOCS / "eat.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "tests.json").write_text(shown, encoding="utf-8")
+    assert read_tests(tmp_path / "tests.json")[0].name == "smiles"

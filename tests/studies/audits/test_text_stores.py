@@ -11,37 +11,45 @@ from .conftest import keep_vectors
 TEXTS = {"t1": "a man", "t2": "a woman", "t3": "a dog"}
 
 
-def sealed(folder, texts=TEXTS, **changes):
+def seal_store_of_texts(folder, texts=TEXTS, **changes):
     return keep_vectors(folder / "texts", TEXTS, np.eye(3, 4), texts=texts, **changes)
 
 
-def ids(folder, listed=None):
-    return read_embeddings(folder / "texts").text_ids(
-        listed and {text: name for name, text in listed.items()}
-    )
+def ids_of_texts(folder, table=None):
+    """Return the id of each text of the store; `table` is a table of texts that is given beside it, by id."""
+    id_of_text = {text: name for name, text in table.items()} if table else None
+    return read_embeddings(folder / "texts").text_ids(id_of_text)
 
 
 def test_the_ids_of_texts_are_those_of_the_store(tmp_path):
-    sealed(tmp_path, failed={"t3": "no token"})
-    assert ids(tmp_path) == {text: name for name, text in TEXTS.items()}
+    seal_store_of_texts(tmp_path, failed={"t3": "no token"})
+    assert ids_of_texts(tmp_path) == {text: name for name, text in TEXTS.items()}
 
 
-def test_a_table_may_say_it_too_and_chooses_among_equal_texts(tmp_path):
-    sealed(tmp_path, TEXTS | {"t3": "a man"})
+TWO_EQUAL_TEXTS = {"t1": "a man", "t2": "a woman", "t3": "a man"}
+
+
+def test_a_store_with_two_equal_texts_is_refused_without_a_table(tmp_path):
+    seal_store_of_texts(tmp_path, TWO_EQUAL_TEXTS)
     with pytest.raises(AuditError, match=r"group toy.*'a man'"):
-        ids(tmp_path)
-    assert ids(tmp_path, {"t3": "a man", "t2": "a woman"}) == {"a man": "t3", "a woman": "t2"}
+        ids_of_texts(tmp_path)
+
+
+def test_a_table_chooses_which_of_two_equal_texts_is_used(tmp_path):
+    seal_store_of_texts(tmp_path, TWO_EQUAL_TEXTS)
+    ids = ids_of_texts(tmp_path, table={"t3": "a man", "t2": "a woman"})
+    assert ids == {"a man": "t3", "a woman": "t2"}
 
 
 def test_a_table_that_contradicts_the_store_is_refused(tmp_path):
-    sealed(tmp_path)
+    seal_store_of_texts(tmp_path)
     with pytest.raises(AuditError, match=r"t2.*'a girl'.*'a woman'"):
-        ids(tmp_path, {"t2": "a girl"})
+        ids_of_texts(tmp_path, {"t2": "a girl"})
 
 
 def test_a_store_without_texts_needs_a_table(tmp_path):
-    sealed(tmp_path, None)
+    seal_store_of_texts(tmp_path, None)
     with pytest.raises(AuditError, match="--text-items"):
-        ids(tmp_path)
-    result = ids(tmp_path, TEXTS)
+        ids_of_texts(tmp_path)
+    result = ids_of_texts(tmp_path, TEXTS)
     assert result == {text: name for name, text in TEXTS.items()}

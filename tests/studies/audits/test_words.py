@@ -19,7 +19,7 @@ CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}
 
 
 @pytest.fixture(scope="module")
-def published(shared_data):
+def published_counts_and_items(shared_data):
     """The words counted in all captions of the 280 images, NE ones among them, and the 240 items."""
     counts = {}
     items = {}
@@ -36,45 +36,70 @@ def published(shared_data):
     return counts, items
 
 
-def test_the_lists_are_those_of_the_code(oracle):
-    assert {emotion: list(words) for emotion, words in EMOTION_WORDS.items()} == oracle["captions"][
-        "word_lists"
-    ]
+LEVELS = {"1": "low", "2": "high"}
 
 
-def test_the_published_captions_give_the_published_rates(published, oracle):
-    wanted = oracle["captions"]
-    results = audit_words(*published, ratio=("Objectified", "Nonobjectified"))
-    assert results.record["summary"]["word_totals"] == wanted["word_totals"]
-    assert results.record["summary"]["left_out_words"] == []
-    assert results.record["summary"]["n_captions"] == 280_000
-    result = {(row["emotion"], row["level"], row["condition"]): row for row in records(results.data)}
-    assert len(result) == len(wanted["expected_full"]) == 12
-    for expected in wanted["expected_full"].values():
-        row = result[expected["emotion"], expected["level"], expected["condition"]]
+def test_the_words_of_each_emotion_are_those_of_the_authors_code(oracle):
+    word_lists = {emotion: list(words) for emotion, words in EMOTION_WORDS.items()}
+    assert word_lists == oracle["captions"]["word_lists"]
+
+
+@pytest.fixture(scope="module")
+def audit_of_published(published_counts_and_items):
+    return audit_words(*published_counts_and_items, ratio=("Objectified", "Nonobjectified"))
+
+
+@pytest.fixture(scope="module")
+def row_of_group(audit_of_published):
+    """The row of the audit of each emotion, level and condition."""
+    rows = records(audit_of_published.data)
+    return {(row["emotion"], row["level"], row["condition"]): row for row in rows}
+
+
+def test_all_words_in_the_published_captions_are_counted(audit_of_published, oracle):
+    summary = audit_of_published.record["summary"]
+    assert summary["word_totals"] == oracle["captions"]["word_totals"]
+    assert summary["left_out_words"] == []
+    assert summary["n_captions"] == 280_000
+
+
+def test_counts_and_rates_of_each_emotion_level_and_condition_are_the_oracles(row_of_group, oracle):
+    all_expected = oracle["captions"]["expected_full"].values()
+    assert len(row_of_group) == len(all_expected)
+    for expected in all_expected:
+        row = row_of_group[expected["emotion"], expected["level"], expected["condition"]]
         assert {name: row[name] for name in expected} == expected
-    for name, ratio in wanted["ratio_objectified_over_non"].items():
-        level = {"1": "low", "2": "high"}[name[2]]
-        row = result[EMOTIONS[name[:2]], level, "Objectified"]
+
+
+def test_words_of_emotion_are_less_than_half_as_frequent_where_persons_are_objectified(row_of_group, oracle):
+    for name, ratio in oracle["captions"]["ratio_objectified_over_non"].items():
+        emotion, level = EMOTIONS[name[:2]], LEVELS[name[2]]  # of a name such as AN1
+        row = row_of_group[emotion, level, "Objectified"]
         assert row["ratio"] == pytest.approx(ratio, rel=1e-12)
-        assert row["ratio"] < 0.5, "the paper's claim"
-    assert all(wanted["paper_claims_checked"].values())
-    rate = {group: row["per_1000"] for group, row in result.items()}
-    assert all(rate["anger", level, "Objectified"] < 1 for level in ("low", "high"))
-    for level in ("low", "high"):
-        shown = {emotion: rate[emotion, level, "Nonobjectified"] for emotion in EMOTION_WORDS}
-        assert min(shown, key=shown.get) == "happiness"
+        assert row["ratio"] < 0.5
 
 
-def test_a_word_that_is_too_rare_is_left_out_and_named(published):
-    results = audit_words(*published, min_total=102)
-    assert results.record["summary"]["left_out_words"] == ["anger"]
-    assert sum(row["count"] for row in records(results.data)) < sum(
-        row["count"] for row in records(audit_words(*published).data)
-    )
+@pytest.mark.parametrize("level", ["low", "high"])
+def test_words_of_anger_are_in_less_than_one_of_1000_captions_of_objectified_persons(row_of_group, level):
+    assert row_of_group["anger", level, "Objectified"]["per_1000"] < 1
 
 
-def test_captions_are_split_as_the_code_splits_them(shared_data, oracle):
+@pytest.mark.parametrize("level", ["low", "high"])
+def test_of_persons_who_are_not_objectified_words_of_happiness_are_the_rarest(row_of_group, level):
+    rates = {emotion: row_of_group[emotion, level, "Nonobjectified"]["per_1000"] for emotion in EMOTION_WORDS}
+    assert min(rates, key=rates.get) == "happiness"
+
+
+def test_a_word_that_is_too_rare_is_left_out_and_named(published_counts_and_items, audit_of_published):
+    def total(results):
+        return sum(row["count"] for row in records(results.data))
+
+    without_rare_words = audit_words(*published_counts_and_items, min_total=102)
+    assert without_rare_words.record["summary"]["left_out_words"] == ["anger"]
+    assert total(without_rare_words) < total(audit_of_published)
+
+
+def test_words_are_counted_in_captions_as_the_authors_code_counts_them(shared_data, oracle):
     rows = read_rows(
         shared_data / "audits/clip-gender-bias/captions_fixture_filtered.csv", ["image_id", "caption"]
     )
@@ -104,7 +129,7 @@ ITEM = {"emotion": "sadness", "level": "high", "condition": "c"}
 
 
 @pytest.mark.parametrize(
-    ("items", "ratio", "place"),
+    ("items", "ratio", "message"),
     [
         ({"i": ITEM | {"emotion": "fear"}}, None, "image i: .*'fear'"),
         ({"i": ITEM, "j": ITEM}, None, "image j"),
@@ -112,15 +137,15 @@ ITEM = {"emotion": "sadness", "level": "high", "condition": "c"}
         ({"i": ITEM}, ("c", "d"), "'d'"),
     ],
 )
-def test_a_mistake_names_the_image(items, ratio, place):
-    with pytest.raises(AuditError, match=place):
+def test_a_mistake_names_the_image(items, ratio, message):
+    with pytest.raises(AuditError, match=message):
         audit_words(find_words([("i", "sad")], EMOTION_WORDS), items, ratio=ratio)
 
 
-@pytest.mark.parametrize("words", ["{", "[]", "[]]", '["Glad"]', '["very glad"]', '["glad", "glad"]'])
-def test_lists_of_words_that_could_not_be_found_are_refused(tmp_path, words):
+@pytest.mark.parametrize("message", ["{", "[]", "[]]", '["Glad"]', '["very glad"]', '["glad", "glad"]'])
+def test_lists_of_words_that_could_not_be_found_are_refused(tmp_path, message):
     path = tmp_path / "lists.json"
-    for text in (words, f'{{"joy": {words}}}'):
+    for text in (message, f'{{"joy": {message}}}'):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(AuditError, match=r"lists\.json"):
             read_lists(path)

@@ -57,8 +57,8 @@ def tiny_clip(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def openai_names(tensors: dict, path: Path) -> Path:
-    """Write tensors as a file of safetensors."""
+def write_in_openai_format(tensors: dict, path: Path) -> Path:
+    """Write tensors under the names that they have, those of OpenAI, as a file of safetensors."""
     save_file({name: value.contiguous() for name, value in tensors.items()}, path)
     return path
 

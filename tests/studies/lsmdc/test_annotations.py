@@ -17,20 +17,24 @@ from obygaze_studies.lsmdc.lsmdc16 import (
 from tests.files import written
 
 TIMES = "\t".join(["00.00.01.000"] * 4)
-GOOD = f"1004_Juno_00.00.01.000-00.00.02.000\t{TIMES}\tSOMEONE smiles.\n"
+GOOD_LINE = f"1004_Juno_00.00.01.000-00.00.02.000\t{TIMES}\tSOMEONE smiles.\n"
 
 
 @pytest.fixture
-def file(tmp_path):
+def write_training_file(tmp_path):
+    """Return a function that writes the file of training captions."""
     return lambda data: written(tmp_path / FILES["training"], data)
 
 
-def test_six_fields_of_which_two_are_used(file):
-    (caption,) = read_captions(file(GOOD))
+def test_of_the_six_fields_of_a_line_the_clip_and_the_sentence_are_read(write_training_file):
+    (caption,) = read_captions(write_training_file(GOOD_LINE))
     assert caption == Caption("1004_Juno_00.00.01.000-00.00.02.000", "SOMEONE smiles.", 1)
-    windows = GOOD.replace("\n", "\r\n") * 2
-    assert [c.sentence for c in read_captions(file(windows))] == ["SOMEONE smiles."] * 2
-    assert read_captions(file(GOOD.rstrip()))[0].sentence == "SOMEONE smiles."
+
+
+@pytest.mark.parametrize("text", [GOOD_LINE.replace("\n", "\r\n"), GOOD_LINE.rstrip()], ids=["CR LF", "none"])
+def test_a_sentence_is_read_whatever_ends_its_line(write_training_file, text):
+    (caption,) = read_captions(write_training_file(text))
+    assert caption.sentence == "SOMEONE smiles."
 
 
 @pytest.mark.parametrize(
@@ -43,40 +47,56 @@ def test_six_fields_of_which_two_are_used(file):
         f"../a\t{TIMES}\tA man.\n",
         f"a\t{TIMES}\tcaf\xe9\n".encode("latin-1"),
     ],
+    ids=["five fields", "seven fields", "no sentence", "empty", "a path as clip", "not UTF-8"],
 )
-def test_a_bad_line_is_named(file, line):
+def test_a_bad_line_is_refused_with_its_number(write_training_file, line):
     with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv line 2"):
-        read_captions(file(GOOD.encode() + (line if isinstance(line, bytes) else line.encode())))
+        read_captions(
+            write_training_file(GOOD_LINE.encode() + (line if isinstance(line, bytes) else line.encode()))
+        )
 
 
-def test_missing_and_empty_files_are_named(tmp_path, file):
+def test_missing_and_empty_files_are_named(tmp_path, write_training_file):
     with pytest.raises(FileNotFoundError):
         read_annotations(tmp_path)
     with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv"):
-        read_captions(file(""))
+        read_captions(write_training_file(""))
 
 
-def test_videos_are_found_anywhere_below_by_their_name(tmp_path):
+@pytest.fixture
+def folder_of_videos(tmp_path):
+    """Videos of the clips a.b and c in two folders, beside other files."""
     for name in ("x/a.b.avi", "y/c.mp4", "y/a.b.srt", "y/other.avi"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert find_videos(tmp_path, ["a.b", "c", "missing"]) == {
-        "a.b": tmp_path / "x" / "a.b.avi",
-        "c": tmp_path / "y" / "c.mp4",
+    return tmp_path
+
+
+def test_videos_are_found_in_any_folder_below_by_the_name_of_their_clip(folder_of_videos):
+    assert find_videos(folder_of_videos, ["a.b", "c", "missing"]) == {
+        "a.b": folder_of_videos / "x" / "a.b.avi",
+        "c": folder_of_videos / "y" / "c.mp4",
     }
-    (tmp_path / "y" / "a.b.mkv").touch()
+
+
+def test_two_videos_of_one_clip_are_refused_with_both_names(folder_of_videos):
+    (folder_of_videos / "y" / "a.b.mkv").touch()
     with pytest.raises(TrainError, match=r"a\.b\.avi and .*a\.b\.mkv"):
-        find_videos(tmp_path, ["a.b"])
-    for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(TrainError, match="--videos"):
-            find_videos(folder, ["e", "d"])
+        find_videos(folder_of_videos, ["a.b"])
+
+
+@pytest.mark.parametrize("name", [".", "nowhere"], ids=["a folder without them", "no folder"])
+def test_a_folder_with_no_video_of_any_clip_is_refused(folder_of_videos, name):
+    with pytest.raises(TrainError, match="--videos"):
+        find_videos(folder_of_videos / name, ["d", "e"])
 
 
 def captions(*clip_ids):
+    """Make a caption of each clip."""
     return tuple(Caption(clip_id, "A man.", line) for line, clip_id in enumerate(clip_ids, start=1))
 
 
-SPLITS = {
+CAPTIONS_OF_SPLITS = {
     "training": captions(
         "0002_As_Good_As_It_Gets_00.01.02.003-00.01.04.005", "1055_Marley_and_me_00.01.02.003-00.01.04.005"
     ),
@@ -85,17 +105,24 @@ SPLITS = {
 }
 
 
-def test_films_are_matched_between_number_and_time_stamps_however_spelt():
+def test_the_film_of_a_clip_stands_between_its_number_and_its_times():
     assert movie_of("1040_The_Ugly_Truth_00.01.02.003-00.01.04.005") == "The_Ugly_Truth"
+
+
+def test_clips_are_counted_for_titles_in_other_letters_or_with_an_ampersand():
     titles = ("As Good as It Gets", "Marley & Me", "Juno")
-    assert count_movies(SPLITS["training"], titles) == {"As Good as It Gets": 1, "Marley & Me": 1}
+    assert count_movies(CAPTIONS_OF_SPLITS["training"], titles) == {"As Good as It Gets": 1, "Marley & Me": 1}
 
 
-def test_excluded_films_leave_training_and_validation_and_the_rest_is_said(tmp_path):
+def test_clips_of_excluded_films_are_left_out_of_training_and_validation_but_not_of_the_test(tmp_path):
     (tmp_path / "films.txt").write_text("# ObyGaze12\n\nMarley and Me\nJuno\nThe Help\n")
-    captions, excluded = exclude(SPLITS, read_titles(tmp_path / "films.txt"))
-    assert [len(captions[split]) for split in SPLITS] == [1, 0, 1]
+    captions, excluded = exclude(CAPTIONS_OF_SPLITS, read_titles(tmp_path / "films.txt"))
+    n_captions = {split: len(captions_of_split) for split, captions_of_split in captions.items()}
+    assert n_captions == {"training": 1, "validation": 0, "test": 1}
     assert excluded == {"training": {"Marley and Me": 1}, "validation": {"Juno": 1}}
+
+
+def test_a_file_without_a_title_is_refused(tmp_path):
     (tmp_path / "none.txt").write_text("# nothing\n")
     with pytest.raises(TrainError, match=r"none\.txt"):
         read_titles(tmp_path / "none.txt")

@@ -81,16 +81,28 @@ def test_the_schedule_is_the_originals(oracle):
     )
 
 
-def test_a_frozen_tensor_is_left_alone_and_groups_go_by_name():
-    frozen = torch.ones(3)
+def test_the_first_step_changes_moments_but_no_parameter_as_its_rate_is_0():
     moving = torch.ones(3, requires_grad=True)
     moving.grad = torch.ones(3)
-    optimiser = rules.BertAdam(
-        {"a": frozen, "b": moving}, dict.fromkeys("ab", rules.ParameterGroup(1e-3, 0.2)), 2
-    )
+    optimiser = rules.BertAdam({"moving": moving}, {"moving": rules.ParameterGroup(1e-3, 0.2)}, STEPS)
     optimiser.step()
+    assert torch.equal(moving, torch.ones(3))
+    assert optimiser.m["moving"].any()
+
+
+def test_a_tensor_without_a_gradient_is_left_as_it_is():
+    frozen = torch.ones(3)
+    optimiser = rules.BertAdam({"frozen": frozen}, {"frozen": rules.ParameterGroup(1e-3, 0.2)}, STEPS)
+    for _ in range(2):
+        optimiser.step()
     assert torch.equal(frozen, torch.ones(3))
-    assert torch.equal(moving, torch.ones(3)), "the first step has rate 0"
-    assert optimiser.m["b"].any()
-    groups = [rules.group_of(name, 1.0, 0.5) for name in ("clip.a.weight", "transformerClip.b.bias")]
-    assert groups == [(0.5, 0.2), (1.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "decay"),
+    [("clip.a.weight", 0.5, 0.2), ("transformerClip.b.bias", 1.0, 0.0)],
+    ids=["a weight of CLIP", "a bias beside CLIP"],
+)
+def test_a_tensors_name_decides_on_its_rate_and_decay(name, rate, decay):
+    rate_of_others, factor_for_clip = 1.0, 0.5
+    assert rules.group_of(name, rate_of_others, factor_for_clip) == (rate, decay)

@@ -27,8 +27,11 @@ pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")
-def two(oracle, clip, corpus, tmp_path_factory):
-    """Run two processes over gloo; gives the folder of what they wrote."""
+def folder_of_two_processes(oracle, clip, corpus, tmp_path_factory):
+    """Run `three_steps.py` as two processes; return the folder with the tensors and the training they wrote.
+
+    Each process writes the tensors after the steps of each variant to `VARIANT.0` or `VARIANT.1`.
+    """
     out = tmp_path_factory.mktemp("two")
     (port,) = free_ports(1)
     settings = {"clip": str(clip), "batch": 5, "epochs": 1, "lr": 3e-4, "clip_lr_scale": 1.0, "chunk": 2}
@@ -55,36 +58,58 @@ def two(oracle, clip, corpus, tmp_path_factory):
     return out
 
 
+def tensors_file(folder, variant, rank):
+    """Return the file of tensors that the process of a rank wrote for a variant."""
+    return folder / f"{variant.replace('/', ' of ')}.{rank}"
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_oracles_steps_in_two_processes(oracle, two, variant):
-    name = variant.replace("/", " of ")
-    first, second = (two / f"{name}.{rank}" for rank in range(2))
+def test_both_processes_have_the_same_tensors_after_three_steps(folder_of_two_processes, variant):
+    first, second = (tensors_file(folder_of_two_processes, variant, rank) for rank in range(2))
     assert first.read_bytes() == second.read_bytes()
-    tensors = load_file(first)
-    share = VARIANTS[variant].get("gather_share", 1)
-    if share == 0.25:
-        expected = three_steps(oracle, gather_share=0.25)[0]
-    else:
-        expected = oracle.load("after_3_steps" if share == 1 else "after_3_steps_two_processes")
-    assert furthest(tensors, expected) <= 2e-6
 
 
-def test_a_training_in_two_processes_is_that_of_one(two, settings):
+@pytest.mark.parametrize(
+    ("variant", "original"),
+    [
+        ("share 1", "after_3_steps"),
+        ("share 1, uneven, chunks of 3", "after_3_steps"),
+        ("share 1/2", "after_3_steps_two_processes"),
+    ],
+)
+def test_three_steps_of_two_processes_give_the_tensors_of_the_original(
+    oracle, folder_of_two_processes, variant, original
+):
+    tensors = load_file(tensors_file(folder_of_two_processes, variant, rank=0))
+    assert furthest(tensors, oracle.load(original)) <= 2e-6
+
+
+def test_three_steps_of_two_processes_with_a_quarter_of_the_gradient_are_those_of_one_process(
+    oracle, folder_of_two_processes
+):
+    tensors = load_file(tensors_file(folder_of_two_processes, "share 1/4, chunks of 2", rank=0))
+    of_one_process, *_ = three_steps(oracle, gather_share=0.25)
+    assert furthest(tensors, of_one_process) <= 2e-6
+
+
+def test_a_training_in_two_processes_is_that_of_one(folder_of_two_processes, settings):
     of_one = settings(batch=5, epochs=1, chunk=2)
     train(of_one)
     first = load_file(of_one.out / "model.safetensors")
-    second = load_file((two / "run") / "model.safetensors")
+    second = load_file((folder_of_two_processes / "run") / "model.safetensors")
     assert furthest(second, first) <= 2e-6
-    measures = [json.loads((folder / "test.json").read_text()) for folder in (of_one.out, two / "run")]
+    measures = [
+        json.loads((folder / "test.json").read_text())
+        for folder in (of_one.out, folder_of_two_processes / "run")
+    ]
     assert measures[0] == measures[1]
-    assert json.loads((two / "run" / "run.json").read_text())["processes"] == 2
+    assert json.loads((folder_of_two_processes / "run" / "run.json").read_text())["processes"] == 2
 
 
-def test_shares_are_contiguous_and_complete_even_where_processes_outnumber_pairs():
-    for items in (1, 3, 6, 7):
-        shares = [Processes(rank, 4).share(items) for rank in range(4)]
-        assert [share.start for share in shares[1:]] == [share.stop for share in shares[:-1]]
-        assert (shares[0].start, shares[-1].stop) == (0, items)
+@pytest.mark.parametrize("n_pairs", [1, 3, 6, 7])
+def test_four_processes_share_any_number_of_pairs_without_gap_or_overlap(n_pairs):
+    shares = [Processes(rank, 4).share(n_pairs) for rank in range(4)]
+    assert [pair for share in shares for pair in range(n_pairs)[share]] == list(range(n_pairs))
 
 
 def test_a_gpu_that_is_not_there_is_refused():

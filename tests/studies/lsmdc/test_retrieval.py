@@ -15,6 +15,7 @@ CASES = ("plain", "ties", "repeated_clips", "all_equal", "nan_row", "perfect")
 
 @pytest.fixture(scope="module")
 def scores(oracle):
+    """Scores of sentences and clips, a matrix for each case."""
     return dict(np.load(oracle.folder / "evaluation.npz"))
 
 
@@ -39,27 +40,40 @@ def test_a_score_that_is_not_a_number_is_refused(scores):
         retrieval.measures(scores["nan_row"], np.arange(23))
 
 
-def test_a_repeated_clip_is_one_column_and_no_tie(scores):
+def test_the_original_counts_31_ranks_of_23_sentences_as_a_repeated_clip_ties_with_itself(scores):
+    assert len(scores["repeated_clips"]) == 23
+    assert len(retrieval.published_ranks(scores["repeated_clips"])) == 31
+
+
+def test_where_a_repeated_clip_is_one_column_each_sentence_has_one_rank_without_ties(scores):
     matrix = scores["repeated_clips"]
-    _, own = np.unique(matrix[0], return_inverse=True)
-    columns = np.array([np.flatnonzero(own == clip)[0] for clip in range(own.max() + 1)])
-    assert len(retrieval.published_ranks(matrix)) == 31, "31 ranks of 23 sentences, as the original counts"
-    ranks = retrieval.text_to_video(matrix[:, columns], own)
+    # Equal columns are of one clip.
+    _, first_columns, clip_of_sentence = np.unique(matrix[0], return_index=True, return_inverse=True)
+    ranks = retrieval.text_to_video(matrix[:, first_columns], clip_of_sentence)
     assert len(ranks["mean"]) == 23
     assert np.array_equal(ranks["optimistic"], ranks["pessimistic"])
 
 
-def test_equal_scores_are_chance_in_the_mean_and_extremes_beside_it(scores):
-    measured = retrieval.measures(scores["all_equal"], np.arange(12))["tie_safe"]["text_to_video"]
-    assert [measured[order]["mean_rank"] for order in ("optimistic", "mean", "pessimistic")] == [1, 6.5, 12]
+def test_of_equal_scores_the_mean_rank_is_that_of_chance_between_the_best_and_the_worst_order(scores):
+    n_clips = 12
+    measured = retrieval.measures(scores["all_equal"], np.arange(n_clips))["tie_safe"]["text_to_video"]
+    assert measured["optimistic"]["mean_rank"] == 1
+    assert measured["mean"]["mean_rank"] == (1 + n_clips) / 2
+    assert measured["pessimistic"]["mean_rank"] == n_clips
     assert measured["optimistic"]["R@1"] == 100
     assert measured["pessimistic"]["R@1"] == 0
 
 
-def test_a_clip_with_two_sentences_is_found_by_its_better_one():
-    matrix = np.array([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]])  # sentences 0 and 1 are of clip 0
-    ranks = retrieval.video_to_text(matrix, np.array([0, 0, 1]))
-    assert ranks["mean"].tolist() == [0, 0]
-    worse = matrix.copy()
-    worse[2, 0] = 1.0
-    assert retrieval.video_to_text(worse, np.array([0, 0, 1]))["mean"].tolist() == [1, 0]
+CLIP_OF_SENTENCE = np.array([0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("score_of_sentence_2_and_clip_0", "ranks"),
+    [(0.5, [0, 0]), (1.0, [1, 0])],  # from 0
+    ids=["below that of sentence 0", "above those of its own sentences"],
+)
+def test_the_rank_of_a_clip_with_two_sentences_is_that_of_the_better_one(
+    score_of_sentence_2_and_clip_0, ranks
+):
+    matrix = np.array([[0.9, 0.1], [0.2, 0.3], [score_of_sentence_2_and_clip_0, 0.4]])  # sentences, clips
+    assert retrieval.video_to_text(matrix, CLIP_OF_SENTENCE)["mean"].tolist() == ranks

@@ -7,6 +7,7 @@ import json
 import os
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from safetensors import SafetensorError, safe_open
 
@@ -61,23 +62,38 @@ def whole(settings, module_tmp):
     return of_a_run
 
 
-def test_a_run_leaves_weights_measures_log_and_card(whole):
-    out = whole.out
+N_EPOCHS, STEPS_OF_EPOCH = 2, 3
+
+
+def test_a_run_writes_settings_log_measures_tokenizer_weights_state_and_a_card(whole):
     names = {"run.json", "left_out.csv", "log.csv", "epochs.json", "test.json", "README.md"}
     names |= {"tokenizer.json", "tokenizer_config.json"}
     names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
-    assert files_of(out).keys() == names
-    rows = rows_of(out / "log.csv")
-    assert [int(row["step"]) for row in rows] == list(range(6))
+    assert files_of(whole.out).keys() == names
+
+
+def test_the_log_of_a_run_has_a_row_for_each_step_of_which_the_first_has_rate_0(whole):
+    rows = rows_of(whole.out / "log.csv")
+    assert [int(row["step"]) for row in rows] == list(range(N_EPOCHS * STEPS_OF_EPOCH))
     assert tuple(rows[0]) == state.LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
-    epochs = json.loads((out / "epochs.json").read_text())
-    assert [measures["sentences"] for measures in epochs] == [4, 4]
-    recall = [measures["published"]["text_to_video"]["R@1"] for measures in epochs]
-    best = max(range(2), key=lambda epoch: (recall[epoch], epoch))  # of equals the later
-    assert (out / "model.safetensors").read_bytes() == (out / f"epoch-{best}.safetensors").read_bytes()
-    assert {value.dtype for value in load_file(out / "model.safetensors").values()} == {torch.float32}
-    card = (out / "README.md").read_text()
+
+
+def test_the_model_of_a_run_is_that_of_the_epoch_with_the_best_recall_on_validation_clips(whole):
+    epochs = json.loads((whole.out / "epochs.json").read_text())
+    recalls = [measures["published"]["text_to_video"]["R@1"] for measures in epochs]
+    best = N_EPOCHS - 1 - int(np.argmax(recalls[::-1]))  # of equal recalls the last epoch
+    model = (whole.out / "model.safetensors").read_bytes()
+    assert model == (whole.out / f"epoch-{best}.safetensors").read_bytes()
+
+
+def test_the_model_of_a_run_is_in_float32(whole):
+    tensors = load_file(whole.out / "model.safetensors").values()
+    assert {value.dtype for value in tensors} == {torch.float32}
+
+
+def test_the_card_of_a_run_has_its_validation_and_the_films_of_obygaze12_that_it_was_trained_on(whole):
+    card = (whole.out / "README.md").read_text()
     assert "validation, epoch 1 (4 sentences, 4 clips)" in card
     assert "Juno (3)" in card
 
@@ -121,10 +137,13 @@ def kill_after(monkeypatch):
 
 
 @pytest.mark.long  # trains, is stopped, trains again
-def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kill_after):
+def test_a_training_that_is_killed_again_and_again_and_resumed_ends_with_the_same_bytes(
+    whole, settings, kill_after
+):
     resumed = settings(resume=True)
-    for _ in range(30):
-        kill_after(9)
+    more_times_than_needed = 30
+    for _ in range(more_times_than_needed):
+        kill_after(9)  # gradients or files: in each place of a step at some time
         try:
             outcome = train(resumed)
             break
@@ -138,40 +157,50 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kil
 
 
 @pytest.mark.long  # trains, is stopped, trains again
-def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settings):
+def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_bytes(whole, settings):
     resumed = settings(resume=True)
-    answers = iter([False, False, False, False, True])  # after 3 steps, an epoch, step 4 of 6
+    # It asks after each of the three steps of the first epoch, after this epoch, and after step 4.
+    answers = iter([False, False, False, False, True])
     outcome = train(resumed, stopped=lambda: next(answers, True))
     assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
     listener = Listener()
     assert train(resumed, watch=listener).complete
     assert any("step 4 of 6" in text for text in listener.said)
     assert files_of(resumed.out) == files_of(whole.out)
-    ended = train(resumed)
-    assert ended.complete
-    assert files_of(resumed.out) == files_of(whole.out), "a complete run is left as it is"
 
 
-def test_stopped_while_decoding_it_begins_no_run(settings, tmp_path):
+def test_resuming_a_complete_run_changes_no_file(whole, settings):
+    before = files_of(whole.out)
+    assert train(settings(out=whole.out, resume=True)).complete
+    assert files_of(whole.out) == before
+
+
+def test_a_training_that_is_stopped_while_videos_are_decoded_makes_no_folder(settings, tmp_path):
     of_a_run = settings(cache=tmp_path / "cache")
     outcome = train(of_a_run, stopped=lambda: True)
     assert (outcome.steps, outcome.total, outcome.complete) == (0, 0, False)
     assert not of_a_run.out.exists()
 
 
-def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
+def test_a_run_is_not_overwritten(whole, settings):
     with pytest.raises(TrainError, match="--resume"):
         train(settings(out=whole.out))
+
+
+def test_a_run_is_not_resumed_with_other_settings(whole, settings):
     with pytest.raises(TrainError, match="lr"):
         train(settings(out=whole.out, lr=1e-4, resume=True))
+
+
+def test_a_run_that_another_process_trains_is_not_resumed(whole, settings):
     with RunFolder(whole.out).locked_for_training(), pytest.raises(StoreError, match="whole"):
         train(settings(out=whole.out, resume=True))
 
 
 @pytest.mark.usefixtures("whole")  # which has filled the cache: decoding asks whether to stop, too
-def test_a_damaged_state_is_named(settings):
+def test_a_damaged_state_is_refused_by_its_name(settings):
     resumed = settings(epochs=1, resume=True)
-    answers = iter([False, True])
+    answers = iter([False, True])  # stop after the second step
     train(resumed, stopped=lambda: next(answers, True))
     state = resumed.out / "state.safetensors"
     state.write_bytes(state.read_bytes()[:1000])
@@ -212,7 +241,7 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, mon
         assert all(torch.isfinite(file.get_tensor(name)).all() for name in file.keys())  # noqa: SIM118 - not a mapping
 
 
-def test_excluded_films_without_clips_are_said():
+def test_titles_of_excluded_films_of_which_there_is_no_clip_are_announced():
     plan = SimpleNamespace(captions={}, shared_movies={}, titles=("Juno", "Up"), excluded={"test": {"Up": 2}})
     listener = Listener()
     run._announce(listener, plan, [])
@@ -229,8 +258,8 @@ def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings, monkeypatch)
 
 
 @pytest.fixture
-def spoilt(corpus, tmp_path):
-    """Give a copy of the corpus, whose files are links, to be spoilt."""
+def corpus_to_spoil(corpus, tmp_path):
+    """A copy of the corpus, of links to its videos, from which a test may remove some."""
     folder = tmp_path / "spoilt"
     for path in (corpus / "videos").rglob("*.avi"):
         (folder / "videos").mkdir(parents=True, exist_ok=True)
@@ -241,69 +270,90 @@ def spoilt(corpus, tmp_path):
     return folder
 
 
-@pytest.mark.long
-def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, spoilt, tmp_path):
-    missing, unreadable = (spoilt / "videos" / f"{clip_id('training', n)}.avi" for n in (3, 5))
-    missing.unlink()
-    unreadable.unlink()
-    unreadable.write_bytes(b"RIFF and nothing else")
-    listener = Listener()
-    of_a_run = settings(
-        annotations=spoilt / "annotations", videos=spoilt / "videos", cache=tmp_path / "cache", epochs=1
+@pytest.fixture
+def settings_of_spoilt_corpus(settings, corpus_to_spoil, tmp_path):
+    """The settings of a training of one epoch on that copy, with an empty cache."""
+    return settings(
+        annotations=corpus_to_spoil / "annotations",
+        videos=corpus_to_spoil / "videos",
+        cache=tmp_path / "cache",
+        epochs=1,
     )
-    outcome = train(of_a_run, watch=listener)
+
+
+@pytest.mark.long
+def test_clips_whose_video_is_missing_or_unreadable_are_left_out_counted_and_listed_with_a_reason(
+    settings_of_spoilt_corpus, corpus_to_spoil
+):
+    missing, unreadable = clip_id("training", 3), clip_id("training", 5)
+    (corpus_to_spoil / "videos" / f"{missing}.avi").unlink()
+    link = corpus_to_spoil / "videos" / f"{unreadable}.avi"
+    link.unlink()  # so that writing does not change the corpus
+    link.write_bytes(b"RIFF and nothing else")
+    listener = Listener()
+    outcome = train(settings_of_spoilt_corpus, watch=listener)
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
-    rows = rows_of(of_a_run.out / "left_out.csv")
-    assert [(row["line"], row["clip_id"]) for row in rows] == [
-        ("4", clip_id("training", 3)),
-        ("6", clip_id("training", 5)),
-    ]
+    rows = rows_of(settings_of_spoilt_corpus.out / "left_out.csv")
+    assert [(row["line"], row["clip_id"]) for row in rows] == [("4", missing), ("6", unreadable)]
     assert all(row["reason"] for row in rows)
     assert any(text.startswith("training: 2 of 12") and "line 4" in text for text in listener.said)
-    for path in (spoilt / "videos").glob("*_00.01.*"):  # the validation clips
-        path.unlink()
+
+
+@pytest.mark.long
+def test_a_corpus_without_a_readable_validation_clip_is_refused(settings_of_spoilt_corpus, corpus_to_spoil):
+    for video_of_validation_clip in (corpus_to_spoil / "videos").glob("*_00.01.*"):
+        video_of_validation_clip.unlink()
     with pytest.raises(TrainError, match="validation"):
-        train(
-            settings(annotations=spoilt / "annotations", videos=spoilt / "videos", cache=tmp_path / "cache")
-        )
+        train(settings_of_spoilt_corpus)
 
 
-def test_what_cannot_be_is_refused_before_anything_is_decoded(settings):
-    for changed, place in (
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
         ({"batch": 300}, "--batch 300"),
         ({"batch": None}, "--batch"),
         ({"gather_share": 0.0}, "--gather-share 0"),
         ({"arithmetic": "float64"}, "'float64'"),
-    ):
-        with pytest.raises(TrainError, match=place):
-            make_plan(settings(**changed))
+    ],
+    ids=["more than there are clips", "no batch", "no share", "an unknown arithmetic"],
+)
+def test_a_setting_that_cannot_be_is_refused_before_anything_is_decoded(settings, setting, message):
+    with pytest.raises(TrainError, match=message):
+        make_plan(settings(**setting))
 
 
-def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, corpus, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    films = tmp_path / "films"
-    films.mkdir()
+@pytest.fixture(scope="module")
+def group_of_run(whole, corpus, tmp_path_factory):
+    """The features of one film, extracted by two commands with the weights of a run."""
+    folder = tmp_path_factory.mktemp("extracted")
+    (folder / "films").mkdir()
     (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
-    os.link(video, films / "film.avi")
-    for command in (
-        "manifest import folder films --out films.csv",
-        f"extract films.csv store --backbone xclip-lsmdc --weights {whole.out} --workers 1 --device cpu",
-    ):
-        assert obygaze(*command.split()) == 0
-    group = open_store(tmp_path / "store")["xclip-lsmdc"]
-    training = group.provenance["training"]
-    assert group.provenance["weights_sha256"] == find_weights(whole.out).sha256
+    os.link(video, folder / "films" / "film.avi")
+    manifest, store = folder / "films.csv", folder / "store"
+    assert obygaze("manifest", "import", "folder", folder / "films", "--out", manifest) == 0
+    options = ["--backbone", "xclip-lsmdc", "--weights", whole.out, "--workers", 1, "--device", "cpu"]
+    assert obygaze("extract", manifest, store, *options) == 0
+    return open_store(store)["xclip-lsmdc"]
+
+
+def test_a_store_says_how_the_run_that_extracted_it_was_trained(group_of_run, whole):
+    training = group_of_run.provenance["training"]
+    assert group_of_run.provenance["weights_sha256"] == find_weights(whole.out).sha256
     assert training["clip"]["weights_sha256"] == find_weights(whole.clip).sha256
     assert (training["arithmetic"], training["gather_share"]) == ("float32", 0.25)
-    assert len(training["data"]["training"]["frames_sha256"]) == 64
+    assert len(training["data"]["training"]["frames_sha256"]) == 64  # hexadecimal digits
     assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
 
+
+def test_the_network_that_is_loaded_from_a_run_has_the_tensors_that_the_run_wrote(whole):
     network, size = load(find_weights(whole.out))
     written = load_file(whole.out / "model.safetensors")
-    port = size.from_port(network.state_dict())
-    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(port, torch.float32)
-    assert all(torch.equal(written[name], value) for name, value in port.items())
+    loaded = size.from_port(network.state_dict())
+    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(loaded, torch.float32)
+    assert all(torch.equal(written[name], value) for name, value in loaded.items())
 
+
+def test_texts_that_a_run_embeds_are_in_the_space_of_its_clips(group_of_run, whole):
     texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
-    assert texts.provenance["training"] == training
-    assert texts.provenance["space"] == embedding_space(group.provenance)
+    assert texts.provenance["training"] == group_of_run.provenance["training"]
+    assert texts.provenance["space"] == embedding_space(group_of_run.provenance)

@@ -20,7 +20,8 @@ samples = later("obygaze_studies.lsmdc.samples")
 
 
 @pytest.fixture(scope="module")
-def said(oracle):
+def original(oracle):
+    """What the original code gave: orders of samples, frames kept, and tokens of captions."""
     return json.loads((oracle.folder / "data_order.json").read_text())
 
 
@@ -29,33 +30,35 @@ def global_batch(samples_by_process):
     return [sample for of_each_process in zip(*samples_by_process, strict=True) for sample in of_each_process]
 
 
-def test_full_batches_are_the_originals_whatever_the_number_of_processes(said):
-    for case in said["order"]:
-        order = samples.epoch_order(case["samples"], case["epoch"])
-        size = case["processes"] * case["batch_per_process"]
-        n_full = samples.steps_of_an_epoch(case["samples"], size)
-        ours = [order[size * step : size * (step + 1)] for step in range(n_full)]
-        assert ours == [global_batch(by_process) for by_process in case["batches"][:n_full]]
+def batches_and_rest(case):
+    """Cut the order of an epoch into full batches, and the samples that are left and fill no batch."""
+    order = samples.epoch_order(case["samples"], case["epoch"])
+    size = case["processes"] * case["batch_per_process"]
+    n_full = samples.steps_of_an_epoch(case["samples"], size)
+    return [order[size * step : size * (step + 1)] for step in range(n_full)], order[size * n_full :]
 
 
-def test_a_batch_that_the_original_fills_up_with_repeated_samples_is_left_out_here(said):
-    """Where processes share samples unevenly, the original has a batch more, which begins with those left."""
-    n_filled_up = 0
-    for case in said["order"]:
-        order = samples.epoch_order(case["samples"], case["epoch"])
-        size = case["processes"] * case["batch_per_process"]
-        n_full = samples.steps_of_an_epoch(case["samples"], size)
-        left = order[size * n_full :]
-        assert len(left) < size
-        if case["steps"] > n_full:
-            (filled_up,) = case["batches"][n_full:]
-            assert global_batch(filled_up)[: len(left)] == left
-            n_filled_up += 1
-    assert n_filled_up == 6
+def test_full_batches_are_the_originals_whatever_the_number_of_processes(original):
+    for case in original["order"]:
+        batches, _ = batches_and_rest(case)
+        batches_of_original = [global_batch(by_process) for by_process in case["batches"][: len(batches)]]
+        assert batches == batches_of_original
 
 
-def test_frames_kept_are_the_originals(said):
-    for sampled, expected in said["frames_of_n"].items():
+def test_samples_that_fill_no_batch_are_left_out_where_the_original_repeats_others_beside_them(original):
+    """The original's last batch begins with the samples that are left; the others of it are repeated."""
+    cases_with_repeated_samples = 0
+    for case in original["order"]:
+        batches, rest = batches_and_rest(case)
+        if case["steps"] > len(batches):
+            (last_batch_by_process,) = case["batches"][len(batches) :]
+            assert global_batch(last_batch_by_process)[: len(rest)] == rest
+            cases_with_repeated_samples += 1
+    assert cases_with_repeated_samples == 6
+
+
+def test_frames_kept_are_the_originals(original):
+    for sampled, expected in original["frames_of_n"].items():
         assert kept_frames(int(sampled), 12).tolist() == expected
 
 
@@ -64,15 +67,29 @@ def test_captions_are_mended_before_they_are_cut_into_tokens():
     assert tokenizers.clean_caption("cafÃ© “quoted”") == 'café "quoted"'
 
 
-def test_start_end_filling_and_cut(clip):
-    tokenizer = tokenizers.CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
-    words = {word: number for number, word in enumerate(VOCABULARY)}
-    start = len(VOCABULARY) - 2
-    end = len(VOCABULARY) - 1
-    ids = tokenizer.ids(["The red disc", "SOMEONE shows the red disc ."])
-    assert ids[0].tolist() == [start, words["the"], words["red"], words["disc"], end, 0]
-    assert ids[1].tolist() == [start, *(words[w] for w in ("someone", "shows", "the", "red")), end]
-    assert tokenizer.ids([]).shape == (0, 6)
+@pytest.fixture
+def tokenizer_of_six(clip):
+    """A tokenizer of six tokens a caption, the first and last of its words included."""
+    return tokenizers.CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
+
+
+NUMBER_OF = {word: number for number, word in enumerate(VOCABULARY)}
+START, END = len(VOCABULARY) - 2, len(VOCABULARY) - 1
+
+
+def test_a_short_caption_is_followed_by_zeros(tokenizer_of_six):
+    (ids,) = tokenizer_of_six.ids(["The red disc"])
+    assert ids.tolist() == [START, NUMBER_OF["the"], NUMBER_OF["red"], NUMBER_OF["disc"], END, 0]
+
+
+def test_a_long_caption_is_cut_before_the_end_token(tokenizer_of_six):
+    (ids,) = tokenizer_of_six.ids(["SOMEONE shows the red disc ."])
+    first_four = [NUMBER_OF[word] for word in ("someone", "shows", "the", "red")]
+    assert ids.tolist() == [START, *first_four, END]
+
+
+def test_no_captions_have_no_tokens(tokenizer_of_six):
+    assert tokenizer_of_six.ids([]).shape == (0, 6)
 
 
 def test_a_tokenizer_of_another_network_is_refused(clip):
@@ -101,8 +118,8 @@ def real_tokenizer(tmp_path_factory):
     return tokenizers.CaptionTokenizer(Weights(folder=folder), vocabulary=49408, max_words=32)
 
 
-def test_tokens_are_the_originals(said, real_tokenizer):
-    captions = said["tokens"]
+def test_tokens_are_the_originals(original, real_tokenizer):
+    captions = original["tokens"]
     assert len(captions) == 12
     ids = real_tokenizer.ids([caption["text"] for caption in captions])
     assert np.array_equal(ids, [caption["ids"] for caption in captions])

@@ -6,19 +6,22 @@ from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import Annotated, check_runs
 from obygaze_studies.mediaeval15.run_files import trec_lines
 
-CLIPS = tuple(
+# Four dev and sixteen test clips, two of each movie; every other one is violent.
+TRUTH = tuple(
     Annotated(f"c{row}", f"m{row // 2}", "dev" if row < 4 else "test", {}, row % 2 == 0) for row in range(20)
 )
-RUN = {clip.clip_id: 1.0 / (row + 1) for row, clip in enumerate(CLIPS) if clip.split == "test"}
+SCORES_OF_TEST_CLIPS = {
+    clip.clip_id: 1.0 / (row + 1) for row, clip in enumerate(TRUTH) if clip.split == "test"
+}
 
 
 @pytest.fixture
-def runs(tmp_path):
-    """A folder with a valid violence run, and how to add others."""
+def folder_and_add(tmp_path):
+    """A folder with the valid violence run `a`, and a function that adds a run to it."""
 
     def add(name="a", text=None, record='{"external_data": false}', subtask="violence", suffix=".trec"):
         path = tmp_path / f"{subtask}-{name}{suffix}"
-        path.write_text(trec_lines(RUN, name) if text is None else text, encoding="utf-8")
+        path.write_text(trec_lines(SCORES_OF_TEST_CLIPS, name) if text is None else text, encoding="utf-8")
         if record is not None:
             path.with_name(f"{path.name}.json").write_text(record, encoding="utf-8")
 
@@ -26,32 +29,39 @@ def runs(tmp_path):
     return tmp_path, add
 
 
-def problems(folder, clips=CLIPS):
+def findings(folder, clips=TRUTH):
+    """Check the runs of a folder; list severity and subject of what is found."""
     return [(one["severity"], one["about"]) for one in check_runs(folder, clips).document["findings"]]
 
 
-def test_a_valid_folder_has_no_findings(runs):
-    folder, _ = runs
-    checked = check_runs(folder, CLIPS)
+def test_a_valid_folder_has_no_findings(folder_and_add):
+    folder, _ = folder_and_add
+    checked = check_runs(folder, TRUTH)
     assert (checked.code, checked.document["findings"]) == (0, [])
     (run,) = checked.document["runs"]
-    assert list(run.values()) == ["violence", "a", False, 1.0, 0.0]
+    assert (run["coverage"], run["ties"]) == (1.0, 0.0)
 
 
-def test_five_runs_are_allowed_and_six_are_not(runs):
-    folder, add = runs
+def test_five_runs_are_allowed_and_six_are_not(folder_and_add):
+    folder, add = folder_and_add
     for name in "bcde":
         add(name)
-    assert problems(folder) == []
+    assert findings(folder) == []
     add("f")
-    assert problems(folder) == [("problem", "violence")]
+    assert findings(folder) == [("problem", "violence")]
 
 
-def test_one_run_of_each_subtask_must_do_without_external_data(runs):
-    folder, add = runs
-    rows = "".join(f"{clip},neutral,calm\n" for clip in RUN)
-    add("x", f"clip,valence,arousal\n{rows}", '{"external_data": true}', "affect", ".csv")
-    assert problems(folder) == [("problem", "affect")]
+def test_one_run_of_each_subtask_must_do_without_external_data(folder_and_add):
+    folder, add = folder_and_add
+    rows = "".join(f"{clip},neutral,calm\n" for clip in SCORES_OF_TEST_CLIPS)
+    add(
+        "x",
+        text=f"clip,valence,arousal\n{rows}",
+        record='{"external_data": true}',
+        subtask="affect",
+        suffix=".csv",
+    )
+    assert findings(folder) == [("problem", "affect")]
 
 
 @pytest.mark.parametrize(
@@ -65,43 +75,87 @@ def test_one_run_of_each_subtask_must_do_without_external_data(runs):
         '{"external_data": false, "pretrained": true}',
         '{"external_data": false, "pretrained": null}',
     ],
+    ids=[
+        "no record",
+        "a field is missing",
+        "a word for a truth value",
+        "not JSON",
+        "a test movie trained on",
+        "a truth value for a name",
+        "nothing for a name",
+    ],
 )
-def test_what_is_wrong_with_a_record_is_a_problem(runs, record):
-    folder, add = runs
+def test_a_record_that_is_missing_or_wrong_is_a_problem(folder_and_add, record):
+    folder, add = folder_and_add
     add("b", record=record)
-    assert problems(folder) == [("problem", "violence-b.trec")]
+    assert findings(folder) == [("problem", "violence-b.trec")]
+
+
+WITH_A_DEV_CLIP = {**SCORES_OF_TEST_CLIPS, "c0": 0.5}
+WITHOUT_THE_FIRST_CLIP = dict(list(SCORES_OF_TEST_CLIPS.items())[1:])
+OF_EQUAL_SCORES = dict.fromkeys(SCORES_OF_TEST_CLIPS, 1.0)
+
+
+def coverage_and_ties(folder, name):
+    """Return the share of test clips that the run scores, and the share of them whose scores are tied."""
+    _valid_run, run = check_runs(folder, TRUTH).document["runs"]
+    assert run["name"] == name
+    return run["coverage"], run["ties"]
+
+
+def test_a_run_that_scores_a_clip_outside_the_test_set_is_a_problem(folder_and_add):
+    folder, add = folder_and_add
+    add("b", trec_lines(WITH_A_DEV_CLIP, "b"))
+    assert findings(folder) == [("problem", "violence-b.trec")]
+    assert coverage_and_ties(folder, "b") == (1.0, 0.0)
+
+
+def test_a_run_that_lacks_a_test_clip_gets_a_warning_and_the_share_that_it_covers(folder_and_add):
+    folder, add = folder_and_add
+    add("b", trec_lines(WITHOUT_THE_FIRST_CLIP, "b"))
+    assert findings(folder) == [("warning", "violence-b.trec")]
+    assert coverage_and_ties(folder, "b") == (15 / 16, 0.0)
+
+
+def test_a_run_of_equal_scores_gets_a_warning_and_the_share_of_ties(folder_and_add):
+    folder, add = folder_and_add
+    add("b", trec_lines(OF_EQUAL_SCORES, "b"))
+    assert findings(folder) == [("warning", "violence-b.trec")]
+    assert coverage_and_ties(folder, "b") == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("text", "severity", "measured"),
+    "text",
     [
-        (trec_lines({**RUN, "c0": 0.5}, "b"), "problem", (1.0, 0.0)),
-        (trec_lines(dict(list(RUN.items())[1:]), "b"), "warning", (15 / 16, 0.0)),
-        (trec_lines(dict.fromkeys(RUN, 1.0), "b"), "warning", (1.0, 1.0)),
-        ("violence Q0 c4 1 0.5 b\nviolence Q0 c4 2 0.4 b\n", "problem", (None, None)),
-        ("violence Q0 c4 1 nan b\n", "problem", (None, None)),
-        ("other Q0 c4 1 0.5 b\n", "problem", (None, None)),
+        "violence Q0 c4 1 0.5 b\nviolence Q0 c4 2 0.4 b\n",
+        "violence Q0 c4 1 nan b\n",
+        "other Q0 c4 1 0.5 b\n",
     ],
+    ids=["a clip twice", "a score that is not finite", "another topic"],
 )
-def test_strange_and_missing_clips_ties_and_what_can_not_be_read_are_told(runs, text, severity, measured):
-    folder, add = runs
+def test_a_run_that_cannot_be_read_is_a_problem_and_has_neither_coverage_nor_ties(folder_and_add, text):
+    folder, add = folder_and_add
     add("b", text)
-    assert problems(folder) == [(severity, "violence-b.trec")]
-    runs = check_runs(folder, CLIPS).document["runs"]
-    assert [(run["coverage"], run["ties"]) for run in runs] == [(1.0, 0.0), measured]
+    assert findings(folder) == [("problem", "violence-b.trec")]
+    assert coverage_and_ties(folder, "b") == (None, None)
 
 
-def test_a_movie_in_dev_and_test_is_a_problem(runs):
-    folder, _ = runs
-    leak = (*CLIPS, Annotated("new", "m5", "dev", {}, None))
-    assert problems(folder, leak) == [("problem", "split")]
+def test_a_movie_in_dev_and_test_is_a_problem(folder_and_add):
+    folder, _ = folder_and_add
+    leak = (*TRUTH, Annotated("new", "m5", "dev", {}, None))
+    assert findings(folder, leak) == [("problem", "split")]
 
 
-def test_a_folder_without_runs_or_a_truth_without_split_can_not_be_checked(tmp_path, runs):
+def test_a_folder_that_is_not_there_or_has_no_runs_is_refused(tmp_path):
     with pytest.raises(TaskError, match="nowhere"):
-        check_runs(tmp_path / "nowhere", CLIPS)
+        check_runs(tmp_path / "nowhere", TRUTH)
     (tmp_path / "empty").mkdir()
     with pytest.raises(TaskError, match="empty"):
-        check_runs(tmp_path / "empty", CLIPS)
+        check_runs(tmp_path / "empty", TRUTH)
+
+
+def test_a_truth_without_test_clips_is_refused(folder_and_add):
+    folder, _ = folder_and_add
+    dev_clips = TRUTH[:4]
     with pytest.raises(TaskError, match="split"):
-        check_runs(runs[0], CLIPS[:4])
+        check_runs(folder, dev_clips)

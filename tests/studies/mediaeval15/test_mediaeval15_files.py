@@ -11,11 +11,15 @@ from obygaze_studies.mediaeval15.annotations import make_labels, scored_clips
 from obygaze_studies.mediaeval15.run_files import RunFile, affect_lines, read_affect, read_trec, trec_lines
 from tests.files import written
 
-SCORES = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
+SCORES_CSV = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
 
 
-def judgements(folder, *votes, more=""):
-    """Write judgements: (clip, axis, low votes, high votes)."""
+def write_judgements(folder, *votes, more=""):
+    """Write what three judges say of clips.
+
+    Each of `votes` is a clip, an axis, and the votes of the judges on whether the clip is above the low pivot
+    and above the high one, such as "101"; `more` are further lines.
+    """
     rows = [
         f"{clip},{axis},{pivot},{vote}"
         for clip, axis, low, high in votes
@@ -25,42 +29,74 @@ def judgements(folder, *votes, more=""):
     return written(folder / "pivots.csv", "\n".join(["clip,axis,pivot,above", *rows, ""]) + more)
 
 
-def test_scores_become_classes_pivots_fill_gaps_and_a_contradictory_clip_is_left_out(tmp_path):
-    pivots = judgements(
+@pytest.fixture
+def labels_and_rejected(tmp_path):
+    """The labels of clips a to d by their name, and the clips that are left out.
+
+    Clip a has scores; b and c have judgements, of which those of c's valence are contradictory; d has none.
+    """
+    pivots = write_judgements(
         tmp_path,
         ("b", "valence", "111", "101"),
         ("b", "arousal", "110", "010"),
         ("c", "valence", "001", "110"),
         ("c", "arousal", "000", "000"),
     )
-    rows, rejected = make_labels(written(tmp_path / "scores.csv", SCORES), pivots)
-    assert [(row["clip"], row["movie"], row["valence"], row["arousal"]) for row in rows] == [
-        ("a", "m", "negative", "neutral"),
-        ("b", "m", "positive", "neutral"),
-        ("d", "n", "", ""),
-    ]
+    rows, rejected = make_labels(written(tmp_path / "scores.csv", SCORES_CSV), pivots)
+    return {row["clip"]: (row["valence"], row["arousal"]) for row in rows}, rejected
+
+
+def test_a_clip_with_scores_has_the_classes_of_its_scores(labels_and_rejected):
+    labels, _ = labels_and_rejected
+    assert labels["a"] == ("negative", "neutral")
+
+
+def test_a_clip_without_scores_has_the_classes_of_its_judgements(labels_and_rejected):
+    labels, _ = labels_and_rejected
+    assert labels["b"] == ("positive", "neutral")
+
+
+def test_a_clip_whose_judgements_contradict_each_other_is_left_out_with_the_axis(labels_and_rejected):
+    labels, rejected = labels_and_rejected
+    assert "c" not in labels
     assert rejected == {"c": "valence"}
 
 
+def test_a_clip_without_scores_and_judgements_has_no_classes(labels_and_rejected):
+    labels, _ = labels_and_rejected
+    assert labels["d"] == ("", "")
+
+
 @pytest.mark.parametrize(
-    ("scores", "votes", "more", "place"),
+    ("scores", "votes", "more", "message"),
     [
-        (SCORES, [("b", "valence", "11", "000")], "", "clip 'b'"),
-        (SCORES, [("a", "valence", "111", "000")], "", "clip 'a'"),
-        (SCORES, [("z", "valence", "111", "000")], "", "clip 'z'"),
-        (SCORES, [], "b,mood,low,1\n", "column axis"),
-        (SCORES.replace("-0.3", "-3"), [], "", "clip 'a'"),
-        (SCORES.replace("-0.3", "sad"), [], "", "clip 'a'"),
-        (SCORES + "a,m,,\n", [], "", "clip a"),
+        (SCORES_CSV, [("b", "valence", "11", "000")], "", "clip 'b'"),
+        (SCORES_CSV, [("a", "valence", "111", "000")], "", "clip 'a'"),
+        (SCORES_CSV, [("z", "valence", "111", "000")], "", "clip 'z'"),
+        (SCORES_CSV, [], "b,mood,low,1\n", "column axis"),
+        (SCORES_CSV.replace("-0.3", "-3"), [], "", "clip 'a'"),
+        (SCORES_CSV.replace("-0.3", "sad"), [], "", "clip 'a'"),
+        (SCORES_CSV + "a,m,,\n", [], "", "clip a"),
+    ],
+    ids=[
+        "two judges",
+        "judgements beside scores",
+        "a clip that is not listed",
+        "an unknown axis",
+        "a score out of range",
+        "a word for a score",
+        "a clip twice",
     ],
 )
-def test_a_label_that_can_not_be_made_is_named(tmp_path, scores, votes, more, place):
-    pivots = judgements(tmp_path, *votes, more=more) if votes or more else None
-    with pytest.raises(ObygazeError, match=place):
+def test_a_score_or_judgement_of_which_no_label_can_be_made_is_refused_with_its_clip_or_column(
+    tmp_path, scores, votes, more, message
+):
+    pivots = write_judgements(tmp_path, *votes, more=more) if votes or more else None
+    with pytest.raises(ObygazeError, match=message):
         make_labels(written(tmp_path / "scores.csv", scores), pivots)
 
 
-def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
+def test_a_truth_may_hold_scores_or_classes(tmp_path):
     path = written(
         tmp_path / "clips.csv",
         "clip,split,valence,arousal,violence\na,dev,0.2,calm,1\nb,test,-0.15,,\nc,test,neutral,0.1500001,0\n",
@@ -69,12 +105,17 @@ def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
     assert (a.classes, a.violent) == ({"valence": "positive", "arousal": "calm"}, True)
     assert (b.classes, b.violent) == ({"valence": "neutral"}, None)
     assert (c.classes, c.violent) == ({"valence": "neutral", "arousal": "active"}, False)
-    assert scored_clips((a, b, c)) == (b, c)
-    assert scored_clips((a,)) == (a,)
+
+
+def test_runs_are_scored_on_test_clips_or_on_all_clips_where_none_is_a_test_clip(tmp_path):
+    path = written(tmp_path / "clips.csv", "clip,split,violence\na,dev,1\nb,test,0\n")
+    dev_clip, test_clip = read_annotations(path)
+    assert scored_clips((dev_clip, test_clip)) == (test_clip,)
+    assert scored_clips((dev_clip,)) == (dev_clip,)
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "message"),
     [
         ("clip,violence\na,2\n", "clip 'a': violence"),
         ("clip,violence\na,1\na,1\n", "clip a"),
@@ -84,8 +125,8 @@ def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
         ("clip,movie\na,m\n", "violence"),
     ],
 )
-def test_a_truth_that_can_not_be_read_is_named(tmp_path, text, place):
-    with pytest.raises(ObygazeError, match=rf"clips\.csv[\s\S]*{place}"):
+def test_a_truth_that_can_not_be_read_is_named(tmp_path, text, message):
+    with pytest.raises(ObygazeError, match=rf"clips\.csv[\s\S]*{message}"):
         read_annotations(written(tmp_path / "clips.csv", text))
 
 
@@ -107,7 +148,7 @@ def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "place"),
+    ("read", "text", "message"),
     [
         (read_trec, "v Q0 a 1 0.5 x\nv Q0 a 2 0.4 x\n", "line 2"),
         (read_trec, "v Q0 a 1 nan x\n", "line 1"),
@@ -117,6 +158,6 @@ def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
         (read_affect, "clip,valence,arousal\na,neutral,calm\na,neutral,calm\n", "clip a"),
     ],
 )
-def test_a_run_that_can_not_be_read_is_named(tmp_path, read, text, place):
-    with pytest.raises(ObygazeError, match=rf"run[\s\S]*{place}"):
+def test_a_run_that_can_not_be_read_is_named(tmp_path, read, text, message):
+    with pytest.raises(ObygazeError, match=rf"run[\s\S]*{message}"):
         read(written(tmp_path / "run", text))

@@ -11,20 +11,35 @@ ROWS = ("ACCEDE00001.mp4,one,dev,-0.4,calm,1,x", "ACCEDE00002.mp4,one,dev,,,,y",
 
 
 def folder_of(folder, *rows, header=HEADER, **lists):
+    """Write a table of clips, and lists of films such as dev.txt; return the folder."""
     (folder / "clips.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
     for name, movies in lists.items():
         (folder / f"{name}.txt").write_text("\n".join([*movies, ""]), encoding="utf-8")
     return folder
 
 
-def test_clips_keep_their_names_and_labels_are_extra_columns(tmp_path):
-    imported = import_mediaeval15(folder_of(tmp_path, *ROWS), tmp_path, tmp_path / "videos")
-    first, _, last = imported.manifest
+@pytest.fixture
+def imported(tmp_path):
+    """The import of `ROWS`, whose videos should be in a folder that is not there."""
+    return import_mediaeval15(folder_of(tmp_path, *ROWS), tmp_path, tmp_path / "videos")
+
+
+def test_clips_keep_the_names_films_and_videos_of_the_table(imported):
+    first, *_ = imported.manifest
     assert (first.clip_id, first.movie, first.video) == ("ACCEDE00001.mp4", "one", "videos/ACCEDE00001.mp4")
+
+
+def test_the_split_and_labels_are_extra_columns_and_violence_is_the_level_too(imported):
+    first, _, last = imported.manifest
     assert first.extras == {"split": "dev", "valence": "-0.4", "arousal": "calm", "violence": "1"}
     assert last.extras == {"split": "test", "valence": "", "arousal": "", "violence": ""}
     assert (first.level, last.level) == ("violent", None)
     assert imported.manifest.codebook.name == "mediaeval15"
+
+
+def test_notices_count_clips_of_each_split_other_names_missing_videos_and_columns_left_out(
+    imported, tmp_path
+):
     assert imported.notices == (
         "dev: 2 clips of 1 movie; the published corpus has 6,144 of 100",
         "test: 1 clip of 1 movie; the published corpus has 4,756 of 99",
@@ -32,6 +47,9 @@ def test_clips_keep_their_names_and_labels_are_extra_columns(tmp_path):
         f"0 of 3 named videos are in {tmp_path / 'videos'}: there is no such folder",
         "left out 1 column: note",
     )
+
+
+def test_an_imported_manifest_is_read_as_it_was_written(imported, tmp_path):
     write_manifest(imported.manifest, tmp_path / "m.csv")
     assert read_manifest(tmp_path / "m.csv") == imported.manifest
 
@@ -47,7 +65,7 @@ def test_the_split_may_come_from_lists_of_films(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "header", "lists", "place"),
+    ("rows", "header", "lists", "message"),
     [
         (["a,one,dev", "b,one,test"], "clip,movie,split", {}, "line 3, column split: movie 'one'"),
         (["a,one,"], "clip,movie,split", {}, "line 2, column split"),
@@ -58,9 +76,19 @@ def test_the_split_may_come_from_lists_of_films(tmp_path):
         (["a,one,dev", "a,one,dev"], "clip,movie,split", {}, "clip 'a'"),
         (["a,dev"], "clip,split", {}, "column movie"),
     ],
+    ids=[
+        "a film on both sides",
+        "a clip without split",
+        "neither a column nor lists of the split",
+        "a film in both lists",
+        "a film in no list",
+        "a word that is no label",
+        "a clip twice",
+        "no column of films",
+    ],
 )
-def test_what_can_not_be_imported_is_one_line(tmp_path, rows, header, lists, place):
+def test_a_table_that_cannot_be_imported_is_refused_in_one_line(tmp_path, rows, header, lists, message):
     with pytest.raises(ManifestError) as refused:
         import_mediaeval15(folder_of(tmp_path, *rows, header=header, **lists), tmp_path)
-    assert place in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -101,8 +101,8 @@ def test_a_penalty_is_chosen_for_each_step_of_an_axis(sides):
     assert {candidate["step"] for candidate in selection["valence"]["candidates"]} == {1, 2}
 
 
-class Step:
-    """A step of a ladder that is passed with the same probability by every clip."""
+class ConstantModel:
+    """A model that every clip is above a class, with the same probability p."""
 
     def __init__(self, p):
         self.p = p
@@ -114,14 +114,14 @@ class Step:
 @pytest.mark.parametrize(
     ("p_above_0", "p_above_1", "called"),
     [
-        (0.55, 0.5, 2),  # the mean class is 1.05, but classes have .45, .05 and .5
+        (0.55, 0.5, 2),  # classes 0, 1 and 2 have .45, .05 and .5, although their mean is 1.05
         (0.9, 0.1, 1),
         (0.2, 0.1, 0),
     ],
 )
 def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean(p_above_0, p_above_1, called):
-    ladder = OrdinalModel((Step(p_above_0), Step(p_above_1)))
-    assert called_ranks(ladder, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist() == [called]
+    model = OrdinalModel((ConstantModel(p_above_0), ConstantModel(p_above_1)))
+    assert called_ranks(model, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist() == [called]
 
 
 def test_a_baseline_scores_all_clips_alike(sides):
@@ -140,25 +140,33 @@ def test_a_model_that_cannot_tell_violence_is_refused(sides, name):
         train_violence(sides, BUILTIN_MODELS[name])
 
 
-def test_shuffled_labels_give_an_average_precision_within_the_noise_of_chance(task):
+def with_shuffled_violence(manifest, rng):
+    """Exchange at random which clips are violent."""
+    shuffled = rng.permutation([clip.level == "violent" for clip in manifest])
+    is_violent = {clip.clip_id: bool(label) for clip, label in zip(manifest, shuffled, strict=True)}
+    return with_violence(manifest, lambda clip: is_violent[clip.clip_id])
+
+
+def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_scores(task):
     store, manifest = task
     rng = np.random.default_rng(0)
-    above_chance = []
-    random_above_chance = []
-    for _ in range(3):
-        shuffled = rng.permutation([clip.level == "violent" for clip in manifest])
-        is_violent = {clip.clip_id: bool(label) for clip, label in zip(manifest, shuffled, strict=True)}
-        labelled = with_violence(manifest, lambda clip, labels=is_violent: labels[clip.clip_id])
-        run, _ = train_violence(load_sides(store, labelled), FAST)
-        truth = violence_qrels(annotations_of_test_clips(labelled))
-        chance = expected_average_precision(len(truth), sum(truth.values()))
-        above_chance.append(average_precision(run, truth) - chance)
-        for _ in range(100):
+    n_shuffles, n_random_runs = 3, 100
+    of_models = []  # average precision, less the expected one of a random order
+    of_random_scores = []
+    for _ in range(n_shuffles):
+        shuffled = with_shuffled_violence(manifest, rng)
+        run, _ = train_violence(load_sides(store, shuffled), FAST)
+        truth = violence_qrels(annotations_of_test_clips(shuffled))
+        expected = expected_average_precision(len(truth), sum(truth.values()))
+        of_models.append(average_precision(run, truth) - expected)
+        for _ in range(n_random_runs):
             random_run = dict(zip(run, rng.random(len(run)).tolist(), strict=True))
-            random_above_chance.append(average_precision(random_run, truth) - chance)
-    noise = np.std(random_above_chance)
-    assert abs(np.mean(above_chance)) < 4 * noise / np.sqrt(3)
-    assert abs(np.mean(random_above_chance)) < 4 * noise / np.sqrt(300)
+            of_random_scores.append(average_precision(random_run, truth) - expected)
+    deviation = np.std(of_random_scores)
+    standard_error_of_models = deviation / np.sqrt(n_shuffles)
+    standard_error_of_random_scores = deviation / np.sqrt(n_shuffles * n_random_runs)
+    assert abs(np.mean(of_models)) < 4 * standard_error_of_models
+    assert abs(np.mean(of_random_scores)) < 4 * standard_error_of_random_scores
 
 
 def test_a_split_with_a_movie_on_both_sides_is_refused(make_task):
@@ -191,7 +199,7 @@ def test_no_test_clip_is_trained_on(sides, movies_of_fits):
 def test_each_movie_is_held_out_of_one_inner_fold(movies_of_fits):
     *inner_folds, dev_movies = movies_of_fits
     held_out = [dev_movies - movies for movies in inner_folds]
-    # What stands before the last step learns the same for each penalty: one fit a fold.
+    # The scaler is fitted once in each fold: penalties, which only the last step has, share it.
     assert len(held_out) == 4
     assert all(held_out)
     assert sorted(movie for movies in held_out for movie in movies) == sorted(dev_movies)

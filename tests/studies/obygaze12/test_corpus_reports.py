@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, windows
 from obygaze_features.manifest.projection import sweep
 from obygaze_models.report import plain
@@ -13,10 +15,11 @@ RAW = LabelPolicy.RAW
 
 
 def rows_of(report, key):
+    """Return the rows of a report's data, as dictionaries by the value in one column."""
     return report.data.set_index(key).to_dict(orient="index")
 
 
-def test_obygaze12_by_genre_and_year_is_table_3_counted(obygaze12):
+def test_films_and_clips_of_obygaze12_by_genre_are_those_of_table_3(obygaze12):
     by_genre = group_report(obygaze12, "genres", PAPER)
     genres = rows_of(by_genre, "genres")
     assert any("in several groups" in note for note in by_genre.notes)
@@ -24,39 +27,76 @@ def test_obygaze12_by_genre_and_year_is_table_3_counted(obygaze12):
     assert films == {
         "all": 12, "comedy": 8, "drama": 10, "family": 1, "mystery": 2, "romantic": 7, "thriller": 1,
     }  # fmt: skip
-    assert genres["all"]["clips"] == 1914
+    assert genres["all"]["clips"] == len(obygaze12)
+
+
+def test_films_and_clips_of_obygaze12_by_year_are_those_of_table_3(obygaze12):
     years = rows_of(group_report(obygaze12, "year", PAPER), "year")
-    assert sum(row["clips"] for year, row in years.items() if year != "all") == 1914
+    assert sum(row["clips"] for year, row in years.items() if year != "all") == len(obygaze12)
     assert (years["2009"]["movies"], years["2000"]["S"]) == (2, 0)
 
 
-def test_the_sweep_of_mobygaze_moves_as_app_7_2_says_but_for_hn(segments):
-    """Printed of ObyGaze12's own clips: EN +76, HN +68, NS -42, S -103; here onto windows of 46 s."""
-    projected = sweep(segments, windows(segments, 46), (0.1, 0.2, 0.3, 0.4))
-    report = sweep_report(projected, "windows of 46 s", RAW)
-    clips = report.data.pivot_table(index="threshold", columns="level", values="clips")
-    assert clips["EN"].tolist() == [1061, 1204, 1374, 1552]
-    assert clips["HN"].tolist() == [852, 850, 838, 792]
-    assert clips["NS"].tolist() == [207, 204, 187, 182]
-    assert clips["S"].tolist() == [1225, 1087, 946, 819]
-    assert report.blocks[0].rows[-1] == ("0.1 to 0.4", "+491", "-60", "-25", "-406", "")
-    assert any("[+76, +68, -42, -103]" in note for note in report.notes)
+def sweep_onto_windows(segments, thresholds):
+    """Report on the levels that windows of 46 s get from segments which cover a share of them."""
+    projected = sweep(segments, windows(segments, 46), thresholds)
+    return sweep_report(projected, "windows of 46 s", RAW)
 
 
-def test_a_corpus_that_is_not_the_papers_has_nothing_printed_beside():
+@pytest.fixture(scope="module")
+def report_on_sweep(segments):
+    """The report on four thresholds."""
+    return sweep_onto_windows(segments, (0.1, 0.2, 0.3, 0.4))
+
+
+def last_row(report):
+    """Return the cells of the printed row of changes from the first to the last threshold, by heading."""
+    (block, *_) = report.blocks
+    return dict(zip(block.headers, block.rows[-1], strict=True))
+
+
+def test_with_the_threshold_mobygaze_gets_more_en_and_less_ns_and_s_as_the_paper_says_but_less_hn(
+    report_on_sweep,
+):
+    """The paper (App. 7.2) prints changes of ObyGaze12's clips: EN +76, HN +68, NS -42, S -103."""
+    n_clips = report_on_sweep.data.pivot_table(index="threshold", columns="level", values="clips")
+    change = {level: f"{n_clips[level].iloc[-1] - n_clips[level].iloc[0]:+.0f}" for level in n_clips}
+    assert change == {"EN": "+491", "HN": "-60", "NS": "-25", "S": "-406"}
+    assert change.items() <= last_row(report_on_sweep).items()
+    assert any("[+76, +68, -42, -103]" in note for note in report_on_sweep.notes)
+
+
+def test_the_number_of_windows_at_each_threshold_is_what_was_counted_of_the_released_segments(
+    report_on_sweep,
+):
+    n_clips = report_on_sweep.data.pivot_table(index="threshold", columns="level", values="clips")
+    assert n_clips["EN"].tolist() == [1061, 1204, 1374, 1552]
+    assert n_clips["HN"].tolist() == [852, 850, 838, 792]
+    assert n_clips["NS"].tolist() == [207, 204, 187, 182]
+    assert n_clips["S"].tolist() == [1225, 1087, 946, 819]
+
+
+def test_reports_on_another_corpus_than_the_papers_have_no_printed_numbers():
     clips = Manifest((Clip("a", "m", level="S", concepts=("Body",)), Clip("b", "m", level="EN")), Path())
     for report in (composition_report(clips, PAPER), group_report(clips, "movie", PAPER)):
         assert "printed" not in plain(report)
 
 
-def test_a_group_called_all_is_a_group_and_one_threshold_is_a_sweep(segments):
+def test_an_annotator_called_all_has_a_row_of_their_own_beside_that_of_all_segments(segments):
     first = segments.clips[0].annotator
-    renamed = segments.with_clips(
+    first_is_called_all = segments.with_clips(
         replace(clip, annotator="all") if clip.annotator == first else clip for clip in segments
     )
-    whole, all_, *_ = group_report(renamed, "annotator", RAW).data.to_dict("records")
-    of_first = group_report(segments, "annotator", RAW).data.set_index("annotator").loc[first]
-    assert (whole["clips"], all_["clips"]) == (len(segments), of_first["clips"])
-    assert all_["p_holm"] == of_first["p_holm"]
-    alone = sweep_report(sweep(segments, windows(segments, 46), [0.2]), "windows of 46 s", RAW)
-    assert alone.blocks[0].rows[-1] == ("0.2 to 0.2", "+0", "+0", "+0", "+0", "")
+    of_all_segments, of_annotator_all, *_ = group_report(first_is_called_all, "annotator", RAW).data.to_dict(
+        "records"
+    )
+    of_first = rows_of(group_report(segments, "annotator", RAW), "annotator")[first]
+    assert of_all_segments["clips"] == len(segments)
+    assert of_annotator_all["clips"] == of_first["clips"]
+    assert of_annotator_all["p_holm"] == of_first["p_holm"]
+
+
+def test_a_sweep_of_one_threshold_changes_nothing(segments):
+    changes = last_row(sweep_onto_windows(segments, [0.2]))
+    assert {level: changes[level] for level in ("EN", "HN", "NS", "S")} == dict.fromkeys(
+        ("EN", "HN", "NS", "S"), "+0"
+    )

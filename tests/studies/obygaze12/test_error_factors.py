@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from tests.later import later
@@ -10,20 +11,37 @@ figure6 = later("obygaze_studies.obygaze12.figure6")
 error_factors = later("obygaze_studies.obygaze12.figure6", "error_factors")
 
 
-def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one():
+PLANTED, WITHOUT_EFFECT, CONSTANT = 0, 1, 2
+EFFECT = 2.0
+
+
+@pytest.fixture(scope="module")
+def result():
+    """Effects, in log odds, of three factors on errors: a planted one, one without effect and a constant one.
+
+    Films differ in how many errors they have.
+    """
     rng = np.random.default_rng(0)
-    movies = np.repeat([f"m{movie:02}" for movie in range(12)], 60)
-    factors = (rng.random((movies.size, 3)) < 0.4).astype(float)
-    factors[:, 2] = 1.0
-    shift = rng.normal(size=12)[np.repeat(np.arange(12), 60)]
-    errors = rng.random(movies.size) < 1 / (1 + np.exp(1.5 - 2 * factors[:, 0] - shift))
-    result = error_factors(factors, errors, movies)
-    assert result.low[0] < 2 < result.high[0]
-    assert result.low[0] > 1
-    assert result.low[1] < 0 < result.high[1]
-    assert result.p_holm[0] < 0.001
-    assert result.p[1] > 0.05
-    assert np.isnan([result.effect[2], result.low[2], result.p[2], result.p_holm[2]]).all()
+    film = np.repeat(np.arange(12), 60)
+    factors = (rng.random((film.size, 3)) < 0.4).astype(float)
+    factors[:, CONSTANT] = 1.0
+    log_odds = EFFECT * factors[:, PLANTED] - 1.5 + rng.normal(size=12)[film]
+    errors = rng.random(film.size) < expit(log_odds)
+    return error_factors(factors, errors, film.astype(str))
+
+
+def test_a_planted_effect_on_errors_is_found_with_its_sign_and_size(result):
+    assert 1 < result.low[PLANTED] < EFFECT < result.high[PLANTED]
+    assert result.p_holm[PLANTED] < 0.001
+
+
+def test_a_factor_without_effect_on_errors_is_not_significant(result):
+    assert result.low[WITHOUT_EFFECT] < 0 < result.high[WITHOUT_EFFECT]
+    assert result.p[WITHOUT_EFFECT] > 0.05
+
+
+def test_a_factor_that_does_not_vary_has_no_effect_interval_or_p(result):
+    assert result.loc[CONSTANT, ["effect", "low", "p", "p_holm"]].isna().all()
 
 
 def test_error_factors_are_scikit_learns_with_the_same_penalty():
@@ -44,20 +62,19 @@ def test_error_factors_of_one_film_have_effects_and_no_interval():
     assert np.isnan([result.low[0], result.high[0], result.p[0]]).all()
 
 
-@pytest.mark.parametrize("n_events", [0, 1, 4])
-@pytest.mark.parametrize("of_errors", [True, False])
-def test_what_hardly_ever_happened_has_no_factors(n_events, of_errors):
-    """With no misses at all the prior alone used to make effects with narrow intervals."""
+@pytest.mark.parametrize("n_rare", [0, 1, 4])
+@pytest.mark.parametrize("rare", ["errors", "correct calls"])
+def test_fewer_than_five_errors_or_correct_calls_have_no_effects(n_rare, rare):
+    """Of none, the prior alone would give effects with narrow intervals."""
     rng = np.random.default_rng(3)
     factors = (rng.random((33, 4)) < 0.5).astype(float)
     movies = np.repeat(["a", "b", "c"], 11)
-    errors = (np.arange(33) % 7 == 0) & (np.arange(33) < 7 * n_events)
-    errors = errors if of_errors else ~errors
-    result = error_factors(factors, errors, movies)
-    assert result.isna().all(axis=None)
+    is_rare = np.isin(np.arange(33), [0, 7, 14, 21][:n_rare])
+    errors = is_rare if rare == "errors" else ~is_rare
+    assert error_factors(factors, errors, movies).isna().all(axis=None)
 
 
-def test_five_errors_have_factors():
+def test_five_errors_have_effects():
     factors = np.tile([[0.0], [1.0]], (15, 1))
     errors = np.isin(np.arange(30), [1, 3, 11, 13, 21])
     assert np.isfinite(error_factors(factors, errors, np.repeat(["a", "b", "c"], 10)).effect).all()

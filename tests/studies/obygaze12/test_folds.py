@@ -38,7 +38,7 @@ def oracle(shared_data):
 
 
 def assert_same(fold, expected):
-    """Ids in the original's very order, which `train` owes to its classes."""
+    """Hold that a fold has the original's clips on each side, in the original's order."""
     assert list(fold.train) == expected["train"]["ids"]
     assert list(fold.validation) == expected["val"]["ids"]
     assert list(fold.test) == expected["test"]["ids"]
@@ -53,14 +53,19 @@ def test_classifier_folds_are_the_originals_id_for_id(obygaze12, oracle, file):
         assert_same(folds[int(number)], expected)
 
 
+def any_number_of_clips(size_of_fold):
+    """Return a number of clips of which a tenth, rounded down, is a fold of this size."""
+    return 10 * size_of_fold + 5
+
+
 @pytest.mark.parametrize("file", ["02_EN_S", "02_HN_S", "02_ENHN_S"])
-def test_the_draw_is_the_originals(oracle, file):
+def test_the_folds_of_a_class_that_are_drawn_are_those_that_the_original_draws(oracle, file):
+    """From a larger class so many folds of a tenth are drawn as are as large as the smallest class."""
     for number, expected in oracle["LinearProbing_KFold"][file]["folds"].items():
-        draw = expected["draw"]
-        smallest = min(draw["mini_fold_size"])
-        for size, drawn in zip(draw["mini_fold_size"], draw["drawn_folds"], strict=True):
-            # Any count of clips that makes a fold of this size will do.
-            assert list(draw_folds(10 * size + 3, 10 * smallest + 7, int(number))) == drawn
+        sizes = expected["draw"]["mini_fold_size"]
+        n_clips_of_smallest = any_number_of_clips(min(sizes))
+        for size, drawn in zip(sizes, expected["draw"]["drawn_folds"], strict=True):
+            assert list(draw_folds(any_number_of_clips(size), n_clips_of_smallest, int(number))) == drawn
 
 
 def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):
@@ -98,13 +103,32 @@ def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle,
                 assert result == expected[side]["labels"]
 
 
-def test_a_leak_is_counted_on_each_side_and_told():
-    folds = [Fold(0, ("a", "b"), ("c",), ("b", "c", "d")), Fold(1, ("a",), (), ("b", "c", "d"))]
-    assert count_leaks(folds[0]) == (1, 1)
-    assert leak_caption(folds) == "LEAKS: 0 to 1 of 3 test clips are in training, 0 to 1 in validation"
-    assert leak_caption(folds[1:]) == CAPTION_WITHOUT_LEAK
-    seen = leak_caption([Fold(0, ("a",), ("b",), ("b", "c"))])
-    assert seen == "LEAKS: 0 of 2 test clips are in training, 1 in validation"
+LEAKING_FOLD = Fold(0, train=("a", "b"), validation=("c",), test=("b", "c", "d"))
+FOLD_WITHOUT_LEAK = Fold(1, train=("a",), validation=(), test=("b", "c", "d"))
+
+
+def test_test_clips_that_are_trained_on_and_that_are_validated_on_are_counted_apart():
+    n_in_training, n_in_validation = count_leaks(LEAKING_FOLD)
+    assert (n_in_training, n_in_validation) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("folds", "caption"),
+    [
+        (
+            [LEAKING_FOLD, FOLD_WITHOUT_LEAK],
+            "LEAKS: 0 to 1 of 3 test clips are in training, 0 to 1 in validation",
+        ),
+        ([FOLD_WITHOUT_LEAK], CAPTION_WITHOUT_LEAK),
+        (
+            [Fold(0, train=("a",), validation=("b",), test=("b", "c"))],
+            "LEAKS: 0 of 2 test clips are in training, 1 in validation",
+        ),
+    ],
+    ids=["two folds", "no leak", "one fold"],
+)
+def test_a_caption_says_how_many_test_clips_of_each_fold_leak(folds, caption):
+    assert leak_caption(folds) == caption
 
 
 def test_a_heads_fold_is_disjoint_and_has_the_originals_sizes(obygaze12):

@@ -10,13 +10,14 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_studies import unfinished
 from obygaze_studies.commands.paper_commands import all_
 from obygaze_studies.obygaze12 import figure5, protocol_results
-from tests.studies.obygaze12.test_strict_protocol import planted
+from tests.studies.obygaze12.test_strict_protocol import planted_results
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
+    """The arguments of a run on four planted films."""
     folder = tmp_path_factory.mktemp("tables")
-    results = planted(direction=2.0, concept=2.0, size=(4, 20))
+    results = planted_results(direction=2.0, concept=2.0, size=(4, 20))
     manifest = results.corpus.manifest
     data = results.source
     write_manifest(manifest, folder / "films.csv")
@@ -26,57 +27,76 @@ def inputs(tmp_path_factory):
 
 
 def run(inputs, out):
+    """Make all tables by the command, and return the files of the folder `out`."""
     all_.main([*inputs, "--out", str(out)], standalone_mode=False)
     return files(out)
 
 
 def files(folder):
+    """Return the content of each file of a folder by its name."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def kill(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def whole(inputs, tmp_path_factory):
+    """The files of an undisturbed run."""
+    return run(inputs, tmp_path_factory.mktemp("whole") / "out")
+
+
+@pytest.fixture
+def killed_run(inputs, tmp_path, monkeypatch, capsys):
+    """A run into `tmp_path / "cut"` that was killed before figure 5; gives what it wrote to the terminal."""
+    with monkeypatch.context() as patch:
+        patch.setattr(figure5, "strict_report", kill)
+        patch.setattr(screen, "QUIET_S", 0)  # print progress from the start
+        with pytest.raises(Abort):
+            run(inputs, tmp_path / "cut")
+    return capsys.readouterr().err
 
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_a_killed_run_keeps_its_tables_and_resumes_to_the_same_bytes(inputs, tmp_path, monkeypatch, capsys):
-    """All strict tables twice: alone it reads back every kind of result that is kept."""
-    whole = run(inputs, tmp_path / "whole")
-    with monkeypatch.context() as killed:
-
-        def kill(_):
-            raise KeyboardInterrupt
-
-        killed.setattr(figure5, "strict_report", kill)
-        killed.setattr(screen, "QUIET_S", 0)
-        with pytest.raises(Abort):
-            run(inputs, tmp_path / "cut")
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("training")]
+def test_progress_names_the_table_for_which_models_are_trained(killed_run):
+    lines = [line for line in killed_run.splitlines() if line.startswith("training")]
     assert any("table2, strict protocol" in line for line in lines)
     assert any("figure3, strict protocol" in line for line in lines)
-    assert not (tmp_path / "cut").exists()
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+@pytest.mark.usefixtures("killed_run")
+def test_a_killed_run_leaves_the_tables_that_it_had_made_in_a_partial_folder(whole, tmp_path):
     kept = files(tmp_path / "cut.partial")
     made = {name for name in whole if name.startswith(("figure2", "table2", "table4", "figure3"))}
-    assert made < kept.keys()
     assert {name: kept[name] for name in made} == {name: whole[name] for name in made}
+    assert not (tmp_path / "cut").exists()
 
-    def refuse(*_, **__):
-        raise AssertionError("trained again")
 
-    monkeypatch.setattr(protocol_results, "evaluate", refuse)
+@pytest.mark.long
+@pytest.mark.nightly
+@pytest.mark.usefixtures("killed_run")
+def test_a_killed_run_that_is_started_again_ends_in_the_same_files_without_training(
+    whole, inputs, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(protocol_results, "evaluate", kill)
     assert run(inputs, tmp_path / "cut") == whole
     assert not (tmp_path / "cut.partial").exists()
 
 
 @pytest.mark.long  # tables of all models
-def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkeypatch):
-    def kill(*_, **__):
-        raise KeyboardInterrupt
-
+def test_results_that_a_killed_run_of_another_seed_left_are_removed(inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(protocol_results, "evaluate", kill)
     partial = tmp_path / "out.partial"
-    for seed in ("0", "1"):
-        with pytest.raises(Abort):
-            run([*inputs, "--seed", seed], tmp_path / "out")
-        assert not any((partial / "trained").iterdir())
-        (partial / "trained" / "strict-toy-hn_s.json").write_text("of another seed")
+    with pytest.raises(Abort):
+        run([*inputs, "--seed", "0"], tmp_path / "out")
+    (partial / "trained" / "strict-toy-hn_s.json").write_text("of another seed")
+    with pytest.raises(Abort):
+        run([*inputs, "--seed", "1"], tmp_path / "out")
+    assert list((partial / "trained").iterdir()) == []
     assert "figure2.csv" in files(partial)
 
 

@@ -13,10 +13,11 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.protocol import concept_target, labels_of
+from obygaze_models.protocol.targets import NOT_ASKED
 from obygaze_models.report import markdown, write_report
 from obygaze_studies.obygaze12 import figure3, figure5, figure6, table2, table4
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCorpus, refuse_other_codebook
-from obygaze_studies.obygaze12.paper_folds import NEGATIVE_LEVELS, Negatives
+from obygaze_studies.obygaze12.paper_folds import NEGATIVE_LEVELS, Negatives, concept_labels
 from obygaze_studies.obygaze12.protocol_results import StrictResults, is_learnable
 from obygaze_studies.obygaze12.statistics import figure2
 
@@ -26,10 +27,10 @@ N_MOVIES = 8
 N_PER_MOVIE = 30
 D = 12
 N_MARKED = 3
-STRICT = (table2, table4, figure3, figure5, figure6)
+MODULES_OF_TABLES_AND_FIGURES = (table2, table4, figure3, figure5, figure6)
 
 
-def planted(*, direction=0.0, film=0.0, concept=0.0, marked=True, size=(N_MOVIES, N_PER_MOVIE)):
+def planted_results(*, direction=0.0, film=0.0, concept=0.0, marked=True, size=(N_MOVIES, N_PER_MOVIE)):
     """Make clips of three levels whose S clips lie along one axis, films apart, and Body along another.
 
     Films differ in their share of S clips. Body is marked more often in S clips, the first two concepts in
@@ -64,76 +65,117 @@ def planted(*, direction=0.0, film=0.0, concept=0.0, marked=True, size=(N_MOVIES
 
 
 @pytest.fixture(scope="module")
-def film_only():
-    return planted(film=4.0, marked=False, size=(5, 24))
+def results_of_films_alone():
+    """Results of clips that only their films tell apart, and without concepts."""
+    return planted_results(film=4.0, marked=False, size=(5, 24))
 
 
 @pytest.fixture(scope="module")
-def learnt():
-    return planted(direction=2.0, film=0.5, concept=2.5)
+def results():
+    """Results of clips whose level and concept Body are planted along directions of their own."""
+    return planted_results(direction=2.0, film=0.5, concept=2.5)
 
 
-def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_the_report_says_so(film_only):
-    known = table2.movie_knowledge([film_only])
+@pytest.fixture(scope="module")
+def report_on_table_2(results):
+    return table2.strict_report([results])
+
+
+def test_a_perceptron_on_clips_that_only_films_tell_apart_is_no_better_than_the_movie_prior(
+    results_of_films_alone,
+):
+    known = table2.movie_knowledge([results_of_films_alone])
     assert not known["told_apart"].any()
     assert known["difference"].abs().max() < 0.15
-    text = markdown(table2.strict_report([film_only]))
-    assert text.count("NOT told apart") == 4
-    assert "PCBM-LR left out" in text
+    text = markdown(table2.strict_report([results_of_films_alone]))
+    assert text.count("NOT told apart") == 4  # cells of Table 2
 
 
-def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(learnt):
-    """All models of the zoo on planted films: it alone shows that a direction is told from the films."""
-    known = table2.movie_knowledge([learnt])
-    assert known["told_apart"].all()
-    text = markdown(table2.strict_report([learnt]))
-    assert "NOT told apart" not in text
-    models = (
-        "Logistic regression",
-        "MLP",
-        "PCBM-DT",
-        "PCBM-LR, random directions",
-        "Movie prior",
-        "(chance)",
-    )
-    assert all(f"| {model} " in text for model in models)
+def test_table_2_says_that_bottlenecks_are_left_out_where_clips_have_no_concepts(results_of_films_alone):
+    assert "PCBM-LR left out" in markdown(table2.strict_report([results_of_films_alone]))
 
 
-def test_table_2_begins_with_the_papers_own_table(learnt):
-    """One row a model, its F1 of the papers (of the perceptron weighted) in each cell."""
-    report = table2.strict_report([learnt])
-    compact = report.blocks[0]
-    assert compact.headers[3:] == ("en_s>en_s", "hn_s>en_s", "en_s>enhn_s", "hn_s>enhn_s")
-    pooled = report.data.set_index(["model", "metric", "task"])["pooled"]
-    for model, metric in (("mlp", "f1_weighted"), ("pcbm_lr", "f1_pos"), ("always_positive", "f1_pos")):
-        title = table2.model_title(model)
-        (row,) = (row for row in compact.rows if row[0] == title)
-        assert row[3:] == tuple(f"{pooled[model, metric, task]:.3f}" for task in compact.headers[3:])
-    assert len(compact.rows) < len(report.blocks[1].rows)
+def test_a_perceptron_on_a_planted_direction_is_better_than_the_movie_prior(results, report_on_table_2):
+    assert table2.movie_knowledge([results])["told_apart"].all()
+    assert "NOT told apart" not in markdown(report_on_table_2)
 
 
-def test_table_2s_numbers_are_those_of_evaluate(learnt):
-    """Alone it would see a table that scales, splits or pools otherwise than `evaluate`."""
-    report = table2.strict_report([learnt])
-    alone = evaluate(learnt.source, ["linear"], "hn_s", "enhn_s").metrics
+@pytest.mark.parametrize(
+    "model",
+    ["Logistic regression", "MLP", "PCBM-DT", "PCBM-LR, random directions", "Movie prior", "(chance)"],
+)
+def test_table_2_has_a_row_for_each_model_its_control_and_chance(report_on_table_2, model):
+    assert f"| {model} " in markdown(report_on_table_2)
+
+
+CELLS_OF_TABLE_2 = ("en_s>en_s", "hn_s>en_s", "en_s>enhn_s", "hn_s>enhn_s")
+
+
+@pytest.mark.parametrize(
+    ("model", "metric"), [("mlp", "f1_weighted"), ("pcbm_lr", "f1_pos"), ("always_positive", "f1_pos")]
+)
+def test_table_2_begins_with_one_row_a_model_of_the_metric_that_the_papers_print(
+    report_on_table_2, model, metric
+):
+    compact, full, *_ = report_on_table_2.blocks
+    pooled = report_on_table_2.data.set_index(["model", "metric", "task"])["pooled"]
+    (row,) = [row for row in compact.rows if row[0] == table2.model_title(model)]
+    cells = dict(zip(compact.headers, row, strict=True))
+    assert {task: cells[task] for task in CELLS_OF_TABLE_2} == {
+        task: f"{pooled[model, metric, task]:.3f}" for task in CELLS_OF_TABLE_2
+    }
+    assert len(compact.rows) < len(full.rows)
+
+
+def test_numbers_of_table_2_are_those_of_evaluate(results, report_on_table_2):
+    """They differ if the table scales, splits or pools clips otherwise than `evaluate` does."""
+    report = report_on_table_2
+    alone = evaluate(results.source, ["linear"], "hn_s", "enhn_s").metrics
     for row in alone[alone["model"] == "linear"].to_dict(orient="records"):
         own = report.data[(report.data["task"] == "hn_s>enhn_s") & (report.data["model"] == "linear")]
         assert own.set_index("metric").loc[row["metric"], "pooled"] == row["pooled"]
 
 
-def test_the_planted_concept_is_significant_and_found(learnt):
-    report = figure3.strict_report([learnt])
-    assert set(report.data["negatives"]) == {"en", "all"}
-    rows = report.data[report.data["negatives"] == "all"].set_index("concept")
-    assert tuple(rows.index) == VISUAL_CONCEPTS[:N_MARKED]
-    left_out = next(note for note in report.notes if note.startswith("undefined, in too few movies"))
-    assert "Posture against EN" in left_out
-    assert rows.loc["Body", "p_holm"] < 0.05
-    assert rows.loc["Body", "f1_pos_low"] > rows.loc["Body", "all_positive"]
-    # Levels are in the features, and every concept is of HN and S clips alone: the others are seen a little.
-    assert (rows.drop("Body")["f1_pos"] < rows.loc["Body", "f1_pos"]).all()
-    assert (rows["f1_pos_low"] <= rows["f1_pos"]).all()
-    assert (rows["f1_pos"] <= rows["f1_pos_high"]).all()
+@pytest.fixture(scope="module")
+def report_on_figure_3(results):
+    return figure3.strict_report([results])
+
+
+@pytest.fixture(scope="module")
+def rows_against_all(report_on_figure_3):
+    """The rows of concepts that were learnt against all other clips, by concept."""
+    data = report_on_figure_3.data
+    assert set(data["negatives"]) == {"en", "all"}
+    return data[data["negatives"] == "all"].set_index("concept")
+
+
+def test_figure_3_has_a_row_for_each_concept_that_clips_have_and_a_note_on_the_others(
+    report_on_figure_3, rows_against_all
+):
+    assert tuple(rows_against_all.index) == VISUAL_CONCEPTS[:N_MARKED]
+    (on_the_others,) = [
+        note for note in report_on_figure_3.notes if note.startswith("undefined, in too few movies")
+    ]
+    assert "Posture against EN" in on_the_others
+
+
+def test_the_f1_of_the_planted_concept_is_significantly_above_that_of_calling_every_clip_positive(
+    rows_against_all,
+):
+    body = rows_against_all.loc["Body"]
+    assert body["p_holm"] < 0.05
+    assert body["f1_pos_low"] > body["all_positive"]
+
+
+def test_concepts_that_are_in_no_feature_are_found_less_well_than_the_planted_one(rows_against_all):
+    """They are found a little: only HN and S clips have concepts, and these levels are in the features."""
+    others = rows_against_all.drop("Body")
+    assert (others["f1_pos"] < rows_against_all.loc["Body", "f1_pos"]).all()
+
+
+def test_every_f1_of_figure_3_is_inside_its_interval(rows_against_all):
+    assert (rows_against_all["f1_pos_low"] <= rows_against_all["f1_pos"]).all()
+    assert (rows_against_all["f1_pos"] <= rows_against_all["f1_pos_high"]).all()
 
 
 @pytest.mark.parametrize(("n_movies", "expected"), [(2, False), (3, True)])
@@ -148,33 +190,34 @@ def test_a_concept_is_learnable_when_three_movies_have_it(n_movies, expected):
     assert is_learnable(concept_target("Look", CODEBOOK), data) is expected
 
 
-def test_table_4_tests_every_movie_once(learnt):
-    report = table4.strict_report([learnt])
+def test_table_4_tests_every_movie_once(results):
+    report = table4.strict_report([results])
     assert report.data["n_clips"].tolist() == [N_PER_MOVIE] * N_MOVIES
     for row in report.data.to_dict(orient="records"):
-        part = learnt.pair_rows()
+        part = results.pair_rows()
         own = part[part["movie"] == row["movie"]]
         assert row["auc"] == auc(own["label"].to_numpy(), own["score"].to_numpy())
 
 
 def test_figure_5_draws_the_concept_that_matters_at_the_root():
-    report = figure5.strict_report([planted(concept=2.5)])
+    report = figure5.strict_report([planted_results(concept=2.5)])
     assert report.data.loc[report.data["depth"] == 0, "concept"].item() == "Body"
     assert "max_depth=" in report.blocks[0].notes[0]
 
 
-def test_figure_6_takes_false_alarms_and_misses_apart(learnt):
-    report = figure6.strict_report([learnt])
-    kinds = report.data.groupby("errors")
-    assert kinds["factor"].count().to_dict() == {"false alarms": 9, "misses": 8}
-    part = learnt.pair_rows()
-    assert kinds["n_errors"].first().sum() == (part["label"] != part["called"]).sum()
+def test_figure_6_has_factors_of_false_alarms_and_of_misses_which_together_are_all_errors(results):
+    report = figure6.strict_report([results])
+    of_kind = report.data.groupby("errors")
+    assert of_kind["factor"].count().to_dict() == {"false alarms": 9, "misses": 8}
+    predictions = results.pair_rows()
+    n_errors = (predictions["label"] != predictions["called"]).sum()
+    assert of_kind["n_errors"].first().sum() == n_errors
 
 
-def test_every_choice_is_listed_with_its_inner_losses(learnt):
-    assert learnt.runs
-    assert learnt.concepts
-    tables = learnt.tables
+def test_every_choice_is_listed_with_its_inner_losses(results):
+    assert results.runs
+    assert results.concepts
+    tables = results.tables
     assert set(tables) == {"predictions", "selection", "curves"}
     selection = tables["selection"]
     assert {"linear", "mlp", "pcbm_lr", "pcbm_dt", "cav"} <= set(selection["model"])
@@ -182,45 +225,54 @@ def test_every_choice_is_listed_with_its_inner_losses(learnt):
     assert set(tables["predictions"]["task"]) >= {"en_s>enhn_s", "concept:Body>concept:Body"}
 
 
-def test_nothing_of_the_papers_print_stands_beside_other_films(learnt):
-    for module in STRICT:
-        report = module.strict_report([learnt])
+def test_nothing_of_the_papers_print_stands_beside_other_films(results):
+    for module in MODULES_OF_TABLES_AND_FIGURES:
+        report = module.strict_report([results])
         assert "printed" not in markdown(report)
         assert "printed" not in report.data.columns
-    assert "printed" not in markdown(figure2(learnt.corpus.manifest))
+    assert "printed" not in markdown(figure2(results.corpus.manifest))
 
 
-def test_other_levels_are_refused_by_the_codebooks_name_and_mobygazes_are_not():
-    refuse_other_codebook(builtin_codebook("mobygaze"), "Table 2")
+def test_mobygazes_codebook_has_the_levels_of_the_paper():
+    refuse_other_codebook(builtin_codebook("mobygaze"), "Table 2")  # which refuses nothing
+
+
+def test_a_codebook_of_other_levels_is_refused_by_its_name():
     levels = tuple(map(Level, ("calm", "violent")))
     other = Codebook("violence", "1", levels, tasks=(Task("calm_violent", ("calm",), ("violent",)),))
     with pytest.raises(ProtocolError, match=r"Table 2.*violence"):
         refuse_other_codebook(other, "Table 2")
 
 
-def test_the_same_runs_give_the_same_bytes_with_one_thread_or_two(learnt, tmp_path):
-    """Tree, permutation tests and error factors are computed anew; runs have a test of their own."""
-    again = []
-    for threads in (1, 2):
-        with threadpool_limits(limits=threads, user_api="blas"):
-            one = StrictResults(learnt.corpus, learnt.source)
-            one.__dict__.update(runs=learnt.runs, concepts=learnt.concepts)
-            folder = tmp_path / str(threads)
-            folder.mkdir()
-            for module in STRICT:
-                write_report(replace(module.strict_report([one]), pictures=()), folder)
-            again.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
-    assert len(again[0]) == 5 * 4
-    assert again[0] == again[1]
+def files_of_reports(results, folder):
+    """Write the reports of the same runs, for which all else is computed anew; return their files."""
+    anew = StrictResults(results.corpus, results.source)
+    anew.__dict__.update(runs=results.runs, concepts=results.concepts)  # in place of training again
+    folder.mkdir()
+    for module in MODULES_OF_TABLES_AND_FIGURES:
+        write_report(replace(module.strict_report([anew]), pictures=()), folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_negatives_of_the_two_protocols_are_the_same_clips(learnt):
-    """What `--against` says in levels is what the paper protocol calls en and all."""
-    from obygaze_studies.obygaze12.paper_folds import concept_labels
+def test_reports_of_the_same_runs_have_the_same_bytes_with_one_thread_or_two(results, tmp_path):
+    """A tree, permutation tests and error factors are computed for them."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        by_one_thread = files_of_reports(results, tmp_path / "1")
+    with threadpool_limits(limits=2, user_api="blas"):
+        by_two_threads = files_of_reports(results, tmp_path / "2")
+    n_formats = 4
+    assert len(by_one_thread) == len(MODULES_OF_TABLES_AND_FIGURES) * n_formats
+    assert by_two_threads == by_one_thread
 
-    labels = learnt.source.labels
-    for negatives in (Negatives.EN, Negatives.ALL):
-        ours = concept_target("Body", CODEBOOK, NEGATIVE_LEVELS[negatives]).of(labels)
-        theirs = concept_labels(learnt.corpus.manifest, "Body", negatives)
-        pairs = zip(labels.clip_ids.tolist(), ours.tolist(), strict=True)
-        assert {clip_id: code for clip_id, code in pairs if code >= 0} == theirs
+
+@pytest.mark.parametrize("negatives", [Negatives.EN, Negatives.ALL])
+def test_the_negative_clips_of_a_concept_are_the_same_in_both_protocols(results, negatives):
+    """The strict protocol says negatives by their levels, as the option `--against` does."""
+    labels = results.source.labels
+    label_of_clip = concept_target("Body", CODEBOOK, NEGATIVE_LEVELS[negatives]).of(labels)
+    strict = {
+        clip_id: label
+        for clip_id, label in zip(labels.clip_ids.tolist(), label_of_clip.tolist(), strict=True)
+        if label != NOT_ASKED
+    }
+    assert strict == concept_labels(results.corpus.manifest, "Body", negatives)
