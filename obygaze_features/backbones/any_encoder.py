@@ -499,8 +499,10 @@ class PackedPictures(nn.Module):
         """Return one vector for each picture, as `picture_vectors`; tokens of unused patches are left out."""
         has_pooled_vectors = _pooler_vectors(output, len(patch_counts)) is not None
         hidden = getattr(output, HIDDEN, None)
+        if hidden is None or has_pooled_vectors:
+            return picture_vectors(output, patch_counts)
         has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(patch_counts)
-        if has_pooled_vectors or not has_unused_tokens:
+        if not has_unused_tokens:
             return picture_vectors(output, patch_counts)
         means = [tokens[:count].mean(dim=0) for tokens, count in zip(hidden, patch_counts, strict=True)]
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")

@@ -183,7 +183,8 @@ class _Output:
 
     def in_picture(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert boxes [N, 5], whose edges are shares of the network's input, to shares of the picture."""
-        return boxes / [*self.picture_shares, *self.picture_shares, 1]  # the score stays
+        divisors = np.array([*self.picture_shares, *self.picture_shares, 1])  # the score stays
+        return np.asarray(boxes / divisors, dtype=np.float64)
 
 
 def detector_file(source: str) -> DetectorFile:

@@ -120,7 +120,7 @@ class OwnProcessor:
     def _levels(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Return the levels, 0 to 255, from which scale and shift make the processor's values."""
         levels = np.rint((values - np.array(self.shift)) / np.array(self.scale))
-        return levels.clip(0, 255).astype(np.uint8)
+        return np.asarray(levels.clip(0, 255), dtype=np.uint8)
 
     def _packed(self, picture: Picture) -> NDArray[np.uint8]:
         """Pack the patches `[P, D]` of a picture: uint8 `[room + 1, D / 3, 3]`, the row of numbers first."""

@@ -122,7 +122,7 @@ def _power_spectra(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the power of each frequency around every step, `[S, WINDOW // 2 + 1]`; a full sine has 1."""
     spectra = fft.rfft(_windows(samples, WINDOW) * _hann(WINDOW), axis=1)
     power_of_full_sine = HANN_MEAN_SQUARE * WINDOW * WINDOW / 2
-    return np.square(np.abs(spectra)) / power_of_full_sine
+    return np.asarray(np.square(np.abs(spectra)) / power_of_full_sine, dtype=np.float32)
 
 
 def _flatness(power: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -202,8 +202,7 @@ def count_labels(cells: Sequence[str], words: LabelWords) -> LabelCounts:
             continue
         n_cells += n_rows
         labels = words.labels_of(cell)
-        has_no_labels = labels is None
-        if has_no_labels:
+        if labels is None:
             continue
         if labels.level:
             n_levels += n_rows
