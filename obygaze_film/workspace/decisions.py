@@ -539,8 +539,8 @@ class Decisions:
         )
         self.rules.refuse(kind, row, start_s, end_s)
         clip = self.rules.clip_of_new(kind, row, self.folder)
-        is_of_no_window = kind == "judgement" and place > 0 and not self.place_of(clip)
-        if is_of_no_window:  # the window at this place has other ends
+        is_of_no_window = kind == "judgement" and place != 0 and not self.place_of(clip)
+        if is_of_no_window:  # no window is at this place, or the one that is has other ends
             raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
             self._refuse_scored_again()

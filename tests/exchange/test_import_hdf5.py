@@ -17,7 +17,7 @@ from obygaze_features.store.format import ARRAYS
 from tests.process import python
 
 from ..store.toy_stores import sealed
-from .lab_features import array_of, import_store, values_of
+from .lab_features import import_store, values_of
 
 
 @pytest.fixture
@@ -90,7 +90,8 @@ def test_the_one_dataset_of_a_group_is_read_whatever_its_name(tmp_path):
             file[f"m/{clip}/whatever"] = values_of(clip)
     with hdf5_items(tmp_path / "x.h5") as (items, _):
         assert list(items) == ["m/a", "m/b", "m/c"]
-        assert np.array_equal(array_of(items["m/b"]), values_of("b"))
+        (values,) = items["m/b"].load().values()
+        assert np.array_equal(values, values_of("b"))
 
 
 def test_an_hdf5_file_without_provenance_gives_empty_texts(tmp_path):

@@ -116,7 +116,8 @@ def test_a_call_that_is_limited_to_one_clip_makes_no_store_and_says_what_is_left
 
 def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
     settings = {**SETTINGS, "progress": False}
-    of.extract(films / "films.csv", films / "in-two", limit=1, **settings)
+    with pytest.warns(UserWarning, match="2 clips left"):
+        of.extract(films / "films.csv", films / "in-two", limit=1, **settings)
     in_two_calls = of.extract(films / "films.csv", films / "in-two", **settings)
     in_one_call = of.extract(films / "films.csv", films / "in-one", **settings)
     assert [clip.status for clip in in_two_calls.clips] == ["ok", "ok", "failed"]

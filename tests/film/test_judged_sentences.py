@@ -1021,7 +1021,7 @@ def test_means_over_two_judges_say_so_and_how_far_these_agree_over_all_films(jud
     assert (pair.who, pair.n, pair.alike) == (("AB", "CD"), n_sure, n_alike)
     sentence = phrases.groups_sentence(claims, words)
     assert phrases.sentence(pair, words) in sentence
-    assert words["mean_of_judges"] in sentence
+    assert words["mean_of_sure_judges"] in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -252,7 +252,7 @@ def test_the_pages_legend_says_why_a_part_is_hatched(change):
 
 def beginning_of(words, key):
     """Return a text of the first sentence up to the time that is judged."""
-    beginning, _ = words[key].format(begins="", judged="|").split("|")
+    beginning, _ = words[key].format(model_capitalised="", judged="|").split("|")
     return beginning
 
 
@@ -534,7 +534,7 @@ def found_in_part(claim, words, name):
     times_s = claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s
     *_, called = words.durations(*times_s)
     quoted = words.say("quoted", text=name)
-    return words.say("marked_concept_called", called=called, positive=quoted)
+    return words.say("marked_concept_called", reaching=called, positive=quoted)
 
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])

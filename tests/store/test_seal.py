@@ -415,13 +415,13 @@ def test_two_runs_that_try_failed_clips_again_and_copy_rows_at_once_lose_nothing
     with stage.writer(failed) as one, stage.writer(failed) as other:
         one.commit([first_clip])
         other.commit([first_clip])
-        record = other._record
+        close_piece = other._close_piece
 
-        def record_after_the_other_run(*piece, **whole):
+        def close_piece_after_the_other_run(open_piece, *, whole):
             one.commit([last_clip])
-            record(*piece, **whole)
+            close_piece(open_piece, whole=whole)
 
-        monkeypatch.setattr(other, "_record", record_after_the_other_run)
+        monkeypatch.setattr(other, "_close_piece", close_piece_after_the_other_run)
         other.commit([last_clip])
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 

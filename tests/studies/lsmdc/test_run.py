@@ -322,17 +322,19 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_decoded(settings
         make_plan(settings(**setting))
 
 
-@pytest.fixture(scope="module")
-def group_of_run(whole, corpus, tmp_path_factory):
-    """The features of one film, extracted by two commands with the weights of a run."""
-    folder = tmp_path_factory.mktemp("extracted")
-    (folder / "films").mkdir()
-    (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
-    os.link(video, folder / "films" / "film.avi")
-    manifest, store = folder / "films.csv", folder / "store"
-    assert obygaze("manifest", "import", "folder", folder / "films", "--out", manifest) == 0
-    options = ["--backbone", "xclip-lsmdc", "--weights", whole.out, "--workers", 1, "--device", "cpu"]
-    assert obygaze("extract", manifest, store, *options) == 0
+@pytest.fixture
+def group_of_run(whole, corpus, module_tmp):
+    """The features of one film, extracted by two commands with the weights of a run; extracted once."""
+    folder = module_tmp / "extracted"
+    store = folder / "store"
+    if not folder.exists():
+        (folder / "films").mkdir(parents=True)
+        (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
+        os.link(video, folder / "films" / "film.avi")
+        manifest = folder / "films.csv"
+        assert obygaze("manifest", "import", "folder", folder / "films", "--out", manifest) == 0
+        options = ["--backbone", "xclip-lsmdc", "--weights", whole.out, "--workers", 1, "--device", "cpu"]
+        assert obygaze("extract", manifest, store, *options) == 0
     return open_store(store)["xclip-lsmdc"]
 
 
