@@ -257,6 +257,7 @@ def test_a_function_of_any_package_refuses_each_kind_of_thing_that_it_does_not_t
                 assert "\n" not in message
 
 
+@pytest.mark.long
 def test_hardly_a_parameter_takes_anything_at_all():
     """Those that do stand for any value: a cell of a table, a head of a model, concepts or none."""
     pytest.importorskip("torch")

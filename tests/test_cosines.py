@@ -65,6 +65,7 @@ def test_scores_have_no_unit(tmp_path, unit):
         np.testing.assert_allclose(scores, directly(X, X[7], standard=standard), atol=1e-6)
 
 
+@pytest.mark.long
 def test_moments_are_those_of_the_whole_array(group):
     X = group.pooled()[group.usable].astype(np.float64)
     mean, deviation = group.moments

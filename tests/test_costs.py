@@ -135,6 +135,7 @@ def test_blocks_on_a_server_are_asked_for_several_at_once_and_predict_the_same(f
     assert predicted.table.equals(om.predict(films.model, here).table)
 
 
+@pytest.mark.long
 def test_one_clip_is_explained_from_the_block_that_it_lies_in(films):
     store = counted(films.path)
     explained = explain(films.bottleneck, [store], "tt0000300-007", {})

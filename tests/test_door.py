@@ -135,6 +135,7 @@ def prepared(folder, name):
 NAMES = [*TEXTS, *FOLDERS]
 
 
+@pytest.mark.long
 @POSIX
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("hostile", ENDLESS)

@@ -122,6 +122,7 @@ MADE_BY_CALLS = {
 """Some files and folders that `CALLS` write into ~/out."""
 
 
+@pytest.mark.long
 def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypatch):
     """No call takes ~ for the name of a folder: the working folder stays empty."""
     monkeypatch.setenv("HOME", str(prepared))

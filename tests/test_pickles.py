@@ -145,6 +145,7 @@ def things(prepared, tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.long
 def test_everything_that_the_packages_hand_out_pickles(things):
     for name, thing in things.items():
         for copy in again(thing):
@@ -172,6 +173,7 @@ def kinds_of(things):
     return {name: f"{type(thing).__module__}.{type(thing).__name__}" for name, thing in things.items()}
 
 
+@pytest.mark.long
 def test_every_public_class_is_tried(things):
     """Estimators are tried as they are made, errors below, everything else as it is handed out."""
     tried = {type(thing) for thing in things.values()}

@@ -97,6 +97,7 @@ def runner(capsys):
     return run
 
 
+@pytest.mark.long
 def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(notebook):
     pytest.importorskip("matplotlib")
     (code,) = blocks("README.md")

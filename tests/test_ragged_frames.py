@@ -109,6 +109,7 @@ def test_a_kept_model_scores_a_clip_as_if_it_were_alone(films, kept, name):
     np.testing.assert_allclose(result[known], np.array(alone)[known], atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["attention", "pcbm_time"])
 def test_each_frame_of_a_clip_is_told_with_its_time_and_none_that_it_lacks(films, kept, name):
     output = predict_frames(load_model(kept[name]), films.store)

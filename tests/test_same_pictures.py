@@ -254,6 +254,7 @@ def test_movies_are_not_named_for_clips_in_another_order(tmp_path):
     assert result.movies == ()
 
 
+@pytest.mark.long
 def test_a_picture_that_many_movies_have_says_nothing_of_them(tmp_path):
     logo = [moving(seed) for seed in range(LEAST_RUN)]
     movies = {f"m{number}": logo for number in range(MOST_MOVIES + 1)}

@@ -90,6 +90,7 @@ def ranking(folder, weights):
     return search(folder / "films", QUERY, weights=weights, device="cpu")
 
 
+@pytest.mark.long
 def test_a_planted_space_is_ranked_as_it_was_planted(ranking):
     assert tuple(hit.clip_id for hit in ranking) == FROM_NEAREST
     np.testing.assert_allclose([hit.score for hit in ranking], COSINES, atol=1e-6)
@@ -318,6 +319,7 @@ def test_a_video_is_extracted_as_the_store_was(extracted, shared_data, capsys):
     assert first["score"] == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.long
 def test_hits_are_drawn_on_a_sheet(extracted, tmp_path, capsys):
     sheet = ("--manifest", extracted / "films.csv", "--sheet", tmp_path / "hits")
     assert obygaze("search", extracted / "films-1.0.0", "--like", "flip\u00e9", *sheet) == 0

@@ -81,6 +81,7 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_walls_hold(tmp_path):
     result = lint(copied(tmp_path))
     assert result.returncode == 0, result.stdout
@@ -239,6 +240,7 @@ def offers(module, name):
     )
 
 
+@pytest.mark.long
 def test_what_is_imported_beside_the_packages_is_there():
     """Benchmarks, examples and the scripts of docs are run by hand: nothing else would miss a name."""
     missing = [

@@ -127,6 +127,7 @@ def test_an_idle_worker_may_be_killed_and_costs_no_task():
         assert events[1].value != idle
 
 
+@pytest.mark.long
 def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
     monkeypatch.setenv("CRASHES", str(tmp_path))
     with WorkerPool(1, DiesThreeTimes()) as pool:
@@ -145,6 +146,7 @@ def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
         assert events["hang"][-1].kind == "late"
 
 
+@pytest.mark.long
 def test_errors_of_the_work_are_raised_with_where_they_were():
     with WorkerPool(1, work) as pool:
         pool.put("raise", "raise", LONG_S)

@@ -126,6 +126,7 @@ LISTED_AND_UNLISTED = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
 def test_answers_are_the_probabilities_of_the_class_of_transformers(classifiers, model_type):
@@ -186,6 +187,7 @@ def frames_by_hand(folder, frames):
     return dict(processor(images=list(frames), return_tensors="pt"))
 
 
+@pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
 def test_types_that_networks_toml_does_not_list_have_the_answers_of_transformers(tmp_path, model_type):
@@ -388,6 +390,7 @@ def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_t
     assert with_answers.provenance == plain.provenance
 
 
+@pytest.mark.long
 def test_answers_of_sound_name_the_classes_and_are_of_what_is_heard(tmp_path):
     save_sound_classifier("hubert", tmp_path)
     (answers,) = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu()).side_groups

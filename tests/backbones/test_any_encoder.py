@@ -262,6 +262,7 @@ def test_options_for_which_networks_toml_must_list_a_type_are_refused(saved, opt
         load_backbone("image", weights=str(saved("convnext")), compute=cpu(), **{option: value})
 
 
+@pytest.mark.long
 def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch):
     folder = saved("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
@@ -289,6 +290,7 @@ def test_the_check_runs_again_with_another_version_of_a_library(saved, cache, mo
     assert len(list(cache.rglob("*.json"))) == 2
 
 
+@pytest.mark.long
 def test_a_damaged_record_of_a_passed_check_is_written_again(saved, cache):
     folder = saved("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())

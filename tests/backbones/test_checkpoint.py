@@ -279,6 +279,7 @@ def save_with_dtype(folder, dtype, form):
     return True
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
 @pytest.mark.parametrize("form", ["safetensors", "bin"])
 def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copied, form):
@@ -387,6 +388,7 @@ HOSTILE_FIELDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "fields", "named"), HOSTILE_FIELDS.values(), ids=HOSTILE_FIELDS)
 def test_a_configuration_that_does_not_fit_its_files_is_refused_before_anything_is_loaded(
     copied, monkeypatch, name, fields, named

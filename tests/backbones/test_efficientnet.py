@@ -159,6 +159,7 @@ def networks():
     return plain, layered
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "width"), [(3, 24), (16, 320)])
 def test_a_layer_is_the_mean_over_the_map_that_its_block_gives(networks, number, width):
     plain, layered = networks

@@ -115,6 +115,7 @@ def steps_of_sound(model_type, states, n_samples):
     return states
 
 
+@pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK)
 def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(folders, model_type):

@@ -446,6 +446,7 @@ def test_a_file_that_changed_before_another_process_opens_it_is_refused(tmp_path
         received(np.zeros((1, 4, 24, 24, 3), np.uint8))
 
 
+@pytest.mark.long
 def test_two_networks_are_extracted_into_one_store_that_names_each_by_its_digest(tmp_path, monkeypatch):
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net", "licence": "MIT"})
     write_network(tmp_path, TOML_FIELDS | {"channels": "BGR"}, name="other")
@@ -532,6 +533,7 @@ def test_vectors_are_the_same_with_named_classes_as_without(tmp_path):
     assert plain.side_groups == ()
 
 
+@pytest.mark.long
 def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_path):
     write_labels(tmp_path)
     path = write_network(tmp_path, WITH_CLASSES)

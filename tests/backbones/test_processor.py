@@ -182,6 +182,7 @@ def test_a_preset_that_is_named_is_taken_whatever_the_processor_says(
     assert images(folder, preset=family).provenance["preset"]["name"] == family
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("family", "processor", "field"), CLIPS_THAT_NO_PRESET_SERVES)
 def test_load_network_refuses_a_processor_that_no_preset_serves_too(
     tiny_with_processor, family, processor, field

@@ -107,6 +107,7 @@ def probability_of_yes_by_hand(folder, clip, question):
     return float(torch.softmax(logits[[yes, no]], dim=0)[0])
 
 
+@pytest.mark.long
 def test_answers_are_the_probabilities_of_yes_by_transformers_in_any_batch(checkpoint):
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
     assert (backbone.name, backbone.outputs[0].shape) == ("answers", (2,))

@@ -30,6 +30,7 @@ def hub(in_hub, checkpoints):
     return in_hub(checkpoints["clip"])
 
 
+@pytest.mark.long
 def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
     result = find_weights(checkpoints["clip"])
     assert result.sha256 == sha256(checkpoints["clip"] / "model.safetensors")
@@ -233,6 +234,7 @@ def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
     assert find_weights(folder).record()["licence"] == licence
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("licence", "n_warnings"),
     [("CC0-1.0", 1), ("CC-BY-NC-4.0", 0)],

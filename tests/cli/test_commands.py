@@ -121,6 +121,7 @@ def arguments_with_url(command):
     return ["--out", URL_WITH_SECRETS] if has_out else [URL_WITH_SECRETS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_prints_or_writes_the_password_of_a_url(name, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)

@@ -55,6 +55,7 @@ def folder_with_film(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_manifest_is_imported_from_standard_input_to_standard_output(run_with_input, folder_with_film):
     code, manifest, err = run_with_input(IMPORT_SPANS_TO_STDOUT, TABLE_OF_TWO_SPANS)
     assert code == 0
@@ -164,18 +165,21 @@ def run_line(line):
     return obygaze(*line.split())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_store_gets_the_licence_that_the_environment_sets():
     assert run_line("extract a.csv stores/a") == 0
     assert open_store("stores/a").attributes["licence"] == "MIT"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_licence_that_is_typed_replaces_the_one_of_the_environment():
     assert run_line("extract a.csv stores/a --licence CC0-1.0") == 0
     assert open_store("stores/a").attributes["licence"] == "CC0-1.0"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_store_that_is_sealed_apart_gets_the_licence_of_the_environment():
     assert run_line("extract a.csv stores/a --shard 0/2") == 0  # shares are sealed by a command of its own

@@ -385,6 +385,7 @@ CODE_OF_WRONG_USAGE = 2
 """With which click refuses words, in a message of its own."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "command", "message"),
     CODE_COMMAND_AND_MESSAGE,

@@ -389,6 +389,7 @@ def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(ok, place):
     assert json.loads(out)["arrays"] == {"pooled": [4]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "labels_in"), [("hdf5", labels_in_hdf5), ("h5ad", labels_in_anndata)], ids=["hdf5", "h5ad"]
 )
@@ -451,21 +452,25 @@ def estimator_of_a_lab(place, monkeypatch):
 EVALUATION = "evaluate in/films.csv in/films --task calm_violent --model linear --model mlp"
 
 
+@pytest.mark.long
 def test_an_evaluation_prints_a_row_for_each_model_and_for_chance(ok):
     assert re.findall(r"([a-z()]+) \d\.\d{3} ", ok(EVALUATION)) == ["linear", "mlp", "(chance)"]
 
 
+@pytest.mark.long
 def test_an_evaluation_keeps_nothing_unless_it_is_asked_to(ok, place):
     before = files_below(place)
     ok(EVALUATION)
     assert files_below(place) == before
 
 
+@pytest.mark.long
 def test_an_evaluation_that_is_kept_prints_the_same_and_has_a_report(ok, place):
     assert ok(f"{EVALUATION} --out out/again") == ok(EVALUATION)
     assert "AP by movie" in (place / "out/again/report.md").read_text("utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_training", "estimator_of_a_lab")
 @pytest.mark.parametrize(
     "options",
@@ -529,6 +534,7 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place, com
         assert not found, (path, found)
 
 
+@pytest.mark.long
 def test_a_projected_manifest_keeps_its_codebook(ok, place):
     ok("manifest project in/films.csv --window 5 --out out/w.csv")
     assert read_manifest(place / "out/w.csv").codebook == load_codebook(place / "in/violence.codebook.toml")

@@ -136,6 +136,7 @@ def test_texts_of_another_width_than_the_clips_are_refused():
         TextSimilarity(TWO_TEXTS).fit(np.eye(3)[:2], [0, 1])
 
 
+@pytest.mark.long
 def test_zero_shot_rows_stand_beside_labelled_cavs_under_the_same_folds(folder, data):
     texts = open_store(folder / "thesaurus")
     models = [*zero_shot_models(data, texts, "concept:Body"), "cav"]
@@ -180,6 +181,7 @@ def test_clips_with_frames_have_a_bottleneck_in_time_for_each_kind_of_text(model
     ]
 
 
+@pytest.mark.long
 def test_texts_are_concepts_of_frames_whose_annotation_nobody_needs(shown, models_of_frames):
     spec = models_of_frames["pcbm_time_definition"]
     no_marks = replace(shown.labels, present=np.zeros_like(shown.labels.present))
@@ -191,6 +193,7 @@ def test_texts_are_concepts_of_frames_whose_annotation_nobody_needs(shown, model
     assert auc_of(shown) == auc_of(replace(shown, labels=no_marks)) > 0.8
 
 
+@pytest.mark.long
 def test_a_kept_model_of_texts_finds_concepts_in_frames(folder, shown, models_of_frames, tmp_path):
     spec = models_of_frames["pcbm_time_definition"]
     run = evaluate(shown, [spec], "en_s")

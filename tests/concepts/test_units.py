@@ -43,6 +43,7 @@ def bytes_of(dictionary):
     return {name: array.tobytes() for name, array in dictionary.to_arrays().items()}
 
 
+@pytest.mark.long
 def test_planted_atoms_are_found_and_dead_units_are_renewed():
     tokens, atoms = tokens_of(np.random.default_rng(1), 6000)
     dictionary = dictionary_of(tokens, n_units=128)
@@ -164,6 +165,7 @@ def scores_by(name, frames, folder):
     return rows.loc[data.clip_ids, ["score", "threshold"]].to_numpy()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["units", "pcbm_time", "pcbm_time_definition", "concepts_in_time"])
 def test_nothing_of_a_film_tested_enters_its_model(tmp_path, name):
     """Frames of half of film0's clips are replaced: scores of its other half are the same."""

@@ -35,6 +35,7 @@ SLOW = {"evaluate", "film-run", "grow"}
 CUT = [name for name, work in WORKS.items() if not work.grows]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["stage", "seal", "pack", "pull", "manifest"])
 def test_a_power_cut_leaves_nothing_or_the_whole_and_work_goes_on(name, cuts_of):
     cuts = cuts_of(name)

@@ -57,6 +57,7 @@ def test_a_clip_without_an_answer_has_a_half(answered):
     assert answered.answers[7] == 0.5
 
 
+@pytest.mark.long
 def test_answers_are_a_model_beside_the_others(data, answered):
     run = om.evaluate(answered, ["linear"], "en_s")
     of_ann = run.predictions.table.query("model == 'answers' and task == 'en_s>en_s@ann'")

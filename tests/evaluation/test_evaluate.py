@@ -57,6 +57,7 @@ def with_levels(data, levels):
     return dataclasses.replace(data, labels=dataclasses.replace(data.labels, levels=levels))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", ["f1_pos", "average_precision", "balanced_accuracy", "within_movie_auc"])
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 def test_a_planted_direction_beats_every_baseline(run, model, metric):
@@ -110,6 +111,7 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable, run):
     pd.testing.assert_frame_equal(other_clips(run), other_clips(changed))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "models",
     [["linear", "pcbm_lr", "pcbm_dt"], {"mlp": perceptron}],
@@ -164,6 +166,7 @@ def run_of_three_seeds(learnable):
     return evaluate(learnable, {"mlp": perceptron}, "hn_s", "enhn_s", n_seeds=3)
 
 
+@pytest.mark.long
 def test_the_third_seed_of_three_is_that_seed_alone(run_of_three_seeds, learnable):
     run_of_third = evaluate(learnable, {"mlp": perceptron}, "hn_s", "enhn_s", seed=2)
     assert run_of_three_seeds.record["seeds"] == [0, 1, 2]
@@ -249,6 +252,7 @@ def test_a_model_of_ordered_levels_is_chosen_for_each_step(ordinal_run):
     assert steps == {"step 1", "step 2"}
 
 
+@pytest.mark.long
 def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_concepts):
     models = ["pcbm_lr", "pcbm_lr_random", "pcbm_lr_shuffled"]
     aucs = pooled(evaluate(make_planted_concepts(n_features=120), models, "hn_s"), WITHIN)
@@ -389,6 +393,7 @@ def test_a_run_shows_its_metrics_by_movie(make_planted):
     assert html.index("&lt;bayes&gt;") < html.index("always_positive")
 
 
+@pytest.mark.long
 def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, capsys):
     """The features are noise, in which held-out scores happen to fall with the label within films."""
     rng = np.random.default_rng(5)
@@ -411,6 +416,7 @@ def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, cap
     np.testing.assert_allclose(model.calibration.probability([-9.0, 9.0]), share_of_s, atol=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("known_models", "is_warned"), [((), True), (("linear",), False)], ids=["unknown", "known"]
 )

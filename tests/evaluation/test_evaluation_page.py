@@ -26,6 +26,7 @@ def predictions():
     return Predictions(pd.concat(tables, ignore_index=True))
 
 
+@pytest.mark.long
 def test_the_pages_lines_give_the_numbers_of_our_table(predictions, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("runs/mine").mkdir(parents=True)

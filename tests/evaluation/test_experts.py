@@ -111,6 +111,7 @@ def test_a_part_of_a_dataset_keeps_labels_of_each_annotator(corpus):
     assert part.labels.experts["ben"].clip_ids.tolist() == ["f0-03", "f0-07"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("experts", [None, "merged", "soft"])
 def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, experts):
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts=experts)
@@ -120,6 +121,7 @@ def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, expert
     assert aucs["en_s>en_s@agreed", "linear"] > aucs["en_s>en_s@ben", "linear"]
 
 
+@pytest.mark.long
 def test_the_other_annotator_is_a_baseline(corpus, run):
     experts = corpus.dataset().labels.experts
     both_judged = experts["ben"].levels != ""
@@ -134,6 +136,7 @@ def test_where_annotators_agree_the_other_is_no_baseline(run):
     assert ("en_s>en_s@agreed", OTHER) not in mean_auc(run)
 
 
+@pytest.mark.long
 def test_each_annotator_may_have_a_model_but_no_baselines(corpus):
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts="each")
     models = {model for _, model in mean_auc(run)}
@@ -150,6 +153,7 @@ def test_models_and_the_other_annotator_are_tested_on_the_clips_of_both(run):
     assert set(table.loc[table["model"] == OTHER, "score"]) == {0.0, 1.0}
 
 
+@pytest.mark.long
 def test_soft_labels_train_on_the_rows_of_all_annotators(corpus):
     n_rows = []
 

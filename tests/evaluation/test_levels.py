@@ -116,6 +116,7 @@ def test_of_the_metrics_of_levels_only_the_rank_correlation_has_an_interval_of_t
     assert np.isnan(metrics.loc["quadratic_kappa", "method_low"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["quadratic_kappa", "spearman"])
 def test_intervals_of_a_model_that_knows_nothing_hold_0(name):
     n_with_0 = 0
@@ -127,6 +128,7 @@ def test_intervals_of_a_model_that_knows_nothing_hold_0(name):
     assert n_with_0 >= 16  # 19 are expected of 20 intervals of 95 %
 
 
+@pytest.mark.long
 def test_a_model_that_knows_nothing_errs_more_than_the_best_constant_level():
     for seed in range(20):
         metrics, _ = summarise_planted_levels(noise=None, seed=seed)

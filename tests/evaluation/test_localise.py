@@ -78,6 +78,7 @@ def unseen_films():
     return UnseenFilms(model.weights(X[is_test]), names, segments_of(event[is_test], names))
 
 
+@pytest.mark.long
 def test_attention_points_at_planted_moments(unseen_films):
     result = localise(frames_of(unseen_films.weights, unseen_films.movies), unseen_films.segments)
     pooled = result.pooled.set_index("measure")

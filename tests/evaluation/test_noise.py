@@ -69,6 +69,7 @@ def error_of(skills):
     return np.abs(skills - SKILLS[:, None]).mean()
 
 
+@pytest.mark.long
 def test_skills_are_estimated_nearly_as_well_as_with_true_labels_and_better_with_features():
     errors_by_labels = []
     errors_by_features = []

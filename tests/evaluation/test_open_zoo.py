@@ -53,6 +53,7 @@ def renamed_task(task):
     return other.tasks[names.index(task)].name if task in names else task
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("models", "task"),
     [

@@ -109,6 +109,7 @@ def test_intervals_of_six_items_hold_strengths_and_ranks():
     assert np.mean(rank_shares) > 0.9
 
 
+@pytest.mark.long
 def test_an_item_that_always_wins_moves_no_other():
     """Nobody can know how far above it is: its interval is wide, and zero stays amid the others."""
     planted = plant_items(0, n_items=40, n_per_item=20)
@@ -156,6 +157,7 @@ def test_a_master_who_compared_nothing_is_refused(contradictions):
         rank_items(contradictions, masters=["nobody"])
 
 
+@pytest.mark.long
 def test_linked_numbers_are_drawn_with_their_mean_and_covariance():
     """Their precision is the links' weights on squared differences, plus that of each number's prior."""
     rng = np.random.default_rng(0)
@@ -226,6 +228,7 @@ def rank_clips(tmp_path, monkeypatch):
     return rank
 
 
+@pytest.mark.long
 def test_clips_are_found_by_their_names_in_any_accents(rank_clips, capsys):
     assert rank_clips(normalize("NFD", "W,é,b,b\nW,b,c,c\n")) == 0
     output = "".join(capsys.readouterr())
@@ -233,6 +236,7 @@ def test_clips_are_found_by_their_names_in_any_accents(rank_clips, capsys):
     assert "1 row had cells in joy" in output
 
 
+@pytest.mark.long
 def test_comparisons_may_have_a_title_above_their_header(rank_clips):
     assert rank_clips("W,é,b,b\nW,b,c,c\n", title="Joy, first round\n") == 0
 
@@ -250,6 +254,7 @@ def test_clips_that_the_manifest_lacks_are_refused_with_their_lines_and_columns(
     assert "'y' is no clip of the manifest" in errors
 
 
+@pytest.mark.long
 def test_repeated_comparisons_are_counted(rank_clips, capsys):
     assert rank_clips("W,é,b,b\nW,b,c,c\n" * 2) == 0
     assert "2 rows repeat a worker's judgement of two clips" in "".join(capsys.readouterr())

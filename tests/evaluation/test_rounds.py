@@ -149,6 +149,7 @@ def test_the_drift_of_an_annotator_against_the_others_is_found(tmp_path):
     assert progress["AB"].against.value == pytest.approx(0.3, abs=0.06)
 
 
+@pytest.mark.long
 def test_films_that_differ_are_no_drift_of_an_annotator(tmp_path):
     plan = planned(tmp_path)
     progress = round_progress(plan, called(plan, p_by_film), "en_s")

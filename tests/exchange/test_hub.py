@@ -192,6 +192,7 @@ def run(tmp_path_factory):
     return PushAndPull(store, copy, hub, json.loads(process.stdout), printed, server.requests)
 
 
+@pytest.mark.long
 def test_a_store_is_pushed_to_the_hub_and_pulled_byte_for_byte(run):
     assert tree(run.hub) == tree(run.store)
     assert tree(run.copy) == tree(run.store)

@@ -294,6 +294,7 @@ print(json.dumps({"results": results, "peak_mb": max(own_peak_mb, peak_of_childr
 """Read each file by both readers; print [name, reader, what was said] of each and the most memory used."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(tmp_path):
     paths = []

@@ -181,6 +181,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_layout_of_the_field_is_imported_bit_for_bit(films, tmp_path, layout):
     layout.make(tmp_path / layout.name)

@@ -65,6 +65,7 @@ def with_flipped_bit(data, bit):
 N_FLIPS = int(os.environ.get("OBYGAZE_FLIPS", "60"))
 
 
+@pytest.mark.long
 def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tmp_path):
     """Every second bit is one of the list of members, which is at the end and small."""
     rng = random.Random(5)

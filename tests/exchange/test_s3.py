@@ -76,11 +76,13 @@ def test_a_pushed_store_verifies(pushed_url):
     assert verify(pushed_url).ok
 
 
+@pytest.mark.long
 def test_a_pushed_store_is_pulled_byte_for_byte(store, pushed_url, tmp_path):
     download(locate(pushed_url), tmp_path / "copy")
     assert tree(tmp_path / "copy") == tree(store)
 
 
+@pytest.mark.long
 def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, store_of_a_large_chunk):
     store, vectors = store_of_a_large_chunk
     push(FolderFiles(store), url)
@@ -89,6 +91,7 @@ def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, store_o
     assert np.array_equal(open_store(url)["toy"].pooled(), vectors)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bucket")
 def test_a_store_whose_objects_need_several_parts_may_be_pushed_again(url, store_of_a_large_chunk):
     store, _ = store_of_a_large_chunk
@@ -129,6 +132,7 @@ def test_the_error_of_a_push_that_is_stopped_tells_no_secret(stopped_push):
     assert "dont-tell" not in str(stopped_push)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stopped_push")
 def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url):
     bucket.requests.clear()
@@ -151,6 +155,7 @@ def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_u
     assert bucket.names("PUT") == ["README.md"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first_push", ["pushed_url", "stopped_push"])
 @pytest.mark.usefixtures("bucket")
 def test_a_store_that_is_there_whole_or_in_part_is_not_overwritten_by_another(

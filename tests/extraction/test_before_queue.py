@@ -161,12 +161,14 @@ def first_half_begun_on_alpha(twenty_clips, monkeypatch):
     return twenty_clips
 
 
+@pytest.mark.long
 def test_a_share_that_another_cluster_has_begun_is_not_extracted(first_half_begun_on_alpha, monkeypatch):
     run_on_cluster(monkeypatch, "beta")
     with pytest.raises(StoreError, match="alpha"):
         prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2))
 
 
+@pytest.mark.long
 def test_an_examination_calls_a_share_that_another_cluster_has_begun_a_fault(
     first_half_begun_on_alpha, monkeypatch
 ):
@@ -175,6 +177,7 @@ def test_an_examination_calls_a_share_that_another_cluster_has_begun_a_fault(
     assert findings_of(extraction)["shares"].level == "fault"
 
 
+@pytest.mark.long
 def test_two_clusters_extract_different_shares_of_one_store(first_half_begun_on_alpha, monkeypatch):
     run_on_cluster(monkeypatch, "beta")
     prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2)).run()
@@ -191,6 +194,7 @@ def leave_an_open_piece(stage) -> Path:
     return piece
 
 
+@pytest.mark.long
 def test_a_share_that_another_cluster_has_done_is_not_done_again(first_half_begun_on_alpha, monkeypatch):
     prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
     run_on_cluster(monkeypatch, "beta")
@@ -198,6 +202,7 @@ def test_a_share_that_another_cluster_has_done_is_not_done_again(first_half_begu
     assert report.clips == 0
 
 
+@pytest.mark.long
 def test_only_the_cluster_of_a_killed_writer_removes_what_it_left(twenty_clips, monkeypatch):
     """To another cluster, which may not see its locks, a writer that still runs would look the same."""
     run_on_cluster(monkeypatch, "alpha")
@@ -218,6 +223,7 @@ def set_clock_ahead(monkeypatch, seconds: float):
     monkeypatch.setattr(machine_module, "time", clock)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of")])
 def test_a_run_notes_that_its_clock_differs_from_that_of_the_disk(twenty_clips, monkeypatch, ahead_s, word):
     set_clock_ahead(monkeypatch, ahead_s)
@@ -227,6 +233,7 @@ def test_a_run_notes_that_its_clock_differs_from_that_of_the_disk(twenty_clips, 
     assert word in note_on_clocks
 
 
+@pytest.mark.long
 def test_an_examination_finds_that_the_clock_differs_from_that_of_the_disk(
     first_half_begun_on_alpha, monkeypatch
 ):
@@ -235,6 +242,7 @@ def test_an_examination_finds_that_the_clock_differs_from_that_of_the_disk(
     assert "clock" in findings_of(extraction)
 
 
+@pytest.mark.long
 def test_a_clock_that_agrees_with_the_disk_is_not_mentioned(twenty_clips):
     notes: list[str] = []
     prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
@@ -258,15 +266,18 @@ def films_with_store(films):
     return films
 
 
+@pytest.mark.long
 def test_an_examination_calls_a_version_that_is_sealed_a_fault(films_with_store):
     assert findings_of(prepare_extraction(films_with_store))["stage"].level == "fault"
 
 
+@pytest.mark.long
 def test_an_examination_calls_a_sealed_version_without_its_stage_a_fault_too(films_with_store):
     shutil.rmtree(films_with_store / "s.staging")
     assert findings_of(prepare_extraction(films_with_store))["stage"].level == "fault"
 
 
+@pytest.mark.long
 def test_an_examination_accepts_the_next_version_of_a_store(films_with_store):
     assert findings_of(prepare_extraction(films_with_store, version="1.0.1"))["stage"].level == "ok"
 
@@ -346,6 +357,7 @@ def test_which_backbones_run_a_network_is_known_without_loading_them():
         assert is_known_network(name) == ("compute" in of.backbones.backbone_options(name)), name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", [("--device", "cuda"), ("--gpus", "0,1")], ids=["device", "gpus"])
 def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, option):
     script = (
@@ -365,6 +377,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
 
 # --- a stage that is not what it was
 # ---------------------------------------------------------------------------
+@pytest.mark.long
 def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
     extraction = prepare_extraction(films)
     renamed_stage = films / "other.staging"
@@ -390,23 +403,27 @@ def films_with_renamed_stage(films):
     return films
 
 
+@pytest.mark.long
 def test_a_run_that_begins_anew_beside_a_renamed_stage_names_it(films_with_renamed_stage):
     notes: list[str] = []
     prepare_extraction(films_with_renamed_stage, note=notes.append).run()
     assert any("other.staging" in note for note in notes)
 
 
+@pytest.mark.long
 def test_an_examination_calls_a_renamed_stage_a_fault(films_with_renamed_stage):
     findings = examine_run(prepare_extraction(films_with_renamed_stage))
     (on_stage,) = [finding for finding in findings if "other.staging" in finding.text]
     assert on_stage.level == "fault"
 
 
+@pytest.mark.long
 def test_an_examination_does_not_mention_a_stage_of_other_settings(films_with_renamed_stage):
     findings = examine_run(prepare_extraction(films_with_renamed_stage, n_frames=3))
     assert not any("other.staging" in finding.text for finding in findings)
 
 
+@pytest.mark.long
 def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
     prepare_extraction(films, limit=1).run()
     write_manifest_of(films, 2, "fewer")
@@ -414,6 +431,7 @@ def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
         prepare_extraction(films, "fewer").run()
 
 
+@pytest.mark.long
 def test_a_stage_is_resumed_from_a_renamed_manifest_if_the_corpus_is_named_as_before(films):
     prepare_extraction(films, limit=1).run()
     (films / "films.csv").rename(films / "renamed.csv")
@@ -451,6 +469,7 @@ def test_a_backbone_that_is_unknown_has_no_weights_to_examine(monkeypatch, tmp_p
         list(cached_weights(["xclop"]))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("machine")
 def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
     from obygaze_features.extraction.doctor import examine

@@ -105,6 +105,7 @@ def decode_with(card, tasks, timeout_s=LIMIT_S):
         return in_order(pool.decode(tasks), tasks)
 
 
+@pytest.mark.long
 def test_a_card_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
     tasks = [task for name in FILMS for task in windows_of(folder / name, number=2)]
     clips = decode_with(PretendedCard(), tasks)
@@ -138,6 +139,7 @@ def test_key_frames_of_a_whole_film_come_from_a_card_too(folder):
     assert remarks_on_decoders(clips) == {ON_CARD: 1}
 
 
+@pytest.mark.long
 def test_a_codec_and_pixel_format_of_which_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
     """Both films are of one codec and pixel format; the card changes a bit in their first group."""
     tasks = windows_of(folder / "h264.mp4", number=2) + windows_of(folder / "interlaced.mkv", number=2)
@@ -148,6 +150,7 @@ def test_a_codec_and_pixel_format_of_which_the_card_gives_a_wrong_bit_goes_to_th
     assert remarks.total() == len(tasks)
 
 
+@pytest.mark.long
 def test_a_file_in_whose_first_picture_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
     """The card is right in the first group, by which the codec is tried, and wrong from then on."""
     film = folder / "h264.mp4"
@@ -159,6 +162,7 @@ def test_a_file_in_whose_first_picture_the_card_gives_a_wrong_bit_goes_to_the_co
     assert "other bits of this file" in remark
 
 
+@pytest.mark.long
 def test_a_codec_that_ffmpeg_decodes_by_a_core_in_place_of_the_card_goes_to_the_cores(folder):
     tasks = windows_of(folder / "vp9.webm")
     clips = decode_with(FallsBack(), tasks)
@@ -167,6 +171,7 @@ def test_a_codec_that_ffmpeg_decodes_by_a_core_in_place_of_the_card_goes_to_the_
     assert "does not decode vp9, yuv420p" in remark
 
 
+@pytest.mark.long
 def test_a_size_that_the_card_does_not_decode_goes_to_the_cores_and_other_sizes_do_not(folder, tmp_path):
     """The card decodes pictures of up to 96 pixels in width, as the film in the folder has."""
     wide_pictures = (np.tile(draw(number), (2, 2, 1)) for number in range(50))  # 192 pixels
@@ -182,6 +187,7 @@ def test_a_size_that_the_card_does_not_decode_goes_to_the_cores_and_other_sizes_
     assert set(remarks_on_decoders(narrow_clips)) == {ON_CARD}
 
 
+@pytest.mark.long
 def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
     """A decoder adds the grain of AV1, and a card may draw it otherwise."""
     with_grain = {"g": "25", "preset": "10", "svtav1-params": "film-grain=30:lp=1"}
@@ -193,6 +199,7 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
     assert "film grain" in remark
 
 
+@pytest.mark.long
 def test_files_that_are_not_for_a_card_go_to_the_cores(files_not_for_a_card):
     tasks = [task for tasks_of_file in files_not_for_a_card.values() for task in tasks_of_file]
     clips = decode_with(PretendedCard(least_pixels=48 * 32 + 1), tasks)
@@ -202,6 +209,7 @@ def test_files_that_are_not_for_a_card_go_to_the_cores(files_not_for_a_card):
     assert remarks.total() == len(tasks)
 
 
+@pytest.mark.long
 def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
     tasks = windows_of(spoiled(folder / "h264.mp4", tmp_path / "damaged.mp4", [30]))
     clips = decode_with(PretendedCard(), tasks)
@@ -218,6 +226,7 @@ def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
     assert any("its process ended" in remark for remark in remarks_on_decoders(clips))
 
 
+@pytest.mark.long
 def test_a_codec_that_the_card_does_not_decode_is_tried_on_it_once(folder, tmp_path):
     """More clips than a worker takes at once, twice over, so that the card is asked again."""
     requests = {"two": Request(uniform(2), quarter)}
@@ -303,6 +312,7 @@ def test_a_card_that_is_gone_when_work_begins_ends_the_run(folder):
         decode_with(NoCard(), windows_of(folder / "h264.mp4"))
 
 
+@pytest.mark.long
 def test_as_many_clips_as_without_a_card_are_in_work_where_it_hands_all_back(folder, tmp_path):
     """A corpus of 40 files that are too small for the card: the others wait in the queue."""
     requests = {"two": Request(uniform(2), quarter)}

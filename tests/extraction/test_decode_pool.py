@@ -105,6 +105,7 @@ def decoded_together(film) -> tuple[list[DecodedClip], list[DecodedClip]]:
     return together, [decoded_alone(task) for task in tasks]
 
 
+@pytest.mark.long
 def test_windows_that_are_decoded_together_are_those_decoded_alone(decoded_together):
     for clip, alone in zip(*decoded_together, strict=True):
         assert_same(clip, alone)

@@ -47,6 +47,7 @@ def installed(monkeypatch):
 NOT_MENTIONED = None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "version", "use", "level"),
     [

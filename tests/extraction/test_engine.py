@@ -85,6 +85,7 @@ def undisturbed(corpus, tmp_path_factory):
     return Extraction(stage, report, seal(staging_path(store), store, licence="CC0-1.0"))
 
 
+@pytest.mark.long
 def test_every_clip_of_a_corpus_is_ok_or_has_failed(undisturbed, corpus):
     """Four of the corpus have no video that can be read."""
     assert set(undisturbed.stage.status()) == {clip.clip_id for clip in corpus}
@@ -128,6 +129,7 @@ def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
     assert file_digests(sealed) == file_digests(undisturbed.store)
 
 
+@pytest.mark.long
 def test_a_killed_extraction_goes_on_to_the_same_bytes(
     undisturbed, corpus, tmp_path, file_digests, obygaze, stop_by
 ):
@@ -141,6 +143,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(undisturbed.store)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_cleanly_and_says_how_to_go_on(corpus, tmp_path, stop_by, wish):
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--workers", 1, "--batch-size", 1]
@@ -217,6 +220,7 @@ def run_three_clips(corpus, backbones, place):
     return last_report(run_local(job, stage, THREE_CLIPS, workers=1, batch_size=2, timeout_s=600))
 
 
+@pytest.mark.long
 def test_features_of_two_backbones_together_are_those_of_each_alone(
     undisturbed, corpus, two_backbones, tmp_path
 ):
@@ -230,6 +234,7 @@ def test_features_of_two_backbones_together_are_those_of_each_alone(
         assert store["seven"].read(clip, "frames").shape == (7, n_descriptors)
 
 
+@pytest.mark.long
 def test_two_backbones_share_decoded_frames(corpus, two_backbones, tmp_path):
     together = run_three_clips(corpus, two_backbones, tmp_path / "s").n_decoded
     singly = [

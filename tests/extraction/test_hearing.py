@@ -132,6 +132,7 @@ def test_workers_and_resumption_do_not_change_a_byte(manifest, tmp_path, file_di
     assert file_digests(tmp_path / "resumed-1.0.0") == file_digests(tmp_path / "at-once-1.0.0")
 
 
+@pytest.mark.long
 def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
     store = extract(manifest, tmp_path / "strict", SEEN_AND_HEARD, strict=True)
     assert clip_of(store, "short-1").status == "failed"
@@ -152,6 +153,7 @@ def test_sound_of_still_images_is_refused(tmp_path):
         of.extract(clips, tmp_path / "stills", ["sound"], licence="CC0-1.0")
 
 
+@pytest.mark.long
 def test_a_network_of_sound_is_extracted_beside_descriptors_of_pictures(manifest, tmp_path):
     weights = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
     n_frames, width_of_tiny_hubert = 4, 32

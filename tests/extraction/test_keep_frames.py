@@ -93,6 +93,7 @@ def files(folder: Path):
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.long
 def test_a_later_run_reads_what_the_first_kept_and_gives_the_same(clips, tmp_path):
     first_store, first_report = run(clips, tmp_path / "a", tmp_path / "kept", ("descriptors", "signature"))
     second_store, second_report = run(clips, tmp_path / "b", tmp_path / "kept")
@@ -215,6 +216,7 @@ def test_frames_that_cannot_be_kept_are_noted_and_the_features_are_the_same(clip
     assert len([remark for remark in remarks(again) if "could not be kept" in remark]) == 3
 
 
+@pytest.mark.long
 def test_another_video_of_the_same_name_has_frames_of_its_own(clips, tmp_path):
     decoded(clips, tmp_path / "kept")
     encode(tmp_path / "0.mp4", moving(7), options={"preset": "ultrafast"})

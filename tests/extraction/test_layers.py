@@ -61,6 +61,7 @@ def store(films, weights, tmp_path_factory):
     return extracted(films, tmp_path_factory.mktemp("stores") / "films", weights)
 
 
+@pytest.mark.long
 def test_every_layer_is_a_group_of_the_store(store):
     assert store.names == ("clip", "clip.1", "clip.2")
     assert store.backbones == ("clip",)
@@ -81,6 +82,7 @@ def test_a_failed_clip_has_no_vector_in_a_layer(store):
     assert not store["clip.1"].usable[store["clip.1"].clip_ids.index("none")]
 
 
+@pytest.mark.long
 def test_the_own_group_of_a_store_does_not_depend_on_layers(films, weights, store, tmp_path):
     plain = extracted(films, tmp_path / "films", weights, layers=None)
     assert plain.names == ("clip",)
@@ -106,6 +108,7 @@ def run_layers(films, weights, tmp_path, obygaze):
     return run
 
 
+@pytest.mark.long
 def test_the_command_extracts_a_normalised_layer_with_its_frames(run_layers, tmp_path):
     result = run_layers("--layers", "2", "--layer-norm", "--layer-frames")
     assert result.returncode == 3, result.stderr  # one file is no video
@@ -130,6 +133,7 @@ def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_layer
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.long
 def test_a_store_with_layers_grows(films, weights, store, tmp_path):
     clips = of.read_manifest(films / "films.csv").clips
     of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
@@ -142,6 +146,7 @@ def test_a_store_with_layers_grows(films, weights, store, tmp_path):
     assert not any(compared.numerics.values())
 
 
+@pytest.mark.long
 def test_diff_names_the_layers_that_another_store_lacks(films, weights, store, tmp_path):
     without_layers = extracted(films, tmp_path / "plain", weights, layers=None)
     assert diff(store, without_layers).groups_first == ("clip.1", "clip.2")
@@ -168,6 +173,7 @@ def refusal_to_merge_with(store, tmp_path):
     return refusal
 
 
+@pytest.mark.long
 def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
     films, weights, refusal_to_merge_with, tmp_path
 ):
@@ -175,11 +181,13 @@ def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
     assert "clip.1" in refusal_to_merge_with(without_layers)
 
 
+@pytest.mark.long
 def test_a_store_of_another_backbone_is_not_merged_with_one_of_layers(films, refusal_to_merge_with, tmp_path):
     of_descriptors = of.extract(films / "films.csv", tmp_path / "other", ["descriptors"], n_frames=2, **QUIET)
     assert "descriptors" in refusal_to_merge_with(of_descriptors)
 
 
+@pytest.mark.long
 def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, weights, tmp_path):
     layer_1 = Layers((1,), frames=True)
     store = extracted(films, tmp_path / "s", weights, layers=layer_1, per_second=8)
@@ -202,6 +210,7 @@ def test_vectors_of_clips_of_a_layer_are_refused_where_frames_are_extracted_at_a
         extracted(films, tmp_path / "t", weights, per_second=8)
 
 
+@pytest.mark.long
 def test_a_clip_that_is_absent_where_sound_is_heard_is_so_in_every_layer(films, tmp_path):
     from tests.tiny_checkpoints import tiny_sound_checkpoint
 
@@ -218,6 +227,7 @@ def test_clips_like_another_are_searched_in_the_layer_that_is_named(store):
     assert of.search_like(store, "c03", backbone="clip.2").backbone == "clip.2"
 
 
+@pytest.mark.long
 def test_clips_like_a_file_are_searched_in_the_layer_that_is_named(films, store, weights, tmp_path, obygaze):
     words = ["search", store.path, "--like", films / "3.mp4", "--backbone", "clip.2", "--json"]
     result = obygaze(tmp_path, *words, "--weights", weights)

@@ -55,12 +55,14 @@ def by_call(films):
 COMMAND = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence")
 
 
+@pytest.mark.long
 def test_a_call_of_extract_shows_its_progress(by_call):
     store, progress = by_call
     assert progress[-1] == (3, 3)
     assert [clip.status for clip in of.open_store(store).clips] == ["ok", "ok", "failed"]
 
 
+@pytest.mark.long
 def test_a_call_of_extract_gives_the_very_bytes_of_the_command(films, by_call, obygaze, file_digests):
     store, _ = by_call
     process = obygaze(films, *COMMAND, "CC0-1.0")
@@ -68,6 +70,7 @@ def test_a_call_of_extract_gives_the_very_bytes_of_the_command(films, by_call, o
     assert file_digests(store) == file_digests(films / "by-command-1.0.0")
 
 
+@pytest.mark.long
 def test_another_licence_for_a_store_that_is_sealed_is_refused_with_the_option_for_a_new_version(
     films, obygaze
 ):
@@ -114,6 +117,7 @@ def test_a_call_that_is_limited_to_one_clip_makes_no_store_and_says_what_is_left
     assert "2 clips" in notes[-1]
 
 
+@pytest.mark.long
 def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
     settings = {**SETTINGS, "progress": False}
     with pytest.warns(UserWarning, match="2 clips left"):
@@ -125,6 +129,7 @@ def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
     assert np.array_equal(vectors, in_one_call["descriptors"].pooled(), equal_nan=True)
 
 
+@pytest.mark.long
 def test_a_store_lists_the_streams_of_its_files_with_the_number_of_clips(extracted):
     """Two films with equal streams are one entry, and a file that was not read is none."""
     folder, store = extracted
@@ -142,6 +147,7 @@ def one_clip_more(extracted):
     return folder, store, stream
 
 
+@pytest.mark.long
 def test_a_store_that_grows_counts_the_clips_of_a_stream(one_clip_more):
     folder, store, stream = one_clip_more
     grown = of.extract(
@@ -150,6 +156,7 @@ def test_a_store_that_grows_counts_the_clips_of_a_stream(one_clip_more):
     assert grown.attributes["streams"] == [{**stream, "clips": 3}]
 
 
+@pytest.mark.long
 def test_a_merged_store_counts_the_clips_of_a_stream(one_clip_more):
     folder, store, stream = one_clip_more
     other = of.extract(folder / "more.csv", folder / "other", note=str, **SETTINGS)
@@ -188,6 +195,7 @@ print([clip.status for clip in store.clips])
 """
 
 
+@pytest.mark.long
 def test_a_script_without_a_main_guard_is_not_run_again_by_its_workers(films):
     """It prints when it begins, why its first extraction is refused, and the clips of its second."""
     (films / "script.py").write_text(SCRIPT_WITHOUT_MAIN_GUARD, encoding="utf-8")
@@ -212,15 +220,18 @@ def extracted_films(films):
     return films
 
 
+@pytest.mark.long
 def test_an_estimate_of_a_store_that_is_done_counts_no_clips(extracted_films):
     assert estimate(extracted_films / "films.csv", extracted_films / "mine", n_frames=2).clips == 0
 
 
+@pytest.mark.long
 def test_an_estimate_with_other_settings_than_the_stage_is_refused(extracted_films):
     with pytest.raises(StoreError, match="other settings"):
         estimate(extracted_films / "films.csv", extracted_films / "mine", n_frames=3)
 
 
+@pytest.mark.long
 def test_an_estimate_of_a_sealed_store_without_its_stage_is_refused(extracted_films):
     shutil.rmtree(extracted_films / "mine.staging")
     with pytest.raises(ExtractError, match="is sealed"):

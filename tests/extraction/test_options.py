@@ -157,6 +157,7 @@ def images(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("share", "code"), [("1/2", 3), ("0/2", 0)], ids=["with the failed clip", "without"])
 def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share, code):
     """Clip c18 of twenty has no video; it is in the second piece of 16 clips."""
@@ -184,11 +185,13 @@ def three_extracted(extracted_once, tmp_path):
     return shutil.copytree(extracted_once, tmp_path, dirs_exist_ok=True)
 
 
+@pytest.mark.long
 def test_a_store_that_is_there_is_not_extracted_again(three_extracted, obygaze):
     words = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
     assert obygaze(three_extracted, *words).returncode == 1
 
 
+@pytest.mark.long
 def test_growing_a_store_extracts_only_the_new_clips(three_extracted, obygaze):
     write_rows(three_extracted / "new.csv", ROWS)
     words = ("extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION, "--json")
@@ -201,6 +204,7 @@ def test_growing_a_store_extracts_only_the_new_clips(three_extracted, obygaze):
     assert verify(store, "full").ok
 
 
+@pytest.mark.long
 def test_a_grown_store_keeps_its_licence_and_the_name_of_its_corpus(three_extracted, obygaze):
     write_rows(three_extracted / "new.csv", ROWS)
     obygaze(three_extracted, "extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION)
@@ -271,6 +275,7 @@ def test_a_stage_of_which_a_share_is_done_is_not_replaced_by_another_growth(grow
     assert (grown_twice / "stores/s.staging").is_dir()
 
 
+@pytest.mark.long
 def test_new_clips_are_added_to_a_store_of_which_a_clip_had_no_video(images, obygaze):
     write_rows(images / "old.csv", [*ROWS[:3], "gone,m,gone.png,,,,,\n"])
     write_rows(images / "new.csv", ROWS[3:])

@@ -53,6 +53,7 @@ def store_of_two_a_second(films, tmp_path_factory):
     return of.extract(films / "films.csv", out, ["descriptors"], per_second=2, workers=2, **QUIET)
 
 
+@pytest.mark.long
 def test_a_clip_has_two_frames_for_each_of_its_seconds(store_of_two_a_second):
     group = store_of_two_a_second["descriptors"]
     assert group.ragged
@@ -82,6 +83,7 @@ def test_a_store_of_two_frames_a_second_records_its_sampling_and_verifies(store_
     assert of.verify(store_of_two_a_second, "full").ok
 
 
+@pytest.mark.long
 def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
     prints = {
         of.extract(
@@ -97,6 +99,7 @@ def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
     assert len(prints) == 1
 
 
+@pytest.mark.long
 def test_a_store_of_frames_a_second_grows(films, tmp_path):
     settings = {"per_second": 2, "workers": 1, **QUIET}
     whole = of.extract(films / "films.csv", tmp_path / "whole", **settings)
@@ -108,6 +111,7 @@ def test_a_store_of_frames_a_second_grows(films, tmp_path):
         assert grown["descriptors"].digests(array) == whole["descriptors"].digests(array)
 
 
+@pytest.mark.long
 def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(films, tmp_path):
     options = {"weights": str(tiny_checkpoint("clip", tmp_path / "weights"))}
     store = of.extract(
@@ -155,6 +159,7 @@ def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
     assert not (tmp_path / "s-1.0.0").exists()
 
 
+@pytest.mark.long
 def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_path):
     """A frame has its vector in float32, its time and its index, and chunks a little more."""
     n_clips, seconds = 4, 3

@@ -41,6 +41,7 @@ def test_every_clip_ends_ok_or_with_a_reason_that_a_person_understands(sealed):
     assert "damaged" in rows["corrupted"]["reason"]
 
 
+@pytest.mark.long
 def test_strict_fails_what_is_damaged(videos, obygaze):
     result = obygaze(videos, "extract", "videos.csv", "strict", "--strict", "--limit", "2", "--json")
     assert result.returncode == 3

@@ -117,6 +117,7 @@ def test_every_clip_is_done_once_and_the_reports_add_up(begin):
     assert [report.clips for report, _ in steps] == n_results.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [2, 8])
 def test_processes_of_unequal_speed_on_uneven_clips_end_together(begin, workers):
     """The run takes at most a tenth longer than an even division of the work."""

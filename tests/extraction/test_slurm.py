@@ -359,6 +359,7 @@ def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]
     return cluster.run(str(cluster.folder / "jobs" / "submit.sh"), *words, **variables)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "typed",
     [
@@ -378,6 +379,7 @@ def test_what_is_typed_goes_to_the_job_that_seals_behind_the_licence_of_the_site
     assert sealing.endswith(" ".join(["seal.sbatch films --licence CC-BY-4.0", *typed]))
 
 
+@pytest.mark.long
 def test_the_job_that_seals_waits_for_the_array(cluster):
     submit(cluster, "films.csv", "films")
     _, sealing = cluster.asked_of_slurm.splitlines()
@@ -385,6 +387,7 @@ def test_the_job_that_seals_waits_for_the_array(cluster):
     assert sealing.startswith(f"{number_of_array} --dependency=afterany:{number_of_array} ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -404,6 +407,7 @@ def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(
     assert "Traceback" not in output
 
 
+@pytest.mark.long
 def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_is_queued(cluster):
     shares = cluster.folder / "films.staging" / "shares"
     shares.mkdir(parents=True)
@@ -413,6 +417,7 @@ def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_
     assert cluster.asked_of_slurm == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
 def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, script):
     """Slurm is asked about both with --test-only before."""
@@ -435,6 +440,7 @@ def first_share_begun_by(cluster):
     return begin
 
 
+@pytest.mark.long
 def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cluster, first_share_begun_by):
     first_share_begun_by("beta")  # this one is called alpha
     code, output = submit(cluster, "films.csv", "films")

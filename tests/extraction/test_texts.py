@@ -66,6 +66,7 @@ def test_texts_that_are_too_long_are_reported_as_partial(sentence, tmp_path):
     assert (report.ok, report.partial, report.failed) == (39, 1, 0)
 
 
+@pytest.mark.long
 def test_stores_of_texts_do_not_depend_on_the_size_of_batches(sentence, tmp_path):
     fingerprints = {
         extract_and_seal(texts_with_a_long_one(40), (sentence,), tmp_path / str(size), size).fingerprint

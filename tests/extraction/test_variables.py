@@ -75,6 +75,7 @@ def planted(film):
     return Measured(*film_variables(film, SPANS, speech=True))
 
 
+@pytest.mark.long
 def test_a_pan_has_no_cut_and_no_black(planted):
     assert planted.pan["cuts"] == 0
     assert planted.pan["black"] == 0
@@ -110,6 +111,7 @@ def stored_cameras(film):
     return [(group.read(clip.clip_id, "frames"), group.time_s[row]) for row, clip in enumerate(clips)]
 
 
+@pytest.mark.long
 def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatch):
     measured = film_variables(film, SPANS)
     shots = find_shots(film)
@@ -523,6 +525,7 @@ def people_files(film, tmp_path_factory):
     return PeopleFiles(of_store, of_film, written)
 
 
+@pytest.mark.long
 def test_a_store_of_windows_has_the_variables_of_the_film(people_files):
     assert people_files.of_store.read_bytes() == people_files.of_film.read_bytes()
 

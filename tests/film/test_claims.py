@@ -320,6 +320,7 @@ def test_a_number_in_a_sentence_is_noticed_however_it_is_written(tmp_path, line)
     assert number_writing_code(breach)
 
 
+@pytest.mark.long
 def test_only_claims_and_the_listed_modules_write_decimals():
     writing = {name for name, path in MODULES.items() if number_writing_code(path)}
     claims = {name for name in MODULES if name.startswith("obygaze_film.claims")}

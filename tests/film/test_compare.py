@@ -78,6 +78,7 @@ def test_a_judgement_that_was_drawn_after_an_unjudged_window_is_left_out_and_cou
     assert reason in in_language
 
 
+@pytest.mark.long
 def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
     """By decade: five films of the 1990s, all judged, and nine of the 2000s, of which six are."""
     found = compare_films(films, judged, by="decade")
@@ -102,6 +103,7 @@ def test_a_group_says_how_many_windows_its_judgements_are_worth_where_the_model_
             assert np.isnan(group.worth)
 
 
+@pytest.mark.long
 def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, judged):
     """AB judges the third window of each draw S or HN, or is not sure of it (NS)."""
     clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judged]
@@ -110,6 +112,7 @@ def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, j
     assert [film.expected for film in compare_films(films, unsure_of_the_third).films] == expected
 
 
+@pytest.mark.long
 def test_a_comparison_says_by_what_films_are_grouped(films, judged):
     by_decade, ungrouped = compare_films(films, judged, by="decade"), compare_films(films, judged)
     assert (by_decade.by, ungrouped.by) == ("decade", ALL)
@@ -124,6 +127,7 @@ def test_films_of_which_more_is_judged_positive_year_by_year_have_a_difference_a
     assert 0 < trend["value"] < trend["high"]
 
 
+@pytest.mark.long
 def test_the_order_of_films_and_judgements_does_not_change_shares_of_groups(films, judged):
     found = compare_films(films, judged, by="decade", trend="year")
     judgements_reversed = Manifest(judged.clips[::-1], Path())
@@ -282,6 +286,7 @@ def facts_with_budgets(films, *, factor=1):
     return facts
 
 
+@pytest.mark.long
 def test_a_film_without_a_budget_has_no_part_in_the_trend_by_budget_and_stays_in_its_group(films, judged):
     found = compare_films(films, judged, facts_with_budgets(films), trend="budget")
     assert found.groups["n_films"].tolist() == [14]  # all of them
@@ -295,6 +300,7 @@ def trend_of(films, judged, facts=None, *, by):
     return trend
 
 
+@pytest.mark.long
 def test_a_trend_along_a_number_is_given_by_one_and_along_years_by_ten(films, judged):
     """The films are of 1995, 1996, ..., and their budgets 0, 1, ...: a year is as much as one of a budget."""
     by_budget = trend_of(films, judged, facts_with_budgets(films), by="budget")
@@ -305,6 +311,7 @@ def test_a_trend_along_a_number_is_given_by_one_and_along_years_by_ten(films, ju
     assert by_year["value"] == pytest.approx(10 * by_budget["value"], rel=0.2)
 
 
+@pytest.mark.long
 def test_a_trend_along_budgets_ten_times_as_large_is_a_tenth(films, judged):
     trend = trend_of(films, judged, facts_with_budgets(films), by="budget")
     of_tenfold = trend_of(films, judged, facts_with_budgets(films, factor=10), by="budget")
@@ -467,6 +474,7 @@ def test_a_table_without_a_column_year_is_matched_by_title_alone_and_that_is_sai
     assert "title alone" in notes
 
 
+@pytest.mark.long
 def test_of_a_table_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
     others = "".join(f"Psycho {number},1998\n" for number in range(5000))
     facts, note = read_table(tmp_path, f"title,year\n{others}Psycho,1998\n", psycho)
@@ -476,6 +484,7 @@ def test_of_a_table_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tm
     assert "did you mean" not in note  # the only scored film has its row
 
 
+@pytest.mark.long
 def test_cells_that_look_alike_are_one_group_and_those_that_differ_by_capitals_are_named(films, judged):
     written = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
     facts = {film.movie: {"genre": written[n % 4]} for n, film in enumerate(films)}
@@ -499,6 +508,7 @@ def test_films_that_are_judged_and_not_scored_are_named(films, judged):
     assert sum("(tt01x (did you mean 'tt01'?))" in note for note in found.notes) == 1
 
 
+@pytest.mark.long
 def test_judgements_are_of_a_film_however_they_spell_it(films, judged):
     spelled = judged.with_clips(replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judged)
     assert compare_films(films, spelled).groups.equals(compare_films(films, judged).groups)
@@ -601,6 +611,7 @@ def by_different_judges(films, judged):
     return compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
 
 
+@pytest.mark.long
 def test_the_judges_of_each_group_are_named(films, judged, by_different_judges):
     by_ab = compare_films(films, judged, by="decade", trend="year")
     assert by_ab.groups["judges"].tolist() == ["AB", "AB"]
@@ -625,6 +636,7 @@ def test_rows_of_all_tables_of_a_comparison_have_places_of_their_own(films, judg
     assert comparison_report(compare_films(films, judged, by="decade")).data.index.is_unique
 
 
+@pytest.mark.long
 def test_the_page_has_the_share_and_the_interval_of_every_group(films, judged):
     """In cells like 30% [20%–42%]."""
     found, words = compare_films(films, judged, by="decade"), Words("en")
@@ -646,6 +658,7 @@ def test_the_page_names_a_difference_of_groups(films, judged, language, differen
     assert difference in side_by_side.comparison_page(found, language=language)
 
 
+@pytest.mark.long
 def test_the_french_page_has_no_english_words(films, judged):
     page = side_by_side.comparison_page(compare_films(films, judged, by="decade"), language="fr")
     assert "minus" not in page
@@ -660,18 +673,21 @@ def headings_of(comparison):
     return {block.title: list(block.headers) for block in comparison_report(comparison).blocks}
 
 
+@pytest.mark.long
 def test_the_table_of_changes_has_no_column_of_reasons_where_no_change_is_refused(films, judged):
     headings = headings_of(compare_films(films, judged, by="decade", trend="year"))["Changes"]
     assert "none" not in headings
     assert "note" not in headings
 
 
+@pytest.mark.long
 def test_the_table_of_films_has_a_column_of_groups_only_where_films_are_grouped(films, judged):
     assert "decade" in headings_of(compare_films(films, judged, by="decade"))["Films"]
     assert ALL == "all films"
     assert "all films" not in headings_of(compare_films(films, judged))["Films"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "column", "heading"),
     [
@@ -722,6 +738,7 @@ def test_a_film_of_which_the_model_expects_nothing_has_a_row_on_the_page_without
     assert "nan" not in page.lower()
 
 
+@pytest.mark.long
 def test_a_machines_labels_in_a_models_place_have_a_page_too(films, judged):
     """The machine, vlm, calls two of three windows S."""
     all_windows = choose_next(films, 10**6, blind=True)

@@ -129,6 +129,7 @@ def lines_of_data(page):
     return lines
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
 def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):

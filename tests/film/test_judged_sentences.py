@@ -790,6 +790,7 @@ def all_windows_of(film):
     return choose_next([film], 10**6, blind=True)
 
 
+@pytest.mark.long
 def test_a_group_says_that_windows_are_left_out_of_which_one_of_its_two_judges_was_not_sure(judged_films):
     """CD is sure of the window of each film that AB is not sure of: it counts, for CD alone."""
     films, by_ab = judged_films
@@ -836,6 +837,7 @@ def compared_with_cd_left_out(judged_films):
     return compared
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_share_of_each_film_says_that_a_judge_is_left_out(
     judged_films, compared_with_cd_left_out, language
@@ -1031,6 +1033,7 @@ def test_means_of_one_judge_are_not_called_means_over_judges(judged_films, langu
     assert words["mean_of_judges"] not in phrases.groups_sentence(claims, words)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("is_trend_asked_for", [True, False], ids=["trend", "no trend"])
 @pytest.mark.parametrize("last_year", [1989, 1984], ids=["all films judged", "half of the films judged"])

@@ -205,6 +205,7 @@ def judged_by(trained, *spans, movie="tt0000001", level="violent"):
     return Manifest(tuple(clips), trained.manifest.root, trained.manifest.codebook)
 
 
+@pytest.mark.long
 def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
     """Windows last 8 s and begin every 4 s; what counts is how many seconds of them lie in a clip."""
     timeline, store = film
@@ -223,6 +224,7 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
     np.testing.assert_allclose(of_judgements, [*features_of.values()], rtol=1e-5)
 
 
+@pytest.mark.long
 def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained, film):
     """The film lasts 600 s. The corpus may have a clip of it without a label, as that of the demo has."""
     timeline, store = film
@@ -371,6 +373,7 @@ def learnt(trained, film):
     )
 
 
+@pytest.mark.long
 def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
     (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
     task = learnt.after.predictions.table["task"].iloc[0]
@@ -381,6 +384,7 @@ def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
     assert judged_film["after"] == auc(of_film["label"].to_numpy(), of_film["score"].to_numpy())
 
 
+@pytest.mark.long
 def test_of_the_only_judged_film_no_change_can_be_told(learnt):
     """Where this film is left out, nothing that was judged is left to learn from."""
     (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
@@ -389,6 +393,7 @@ def test_of_the_only_judged_film_no_change_can_be_told(learnt):
     assert len(learnt.claims) == 1  # on the films of the corpus
 
 
+@pytest.mark.long
 def test_a_change_is_the_mean_over_the_corpus_of_after_less_before(learnt):
     is_judged = learnt.films["judged"] > 0
     of_corpus = learnt.films[~is_judged]
@@ -399,6 +404,7 @@ def test_a_change_is_the_mean_over_the_corpus_of_after_less_before(learnt):
     assert change.low < t_interval(differences).low
 
 
+@pytest.mark.long
 def test_a_change_needs_three_films(learnt):
     for n_films, is_refused in ((2, True), (3, False)):
         few = replace(learnt, films=learnt.films.assign(judged=0).head(n_films))

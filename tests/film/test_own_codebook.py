@@ -146,6 +146,7 @@ def test_a_page_of_an_own_codebook_has_its_words_in_one_language_alone(scored, l
     assert {one[language] for one in texts} <= set(words_in(text, OWN_WORDS[language]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_a_desk_of_an_own_codebook_has_no_word_of_the_other_language(tmp_path, scored, language, mode):

@@ -69,6 +69,7 @@ def judged(windows=WINDOWS, **judges):
     return Manifest(tuple(clips), Path(), BOOK)
 
 
+@pytest.mark.long
 def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_path):
     """A concept's model has the levels of its clips on both sides: they are not what it finds."""
     concept = trained.manifest.codebook.concept_names[0]

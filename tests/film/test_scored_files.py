@@ -53,6 +53,7 @@ def cell(folder, column, row=30):
     return lines[row], place
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("column", "value"),
     [

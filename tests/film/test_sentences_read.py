@@ -87,6 +87,7 @@ def films_by_length(trained, tmp_path):
     return films
 
 
+@pytest.mark.long
 def test_the_bracket_of_a_film_of_few_windows_is_wider_than_that_of_others(trained, films_by_length):
     margin = load_model(trained.paths["pcbm_lr"]).calibration.film_margin
     width = {}
@@ -106,6 +107,7 @@ def test_only_of_a_film_of_few_windows_terminal_and_page_say_how_few(films_by_le
         assert FEW_WINDOWS not in text
 
 
+@pytest.mark.long
 def test_few_windows_are_said_from_the_widening_on_that_the_docs_name(trained, films_by_length):
     model = load_model(trained.paths["pcbm_lr"])
     film = films_by_length[600.0]

@@ -104,6 +104,7 @@ def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
 RATES = {rate: frame_rate(rate) for rate in ("24", "23.976", "25", "29.97")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("rounded", [False, True], ids=["mp4", "mkv"])
 def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(rate, rounded):

@@ -65,6 +65,7 @@ def whole_obygaze12(shared_data, tmp_path_factory):
     return import_obygaze12(shared_data / "obygaze12", folder, videos=folder / "clips")
 
 
+@pytest.mark.long
 def test_the_real_obygaze12_has_1914_clips_of_which_75_name_no_video(whole_obygaze12):
     manifest = whole_obygaze12.manifest
     assert len(manifest) == 1914

@@ -71,6 +71,7 @@ def test_what_cannot_be_projected_is_refused_by_name(marks, clips, threshold, me
         project(marks, clips, threshold)
 
 
+@pytest.mark.long
 def test_windows_cover_the_film_and_the_last_ends_with_it():
     cut = windows(manifest(mark(1, 0, 25, "EN"), mark(2, 25, 61.5, "S", by="other")), 20)
     assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in cut] == [

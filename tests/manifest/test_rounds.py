@@ -104,6 +104,7 @@ def test_columns_of_ones_own_are_not_replaced(tmp_path):
         assign(named, NAMES, 2)
 
 
+@pytest.mark.long
 def test_a_corpus_of_mobygaze_is_assigned(segments):
     made = assign(windows(segments, 46), NAMES, 2, calibration=2)
     films = films_of(made)

@@ -211,6 +211,7 @@ def test_a_saved_probe_on_tokens_scores_a_store_seven_clips_at_a_time_as_all_at_
     np.testing.assert_array_equal(predicted.loc[list(films.store["toy"].clip_ids)], scores)
 
 
+@pytest.mark.long
 def test_a_probe_that_reads_one_clip_at_a_time_from_a_store_is_that_of_all_clips_in_memory(
     films, monkeypatch
 ):

@@ -80,6 +80,7 @@ def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluat
         assert aucs["linear"] > best_alone + 0.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
 def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
     aucs = auc(evaluated(how, "seen", "noise"))
@@ -131,6 +132,7 @@ def test_a_modality_of_too_few_films_is_refused(corpus, n_films):
         om.evaluate(few, om.fused(["linear"], few, "late"), "en_s")
 
 
+@pytest.mark.long
 def test_in_concatenated_features_the_modality_that_tells_the_level_is_penalised_less_than_noise(tmp_path):
     corpus = planted_corpus(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
@@ -143,6 +145,7 @@ def test_in_concatenated_features_the_modality_that_tells_the_level_is_penalised
     assert strength_of_heard > strength_of_noise
 
 
+@pytest.mark.long
 def test_the_weights_of_modalities_that_are_chosen_for_a_film_do_not_depend_on_its_clips(corpus, evaluated):
     data = load(corpus, "seen", "heard")
     changed = data.X.copy()
@@ -159,6 +162,7 @@ def test_the_weights_of_modalities_that_are_chosen_for_a_film_do_not_depend_on_i
     assert candidates(run_of_changed, "f1") != candidates(run, "f1")
 
 
+@pytest.mark.long
 def test_the_run_names_its_modalities_and_their_stores(corpus, evaluated):
     _, stores = corpus
     record = evaluated("mean", "seen", "heard").record

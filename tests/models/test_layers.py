@@ -83,6 +83,7 @@ def test_a_model_of_frames_is_not_evaluated_on_layers(data):
         om.layered(["attention"], data, "each")
 
 
+@pytest.mark.long
 def test_each_layer_has_the_numbers_of_a_run_of_it_alone(corpus, run_of_each):
     manifest, store = corpus
     run_of_layer = om.evaluate(om.load_dataset(store, manifest, backbone="net.3"), ["linear"], "en_s")
@@ -112,6 +113,7 @@ def test_a_report_on_each_layer_answers_with_the_best_one_and_the_best_by_chance
     assert f"{best_of_each.value:.3f}" in answer
 
 
+@pytest.mark.long
 def test_for_each_film_a_layer_that_knows_the_level_is_chosen_by_inner_folds(run_of_chosen):
     table = run_of_chosen.selection[run_of_chosen.selection["model"] == "linear"]
     assert table.groupby("movie")["candidate"].nunique().eq(N_LAYERS).all()
@@ -126,6 +128,7 @@ def test_a_model_of_chosen_layers_is_nearly_as_good_as_the_best_layer(run_of_cho
     assert auc_by_model(run_of_chosen)["linear"] >= best - 0.05
 
 
+@pytest.mark.long
 def test_the_layer_that_is_chosen_for_a_film_does_not_depend_on_the_clips_of_this_film(data, run_of_chosen):
     changed = data.X.copy()
     changed[data.movies == "film0"] *= -3
@@ -190,6 +193,7 @@ def scores_of_noise(rng, n_films=6, n_clips=12, n_layers=5, n_classes=2):
     return Predictions(pd.concat(tables, ignore_index=True)[list(COLUMNS)], n_classes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_for_layers_of_noise_p_is_uniform_and_the_best_layer_is_as_good_as_the_best_by_chance(n_classes):
     names = {str(layer): f"linear:{layer}" for layer in range(5)}
@@ -222,6 +226,7 @@ def run_of_levels(tmp_path_factory):
     return om.evaluate(data, om.layered(["linear"], data, "each"), "levels")
 
 
+@pytest.mark.long
 def test_the_best_layer_for_ordered_levels_is_the_one_of_the_highest_rank_correlation(run_of_levels):
     names = models_of_layers(run_of_levels)["linear"]
     best = best_layer(run_of_levels.predictions, "levels>levels", "linear", names)
@@ -254,6 +259,7 @@ def with_planted_concepts(manifest):
     return replace(manifest, clips=tuple(clips))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["cav", "mlp", "pcbm_lr"])
 def test_any_model_of_vectors_is_saved_with_the_layer_that_was_chosen(corpus, tmp_path, name):
     manifest, store = corpus
@@ -303,6 +309,7 @@ def test_the_command_evaluates_one_layer(evaluate):
     assert json.loads(answer.out)["record"]["backbone"] == "net.2"
 
 
+@pytest.mark.long
 def test_the_command_prints_the_best_of_each_layer_and_draws_all_on_the_page(evaluate, tmp_path):
     page = tmp_path / "page.html"
     answer = evaluate("--layer", "each", "--html", str(page))
@@ -316,6 +323,7 @@ def linked_figures(report):
     return re.findall(r"\]\(([^)]*layers-[^)]*)\)", report.read_text())
 
 
+@pytest.mark.long
 def test_a_report_is_replaced_together_with_the_figures_that_it_links(evaluate, tmp_path):
     run = tmp_path / "run"
     options = ["--layer", "each", "--model", "linear", "--out", str(run)]
@@ -329,6 +337,7 @@ def test_a_report_is_replaced_together_with_the_figures_that_it_links(evaluate, 
     assert all(figure.read_bytes() != b"an old figure" for figure in figures)
 
 
+@pytest.mark.long
 def test_the_command_chooses_a_layer_and_keeps_its_model(evaluate, tmp_path):
     answer = evaluate("--layer", "chosen", "--save", "linear", "--out", str(tmp_path / "run"))
     assert answer.code == 0, answer.err

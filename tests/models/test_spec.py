@@ -131,6 +131,7 @@ def test_a_pipeline_of_scikit_learn_is_evaluated_with_the_scores_that_it_gives_b
     np.testing.assert_allclose(scores, pipeline.decision_function(data.X[held_out]), atol=1e-5)
 
 
+@pytest.mark.long
 def test_a_skorch_estimator_is_evaluated(data):
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
@@ -199,6 +200,7 @@ def test_a_factory_gets_the_seed_by_its_keyword():
     assert spec.make(5).random_state == 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [name for name, spec in BUILTIN_MODELS.items() if spec.reads in ("frames", "tokens")]
 )

@@ -32,6 +32,7 @@ def test_the_number_of_threads_changes_no_score(name):
     assert scores[0].tobytes() == scores[1].tobytes()
 
 
+@pytest.mark.long
 def test_the_number_of_threads_changes_no_score_or_weight_of_probes_that_are_searched_together():
     """Probes of several training sets share their matrix products, which BLAS could divide among threads."""
     rng = np.random.default_rng(0)

@@ -149,6 +149,7 @@ def saved_path(data_and_run, tmp_path):
     return save_models(run, data, ["lab:with_arrays"], tmp_path, models=MODELS)["lab:with_arrays"]
 
 
+@pytest.mark.long
 def test_a_labs_own_estimator_is_saved_by_its_arrays_and_scores_the_same_when_loaded(
     data_and_run, saved_path, tmp_path
 ):
@@ -180,6 +181,7 @@ def test_a_run_saves_the_models_that_it_was_given_without_being_given_them_again
     assert saved_path.read_bytes() == by_function.read_bytes() == by_method.read_bytes()
 
 
+@pytest.mark.long
 def test_a_pickled_run_saves_the_models_that_can_be_pickled(data_and_run, tmp_path):
     data, _ = data_and_run
     not_picklable = ModelSpec("lambda", "lambda", lambda _seed: linear_probe())
@@ -193,6 +195,7 @@ def test_a_pickled_run_saves_the_models_that_can_be_pickled(data_and_run, tmp_pa
         unpickled.save(data, ["lambda"], tmp_path / "b")
 
 
+@pytest.mark.long
 def test_an_estimator_of_scikit_learn_is_saved_by_skops_and_scores_the_same_when_loaded(
     data_and_run, tmp_path
 ):

@@ -206,6 +206,7 @@ def test_a_pipe_and_a_device_are_refused_without_being_read(tmp_path):
             read_model(path)
 
 
+@pytest.mark.long
 def test_a_file_larger_than_any_model_is_not_even_read(tmp_path):
     path = tmp_path / "large.model"
     with path.open("wb") as file:

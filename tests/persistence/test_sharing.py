@@ -79,6 +79,7 @@ def problems_of(zoo):
     return [entry.label for entry, problem in verify_models(zoo) if problem]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("obstore")
 def test_models_are_listed_by_their_name_and_version(server):
     assert [entry.label for entry in read_zoo(server.url)] == [
@@ -532,6 +533,7 @@ def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo, paths):
 
 # --- elsewhere
 # ---------------------------------------------------------------------------
+@pytest.mark.long
 @pytest.mark.usefixtures("bucket")
 def test_a_list_on_s3(paths, tmp_path):
     zoo = "s3://bucket/zoo"

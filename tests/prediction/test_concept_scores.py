@@ -134,6 +134,7 @@ def card(shelf):
     return load_model(shelf.paths["pcbm_lr"]).card
 
 
+@pytest.mark.long
 def test_a_card_has_the_length_of_clips_and_the_errors_of_films(card):
     assert card.clip_s == 4.0
     assert 0 < card.calibration["film_error"] <= card.calibration["worst_film_error"] < 1

@@ -105,6 +105,7 @@ def test_predictions_state_the_evidence_of_their_model(noise):
     assert predicted.evidence == evidence_line(card.evidence, card.levels_left_out)
 
 
+@pytest.mark.long
 def test_clips_predicted_by_a_skilled_model_are_not_flagged(skilled):
     assert not predict(skilled.model, [skilled.new_films]).has(NO_SKILL).any()
 

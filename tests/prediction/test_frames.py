@@ -99,6 +99,7 @@ def frames_of_unseen_film(saved):
 KEPT_MODELS = ["attention", "pcbm_time", "mean_frames", "max_frames"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", KEPT_MODELS)
 def test_a_model_of_frames_that_was_loaded_is_saved_again_as_the_same_bytes(saved, name, tmp_path):
     load_checking_round_trip(saved.paths[name], tmp_path)

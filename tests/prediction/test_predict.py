@@ -47,6 +47,7 @@ def store_of_alien_film(tmp_path_factory):
     return corpus(tmp_path_factory.mktemp("alien"), "alien", ("g8",), seed=2, shift=30.0).store
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*MODELS_THAT_DECIDE, "bank"])
 def test_a_model_that_was_loaded_is_saved_again_as_the_same_bytes(shelf, tmp_path, name):
     load_checking_round_trip(shelf.paths[name], tmp_path)

@@ -52,6 +52,7 @@ def with_other_features(drawn):
     return Drawn(drawn.pictures, features.astype(np.float32))
 
 
+@pytest.mark.long
 def test_a_film_under_another_name_is_known_by_its_features(films, without_pictures, tmp_path):
     store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
     result = om.predict(without_pictures, store)
@@ -73,6 +74,7 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
     assert not result.recognition.films
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [encoded, lambda frames: encoded(cut(frames, 0.05)), lambda frames: encoded(cut(frames, 0.1))],
@@ -148,6 +150,7 @@ def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled
     assert result.recognition.films[name].by == "name"
 
 
+@pytest.mark.long
 def test_a_feature_vector_that_all_films_have_makes_no_film_known(tmp_path):
     """Black pictures have one feature vector in whatever film."""
     vector_of_black = np.zeros((1, 6), np.float32)
@@ -162,6 +165,7 @@ def test_a_feature_vector_that_all_films_have_makes_no_film_known(tmp_path):
     assert not om.predict(model, store).has("trained_on").any()
 
 
+@pytest.mark.long
 def test_features_of_which_there_are_only_eight_different_vectors_make_no_film_known(tmp_path):
     rng = np.random.default_rng(0)
     films = {}
@@ -209,6 +213,7 @@ def store_under_other_names(films, tmp_path):
     return sealed(tmp_path, "asked", renamed, with_pictures=False)
 
 
+@pytest.mark.long
 def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, store_under_other_names, tmp_path):
     om.save_joint(joint_of_two_labs, joint_of_two_labs.linear(), tmp_path / "joint.model")
     model = om.load_model(tmp_path / "joint.model")
@@ -217,6 +222,7 @@ def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, store_unde
     assert trained_as == {f"other {movie}": movie for movie in FILMS}
 
 
+@pytest.mark.long
 def test_a_joint_model_does_not_know_a_film_that_was_left_out(
     joint_of_two_labs, store_under_other_names, tmp_path
 ):
@@ -227,6 +233,7 @@ def test_a_joint_model_does_not_know_a_film_that_was_left_out(
     assert set(known) == {"other a", "other c", "other d"}
 
 
+@pytest.mark.long
 def test_the_same_training_gives_the_same_file(films, folder_of_models, tmp_path, with_pictures):
     again = trained(tmp_path, films, with_pictures=True)
     first_file = folder_of_models / "pictures" / "kept" / "linear.model"
@@ -245,6 +252,7 @@ def labelled_clips(movies):
     return tuple(clips)
 
 
+@pytest.mark.long
 def test_evaluate_says_which_films_have_equal_features(films, tmp_path, capsys):
     films_with_a_copy = {**films, "b again": films["b"]}
     store = sealed(tmp_path, "twice", films_with_a_copy, with_pictures=False)

@@ -59,6 +59,7 @@ def run_of_seen_and_of_unseen(make_planted):
     return evaluate(data, ["linear"], "enhn_s", seen=True), evaluate(data, ["linear"], "enhn_s")
 
 
+@pytest.mark.long
 def test_the_share_of_positives_of_a_movie_tells_clips_where_the_movie_is_trained_on_and_misleads_where_not(
     run_of_seen_and_of_unseen,
 ):

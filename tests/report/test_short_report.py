@@ -118,6 +118,7 @@ def test_the_long_report_says_in_words_what_an_auc_means(strong):
     assert f" {100 * auc.movie_mean:.0f} of 100 " in meaning
 
 
+@pytest.mark.long
 def test_the_same_lead_on_every_film_has_no_interval():
     (sentence,) = short_report(linear_run(planted(direction=50.0))).answers
     assert "by +0.500 [undefined] in AUC by movie, on 6 of 6 movies" in sentence
@@ -129,6 +130,7 @@ def lead_in(report):
     return [float(number) for number in re.findall(r"-?\d\.\d+", lead)]
 
 
+@pytest.mark.long
 def test_the_more_models_the_wider_the_interval_of_the_best():
     """Of many models without knowledge the best is ahead by chance."""
     data = planted(direction=0.0)
@@ -150,6 +152,7 @@ def test_seen_movies_are_said_to_be_seen():
     assert any("SEEN" in note for note in report.notes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make_report", [short_report, run_report])
 def test_a_report_on_films_of_one_clip_has_no_metric_within_films(make_report):
     data = planted(direction=3.0, n_movies=24)
@@ -174,6 +177,7 @@ def run_with_control():
     return evaluate(planted(direction=2.0), models, task="hn_s")
 
 
+@pytest.mark.long
 def test_a_control_has_a_row(run_with_control):
     for block in short_report(run_with_control).blocks:
         assert CONTROL in [row[0] for row in block.rows]

@@ -86,6 +86,7 @@ def test_croissant_states_the_terms_of_responsible_ai(path):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
 def test_mlcroissant_accepts_it(path):
     command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]

@@ -46,6 +46,7 @@ print([os.waitpid(child, 0)[1] for child in children])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_four_processes_that_start_at_once_make_the_store_of_one(tmp_path, kind):
     path = staging_path(tmp_path / "shared" / "toy")

@@ -183,6 +183,7 @@ def assert_refused_in_little_memory(outcome, store, message):
     assert not store.with_name(f"{store.name}-copy").exists()
 
 
+@pytest.mark.long
 def test_every_reader_refuses_strings_that_decode_to_gigabytes_in_little_memory(tmp_path):
     stores = [with_string_bomb(tmp_path / str(n), bomb) for n, bomb in enumerate(STRING_BOMBS.values())]
     outcomes, errors = run_readers(*stores)
@@ -191,6 +192,7 @@ def test_every_reader_refuses_strings_that_decode_to_gigabytes_in_little_memory(
     assert errors.count("clip/c/0: this chunk") == 2 * len(stores)  # inspect and pull print it
 
 
+@pytest.mark.long
 def test_every_reader_refuses_a_gigabyte_in_another_compressor_in_little_memory(tmp_path):
     store = with_bomb_of_another_compressor(tmp_path)
     (outcome,), _ = run_readers(store)

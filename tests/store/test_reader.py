@@ -163,6 +163,7 @@ def test_a_flipped_bit_in_a_chunk_is_an_error(tmp_path, array):
         read_all(path)
 
 
+@pytest.mark.long
 def test_sealing_and_opening_load_nothing_heavy(tmp_path):
     code = (
         "import sys; from pathlib import Path; import numpy as np\n"
@@ -197,6 +198,7 @@ print(n, peak_mb() - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for its memory")
 @pytest.mark.parametrize(("method", "most_mb"), [("blocks", 20), ("read", 8)])
 def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, most_mb):

@@ -186,6 +186,7 @@ def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
                 assert json.loads((path / below / name / "zarr.json").read_bytes()) == json.loads(written)
 
 
+@pytest.mark.long
 def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
     path = tmp_path / "optimised-1.0.0"
     code = f"from tests.store.toy_stores import *; sealed(Path({str(tmp_path)!r}), name='optimised')"

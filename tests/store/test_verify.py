@@ -43,6 +43,7 @@ def test_a_full_verification_counts_the_clips_by_status(pristine):
     assert [counts[status] for status in ("ok", "partial", "failed", "missing")] == [14, 3, 3, 0]
 
 
+@pytest.mark.long
 def test_a_flipped_bit_in_any_file_is_found_and_the_file_named(store):
     rng = random.Random(3)
     files = [*payload_files(store), *tag_files(store), "tagmanifest-sha256.txt"]

@@ -95,6 +95,7 @@ def n_sentences_and_n_verdicts(answer):
     return n_sentences, sum(int(count) for count in re.findall(r"\d+(?= [a-z])", verdicts))
 
 
+@pytest.mark.long
 def test_answers_count_sentences_on_their_papers_data_and_on_other_data_apart(report):
     on_own_data, on_other_data, of_our_own_claim = report.answers
     n_on_other_data = len(TESTED_ON_OTHER_DATA)
@@ -256,6 +257,7 @@ def test_the_median_ratio_by_chance_is_near_one(parts, part):
     assert 0.7 < float(median) < 1.4
 
 
+@pytest.mark.long
 def test_claims_without_their_file_say_which_file(files):
     table = claims(files[:1]).data.set_index("claim")
     missing = table[table["verdict"].str.startswith("not computed: needs ")]
@@ -479,6 +481,7 @@ def test_variables_of_staging_without_the_manifest_decide_nothing(obygaze12, tmp
     assert "needs variables of ObyGaze12's clips" in table.loc["camera-level", "verdict"]
 
 
+@pytest.mark.long
 def test_variables_without_the_column_camera_leave_its_sentence_undecided(files, obygaze12, tmp_path):
     path = write_staging(tmp_path / "variables.csv", obygaze12, columns=("cuts",))
     row = claims([files[0], path]).data.set_index("claim").loc["camera-level"]

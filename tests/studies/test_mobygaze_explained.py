@@ -53,6 +53,7 @@ def mean(report, tested_on, features, trained_on, metric="auc"):
     return rows.loc[(tested_on, features, trained_on, metric), "movie_mean"]
 
 
+@pytest.mark.long
 def test_the_modality_that_explains_the_label_knows_it_on_its_segments(report):
     assert mean(report, "explained by audio", "audio", "explained") > 0.95
     assert mean(report, "explained by audio", "audio", "explained", "average_precision") > 0.9
@@ -103,6 +104,7 @@ def test_a_task_of_no_levels_is_refused(corpus):
         explained_report(manifest, stores, task="concept:Body")
 
 
+@pytest.mark.long
 def test_the_command_makes_the_tables(corpus, tmp_path, capsys):
     manifest, stores = corpus
     of.write_manifest(manifest, tmp_path / "clips.csv")

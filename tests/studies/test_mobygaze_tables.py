@@ -201,6 +201,7 @@ def resumed(corpus, tmp_path_factory):
     return Resumed(folder, files, handed_over, report)
 
 
+@pytest.mark.long
 def test_the_first_part_of_a_report_is_handed_over_before_the_other_models_are_trained(resumed):
     (first_part, report_until_then), *_ = resumed.handed_over
     assert first_part.data.equals(report_until_then.data)

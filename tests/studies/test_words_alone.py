@@ -138,6 +138,7 @@ def mean_auc(table):
     return table[table["trained"] == "1"].groupby("model")["value"].mean()
 
 
+@pytest.mark.long
 def test_sentences_tell_what_a_planted_word_tells(table):
     """Three of four positive windows are told apart, the rest by chance."""
     assert mean_auc(table)["sentences"] == pytest.approx(0.875, abs=0.05)

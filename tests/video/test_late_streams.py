@@ -296,6 +296,7 @@ def with_a_tenth_of_second_track(data: bytes) -> bytes:
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_path):
     tracks = {"a": clicks([0.5], 40.0), "b": clicks(np.arange(0.25, 40, 0.5), 40.0)}

@@ -49,6 +49,7 @@ def test_frames_stored_out_of_order_come_in_the_order_of_their_times(videos):
     assert any(a.pts > b.pts for a, b in pairwise(packets_of(videos / "unordered.mov")))
 
 
+@pytest.mark.long
 def test_a_corrupt_film_is_partial_and_names_what_is_lost(videos):
     frames = read_frames(videos / "corrupted.mp4", uniform(32))
     assert (frames.status, frames.method) == ("partial", "sequential")

@@ -92,6 +92,7 @@ def demo_film(tmp_path) -> tuple[Path, set[int], set[int]]:
     return write_pictures(tmp_path / "a.mp4", pictures), cuts_in_flicker, other_cuts
 
 
+@pytest.mark.long
 def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
     path, planted_cuts = film
     assert cuts_found(path) == planted_cuts
@@ -392,6 +393,7 @@ def shots_of_film_with_bars_and_credits(tmp_path):
     return find_shots(write_pictures(tmp_path / "a.mp4", with_black + rising_from_below(roll[0]) + roll))
 
 
+@pytest.mark.long
 def test_lines_of_credits_that_rise_are_no_subtitles_and_the_black_around_them_no_bars(
     shots_of_film_with_bars_and_credits,
 ):
@@ -399,5 +401,6 @@ def test_lines_of_credits_that_rise_are_no_subtitles_and_the_black_around_them_n
     assert {flag for shot in after_the_film for flag in shot.flags} == {"credits"}
 
 
+@pytest.mark.long
 def test_a_film_with_bars_keeps_them_though_credits_without_bars_follow(shots_of_film_with_bars_and_credits):
     assert "bars" in shots_of_film_with_bars_and_credits[0].flags

@@ -48,6 +48,7 @@ def read(path, rate, start_s, end_s, edges_s=(), **settings):
     return SoundTrack(path, **settings).parts(start_s, end_s, edges_s, rate=rate)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CODEC_OF)
 @pytest.mark.parametrize("rate", [16_000, 48_000])
 def test_a_click_is_found_at_its_sample(films, kind, rate):
@@ -265,6 +266,7 @@ def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
     assert np.abs(samples - wave / 32768).max() < 1e-6
 
 
+@pytest.mark.long
 def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
     path = write_channels(tmp_path / "much.mkv", 8, np.zeros(34 * 192_000, np.int16), 192_000, "flac")
     assert path.stat().st_size < 100_000

@@ -232,6 +232,7 @@ def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name):
     assert all(reason.startswith(("the image is", "this is no image")) for reason in reasons)
 
 
+@pytest.mark.long
 def test_damage_ends_in_a_frame_or_a_reason(drawing, tmp_path):
     rng = np.random.default_rng(1)
     outcomes = set()

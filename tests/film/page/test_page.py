@@ -429,6 +429,7 @@ def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above):
             assert [row for row in seen if row not in script["unseen"]] == reached.tolist()
 
 
+@pytest.mark.long
 def test_several_films_stand_in_the_order_of_their_years_and_one_without_a_year_last():
     films = [
         ten_minute_film("a", "A", year=2009, seed=1),

@@ -13,6 +13,7 @@ from obygaze_film.workspace.proxy import content_key
 ASSETS = Path(obygaze_film.__file__).parent / "page" / "assets"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 def test_modules_do_as_their_own_tests_say(tmp_path):
     for path in (*ASSETS.glob("*.js"), *(Path(__file__).parent / "script").glob("*.mjs")):

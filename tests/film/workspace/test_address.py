@@ -34,6 +34,7 @@ main(["film", "open", *sys.argv[1:], "--no-browser"])
 """Python: opens films, and prints the packages that are loaded where it would print the address."""
 
 
+@pytest.mark.long
 def test_what_answers_the_desk_is_imported_after_its_address_is_printed(films):
     arguments = [films / "scored" / "tt1", "--codebook", films / "violence.codebook.toml"]
     python = [sys.executable, "-c", PRINT_PACKAGES_AT_THE_ADDRESS]

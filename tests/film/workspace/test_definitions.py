@@ -245,6 +245,7 @@ def test_a_stored_codebook_is_read_only_if_its_text_is_a_codebook_of_its_digest(
     assert codebook_in(StoredCodebook(book.definition(), "name = ")) is None
 
 
+@pytest.mark.long
 def test_both_texts_of_what_changed_are_listed(decisions):
     (text,) = changed_texts(decisions.codebook, reworded(decisions.codebook))
     assert text.name == "violent"
@@ -266,6 +267,7 @@ def test_the_command_says_how_much_was_judged_under_another_text(serve, judged, 
     assert served.next(who="AB", n=10)["done"] == 0
 
 
+@pytest.mark.long
 def test_the_command_declares_that_a_text_means_the_same_for_itself_and_for_later_ones(
     serve, judged, reworded_path
 ):

@@ -91,6 +91,7 @@ def test_a_file_that_is_named_like_none_of_several_films_is_refused(copied, shar
         film_open.match_files([file], read_films([copied[0]]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["replaced", "removed"])
 def test_a_file_that_is_replaced_or_removed_while_it_is_open_is_said_and_judging_goes_on(
     serve, copied, shared_data, change

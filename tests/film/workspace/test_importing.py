@@ -82,6 +82,7 @@ def n_sittings(decisions):
     return len([*decisions.folder.glob("ledger/*.jsonl")])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("tiers", [(), ("people",)], ids=["with the scores", "without the scores"])
 def test_a_file_that_nobody_changed_changes_nothing(judged, kind, tiers):
@@ -121,6 +122,7 @@ def nobody_decided(decisions, tmp_path):
     return Decisions(folder, decisions.film, decisions.codebook)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_into_an_empty_ledger_comes_what_went_out(judged, nobody_decided, kind):
     """All decisions, with who and how; times to a millisecond, or to half a frame where frames count."""
@@ -154,6 +156,7 @@ def call_first_violent_calm(path, kind):
     path.write_text(edited, encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_level_that_was_changed_replaces_ones_own_judgement_and_nothing_else(judged, kind):
     before = stands(judged)

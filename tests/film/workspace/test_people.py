@@ -105,6 +105,7 @@ def commit_judgement(folder, replaces, damage):
     return line
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no Git")
 def test_ledgers_of_two_clones_merge_without_a_conflict(tmp_path):
     """Both replace one judgement without seeing each other: both stand."""

@@ -91,6 +91,7 @@ def requests_of_strangers(served):
     }
 
 
+@pytest.mark.long
 def test_requests_of_strangers_are_forbidden_and_write_nothing(serve, copied):
     served = serve(*copied)
     for name, request in requests_of_strangers(served).items():
@@ -194,6 +195,7 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(serve, cop
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
 
 
+@pytest.mark.long
 def test_a_blind_judgement_of_another_window_than_that_of_its_place_is_refused(serve, copied):
     served = serve(*copied)
     first_window = served.next(who="AB", n=10)["window"]
@@ -785,6 +787,7 @@ def test_a_figure_of_no_span_is_refused(serve, copied, kind, times):
     assert served.ask("GET", f"/film/0/figure.{kind}?{times}")[0].status == 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("time_s", ["0", "nan", "-1", "1e999", "x", ""])
 def test_a_film_of_which_no_file_was_given_is_not_streamed(serve, copied, time_s):
     assert serve(*copied).ask("GET", f"/film/0/stream?t={time_s}")[0].status == 404

@@ -171,6 +171,7 @@ def test_what_is_agreed_is_a_table_with_both_decisions_of_each_row(judged):
     assert all(len(row["parents"].split(";")) == 2 for row in rows)
 
 
+@pytest.mark.long
 def test_the_table_of_what_is_agreed_is_read_again_and_changes_nothing(judged):
     for disagreement in judged.disagreements():
         settle(judged, disagreement, "violent")
@@ -184,6 +185,7 @@ def test_the_table_of_what_is_agreed_is_read_again_and_changes_nothing(judged):
     assert sittings() == before
 
 
+@pytest.mark.long
 def test_models_learn_what_is_agreed_in_place_of_the_two_judgements_that_it_settles(judged):
     first, _ = judged.disagreements()
     settle(judged, first, "unsure", who="AB")

@@ -48,6 +48,7 @@ def received(stream):
         return times, np.array([frame.to_ndarray(format="gray").mean() for frame in frames])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start_s", [0.0, 3.3, 11.9])
 def test_a_film_is_sent_from_a_time_on_with_the_films_own_times_and_pictures(film, start_s):
     stream = FilmStream(film, start_s)

@@ -862,6 +862,7 @@ def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
     assert time.process_time() - begin_s < 5
 
 
+@pytest.mark.long
 def test_films_are_found_by_their_names_not_one_by_one(tmp_path):
     videos = tmp_path / "films"
     videos.mkdir()

@@ -280,6 +280,7 @@ HOSTILE_SHEETS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", HOSTILE_SHEETS)
 def test_sheets_that_are_made_to_take_long_are_refused_at_once(read, case):
     before, after = HOSTILE_SHEETS[case]

@@ -51,6 +51,7 @@ def store(drawn, weights, obygaze):
     return place / "stores" / "shapes-1.0.0"
 
 
+@pytest.mark.long
 def test_the_embedding_is_that_of_the_pixels_in_the_file(store, drawn, weights):
     backbone = load_backbone("clip", 1, weights=str(weights))
     with Image.open(drawn / "disc.png") as image:

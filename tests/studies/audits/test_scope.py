@@ -54,6 +54,7 @@ def test_the_guard_passes_what_only_measures():
     assert generators(code) == []
 
 
+@pytest.mark.long
 def test_no_module_imports_names_or_calls_a_generator():
     modules = [path for folder in ("obygaze*", "benchmarks") for path in ROOT.glob(f"{folder}/**/*.py")]
     assert len(modules) > 100
@@ -82,6 +83,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.long
 def test_importing_the_audits_loads_no_library_of_networks():
     """They are imported in a process of their own, where nothing else has loaded one.
 

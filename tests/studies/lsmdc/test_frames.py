@@ -42,6 +42,7 @@ def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
     assert np.array_equal(frames.images[1], plain)
 
 
+@pytest.mark.long
 def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
     frames = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, 12)
     assert len(frames.images)

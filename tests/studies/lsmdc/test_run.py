@@ -65,6 +65,7 @@ def whole(settings, module_tmp):
 N_EPOCHS, STEPS_OF_EPOCH = 2, 3
 
 
+@pytest.mark.long
 def test_a_run_writes_settings_log_measures_tokenizer_weights_state_and_a_card(whole):
     names = {"run.json", "left_out.csv", "log.csv", "epochs.json", "test.json", "README.md"}
     names |= {"tokenizer.json", "tokenizer_config.json"}
@@ -197,6 +198,7 @@ def test_a_run_that_another_process_trains_is_not_resumed(whole, settings):
         train(settings(out=whole.out, resume=True))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("whole")  # which has filled the cache: decoding asks whether to stop, too
 def test_a_damaged_state_is_refused_by_its_name(settings):
     resumed = settings(epochs=1, resume=True)
@@ -224,6 +226,7 @@ def test_weights_that_a_killed_training_was_writing_are_removed(tmp_path):
         assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):
     real = step.compute_gradients
     calls = []

@@ -118,6 +118,7 @@ def real_tokenizer(tmp_path_factory):
     return tokenizers.CaptionTokenizer(Weights(folder=folder), vocabulary=49408, max_words=32)
 
 
+@pytest.mark.long
 def test_tokens_are_the_originals(original, real_tokenizer):
     captions = original["tokens"]
     assert len(captions) == 12

@@ -93,6 +93,7 @@ def test_in_obygaze12_concepts_rise_with_the_level_in_print_and_here(labelled):
     assert (result["films_tested"], result["p"]) == (11, pytest.approx(2 / 2**11))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("projected", [False, True])
 def test_the_trend_is_observable_for_every_single_annotator(segments, projected):
     """Printed without numbers (section 3.4); of MObyGaze's two annotators, as marked and on clips."""

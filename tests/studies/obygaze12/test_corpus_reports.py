@@ -54,6 +54,7 @@ def last_row(report):
     return dict(zip(block.headers, block.rows[-1], strict=True))
 
 
+@pytest.mark.long
 def test_with_the_threshold_mobygaze_gets_more_en_and_less_ns_and_s_as_the_paper_says_but_less_hn(
     report_on_sweep,
 ):
