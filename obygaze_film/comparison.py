@@ -199,7 +199,8 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
 
     It is refused in two cases. The judged films (of a trend, or of one of two groups) have the same share, so
     that nothing is known of how films differ. Or the films were judged by different people, and judges and x
-    vary together, so that the slope is not determined without some single film.
+    vary together, so that the slope is not determined without some single film, or is larger than the
+    difference of any two shares.
     """
     is_judged = np.array([film.n > 0 for film in films])
     shares = np.array([film.judged for film in films])[is_judged]
@@ -211,8 +212,13 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     design = np.column_stack([np.ones(len(x)), (x - x.mean()) / scale])
     slope = 1  # index of the slope's coefficient; that of the mean is 0
     fit = _fit(design, films, use_model=True, judges=judges)
+    value = float(fit.values[slope]) / scale
+    # Rates lie between 0 and 1, and so one group's mean is at most 1 above the other's.
+    is_of_two_groups = len(np.unique(x)) == 2
+    largest = 1 / float(np.ptp(x)) if is_of_two_groups else np.inf
+    is_possible = abs(value) <= largest + MIN_SPREAD
     reason = _why_all_alike(shares, x[is_judged])
-    if not reason and n_judge_columns and not fit.is_determined[slope]:
+    if not reason and n_judge_columns and not (fit.is_determined[slope] and is_possible):
         names = sorted({name for film in films for name in film.judges})
         reason = message("reason_judges", names=", ".join(map(judge_name, names)))
     if reason:
@@ -220,10 +226,6 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     robust = _half_width(fit.variances[slope], fit.freedom[slope])
     classical = _half_width(fit.classical[slope], freedom=len(shares) - 2 - n_judge_columns)
     half_width = float(max(robust, classical)) / scale
-    value = float(fit.values[slope]) / scale
-    # Rates lie between 0 and 1, and so one group's mean is at most 1 above the other's.
-    is_of_two_groups = len(np.unique(x)) == 2
-    largest = 1 / float(np.ptp(x)) if is_of_two_groups else np.inf
     ends = np.clip([value, value - half_width, value + half_width], -largest, largest)
     value, low, high = ends.tolist()
     return Estimate(

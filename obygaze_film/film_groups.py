@@ -176,10 +176,10 @@ class ComparedFilm:
         """
         if self.rate is not None:
             return ShareWindows(n=self.rate.n, n_unsure=self.rate.n_unsure)
-        if self.shared_counts is None:
-            return self.windows_of_group
-        n_sure = self.shared_counts.sure
-        return ShareWindows(n=n_sure, n_unsure=self.shared_counts.judged - n_sure)
+        counts = self.counts if self.shared_counts is None else self.shared_counts
+        if counts is None:
+            return ShareWindows(n=0, n_unsure=0)
+        return ShareWindows(n=counts.sure, n_unsure=counts.judged - counts.sure)
 
     @property
     def judges_left_out(self) -> tuple[str, ...]:

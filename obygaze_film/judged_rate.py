@@ -16,7 +16,6 @@ from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
-from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import SUCCESSIVE
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
@@ -124,7 +123,7 @@ def correct_rates(
     if len(film.judges) > 1:
         panel = film.panel()
         if panel.is_enough:
-            rates.append(_rate_of_panel(estimator, panel, film.judges, rates))
+            rates.append(_rate_of_panel(estimator, panel, own, rates))
         else:
             too_few.append(TooFewJudged(judges=[*film.judges], **panel.counts._asdict()))
     rates = [_with_agreement(rate, pairs) for rate in rates]
@@ -138,20 +137,32 @@ def _rates_of_judges(estimator: "_Estimator", own: Mapping[str, JudgedWindows]) 
 
 
 def _rate_of_panel(
-    estimator: "_Estimator", windows: JudgedWindows, judges: Sequence[str], rates: Sequence[CorrectedRate]
+    estimator: "_Estimator",
+    windows: JudgedWindows,
+    own: Mapping[str, JudgedWindows],
+    rates: Sequence[CorrectedRate],
 ) -> CorrectedRate:
     """Estimate the mean rate of several judges.
+
+    Its interval is cut at the mean of the ends of their own intervals, if each of them has a rate and their
+    rates are of the same time: the same windows are left out of all, as nobody was sure of them.
 
     Parameters
     ----------
     estimator : _Estimator
     windows : JudgedWindows
         Windows that all of them judged.
-    judges : sequence of str
+    own : mapping
+        Judge -> the windows that this judge judged.
     rates : sequence of CorrectedRate
         Those of single judges, of all who have one.
     """
-    return _cut_at_mean_of_judges(estimator.rate(windows, judges), rates)
+    rate = estimator.rate(windows, [*own])
+    left_out = {*windows.unsure}
+    are_of_same_time = all({*of_judge.unsure} == left_out for of_judge in own.values())
+    if len(rates) < len(own) or not are_of_same_time:
+        return rate
+    return _cut_at_mean_of_judges(rate, rates)
 
 
 def _notes_of_pairs(pairs: "JudgePairs") -> list[str]:
@@ -294,8 +305,8 @@ def correct_rate(
         raise _too_few(film, [windows.counts], notices)
     estimator = _Estimator(timeline, key, labels)
     if len(judges) > 1:
-        rates = _rates_of_judges(estimator, {name: film.of(name) for name in judges})
-        rate = _rate_of_panel(estimator, windows, judges, rates)
+        own = {name: film.of(name) for name in judges}
+        rate = _rate_of_panel(estimator, windows, own, _rates_of_judges(estimator, own))
     else:
         rate = estimator.rate(windows, judges)
     pairs = agreement_of_judges([film])
@@ -363,19 +374,12 @@ def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate])
     mean of the standard deviations. A judge's own interval is of more windows than the panel's, which all of
     them judged. `benchmarks/planted/judges.py` measures how often the cut interval holds the share.
 
-    The interval is not cut if a judge has no rate, or if the rates are of different time, as some judges were
-    not sure of windows that others were sure of.
-
     Parameters
     ----------
     panel : CorrectedRate
     rates : sequence of CorrectedRate
-        Those of its judges who have one.
+        Those of all its judges, of the same time.
     """
-    panel_s = panel.content_s or 0.0
-    are_of_same_time = all(abs((rate.content_s or 0.0) - panel_s) <= SLACK_S for rate in rates)
-    if len(rates) < len(panel.annotators) or not are_of_same_time:
-        return panel
     low = max(panel.low, float(np.mean([rate.low for rate in rates])))
     high = min(panel.high, float(np.mean([rate.high for rate in rates])))
     return structs.replace(panel, low=min(low, panel.value), high=max(high, panel.value))

@@ -186,9 +186,9 @@ def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
     size = files.size(file)
     for tail_bytes in TAIL_BYTES:
         start = max(0, size - tail_bytes)
-        tail = io.BytesIO(files.read(file, start, size))
+        tail = files.read(file, start, size)
         try:
-            with zipfile.ZipFile(tail) as archive:
+            with zipfile.ZipFile(io.BytesIO(tail)) as archive:
                 members = archive.infolist()
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError):
             continue  # the tail does not hold all of the directory

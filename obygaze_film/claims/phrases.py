@@ -1180,9 +1180,8 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
         return _little_time_phrase(claim, sure_s, words)
     windows = words.counted("unsure", claim.n_unsure, time=words.duration(claim.unsure_s))
     if len(claim.who) > 1:
-        who_was_not = words["unsure_panel"]
-    else:
-        who_was_not = words.say("unsure_judge", who=words.judge(claim.who[0]))
+        return words.say(f"of_sure_panel{suffix}", windows=windows)
+    who_was_not = words.say("unsure_judge", who=words.judge(claim.who[0]))
     return words.say(f"of_sure{suffix}", windows=windows, who=who_was_not)
 
 
@@ -1554,7 +1553,7 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
         mean_key = "mean_of_sure_judges" if has_panel else "mean_alone"
     return words.say(
         _would_mark_key(shares, have_same_judges=have_same_judges),
-        who=words.listed(first.who) if have_same_judges else words["judges"],
+        who=_judges_of_groups(shares, have_same_judges=have_same_judges, words=words),
         marked=as_positive(first, first.what, words),
         film=words["a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"],
         unsure=words[unsure_key] if unsure_key else "",
@@ -1562,6 +1561,15 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
         level=words.share(first.interval.level) if first.interval else "",
         rates=words["semicolon"].join(rates),
     )
+
+
+def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, words: Words) -> str:
+    """Name the judges of the groups: all if a film has other judges, else "Judges" if a group has others."""
+    if have_same_judges:
+        return words.listed(shares[0].who)
+    if _any_has(shares, OTHER_JUDGES):
+        return words.listed(sorted({name for share in shares for name in share.who}))
+    return words["judges"]
 
 
 def _would_mark_key(shares: Sequence[GroupShare], *, have_same_judges: bool) -> str:

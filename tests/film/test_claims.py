@@ -1284,6 +1284,16 @@ def test_the_sentence_on_groups_of_several_judges_averages_those_who_were_sure_o
     assert "window by window, over those who were sure of it" in sentence
 
 
+def test_the_sentence_on_groups_of_other_judges_in_films_and_groups_names_them_all():
+    groups = GROUPS_OF_DECADES.assign(judges=["AB, CD", "AB", "AB"])
+    claims = [
+        replace(claim, conditions=(*claim.conditions, kinds.OTHER_JUDGES))
+        for claim in claims_of_groups(groups)
+    ]
+    sentence = phrases.groups_sentence(claims, Words("en"))
+    assert "(in all AB and CD; not every film has the same judges)" in sentence
+
+
 def test_a_group_without_a_share_says_why():
     *_, seventies = claims_of_groups(GROUPS_OF_DECADES)
     assert seventies.number is None

@@ -136,6 +136,23 @@ def with_judges(films, judges_of):
     return [replace(film, judges=judges_of(place)) if film.n else film for place, film in enumerate(films)]
 
 
+def test_a_difference_of_groups_that_no_shares_can_have_is_refused():
+    """AB alone judged six films. CD judged about half of each of six others, the more the larger its share.
+
+    If the larger shares are due to CD, the six others are below the first by far more than 100 points.
+    """
+    shares = [0.2, 0.3, 0.4, 0.5, 0.2, 0.4, 0.3, 0.4, 0.5, 0.6, 0.35, 0.45]
+    films = [judged_film(expected=0.3, judged=share, variance=0.01, covariance=0.01) for share in shares]
+
+    def who_judged(place):
+        share_of_cd = 0.0 if place < 6 else 0.47 + 0.1 * shares[place]
+        return {"AB": 1 - share_of_cd, "CD": share_of_cd}
+
+    estimate = estimate_contrast(with_judges(films, who_judged), np.repeat([0, 1], 6))
+    assert "AB, CD judged films that differ" in estimate.reason
+    assert np.isnan(estimate.value)
+
+
 def films_of_which_none_is_positive():
     """Plant twelve films in which no judged window is positive."""
     return [

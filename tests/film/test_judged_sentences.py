@@ -237,9 +237,9 @@ def test_a_panels_share_is_of_the_windows_that_each_was_sure_of():
     assert (of_cd.n, of_cd.n_unsure) == (13, 1)
     assert (of_panel.n, of_panel.n_unsure) == (12, 2)
     assert of_panel.time.seconds < of_ab.time.seconds
-    for language in LANGUAGES:
-        words = Words(language)
-        assert words["unsure_panel"] in phrases.sentence(of_panel, words)
+    english, french = (phrases.sentence(of_panel, Words(language)) for language in LANGUAGES)
+    assert "of the windows that all of them judged, 2 windows" in english
+    assert "parmi les fenêtres que tous ont jugées, 2 fenêtres" in french
 
 
 @st.composite

@@ -165,6 +165,15 @@ def test_a_film_without_a_share_counts_the_windows_of_which_each_of_its_judges_w
     assert film.windows_of_group.n == 12
 
 
+def test_a_film_of_which_one_judge_judged_too_little_counts_the_windows_of_which_they_were_sure(
+    tmp_path, timeline, drawn
+):
+    by_ab = judged_by(tmp_path, drawn[:9], AB=[YES] * 7 + ["unsure"] * 2)
+    (film,) = compare_films([timeline], by_ab).films
+    assert film.windows_of_share == (7, 2)
+    assert film.windows_of_group.n == 0
+
+
 def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count_in_a_share_of_all_judges(
     timeline, all_but_the_tenth
 ):
@@ -372,6 +381,19 @@ def test_a_definition_without_a_name_is_called_by_its_digest_beside_one_that_has
     )
     (of_second,) = [notice for notice in found.notices if SECOND[:12] in notice]
     assert of_second.startswith(f"under definition {SECOND[:12]}: ")
+
+
+def test_the_interval_of_two_judges_is_not_cut_by_shares_of_other_windows_of_the_same_length(
+    timeline, tmp_path, drawn
+):
+    """AB was not sure of place 15, which CD did not judge; CD was not sure of place 7, of which AB was."""
+    by_cd = [NO] * 6 + ["unsure"] + [NO] * 6
+    with_unsure = judged_by(tmp_path, drawn, AB=[NO] * 14 + ["unsure"], CD=by_cd)
+    of_ab, of_cd, of_both = correct_rates(timeline, with_unsure).rates
+    assert of_ab.content_s == of_cd.content_s == of_both.content_s
+    without_it = judged_by(tmp_path, drawn, AB=[NO] * 14, CD=by_cd)
+    *_, of_both_without_it = correct_rates(timeline, without_it).rates
+    assert of_both.high == of_both_without_it.high
 
 
 def test_the_interval_of_two_judges_is_not_cut_by_a_share_that_is_of_more_time(timeline, tmp_path, drawn):
