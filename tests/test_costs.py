@@ -171,6 +171,7 @@ def test_clips_that_look_alike_are_found_in_one_reading_of_each_block(tmp_path):
     assert set(read) == {1}
 
 
+@pytest.mark.long
 def test_one_film_is_scored_from_the_blocks_that_it_lies_in(films):
     store = counted(films.path)
     timeline = obygaze_film.score_film(store, [films.model], movie="tt0000300")
@@ -250,6 +251,7 @@ def test_annotations_are_projected_onto_the_clips_that_they_touch():
     assert sum(clip.level == "S" for clip in result.manifest) > 700
 
 
+@pytest.mark.long
 def test_items_are_ranked_by_the_pairs_that_were_judged_alone():
     """A matrix of all pairs in float64 would be 32 MB."""
     rng = np.random.default_rng(0)

@@ -142,6 +142,7 @@ def test_units_are_learnt_of_the_frames_that_there_are(films):
     np.testing.assert_allclose(scores[0, : result.shape[1]], result[0], atol=1e-6)
 
 
+@pytest.mark.long
 def test_the_command_learns_units_as_of_frames_that_were_padded_by_hand(films, tmp_path):
     result = obygaze(
         "model", "units", films.store.path, "--units", "6", "--active", "2", "--out", tmp_path / "units"

@@ -170,6 +170,7 @@ def test_a_network_with_other_weights_than_the_store_is_refused(folder, tmp_path
         search(folder / "films", QUERY, weights=str(other), device="cpu")
 
 
+@pytest.mark.long
 def test_the_function_is_public_whatever_was_imported_first():
     code = "import obygaze_features.commands.search, obygaze_features as of; assert callable(of.search)"
     python("-c", code)
@@ -331,6 +332,7 @@ def test_a_clip_is_found_by_its_name_in_any_accents(extracted):
     assert obygaze("search", extracted / "films-1.0.0", "--like", "flipe\u0301") == 0
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_video_is_refused_by_its_path(extracted, capsys):
     table = extracted / "films.csv"
     assert obygaze("search", extracted / "films-1.0.0", "--like", table) == 1

@@ -193,6 +193,7 @@ def test_a_long_text_is_normalised_as_in_one_call(form, text):
         assert normalised(form, long_text) == unicodedata.normalize(form, long_text)
 
 
+@pytest.mark.long
 def test_many_marks_on_one_letter_take_time_in_proportion():
     """One call takes .1 s for 10,000 marks of two classes, and four times as long for twice as many."""
     start = time.process_time()

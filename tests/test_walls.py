@@ -101,6 +101,7 @@ def breached(tmp_path_factory):
     return " ".join(result.stdout.split())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("breach", BREACHES.strip().splitlines())
 def test_a_breach_is_caught(breached, breach):
     file, _, line = breach.partition(" ")

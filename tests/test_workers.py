@@ -116,6 +116,7 @@ def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
         assert len(pool.pids()) <= 2
 
 
+@pytest.mark.long
 def test_an_idle_worker_may_be_killed_and_costs_no_task():
     with WorkerPool(1, work) as pool:
         pool.put("first", "first", LONG_S)
@@ -137,6 +138,7 @@ def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.long
 def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
     with WorkerPool(1, work) as pool:
         pool.put("hang", "hang", 0.2)
@@ -161,6 +163,7 @@ def test_errors_of_the_work_are_raised_with_where_they_were():
             collect(pool, ["any"])
 
 
+@pytest.mark.long
 def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypatch):
     monkeypatch.setattr(workers, "MOST_CRASHES", 3)
     with WorkerPool(1, DiesAtOnce()) as pool:
@@ -218,6 +221,7 @@ def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads(
     assert n_blocks <= 4
 
 
+@pytest.mark.long
 def test_a_pool_beside_another_gives_its_events_there():
     with WorkerPool(1, work) as pool, WorkerPool(1, work, beside=pool) as other:
         pool.put("ours", "ours", LONG_S)
@@ -312,6 +316,7 @@ with WorkerPool(1, sorted) as pool:
     )
 
 
+@pytest.mark.long
 @linux
 @pytest.mark.parametrize("victim", ["worker", "parent"])
 def test_a_block_that_was_not_handed_over_is_removed_whoever_is_killed(tmp_path, victim):

@@ -136,6 +136,7 @@ def test_answers_are_the_probabilities_of_the_class_of_transformers(classifiers,
     assert np.abs(backbone.encode(batch)["answers/pooled"] - expected).max() <= 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
 def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
     plain = load(model_type, classifiers[model_type])

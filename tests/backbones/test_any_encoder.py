@@ -119,6 +119,7 @@ def vector_by_hand(model_type, network, folder, frame):
     return output.pooler_output[0]
 
 
+@pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_THAT_PASS_THE_CHECK)
 def test_an_unlisted_type_gives_what_its_class_gives_by_hand(saved, networks, model_type):
@@ -187,6 +188,7 @@ def test_texts_of_a_siglip_2_are_those_of_its_class_padded_to_16_tokens(siglip2)
     assert_close(backbone.encode(ids.numpy()), expected, NETWORK_ROUNDING)
 
 
+@pytest.mark.long
 @without_gradients
 def test_pictures_of_a_siglip_2_are_those_of_its_class_in_the_space_of_its_texts(siglip2):
     folder, network = siglip2
@@ -280,6 +282,7 @@ def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch)
         load_backbone("image", weights=str(folder), compute=cpu())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", ["transformers", "torch", "timm"])
 def test_the_check_runs_again_with_another_version_of_a_library(saved, cache, monkeypatch, library):
     folder = saved("convnext")

@@ -68,6 +68,7 @@ A_TENSOR_OF = {
 """Checkpoint -> the name of one of its tensors."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "key"), A_TENSOR_OF.items())
 def test_a_tensor_that_is_missing_is_named(copied_with, name, key):
     folder = copied_with(name, lambda tensors: tensors.pop(key))

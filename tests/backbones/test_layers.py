@@ -222,6 +222,7 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_the_steps_of_the_sound(t
     assert_exact(result["1/frames"][0, 0], expected)  # the clip has one frame, to which all its sound belongs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model_type", ["xclip", "vivit", "dinov3_vit"])
 def test_other_arrays_are_the_same_with_layers_as_without(folders, model_type):
     plain = backbone_of(model_type, folders[model_type])

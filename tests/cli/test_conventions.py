@@ -81,6 +81,7 @@ def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
     assert json.loads(err)["clips"] == 2
 
 
+@pytest.mark.long
 def test_a_manifest_of_a_codebook_of_ones_own_is_not_written_to_stdout(run_with_input, folder_with_film):
     """A copy of the codebook must stand beside the manifest's file, and there is no file."""
     run_with_input("codebook init --out mine.toml")
@@ -131,6 +132,7 @@ def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell
     assert err == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ["extract --backbone ", "codebook show ", "evaluate --model "])
 def test_completing_a_value_loads_no_large_library(line):
     """Numpy apart, which the list of models needs and which loads quickly."""
@@ -187,6 +189,7 @@ def test_a_store_that_is_sealed_apart_gets_the_licence_of_the_environment():
     assert open_store("stores/a").attributes["licence"] == "MIT"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_store_ls_without_a_folder_lists_the_folder_that_the_environment_sets(capfd):
     assert run_line("extract a.csv stores/a") == 0
@@ -195,6 +198,7 @@ def test_store_ls_without_a_folder_lists_the_folder_that_the_environment_sets(ca
     assert "a-1.0.0" in {store["name"] for store in json.loads(capfd.readouterr().out)}
 
 
+@pytest.mark.long
 def test_store_rm_without_a_folder_clears_the_folder_that_the_environment_sets(options_in_environment):
     assert run_line("extract a.csv stores/a") == 0
     stage = options_in_environment / "stores" / "a.staging"  # it stays, so that the store can grow

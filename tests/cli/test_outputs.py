@@ -371,6 +371,7 @@ def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, place)
     assert "fps" in err
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pth_files_with_rates")
 def test_the_tensor_of_a_key_is_imported_from_each_pth(ok, place):
     ok(f"{IMPORT_PTH} --key feature")
@@ -404,6 +405,7 @@ def test_features_are_exported_with_the_labels_of_their_clips(ok, place, kind, l
     assert exported == {clip.clip_id: levels_and_concepts[clip.clip_id] for clip in stored_clips}
 
 
+@pytest.mark.long
 def test_embeddings_of_cut_texts_are_used_and_counted(run, place):
     text_ids = [row["text_id"] for row in rows_of(place / "in/prompts.csv")]
     vectors = np.random.default_rng(1).normal(size=(len(text_ids), 4)).astype(np.float32)
@@ -540,6 +542,7 @@ def test_a_projected_manifest_keeps_its_codebook(ok, place):
     assert read_manifest(place / "out/w.csv").codebook == load_codebook(place / "in/violence.codebook.toml")
 
 
+@pytest.mark.long
 def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_removed(ok, place):
     ok("codebook init --out out/mine.toml")
     text = (place / "out/mine.toml").read_text(encoding="utf-8")

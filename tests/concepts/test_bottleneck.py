@@ -234,6 +234,7 @@ def test_without_presences_the_head_is_trained_on_the_columns_of_x(clips):
     assert model.concepts_ == ("concept0", "concept1", "concept2")
 
 
+@pytest.mark.long
 def test_annotated_concepts_tell_planted_levels_without_an_error_and_found_concepts_do_not(
     make_planted_concepts,
 ):

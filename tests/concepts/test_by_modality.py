@@ -84,6 +84,7 @@ def feature_of_largest_weight(weights):
     return int(np.argmax(np.abs(weights)))
 
 
+@pytest.mark.long
 def test_each_concept_is_learnt_from_the_features_of_its_own_modality(model_of_both):
     (columns_of_visual, visual_bank), (columns_of_heard, heard_bank) = model_of_both.banks_
     assert (columns_of_visual, columns_of_heard) == (EYES, EARS)

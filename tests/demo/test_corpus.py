@@ -58,6 +58,7 @@ def test_the_level_is_en_without_concepts_s_with_body_and_hn_with_others():
     assert abs(np.mean(strengths["HN"]) - np.mean(strengths["S"])) < 0.05
 
 
+@pytest.mark.long
 def test_every_visual_concept_has_a_cue_that_can_be_seen():
     concepts = (*DECISIVE, *ACCOMPANYING, *INDEPENDENT)
     assert set(concepts) == set(builtin_codebook("obygaze12").visual_concepts)

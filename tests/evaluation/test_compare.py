@@ -238,6 +238,7 @@ def planted_levels(wrap_arrays):
     return wrap_arrays(X, levels, movies)
 
 
+@pytest.mark.long
 def test_training_on_hard_negatives_is_shown_to_help(planted_levels):
     on_hn = saved(evaluate(planted_levels, ["linear"], "hn_s", "hn_s"), "hn_s")
     on_en = saved(evaluate(planted_levels, ["linear"], "en_s", "hn_s"), "en_s")

@@ -271,6 +271,7 @@ def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnab
     assert varying(data, all_rows) == [data.labels.concepts[2]]
 
 
+@pytest.mark.long
 def test_models_of_concepts_are_left_out_where_there_are_too_few_features(learnable):
     few_features = dataclasses.replace(learnable, X=learnable.X[:, :3])
     run = evaluate(few_features, None, "hn_s", progress=lambda *_: None)
@@ -371,6 +372,7 @@ def test_tables_of_the_report_fit_80_columns(run):
             assert len(line) <= 80
 
 
+@pytest.mark.long
 def test_folds_may_hold_several_movies_and_the_record_says_so(make_planted):
     data = make_planted(direction=3.0, n_movies=40, n_per_movie=4)
     run = evaluate(data, ["linear"], "enhn_s", folds=20)

@@ -54,6 +54,7 @@ def run_with_own_metrics(make_planted, installed):
     return evaluate(make_planted(direction=3.0), ["linear"], "hn_s", metrics=[ACCURACY, HIDDEN])
 
 
+@pytest.mark.long
 def test_own_metrics_are_computed_for_every_model(run_with_own_metrics):
     run = run_with_own_metrics
     values = run.metrics.set_index(["model", "metric"])["pooled"]
@@ -72,6 +73,7 @@ def test_the_report_shows_own_metrics_unless_they_are_hidden(run_with_own_metric
     assert "a hidden one" not in headers
 
 
+@pytest.mark.long
 def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(make_planted, installed):
     """It is in no family of tests, so that it does not change the corrected p of built-in metrics."""
     installed("lab_recall = lab_metrics:lab_recall")

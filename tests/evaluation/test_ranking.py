@@ -287,6 +287,7 @@ def rounds_of_sixty_items():
     return compare_in_rounds([f"i{number:02}" for number in range(60)])
 
 
+@pytest.mark.long
 def test_no_pair_is_asked_twice_where_votes_agree(rounds_of_sixty_items):
     pairs = [frozenset([chosen, other]) for _, chosen, other in comparisons_of(rounds_of_sixty_items)]
     assert len(set(pairs)) == len(pairs) <= 60 * 59 / 2

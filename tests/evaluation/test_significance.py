@@ -73,6 +73,7 @@ def test_smooth_concepts_that_are_not_in_smooth_features_are_rarely_significant(
     assert np.mean(np.array(p) <= 0.05) <= 0.07 + 0.044
 
 
+@pytest.mark.long
 def test_concepts_that_drift_through_films_independently_of_the_features_are_rarely_significant():
     """Before the straight line of each film was subtracted, .12 of these were found."""
     p = []

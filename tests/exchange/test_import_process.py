@@ -81,6 +81,7 @@ def test_a_crash_of_the_library_is_one_line(import_with, moment, where):
     assert line == f"obygaze: error: {where}: HDF5 crashed while reading it (signal 11): {DAMAGED}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["opening", "clip c"])
 def test_an_import_after_a_crash_of_the_library_succeeds(folder, import_with, moment):
     import_with(moment, "die", int(signal.SIGSEGV))

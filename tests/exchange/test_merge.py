@@ -98,6 +98,7 @@ def test_a_merged_store_names_its_parents(two_parts, tmp_path):
     assert second.fingerprint in card
 
 
+@pytest.mark.long
 def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_path, toy):
     stores = [seal_part(tmp_path, name, range(start, N, 3), groups=[toy]) for start, name in enumerate("abc")]
     undisturbed = merge(stores, tmp_path / "undisturbed")

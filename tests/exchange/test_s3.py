@@ -63,6 +63,7 @@ def store_of_a_large_chunk(tmp_path):
     return seal_arrays(tmp_path / "large", movie_of, {"toy": {"pooled": vectors}}), vectors
 
 
+@pytest.mark.long
 def test_a_pushed_store_reads_as_its_folder(store, pushed_url):
     local = open_store(store)
     remote = open_store(pushed_url)
@@ -72,6 +73,7 @@ def test_a_pushed_store_reads_as_its_folder(store, pushed_url):
     assert np.array_equal(remote["toy"].read("tt0001-é", "tokens"), local["toy"].read("tt0001-é", "tokens"))
 
 
+@pytest.mark.long
 def test_a_pushed_store_verifies(pushed_url):
     assert verify(pushed_url).ok
 
@@ -142,12 +144,14 @@ def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url
     assert verify(url).ok
 
 
+@pytest.mark.long
 def test_a_store_that_is_there_already_is_not_sent_again(bucket, store, pushed_url):
     bucket.requests.clear()
     push(FolderFiles(store), pushed_url)
     assert [method for method, _ in bucket.requests] == ["LIST", "GET"]
 
 
+@pytest.mark.long
 def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_url):
     obstore.delete(connect(pushed_url), "README.md")
     bucket.requests.clear()
@@ -195,6 +199,7 @@ def push_of_a_quicker_store(url, tmp_path, monkeypatch):
     return quicker_store
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bucket")
 def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, push_of_a_quicker_store):
     with pytest.raises(StoreError):

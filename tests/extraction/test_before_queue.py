@@ -298,6 +298,7 @@ def as_if_a_network_ran(extraction, device: str):
     return replace(extraction, job=replace(extraction.job, backbones=(network,)))
 
 
+@pytest.mark.long
 def test_a_login_node_without_a_gpu_accepts_to_queue_a_run_begun_on_gpus_but_not_to_do_it(films):
     as_if_a_network_ran(prepare_extraction(films, limit=1), "cuda").run()
     on_login_node = as_if_a_network_ran(prepare_extraction(films), "cpu")

@@ -131,6 +131,7 @@ def files_not_for_a_card(folder, tmp_path_factory) -> dict[str, list[DecodeTask]
     }
 
 
+@pytest.mark.long
 def test_key_frames_of_a_whole_film_come_from_a_card_too(folder):
     requests = {"keys": Request(keyframes(3), quarter)}
     whole_film = DecodeTask("whole", folder / "h264.mp4", start_s=None, end_s=None, requests=requests)
@@ -300,6 +301,7 @@ def test_frames_that_are_kept_with_a_card_are_those_of_the_cores(
     assert file_digests(with_card) == file_digests(by_cores)
 
 
+@pytest.mark.long
 def test_an_extraction_by_card_without_a_card_begins_no_stage(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: NoCard())
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
@@ -307,6 +309,7 @@ def test_an_extraction_by_card_without_a_card_begins_no_stage(folder, tmp_path, 
     assert not staging_path(tmp_path / "s").exists()
 
 
+@pytest.mark.long
 def test_a_card_that_is_gone_when_work_begins_ends_the_run(folder):
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
         decode_with(NoCard(), windows_of(folder / "h264.mp4"))

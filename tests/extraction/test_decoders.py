@@ -54,6 +54,7 @@ def test_the_decoder_of_the_page_is_listed_behind_ours():
     assert decoder_names() == ("pyav", "cuda", "arrays")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("decoder_of_the_page")
 def test_the_decoder_of_the_page_decodes_arrays_and_is_named_in_the_provenance(clips, tmp_path):
     """A film of 20 pictures, of which 4 are taken, and one that is not there."""
@@ -65,6 +66,7 @@ def test_the_decoder_of_the_page_decodes_arrays_and_is_named_in_the_provenance(c
     assert group.provenance["decoder"]["package"] == "labdecoder 1.0"
 
 
+@pytest.mark.long
 def test_a_decoder_that_gives_nothing_fails_its_clips_and_nothing_else(install, clips, tmp_path):
     install("silent", GIVES_NOTHING, "silent = silent:decode")
     with pytest.warns(UserWarning, match="licence"):

@@ -180,6 +180,7 @@ def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, lev
 
 # --- the pages
 # ---------------------------------------------------------------------------
+@pytest.mark.long
 def test_an_install_says_where_its_pages_are():
     folder = doctor.docs_folder()
     assert (folder / "first-hour.md").is_file()

@@ -195,6 +195,7 @@ def not_finite(batch: np.ndarray) -> dict[str, np.ndarray]:
     return outputs
 
 
+@pytest.mark.long
 def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
     job, stage = begin_with(corpus, tmp_path / "s", encode=not_finite, encode_in_worker=False)
     last_report(run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600))

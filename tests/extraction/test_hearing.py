@@ -139,6 +139,7 @@ def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
     assert clip_of(store, "full-1").status == "ok"
 
 
+@pytest.mark.long
 def test_sound_that_no_backbone_hears_is_remarked(manifest, tmp_path):
     work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
     _, report = work.run()

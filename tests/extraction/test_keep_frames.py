@@ -107,6 +107,7 @@ def test_a_later_run_reads_what_the_first_kept_and_gives_the_same(clips, tmp_pat
     np.testing.assert_array_equal(first.time_s, second.time_s)
 
 
+@pytest.mark.long
 def test_kept_frames_are_near_the_exact_ones(clips, tmp_path):
     kept = decoded(clips, tmp_path / "kept")
     read = decoded(clips, tmp_path / "kept")
@@ -203,6 +204,7 @@ def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, da
     assert not file.is_symlink()
 
 
+@pytest.mark.long
 def test_frames_that_cannot_be_kept_are_noted_and_the_features_are_the_same(clips, tmp_path):
     """Files lie in the place of folders, so that writing fails as on a full disk."""
     first = decoded(clips, tmp_path / "kept")
@@ -298,6 +300,7 @@ def test_shots_are_the_same_where_the_frames_of_windows_are_kept_ones(extract_wi
     assert (tmp_path / "second.csv").read_bytes() == (tmp_path / "first.csv").read_bytes()
 
 
+@pytest.mark.long
 def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
     with ThreadPoolExecutor(2) as threads:
         runs = [threads.submit(decoded, clips, tmp_path / "kept") for _ in range(2)]

@@ -100,16 +100,19 @@ def events_of_extraction(films):
     return extract
 
 
+@pytest.mark.long
 def test_a_licence_is_asked_for_before_the_first_clip_is_done(events_of_extraction):
     kind, text, *_ = events_of_extraction()[0]
     assert kind == "note"
     assert "--licence SPDX" in text
 
 
+@pytest.mark.long
 def test_a_licence_that_is_given_is_not_asked_for(events_of_extraction):
     assert not [event for event in events_of_extraction(licence="CC0-1.0") if "--licence" in str(event)]
 
 
+@pytest.mark.long
 def test_a_call_that_is_limited_to_one_clip_makes_no_store_and_says_what_is_left(films):
     notes = []
     settings = {**SETTINGS, "progress": False, "note": notes.append}

@@ -25,6 +25,7 @@ def digests_of(digests, file, parts):
     return [wait() for wait in waiting]
 
 
+@pytest.mark.long
 def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path, digests):
     data = os.urandom(700_000)
     file = tmp_path / "rows"

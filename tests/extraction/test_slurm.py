@@ -449,6 +449,7 @@ def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cl
     assert "beta" in output
 
 
+@pytest.mark.long
 def test_shares_that_the_same_cluster_has_begun_are_submitted_again(cluster, first_share_begun_by):
     first_share_begun_by("alpha")
     _, output = submit(cluster, "films.csv", "films")

@@ -35,6 +35,7 @@ def test_every_network_can_be_tried_without_its_weights(name):
     assert recipe.options == {"weights": "random:0"}
 
 
+@pytest.mark.long
 def test_a_sentence_encoder_of_chance_is_as_large_as_the_usual_one():
     encoder = load_text_backbone("sentence", weights="random:0")
     [short, long] = encoder.tokenize(["a dog", "word " * 2000])

@@ -217,6 +217,7 @@ def test_a_window_after_the_end_has_no_variables(at_the_end):
     assert "after the film's end (1 of 3 windows)" in at_the_end.notes
 
 
+@pytest.mark.long
 def test_other_windows_do_not_change_a_windows_speech(film, at_the_end):
     (row,) = film_variables(film, [(2.0, 8.0)], speech=True)
     assert row["speech"] == at_the_end.to_the_end["speech"]
@@ -256,6 +257,7 @@ def measure_voice(tmp_path, voice):
     return measure
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("start_s", "end_s"), [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)])
 def test_speech_of_a_window_is_the_share_of_its_chunks_as_they_are_in_the_whole_film(
     voice, measure_voice, start_s, end_s
@@ -266,6 +268,7 @@ def test_speech_of_a_window_is_the_share_of_its_chunks_as_they_are_in_the_whole_
     assert row["speech"] == is_speech[first:end].mean()
 
 
+@pytest.mark.long
 def test_speech_of_a_window_does_not_depend_on_the_windows_before_it(measure_voice):
     (alone,) = measure_voice((3.2, 4.8))
     _, behind_another = measure_voice((0.0, 2.0), (3.2, 4.8))
@@ -416,6 +419,7 @@ def test_a_window_without_a_file_is_refused_where_two_films_have_one_name(measur
     assert "two files have the window c0" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_windows_that_name_their_file_are_measured_where_two_films_have_one_name(
     measure_two_copies, tmp_path
 ):
@@ -440,6 +444,7 @@ def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_ins
         film_variables(film, SPANS, speech=True)
 
 
+@pytest.mark.long
 def test_notes_on_bars_of_many_widths_leave_room_for_other_notes(tmp_path):
     """Each of twelve windows has a bar of another width; that and the shape of pixels are not noted."""
     still = filmed(leaves(np.random.default_rng(0)))

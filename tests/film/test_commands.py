@@ -148,6 +148,7 @@ def export_textgrid(film, path):
     return ["film", "export", film, "--as", "textgrid", "--force", "--out", path]
 
 
+@pytest.mark.long
 def test_an_export_with_people_of_a_film_that_nobody_decided_on_says_so(obygaze, film_a, tmp_path):
     _, said = obygaze(*export_textgrid(film_a, tmp_path / "film.TextGrid"), "--people")
     assert "nobody decided anything at a desk" in said
@@ -338,6 +339,7 @@ def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
     assert "milliseconds" in said
 
 
+@pytest.mark.long
 def test_an_export_of_the_folder_of_a_run_is_that_of_its_only_film(obygaze, films, tmp_path):
     """`film run` writes scored films to a folder `scored` in its own."""
     shutil.copytree(films / "a", tmp_path / "run" / "scored" / "a")

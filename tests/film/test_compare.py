@@ -91,6 +91,7 @@ def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
         assert group["low"] < group["value"] < group["high"]
 
 
+@pytest.mark.long
 def test_a_group_says_how_many_windows_its_judgements_are_worth_where_the_model_helps(films, judged):
     """An estimate's `worth` is a factor; a group's is its windows times this factor, if that is above 1."""
     found = compare_films(films, judged, by="decade")
@@ -120,6 +121,7 @@ def test_a_comparison_says_by_what_films_are_grouped(films, judged):
     assert " by " not in comparison_report(ungrouped).title
 
 
+@pytest.mark.long
 def test_films_of_which_more_is_judged_positive_year_by_year_have_a_difference_and_a_trend(films, judged):
     """The difference is that of the 1990s minus the 2000s; the trend is by ten years."""
     difference, trend = compare_films(films, judged, by="decade", trend="year").changes.to_dict("records")
@@ -228,12 +230,14 @@ def test_a_comparison_in_which_nothing_is_judged_has_no_share_and_no_note_on_sha
     assert notes_on_shares(comparison) == []
 
 
+@pytest.mark.long
 def test_a_comparison_of_judged_films_has_a_note_on_how_shares_are_estimated(films, judged):
     comparison = compare_films(films, judged, by="decade")
     assert "%" in sentence_on_groups(comparison)
     assert len(notes_on_shares(comparison)) == 1
 
 
+@pytest.mark.long
 def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_named(films, judged):
     """A share needs ten windows: the note says so in the words of `film rate` and the desk."""
     without_the_tenth_of_tt00 = judged.with_clips(
@@ -264,6 +268,7 @@ def test_two_films_of_one_video_are_refused(films, judged):
         compare_films([*of_one_video, *films[2:]], judged)
 
 
+@pytest.mark.long
 def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judged):
     """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table.
 
@@ -620,6 +625,7 @@ def test_the_judges_of_each_group_are_named(films, judged, by_different_judges):
     assert "CD" in sentence_on_groups(by_different_judges)
 
 
+@pytest.mark.long
 def test_groups_of_different_judges_have_shares_as_they_are_and_no_difference(
     films, judged, by_different_judges
 ):
@@ -632,6 +638,7 @@ def test_groups_of_different_judges_have_shares_as_they_are_and_no_difference(
     assert by_ab.changes["reason"].tolist() == ["", ""]
 
 
+@pytest.mark.long
 def test_rows_of_all_tables_of_a_comparison_have_places_of_their_own(films, judged):
     assert comparison_report(compare_films(films, judged, by="decade")).data.index.is_unique
 
@@ -650,6 +657,7 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(films, judged):
     assert re.findall(r'class="n">([^–<]+) \[([^<]+)–([^<]+)\]<', page) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "difference"), [("en", "1990s minus 2000s"), ("fr", "années 1990 moins années 2000")]
 )

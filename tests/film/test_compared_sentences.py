@@ -59,6 +59,7 @@ def printed(text):
     return " ".join(text.split())
 
 
+@pytest.mark.long
 def test_a_table_says_why_a_film_has_no_share(compared):
     text = printed(plain(comparison_report(compared)))
     assert "undefined" not in text

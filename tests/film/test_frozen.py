@@ -168,6 +168,7 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, r
     check_snapshot(f"scores-{rows_are}", "".join(map(numbers_of_lines, tables)))
 
 
+@pytest.mark.long
 def test_an_evaluation_is_as_in_its_snapshot(films):
     """AB marks the five planted passages of three films, and CD the first four of them six seconds later."""
     first, _, third, _, fifth = films

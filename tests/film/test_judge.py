@@ -512,6 +512,7 @@ def judged_but_two(draw, timeline, folder):
     return Manifest(tuple(clips), folder, codebook(folder))
 
 
+@pytest.mark.long
 @BOTH_LAWS
 def test_windows_of_which_nobody_was_sure_are_kept_apart_and_have_no_content(timeline, tmp_path, draw):
     judgements = judged_but_two(draw, timeline, tmp_path)

@@ -985,6 +985,7 @@ def test_shares_of_films_that_one_person_judged_are_what_this_person_would_mark(
     assert difference["note"] == ""
 
 
+@pytest.mark.long
 def test_shares_of_films_of_different_judges_are_not_what_anybody_would_mark(compared_by_different_judges):
     shares = group_shares(compared_by_different_judges)
     assert len(shares) == 2
@@ -1004,6 +1005,7 @@ def test_a_difference_of_groups_of_different_judges_says_how_these_are_accounted
     assert Words(language).translated(difference["note"]) in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_means_over_two_judges_say_so_and_how_far_these_agree_over_all_films(judged_films, language):
     """CD judges all windows of ten films, and says the opposite of AB of every third one."""
@@ -1116,6 +1118,7 @@ def test_dots_of_films_that_nobody_judged_are_said_to_be_the_models(compared_wit
     check_labels_of_dots(compared_with_model, words, without_judgements=words["model_only"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_dots_of_films_that_nobody_judged_are_said_to_be_of_labels(compared_with_labels, language):
     words = Words(language)
@@ -1145,6 +1148,7 @@ def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_w
     assert words["note_alone"] not in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
 def test_a_trend_says_in_sentence_and_legend_whether_it_accounts_for_who_judged(

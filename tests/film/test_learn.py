@@ -429,6 +429,7 @@ def scored_anew(timeline, tmp_path):
     return Timeline.read(tmp_path / "scored")
 
 
+@pytest.mark.long
 def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_the_subtitles(timeline, scored_anew):
     assert scored_anew.keys == (*timeline.keys, f"{timeline.model().key}-before")
     former = FilmView(scored_anew, "f", Words("en"), top=5).former

@@ -203,6 +203,7 @@ def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
     assert sum(end - start for start, end in spans) == pytest.approx(expected_s)
 
 
+@pytest.mark.long
 def test_a_comparison_of_films_is_of_the_concept_too():
     films = [
         scored_by_model_of(invented_film(f"m{year}", year=year, seed=year, **SMALL), "Body")

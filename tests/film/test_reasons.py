@@ -279,6 +279,7 @@ def test_an_export_of_a_film_without_passages_has_no_span_and_a_notice_of_one_li
         assert exported.notice in text
 
 
+@pytest.mark.long
 def test_elans_document_of_a_film_without_passages_is_valid(without_passages):
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd")

@@ -46,6 +46,7 @@ def overlap(one, other):
     return common / (one[1] - one[0] + other[1] - other[0] - common)
 
 
+@pytest.mark.long
 def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
     found = timeline.segments()
     marked = found[found["reaches"] == 1]
@@ -273,6 +274,7 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
     assert timeline.rate().unreliable == pytest.approx(12 / 200)
 
 
+@pytest.mark.long
 def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
     folder, _ = scored
     again, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
@@ -302,6 +304,7 @@ def store_of_two_films(tmp_path):
     return film_store(tmp_path, "b", "a", end_s=100.0)
 
 
+@pytest.mark.long
 def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films):
     facts = {"a": FilmFacts("The A", 1931)}
     films = score_films(store_of_two_films, [trained.paths["pcbm_lr"]], facts=facts)
@@ -526,6 +529,7 @@ def test_subtitles_that_were_changed_since_are_refused(with_and_without_subtitle
         Timeline.read(tmp_path / "spoken")
 
 
+@pytest.mark.long
 def test_a_page_has_subtitles_as_data_and_never_as_html(with_and_without_subtitles):
     """Their starts are packed as milliseconds, 32 bits each."""
     spoken, silent = (film_page([film]) for film in with_and_without_subtitles)

@@ -98,6 +98,7 @@ def test_the_bracket_of_a_film_of_few_windows_is_wider_than_that_of_others(train
     assert width[13.0] > width[600.0] + 0.02
 
 
+@pytest.mark.long
 def test_only_of_a_film_of_few_windows_terminal_and_page_say_how_few(films_by_length):
     short, long = films_by_length[13.0], films_by_length[600.0]
     assert claim_of(short, kinds.ExpectedShare).n_windows == pytest.approx(13 / 8, abs=0.5)
@@ -539,6 +540,7 @@ def found_in_part(claim, words, name):
     return words.say("marked_concept_called", reaching=called, positive=quoted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])
 def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_all_of_a_passage(
     marked_by_a_concept, language, name

@@ -112,6 +112,7 @@ def test_the_means_over_every_pair_of_mobygaze(segments):
     assert mean_defined(pair.labels_only.value for pair in pairs) == pytest.approx(0.383, abs=5e-4)
 
 
+@pytest.mark.long
 def test_the_default_window_is_the_mean_moviegraphs_clip(segments, obygaze12):
     common = set(obygaze12.movies) & set(segments.movies)
     seconds = sum(max(clip.end_s for clip in segments if clip.movie == movie) for movie in common)

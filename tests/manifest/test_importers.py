@@ -318,6 +318,7 @@ def test_the_codebook_has_every_concept_and_instance_of_mobygazes_thesaurus(shar
         ], name
 
 
+@pytest.mark.long
 def test_the_real_mobygaze_has_6072_segments_that_tile_its_films(shared_data, tmp_path):
     imported = import_mobygaze(shared_data / "mobygaze", tmp_path)
     manifest = imported.manifest

@@ -67,6 +67,7 @@ def test_all_annotators_have_as_many_films_and_about_as_many_clips(tmp_path, eac
     assert max(n_clips) / min(n_clips) < 1.15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("each", "calibration"), [(2, 0), (2, 3), (3, 2)])
 def test_all_pairs_of_annotators_have_about_as_many_films_in_common(tmp_path, each, calibration):
     annotators = annotators_of(assign(clips(tmp_path), NAMES, each, calibration=calibration))

@@ -69,6 +69,7 @@ def loss_clip_by_clip(probes, X, y, rows):
     return total
 
 
+@pytest.mark.long
 def test_the_gradient_equals_finite_differences_of_the_loss(clips):
     X, y, folds = clips
     rows = np.array([0, 2, 5, 7, 8, 11])

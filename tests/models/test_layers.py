@@ -303,6 +303,7 @@ def evaluate(tmp_path, capsys):
     return call
 
 
+@pytest.mark.long
 def test_the_command_evaluates_one_layer(evaluate):
     answer = evaluate("--layer", "2", "--model", "linear", "--json")
     assert answer.code == 0

@@ -171,6 +171,7 @@ class NeedsMovies(LogisticRegression):
         return super().fit(X, y, sample_weight=1 / n_clips[movie_of])
 
 
+@pytest.mark.long
 def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(data):
     models = {
         "plain": NeedsMovies(),

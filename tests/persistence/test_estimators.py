@@ -208,6 +208,7 @@ def test_an_estimator_of_scikit_learn_is_saved_by_skops_and_scores_the_same_when
     np.testing.assert_allclose(model.logits(data.X), expected.decision_function(data.X), rtol=1e-5)
 
 
+@pytest.mark.long
 def test_a_model_that_is_saved_twice_by_skops_has_the_same_bytes(data_and_run, tmp_path):
     pytest.importorskip("skops")
     data, run = data_and_run

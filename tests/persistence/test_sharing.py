@@ -564,6 +564,7 @@ def names_pushed_by_another_lab(paths, monkeypatch):
     return names
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bucket")
 def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(paths, names_pushed_by_another_lab):
     names_pushed_by_another_lab += ["b", "c"]

@@ -87,6 +87,7 @@ def skilled(tmp_path_factory):
     return keep_bottleneck(tmp_path_factory.mktemp("skilled"), n_films=5, n_clips=20, shift=4.0)
 
 
+@pytest.mark.long
 def test_probabilities_of_a_model_of_noise_are_near_the_share_of_positives(noise):
     p = predict(noise.model, [noise.new_films]).table["p"].dropna()
     assert len(p) > 30

@@ -135,6 +135,7 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
     assert result.recognition.why_no_pictures
 
 
+@pytest.mark.long
 def test_a_new_film_is_not_known(with_pictures, tmp_path):
     store = sealed(tmp_path, "asked", {"new": new_film(seed=7)}, with_pictures=True)
     assert not om.predict(with_pictures, store).has("trained_on").any()

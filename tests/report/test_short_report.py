@@ -48,12 +48,14 @@ BASELINES = "always_positive, always_negative, movie_prior"
 """All baselines but random guesses, of which one draw's luck would decide."""
 
 
+@pytest.mark.long
 def test_a_model_that_is_better_than_all_baselines_is_named_so(strong):
     (sentence,) = short_report(strong).answers
     assert f"better than each of the baselines {BASELINES}: linear;" in sentence
     assert "no model is shown" not in sentence
 
 
+@pytest.mark.long
 def test_a_model_that_knows_nothing_is_not_said_to_beat_the_baselines(knows_nothing):
     (sentence,) = short_report(knows_nothing).answers
     assert "no model is shown" in sentence
@@ -68,6 +70,7 @@ def test_the_answer_gives_the_lead_over_the_best_baseline_and_the_films_on_which
     assert f"on {n_films_ahead} of 6 movies" in sentence
 
 
+@pytest.mark.long
 def test_the_answer_says_that_the_interval_of_a_lead_over_a_constant_is_on_another_scale_than_that_of_the_auc(
     strong,
 ):
@@ -141,12 +144,14 @@ def test_the_more_models_the_wider_the_interval_of_the_best():
     assert low_of_four < low < high < high_of_four
 
 
+@pytest.mark.long
 def test_ordered_levels_are_answered_by_their_error():
     report = short_report(linear_run(planted(direction=3.0), task="levels"))
     assert "MAE" in report.answers[0]
     assert report.blocks[0].headers[0] == "model"
 
 
+@pytest.mark.long
 def test_seen_movies_are_said_to_be_seen():
     report = short_report(linear_run(planted(direction=3.0), seen=True))
     assert any("SEEN" in note for note in report.notes)

@@ -49,6 +49,7 @@ def test_a_stage_of_a_growing_store_has_the_new_clips_to_do_alone(tmp_path, toy)
     assert stage.missing() == [clip.clip_id for clip in NEW_CLIPS]
 
 
+@pytest.mark.long
 def test_a_grown_store_is_the_store_of_all_clips_at_once_but_for_its_parent(tmp_path, toy):
     path = sealed(tmp_path, OLD_CLIPS, toy)
     grown_store = seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
@@ -75,6 +76,7 @@ def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, toy):
     assert linked == {f"data/features.zarr/toy/tokens/c/{shard}/0/0" for shard in shards_of_80_old_clips}
 
 
+@pytest.mark.long
 def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, toy):
     path = sealed(tmp_path, [*OLD_CLIPS[::2], *NEW_CLIPS], toy)
     grown_store = seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)

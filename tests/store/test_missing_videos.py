@@ -90,6 +90,7 @@ def test_a_machine_without_videos_that_another_has_found_fails_no_clip(nodes, co
     assert nodes("n2").run((1, 2)).missing() == []
 
 
+@pytest.mark.long
 def test_clips_failed_for_videos_that_another_machine_finds_later_are_done_again(nodes, corpus):
     """Machine n2 does not see the folder tt1, whose clips are its share; n1, which does, runs meanwhile."""
     hide(corpus)

@@ -16,6 +16,7 @@ PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{folder
 """A folder and its zip on a server, and the zip where it lies."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(served_folder, server, place):
     store = open_store(served_folder / "toy-1.0.0")

@@ -70,6 +70,7 @@ def test_a_file_of_sound_alone_is_no_video(sound):
     assert "no video stream" in refused(sound)
 
 
+@pytest.mark.long
 def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
     data = bytearray(films["b1.mp4"].read_bytes())
     start = data.index(b"moov")
@@ -127,6 +128,7 @@ def check_frames_or_reason(path):
     assert frames.status == "ok" or frames.notes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_film_damaged_at_random_gives_frames_or_a_reason(films, tmp_path, name):
     data = films[name].read_bytes()

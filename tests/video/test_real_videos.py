@@ -27,6 +27,7 @@ def videos(shared_data: Path) -> Path:
     return shared_data / "videos"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "count"), SOUND.items())
 def test_sparse_frames_are_bit_equal_to_decoding_everything(videos, name, count):
     reference = decoded_by_pyav(videos / name)

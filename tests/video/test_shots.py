@@ -110,6 +110,7 @@ def test_cuts_are_found_in_flickering_light_and_among_sparks(demo_film):
     assert len(found - cuts_in_flicker - other_cuts - between_parts) <= 1
 
 
+@pytest.mark.long
 def test_shots_cover_the_film_without_gaps(film):
     path, _ = film
     shots = find_shots(path)
@@ -179,6 +180,7 @@ def rolling_marks(count: int) -> list[np.ndarray]:
     return [whole[step : step + HEIGHT] for step in range(count)]
 
 
+@pytest.mark.long
 def test_black_pictures_bars_and_credits_are_flagged(tmp_path):
     parts = {
         (): still(count=480),
@@ -301,6 +303,7 @@ def test_a_detector_that_got_no_frames_finds_no_cuts():
     assert DifferenceDetector().cuts() == []
 
 
+@pytest.mark.long
 def test_pyscenedetect_is_fed_by_our_decoder(film):
     pytest.importorskip("scenedetect")
     path, planted_cuts = film
@@ -341,6 +344,7 @@ def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, mon
     assert detector.lightest_left_edge < 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["yuv420p10le", "yuv422p12le", "gbrp10le", "bgr0"])
 def test_shots_of_any_pixel_format_are_those_of_eight_bits(tmp_path, kind):
     black = [np.full((HEIGHT, WIDTH, 3), 4, np.uint8)] * 30

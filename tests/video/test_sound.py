@@ -102,6 +102,7 @@ def with_default_track(film, target, number):
     return target
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CODEC_OF)
 def test_a_span_has_the_same_samples_whatever_else_is_read(films, kind):
     (whole,), _ = read(films[kind], 16_000, 0.0, 36.0)

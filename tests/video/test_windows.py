@@ -79,6 +79,7 @@ def damaged(source: Path, folder: Path) -> Path:
     return spoiled(source, folder / source.name, [40], b"\xff")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["no_b.mp4", "hevc.mp4", "vp9.webm", "mpeg2.mkv", "h264.avi", "raw.h264"])
 @pytest.mark.parametrize("strict", [False, True])
 def test_damage_costs_the_windows_that_it_concerns(films, tmp_path, name, strict):

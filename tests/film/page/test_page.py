@@ -236,6 +236,7 @@ def test_credits_that_are_unlike_everything_too_are_credits():
     assert film.time().whole_s == pytest.approx(600.0)
 
 
+@pytest.mark.long
 def test_marked_passages_are_numbered_in_time_order_and_keep_the_rank_of_their_strength():
     passages = data_of(film_page([invented_film()]))["passages"]
     marked = [passage for passage in passages if not passage["below"]]
@@ -326,6 +327,7 @@ def with_unjudged_row_in_a_passage(film):
     return film_of(film, table=table), seconds[row]
 
 
+@pytest.mark.long
 def test_a_passage_that_goes_on_over_what_is_not_judged_says_how_much_of_it_is():
     film, unjudged_s = with_unjudged_row_in_a_passage(invented_film())
     passages = film.segments()

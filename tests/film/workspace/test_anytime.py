@@ -117,6 +117,7 @@ def test_when_all_windows_are_judged_the_share_of_seconds_is_known(seconds_of_ne
     assert high - low < 0.05
 
 
+@pytest.mark.long
 def test_judgements_that_refute_every_share_leave_the_least_refuted_one():
     """400 positives and then 400 negatives are no draw at random: a share is given, and not NaN."""
     cells = planted_cells(content_s=np.ones(800), p=0.5)

@@ -66,6 +66,7 @@ def shown_under_other_definitions(decisions):
     return [decision for decision in shown if decision["otherwise"]]
 
 
+@pytest.mark.long
 def test_each_sitting_begins_with_the_text_and_the_digest_of_its_codebook(judged):
     judge(judged.opened(judged.reworded), 30, 38)
     stored_books = []
@@ -80,6 +81,7 @@ def test_each_sitting_begins_with_the_text_and_the_digest_of_its_codebook(judged
     }
 
 
+@pytest.mark.long
 def test_what_was_judged_under_another_text_stands_and_is_not_counted(judged):
     decisions = judged.opened(judged.reworded)
     assert len(standing_levels(decisions)) == 11
@@ -129,6 +131,7 @@ def test_the_desk_of_an_unchanged_codebook_offers_to_judge_nothing_again(judged)
     assert 'id="d-again"' not in desk_page([opened], opened, "read", "en")
 
 
+@pytest.mark.long
 def test_windows_that_are_judged_again_count_and_replace_what_was_judged_of_them(judged):
     decisions = judged.opened(judged.reworded)
     judge_blindly(decisions, *["calm"] * 10, in_all=10)
@@ -137,6 +140,7 @@ def test_windows_that_are_judged_again_count_and_replace_what_was_judged_of_them
     assert "share" in next_window(OpenFilm(0, judged.film, decisions), "AB", 10)
 
 
+@pytest.mark.long
 def test_a_decision_in_sight_that_is_made_again_is_no_longer_under_another_text(judged):
     decisions = judged.opened(judged.reworded)
     judge_blindly(decisions, *["calm"] * 10, in_all=10)

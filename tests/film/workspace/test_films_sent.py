@@ -68,6 +68,7 @@ def test_the_seconds_that_are_copied_are_told_as_a_share_of_the_film(monkeypatch
     assert film.copying.share == 50.0 / 200.0
 
 
+@pytest.mark.long
 def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
     film = shared_data / "videos" / "arm_wrestling.mp4"
     served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
@@ -76,6 +77,7 @@ def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
     assert (part.status, data) == (206, film.read_bytes()[:100])
 
 
+@pytest.mark.long
 def test_of_several_films_a_file_is_sent_for_the_one_of_its_name(serve, copied, shared_data):
     file = copied[0] / "tt2.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)

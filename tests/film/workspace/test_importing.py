@@ -172,6 +172,7 @@ def test_a_level_that_was_changed_replaces_ones_own_judgement_and_nothing_else(j
     assert judged.conflicts() == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_judgement_whose_level_was_changed_keeps_its_concepts_and_has_a_history(judged, kind):
     path = exported(judged, kind)
@@ -182,6 +183,7 @@ def test_a_judgement_whose_level_was_changed_keeps_its_concepts_and_has_a_histor
     assert len(judged.history(changed.clip_id)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_changed_file_that_is_imported_twice_changes_nothing_the_second_time(judged, kind):
     path = exported(judged, kind)
@@ -200,6 +202,7 @@ def later_in_elan(path, time_ms, by_ms):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", WITH_IDS)
 def test_a_file_that_is_changed_and_imported_again_replaces_what_came_of_it_first(judged, kind):
     """First a level is changed and then an end is moved in one document: both are of one judgement."""
@@ -420,6 +423,7 @@ def test_a_judgement_with_any_name_and_any_note_is_unchanged_by_its_own_file(sco
     assert stands(decisions) == before
 
 
+@pytest.mark.long
 def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(copied, tmp_path):
     """The desk joins the decisions of all its films, and refuses two with one id."""
     scored, codebook_path = copied

@@ -117,6 +117,7 @@ def test_media_of_other_shots_have_files_of_their_own(film):
     assert media_paths(path, replace(scored, shots=other_shots)) != media_paths(path, scored)
 
 
+@pytest.mark.long
 def test_a_film_without_shots_or_sound_has_stills_all_the_same(shared_data):
     scored = invented_film(n_rows=10, duration_s=3.0)
     scored = replace(scored, shots=scored.shots.iloc[:0])

@@ -328,6 +328,7 @@ def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
     assert state["film"] == films[-1].number > 0
 
 
+@pytest.mark.long
 def test_several_films_are_shown_on_one_page_and_compared_by_a_column_of_a_table(serve, copied, tmp_path):
     table = tmp_path / "films.csv"
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
@@ -586,6 +587,7 @@ def test_the_table_of_a_kind_has_what_its_viewer_may_see(blind_of_cd):
     assert "CD" in exported_for(blind_of_cd, "judgement", "CD")
 
 
+@pytest.mark.long
 def test_elans_document_has_a_tier_for_each_part_of_what_its_viewer_may_see(blind_of_cd):
     for_ab = exported_for(blind_of_cd, "eaf", "AB")
     tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', for_ab, re.DOTALL)
@@ -654,6 +656,7 @@ def test_a_blind_page_shows_no_passages_and_no_decision_made_in_sight_of_the_sco
     assert json.loads(served.ask("GET", "/film/0/decisions?who=AB&mode=blind")[1])["you"] == []
 
 
+@pytest.mark.long
 def test_a_share_is_given_from_ten_windows_on(serve, copied):
     served = serve(*copied)
     for number in range(10):

@@ -40,6 +40,7 @@ def agreed_ids(decisions):
     return [clip.clip_id for clip in decisions.kept["agreed"]]
 
 
+@pytest.mark.long
 def test_people_differ_on_windows_to_which_they_gave_two_levels(judged):
     assert are_open(judged) == [True, True]
     for disagreement in judged.disagreements():
@@ -69,6 +70,7 @@ def test_an_agreed_decision_settles_a_disagreement_and_leaves_all_judgements(jud
     assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 3, "CD": 3}
 
 
+@pytest.mark.long
 def test_what_is_agreed_anew_replaces_what_was_agreed_until_it_is_undone(judged):
     first, _ = judged.disagreements()
     violent_id = settle(judged, first, "violent")
@@ -104,6 +106,7 @@ def test_whoever_judges_again_opens_the_disagreement_until_they_take_it_back(jud
     assert are_open(judged) == [False, True]
 
 
+@pytest.mark.long
 def test_two_people_who_settle_one_disagreement_in_two_ways_settle_nothing(judged):
     first, _ = judged.disagreements()
     settle(judged, first, "violent", who="AB")
@@ -230,6 +233,7 @@ def test_an_agreed_line_of_a_stranger_removes_no_decision_that_it_names(judged):
     assert {line.id for line in judged.lines.values()} == ids
 
 
+@pytest.mark.long
 def test_what_is_agreed_is_in_no_table_of_judgements(judged, tmp_path):
     first, _ = judged.disagreements()
     settle(judged, first, "calm")

@@ -59,6 +59,7 @@ def test_a_film_is_sent_from_a_time_on_with_the_films_own_times_and_pictures(fil
     assert greys == pytest.approx(GREY_A_SECOND * (numbers // RATE), abs=6)
 
 
+@pytest.mark.long
 def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
     chunks = FilmStream(film, 2.0).chunks()
     sent = b""

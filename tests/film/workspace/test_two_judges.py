@@ -234,6 +234,7 @@ def test_until_a_judge_is_finished_films_are_compared_by_the_judgements_of_that_
     assert shown.note.endswith("10")  # AB's, which are left out
 
 
+@pytest.mark.long
 def test_once_both_are_finished_they_see_where_they_differ_and_films_are_compared_by_both(unfinished):
     judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
     film = OpenFilm(0, unfinished.film, unfinished)
@@ -280,12 +281,14 @@ def shown_without_scores(decisions):
     return visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
 
 
+@pytest.mark.long
 def test_a_desk_without_scores_shows_nothing_that_was_decided_in_sight_of_them(shown_without_scores):
     kinds = [decision["kind"] for decision in shown_without_scores["you"]]
     assert set(kinds) == {"judgement", "agreed"}
     assert kinds.count("agreed") == 1
 
 
+@pytest.mark.long
 def test_a_desk_without_scores_shows_no_probability_of_a_decisions_span(shown_without_scores):
     for decision in shown_without_scores["you"]:
         assert not decision.keys() & {"p", "value"}

@@ -315,6 +315,7 @@ def book_of_two_sheets(far_cell=""):
     return with_sheet_of(many_rows, "B", one_row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("far_cell", ["", "G"])
 def test_sheets_of_one_header_are_read_together_also_where_a_row_has_a_cell_beyond_it(read, far_cell):
     clips, _ = read({"a.xlsx": book_of_two_sheets(far_cell)})

@@ -170,6 +170,7 @@ def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_by
     assert files_of(resumed.out) == files_of(whole.out)
 
 
+@pytest.mark.long
 def test_resuming_a_complete_run_changes_no_file(whole, settings):
     before = files_of(whole.out)
     assert train(settings(out=whole.out, resume=True)).complete
@@ -251,6 +252,7 @@ def test_titles_of_excluded_films_of_which_there_is_no_clip_are_announced():
     assert listener.said == ["--exclude-movies: no clip is of Juno"]
 
 
+@pytest.mark.long
 def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings, monkeypatch):
     def full(*_, **__):
         raise torch.OutOfMemoryError

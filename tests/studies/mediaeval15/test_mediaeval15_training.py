@@ -147,6 +147,7 @@ def with_shuffled_violence(manifest, rng):
     return with_violence(manifest, lambda clip: is_violent[clip.clip_id])
 
 
+@pytest.mark.long
 def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_scores(task):
     store, manifest = task
     rng = np.random.default_rng(0)

@@ -82,6 +82,7 @@ def test_reports_on_another_corpus_than_the_papers_have_no_printed_numbers():
         assert "printed" not in plain(report)
 
 
+@pytest.mark.long
 def test_an_annotator_called_all_has_a_row_of_their_own_beside_that_of_all_segments(segments):
     first = segments.clips[0].annotator
     first_is_called_all = segments.with_clips(
