@@ -92,8 +92,23 @@ TESTS = {
 }
 """Packages and modules that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not nightly"]
-LONG_TESTS = ("tests/studies", "tests/demo")
-"""Folders whose long tests run, too: what they test takes long."""
+LONG_TESTS = (
+    "tests/backbones",
+    "tests/concepts",
+    "tests/demo",
+    "tests/evaluation",
+    "tests/film/test_",
+    "tests/joint",
+    "tests/manifest",
+    "tests/models",
+    "tests/persistence",
+    "tests/prediction",
+    "tests/report",
+    "tests/studies",
+)
+"""Beginnings of the names of tests that run although they are long: they compute for seconds.
+
+Long tests of other folders kill processes, or wait for servers, browsers and clusters."""
 BUDGET_S = 10
 WALL_S = 300
 """CPU seconds, by the trace, of the tests of a change; seconds of waiting, as for a pipe, before it counts as

@@ -55,7 +55,7 @@ SEED = 0
 """Seeds the random shifts of a film, together with the film's name."""
 
 ROUNDING = 1e-9
-"""How far a shifted timeline's mean may be below the model's and still count as equal to it."""
+"""Difference of two values of metrics that are equal but for rounding."""
 
 TOP = 10
 """Number of best-ranked segments whose precision is measured."""
@@ -577,7 +577,7 @@ def _summary(
 def _are_alike(values: NDArray[np.float64]) -> bool:
     """Whether all films [N] have one value, NaN apart: then nothing is known of how films differ."""
     defined = values[~np.isnan(values)]
-    return bool((defined == defined[:1]).all())
+    return len(defined) > 0 and float(np.ptp(defined)) <= ROUNDING
 
 
 def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:
