@@ -31,6 +31,7 @@ from obygaze_film.claims import document, sentences
 from obygaze_film.claims.kinds import TimelineAgreement
 from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.errors import FilmError
+from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_clock import JudgedClock
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
@@ -291,12 +292,17 @@ def evaluate_films(
     marks_of_people = {}  # movie -> annotator -> marks
     seconds = {}  # movie -> how many of its seconds are judged, and how many it has
     cut = []  # films that are marked beyond their end
+    unjudged_marks_s: dict[str, float] = {}  # annotator -> seconds of marks where nothing can be judged
     without_rate = {}  # movie -> why the model has no rate of it
     for film in annotated_films:
         spans_of = spans_by_film[film.movie]
         cut += _annotators_past_end(film, spans_of)
         marks, clock = marks_of(film, key)
         seconds[film.movie] = {"judged": clock.n_seconds, "film": len(clock.is_judged)}
+        for annotator, spans in spans_of.items():
+            marked_s = float(np.diff(np.minimum(spans, len(clock.is_judged))).sum())
+            judged_s = float(np.diff(clock.times(spans)).sum())
+            unjudged_marks_s[annotator] = unjudged_marks_s.get(annotator, 0.0) + marked_s - judged_s
         if not clock.n_seconds:
             continue
         model_marks[film.movie] = marks
@@ -317,6 +323,7 @@ def evaluate_films(
         "films": list(model_marks),
         "seconds": seconds,
         "left_out": not_annotated,
+        "unjudged_marks_s": {name: round(unjudged_marks_s[name], 3) for name in sorted(unjudged_marks_s)},
         "not_judged": [movie for movie in seconds if movie not in model_marks],
         "not_scored": unknown_names,
         "cut": cut,
@@ -756,6 +763,10 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         films: Sequence[str] = record[field_of_record]
         if films:
             yield f"{words}: {', '.join(films)}"
+    for annotator, seconds in record["unjudged_marks_s"].items():
+        if seconds >= LEAST_SAID_S:
+            where = f"lie where {record['model']} cannot judge, and do not count"
+            yield f"{annotator}: {seconds:.0f} s of marks {where}"
     reason_of: Mapping[str, str] = record["without_rate"]
     for reason in dict.fromkeys(reason_of.values()):
         movies = [movie for movie in reason_of if reason_of[movie] == reason]

@@ -520,6 +520,14 @@ def test_the_rate_of_other_films_leaves_out_films_without_a_rate_by_the_model():
     assert values[PRIOR, "rate", "f1"] == 0.2
 
 
+def test_marks_where_nothing_can_be_judged_are_counted_and_said(half_judged):
+    measured = evaluated([half_judged], IN_FILM_M)
+    (seconds,) = measured.record["unjudged_marks_s"].values()
+    assert seconds > 1
+    notes = "\n".join(evaluation_report(measured).notes)
+    assert f"{seconds:.0f} s of marks lie where pcbm_lr cannot judge" in notes
+
+
 def test_a_mean_of_films_that_are_all_alike_has_no_interval():
     """The model marks nothing, the person .2 of each of three films: kappa is 0 in all, which says little."""
     people = {movie: {"a": of_film} for movie, of_film in films_of_rates([0.2, 0.2, 0.2]).items()}
