@@ -14,7 +14,6 @@ from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
-from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE
 from obygaze_film.errors import FilmError
@@ -29,6 +28,7 @@ from obygaze_film.judged_windows import (
     needed_windows,
     votes,
 )
+from obygaze_film.kappa_interval import NO_KAPPA, kappa_interval
 from obygaze_film.notes import Message, message
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
@@ -45,9 +45,6 @@ from obygaze_film.timeline import Timeline
 
 MOST_PAIRS: Final = 100
 """Pairs of judges whose agreement is computed; of more, so many are drawn."""
-
-KAPPA_DRAWS: Final = 10_000
-"""Draws from the posterior of a kappa, of which its interval is made."""
 
 N_ADVISED: Final = 30
 """How many windows to judge an error advises, if the film has so many."""
@@ -563,18 +560,6 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     return JudgesAlpha(len(found.names), n_windows, value, n_unsure)
 
 
-class KappaInterval(NamedTuple):
-    """Cohen's kappa of two judges and the ends of its 95 % interval; all NaN where it is undefined."""
-
-    kappa: float
-    low: float
-    high: float
-
-
-NO_KAPPA: Final = KappaInterval(np.nan, np.nan, np.nan)
-"""Of two judges who judged too few windows together, or whose answers define no kappa."""
-
-
 class JudgePairs(NamedTuple):
     """How far pairs of judges agree.
 
@@ -618,25 +603,6 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
         )
         agreements.append(agreement)
     return JudgePairs(agreements, len(pairs))
-
-
-def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> KappaInterval:
-    """Compute Cohen's kappa of two annotators of the same cells [n] and its 95 % interval.
-
-    The interval is that of the posterior of kappa, with Jeffreys' prior of the shares of the four pairs of
-    answers. A jackknife over cells would cover too seldom if positive answers are rare, and give no interval
-    if the annotators agree on all cells.
-    """
-    value = kappa(a, b)
-    if np.isnan(value):
-        return NO_KAPPA
-    # 2 a + b of a cell: 0 if neither marks it, 1 if b alone does, 2 if a alone does, 3 if both do.
-    counts = np.bincount(2 * a + b, minlength=4)
-    shares = np.random.default_rng(0).dirichlet(counts + 0.5, KAPPA_DRAWS)  # Jeffreys' prior is 0.5 of each
-    neither, only_b, only_a, both = shares.T
-    kappas = kappa_of(first=both + only_a, second=both + only_b, alike=both + neither)
-    low, high = np.quantile(kappas, (0.025, 0.975))
-    return KappaInterval(value, min(float(low), value), max(float(high), value))  # it contains the kappa
 
 
 class _Rates(Struct, kw_only=True):

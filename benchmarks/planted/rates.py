@@ -12,7 +12,7 @@ from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from benchmarks.planted.worlds import MANYFOLD, TWOFOLD, Content
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import kappa_interval
+from obygaze_film.kappa_interval import kappa_interval
 from obygaze_film.rate_estimates import estimate_rate
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_models.prediction.calibration import Calibration, few_windows_variance

@@ -41,7 +41,8 @@ from obygaze_film.claims.of_film import passage, reaching_passages
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import FilmComparison
-from obygaze_film.judged_rate import FilmRates, kappa_interval
+from obygaze_film.judged_rate import FilmRates
+from obygaze_film.kappa_interval import kappa_interval
 from obygaze_film.page import film_page
 from obygaze_film.positive import Meaning, Positive
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
@@ -135,6 +136,7 @@ CLAIM_NUMBERS = {
 MAY_FORMAT = {
     "obygaze_film.commands.film_lines": "the length of the windows",
     "obygaze_film.commands.film_open": "megabytes of the cache",
+    "obygaze_film.evaluation": "seconds of marks that lie where nothing can be judged",
     "obygaze_film.film_groups": "names of groups by a number of a table",
     "obygaze_film.segments": "cells of segments.csv",
     "obygaze_film.exchange.table": "cells of a table",

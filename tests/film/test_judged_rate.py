@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import _n_needed_without_model, kappa_interval
+from obygaze_film.judged_rate import _n_needed_without_model
 from obygaze_film.judged_windows import least_sure
 from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
 from tests.film.films import planted_cells
@@ -300,33 +300,6 @@ def test_intervals_hold_the_rate_where_one_window_in_twenty_lasts_two_minutes(n)
     simulated = simulate(windows._replace(seconds=np.where(is_long, 120.0, 5.0)), n)
     assert simulated.coverage >= 0.92
     assert simulated.width < 0.3
-
-
-def test_kappa_of_a_judge_who_marks_nothing_is_0_with_an_interval():
-    """Without any one window it would be 0 again, so that a jackknife alone would give no width."""
-    two_of_twenty = np.arange(20) < 2
-    interval = kappa_interval(two_of_twenty, np.zeros(20, np.bool_))
-    assert interval.kappa == 0.0
-    assert interval.low < -0.05
-    assert interval.high > 0.3
-
-
-@pytest.mark.long  # simulates
-def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
-    """Of 20 windows .1 are positive, and each of two judges errs on .05 of them: kappa is .605.
-
-    Both call a window alike with chance .95² + .05² = .905, and each calls it positive with chance .14. If
-    their calls were independent, they would be alike with chance .14² + .86² = .759: kappa is
-    (.905 - .759) / (1 - .759).
-    """
-    rng, true_kappa, is_held = np.random.default_rng(0), 0.605, []
-    for _ in range(300):
-        y = rng.random(20) < 0.1
-        by_first, by_second = (y ^ (rng.random(20) < 0.05) for _ in range(2))
-        interval = kappa_interval(by_first, by_second)
-        if not np.isnan(interval.kappa):
-            is_held.append(interval.low <= true_kappa <= interval.high)
-    assert np.mean(is_held) > 0.92
 
 
 def test_cells_without_content_need_no_judgement():

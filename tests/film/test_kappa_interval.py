@@ -1,0 +1,94 @@
+"""The interval of Cohen's kappa of two judges is that of its posterior, and holds the true kappa."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_film.agreement import kappa_of
+from obygaze_film.kappa_interval import kappa_interval
+
+
+def calls_with(*, neither, only_second, only_first, both):
+    """Make the calls of two judges, with so many windows of each pair of answers."""
+    first = np.repeat([False, False, True, True], [neither, only_second, only_first, both])
+    second = np.repeat([False, True, False, True], [neither, only_second, only_first, both])
+    return first, second
+
+
+def ends_by_simulation(*, neither, only_second, only_first, both):
+    """Compute the ends of the 95 % interval from 300,000 draws of the four shares."""
+    counts = np.array([neither, only_second, only_first, both])
+    shares = np.random.default_rng(0).dirichlet(counts + 0.5, 300_000)
+    is_neither, is_only_second, is_only_first, is_both = shares.T
+    kappas = kappa_of(
+        first=is_both + is_only_first, second=is_both + is_only_second, alike=is_both + is_neither
+    )
+    return np.quantile(kappas, (0.025, 0.975))
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param({"neither": 20, "only_second": 0, "only_first": 0, "both": 5}, id="all alike"),
+        pytest.param({"neither": 15, "only_second": 0, "only_first": 0, "both": 1}, id="one positive"),
+        pytest.param({"neither": 18, "only_second": 0, "only_first": 2, "both": 0}, id="one marks nothing"),
+        pytest.param({"neither": 30, "only_second": 4, "only_first": 3, "both": 20}, id="usual"),
+        pytest.param({"neither": 5, "only_second": 5, "only_first": 5, "both": 5}, id="by chance"),
+        pytest.param({"neither": 1, "only_second": 12, "only_first": 9, "both": 2}, id="mostly unlike"),
+        pytest.param({"neither": 900, "only_second": 20, "only_first": 10, "both": 40}, id="many windows"),
+    ],
+)
+def test_ends_are_those_of_many_draws_of_the_four_shares(counts):
+    interval = kappa_interval(*calls_with(**counts))
+    low, high = ends_by_simulation(**counts)
+    # 300,000 draws leave an end uncertain by .0015 at most. The interval reaches as far as the kappa itself.
+    assert interval.low == pytest.approx(min(low, interval.kappa), abs=0.005)
+    assert interval.high == pytest.approx(max(high, interval.kappa), abs=0.005)
+
+
+calls_of_one = st.lists(st.booleans(), min_size=8, max_size=60)
+
+
+@given(st.data(), calls_of_one)
+def test_the_interval_is_the_same_whoever_is_first_and_whichever_answer_is_called_positive(data, first):
+    second = data.draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first)))
+    first, second = np.array(first), np.array(second)
+    interval = kappa_interval(first, second)
+    assert kappa_interval(second, first) == pytest.approx(interval, abs=0.002, nan_ok=True)
+    assert kappa_interval(~first, ~second) == pytest.approx(interval, abs=0.002, nan_ok=True)
+
+
+@given(st.data(), calls_of_one)
+def test_the_interval_contains_the_kappa_and_lies_between_its_bounds(data, first):
+    second = data.draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first)))
+    interval = kappa_interval(np.array(first), np.array(second))
+    if not np.isnan(interval.kappa):
+        assert -1 <= interval.low <= interval.kappa <= interval.high <= 1
+
+
+def test_kappa_of_a_judge_who_marks_nothing_is_0_with_an_interval():
+    """Without any one window it would be 0 again, so that a jackknife alone would give no width."""
+    two_of_twenty = np.arange(20) < 2
+    interval = kappa_interval(two_of_twenty, np.zeros(20, np.bool_))
+    assert interval.kappa == 0.0
+    assert interval.low < -0.05
+    assert interval.high > 0.3
+
+
+@pytest.mark.long  # simulates
+def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
+    """Of 20 windows .1 are positive, and each of two judges errs on .05 of them: kappa is .605.
+
+    Both call a window alike with chance .95² + .05² = .905, and each calls it positive with chance .14. If
+    their calls were independent, they would be alike with chance .14² + .86² = .759: kappa is
+    (.905 - .759) / (1 - .759).
+    """
+    rng, true_kappa, is_held = np.random.default_rng(0), 0.605, []
+    for _ in range(300):
+        y = rng.random(20) < 0.1
+        by_first, by_second = (y ^ (rng.random(20) < 0.05) for _ in range(2))
+        interval = kappa_interval(by_first, by_second)
+        if not np.isnan(interval.kappa):
+            is_held.append(interval.low <= true_kappa <= interval.high)
+    assert np.mean(is_held) > 0.92
