@@ -4,8 +4,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import toms748
-from scipy.special import betaincc, betaincinv
 
 from obygaze_film.agreement import kappa
 
@@ -73,6 +71,8 @@ class _Posterior:
     """
 
     def __init__(self, both: int, neither: int, only_first: int, only_second: int) -> None:
+        from scipy.special import betaincinv  # noqa: PLC0415 - slow, and films are opened without it
+
         nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
         probabilities = (nodes + 1) / 2
         both_of_alike = betaincinv(both + PRIOR, neither + PRIOR, probabilities)[:, None]
@@ -85,6 +85,8 @@ class _Posterior:
 
     def probability_of_at_most(self, value: float) -> float:
         """Compute the probability that kappa is at most a value in [-1, 1]."""
+        from scipy.special import betaincc  # noqa: PLC0415 - as above
+
         least_unlike = self._least_unlike(value)
         return float((self.weights * betaincc(self.n_unlike, self.n_alike, least_unlike)).sum())
 
@@ -104,6 +106,8 @@ class _Posterior:
 
     def quantile(self, probability: float) -> float:
         """Compute the value that kappa exceeds with probability 1 - `probability`."""
+        from scipy.optimize import toms748  # noqa: PLC0415 - as above
+
         return float(
             toms748(lambda value: self.probability_of_at_most(value) - probability, -1, 1, xtol=1e-5)
         )

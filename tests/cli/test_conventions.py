@@ -273,25 +273,6 @@ def test_every_range_of_an_option_has_a_bound():
                 assert has_bound, (path, option.opts)
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ("--help", CODE_OF_BROKEN_PIPE),
-        ("codebook show --json", CODE_OF_BROKEN_PIPE),
-        ("codebook texts obygaze12 --out -", CODE_OF_BROKEN_PIPE),
-        ("manifest inspect no.csv", 1),
-    ],
-)
-def test_a_command_whose_reader_leaves_early_shows_no_traceback(tmp_path, command, code):
-    reading_end, writing_end = os.pipe()
-    os.close(reading_end)
-    words = [sys.executable, "-m", "obygaze", *command.split()]
-    done = subprocess.run(words, stdout=writing_end, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
-    os.close(writing_end)
-    assert done.returncode == code
-    assert b"Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize("command", ["--help", "codebook show obygaze12", "manifest inspect no.csv"])
 def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command):
     assert "\x1b" not in in_terminal(command.split(), tmp_path)[1]
