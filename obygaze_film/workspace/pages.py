@@ -75,7 +75,13 @@ def _concepts_to_tick(film: OpenFilm) -> list[Concept]:
 
 
 def desk_page(
-    films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: str, *, learns: bool = False
+    films: Sequence[OpenFilm],
+    film: OpenFilm,
+    mode: str,
+    language: str,
+    *,
+    viewer: str = "",
+    learns: bool = False,
 ) -> str:
     """Write the desk of a film as HTML.
 
@@ -88,14 +94,18 @@ def desk_page(
     mode : str
         `read`, or `blind`, on which nothing shows a score.
     language : str
+    viewer : str
+        Who sits at the desk; empty if they have not typed their name: then it is whoever decided last, or who
+        alone ever decided.
     learns : bool
         Whether the workspace can learn from what was decided.
     """
     view = film.view(language)
     film.decisions.refresh()
     is_blind = mode == "blind"
-    visible = visible_decisions(film, film.decisions.default_annotator, blind=is_blind, words=view.words)
-    state = _desk_state(film, mode, view, visible)
+    viewer = viewer or film.decisions.default_annotator
+    visible = visible_decisions(film, viewer, blind=is_blind, words=view.words)
+    state = _desk_state(film, mode, viewer, view, visible)
     if not is_blind:
         state |= _scores(view)
     return template_page(
@@ -107,6 +117,7 @@ def desk_page(
         mode=mode,
         film=film,
         films=films,
+        viewer=viewer,
         view=view,
         learns=learns,
         to_judge=DEFAULT_PLANNED,
@@ -120,16 +131,18 @@ def desk_page(
     )
 
 
-def _desk_state(film: OpenFilm, mode: str, view: FilmView, visible: Mapping[str, Any]) -> dict[str, Any]:
+def _desk_state(
+    film: OpenFilm, mode: str, viewer: str, view: FilmView, visible: Mapping[str, Any]
+) -> dict[str, Any]:
     """Collect what the desk's script gets as JSON, without any score.
 
-    `visible` are the decisions that the person may see (`visible_decisions`).
+    `visible` are the decisions that the viewer may see (`visible_decisions`).
     """
     record, book = film.timeline.record, film.decisions.codebook
     return {
         **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
         "mode": mode,
-        "who": film.decisions.default_annotator,
+        "who": viewer,
         "fps": film.fps,
         "film": film.number,
         "levels": book.level_names,

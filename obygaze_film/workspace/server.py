@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import unquote
 
 import msgspec
 import uvicorn
@@ -261,7 +262,10 @@ class Workspace:
         """Show the desk of a film, in the mode that the address ends with."""
         mode = _last_part(request)
         learns, language = self.learning is not None, _language(request)
-        return HTMLResponse(desk_page(self.films, self.film(request), mode, language, learns=learns))
+        page = desk_page(
+            self.films, self.film(request), mode, language, viewer=_name_typed(request), learns=learns
+        )
+        return HTMLResponse(page)
 
     def script(self, request: Request) -> Response:
         """Send a module of the desk's script."""
@@ -422,6 +426,11 @@ def _last_part(request: Request) -> str:
 def _viewer(request: Request) -> str:
     """Return the name of the person at the desk, as the address states it; may be empty."""
     return name_of(request.query_params.get("who", ""))
+
+
+def _name_typed(request: Request) -> str:
+    """Return the name that was typed at the desk last, which its script keeps in a cookie; may be empty."""
+    return name_of(unquote(request.cookies.get("who", "")))
 
 
 def _ends(request: Request) -> tuple[float, float]:

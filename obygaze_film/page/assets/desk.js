@@ -216,7 +216,11 @@ click("#d-keep", () => {
  if (!store.selected) mark(player.at, Math.min(player.at + 1, state.whole));
  change({note});
 });
-who.oninput = () => { store.who = who.value; };
+// Other pages of the desk are that person's too, before anything is decided under the name.
+who.oninput = () => {
+ store.who = who.value;
+ document.cookie = `who=${encodeURIComponent(store.who)}; path=${new URL("../..", location.href).pathname}; SameSite=Strict`;
+};
 who.onchange = async () => {
  await refresh();
  if (blind && !wanted) await stated();

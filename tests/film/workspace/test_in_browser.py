@@ -14,6 +14,7 @@ from tests.film.workspace.deciding import judge, judge_blindly
 from tests.film.workspace.driving import (
     IS_LOOPING,
     PRESSED_CONCEPTS,
+    PROGRESS,
     SCROLLING,
     TITLE,
     VIDEO,
@@ -281,6 +282,26 @@ def test_decisions_are_marked_moved_edited_deleted_undone_and_done_again(opened)
     wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
     assert sorted(ends()) == [(100, 120, "unsure"), (250, 290, "unsure")]
     assert errors == []
+
+
+def test_blind_judgements_are_of_the_name_typed_before_the_mode_changes(opened):
+    """CD decides, then AB types their name, changes to blind judging, and judges a window."""
+    page, _, errors, folder = opened
+    open_desk(page)
+    give_name(page, "CD")
+    page.keyboard.press("n")
+    press_and_hear(page, "3")
+    give_name(page, "AB")
+    page.get_by_role("link", name="Judge blind").click()
+    wait_until(page, f"location.pathname.endsWith('/blind') && {TITLE}")
+    assert page.locator("#d-who").input_value() == "AB"
+    page.get_by_role("button", name="Begin").click()
+    wait_until(page, f"{PROGRESS}.includes('Window 1 of')")
+    page.keyboard.press("3")
+    wait_until(page, f"{PROGRESS}.includes('Window 2 of')")
+    judges = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
+    assert judges == {"1": "CD", "0": "AB"}
+    assert not errors
 
 
 def test_two_windows_of_one_film_see_each_other(opened):

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import url2pathname
 
 import numpy as np
@@ -553,6 +553,19 @@ def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
     assert (next_of_ab["done"], next_of_ab["window"]) == (0, first)
     assert (next_of_cd["done"], next_of_cd["window"]["place"]) == (1, 2)
     assert "window" not in served.next(who="CD", n=1)  # CD has judged as many
+
+
+def test_a_desk_is_that_of_the_name_typed_last_though_someone_else_decided_last(serve, copied):
+    """The page's script keeps the name in a cookie, percent-encoded."""
+    served = serve(*copied)
+    served.decide(kind="judgement", start_s=0, end_s=8, level="calm", who="CD")
+    nobody_typed = served.ask("GET", "/film/0/blind")[1].decode()
+    with_name = f"{served.cookie}; who={quote('Aña B')}"
+    named = served.ask("GET", "/film/0/blind", cookie=with_name)[1].decode()
+    assert 'id="d-who"' in named
+    assert 'value="CD"' in nobody_typed
+    assert 'value="Aña B"' in named
+    assert 'value="CD"' not in named
 
 
 @pytest.mark.parametrize("n", ["words", "-1", "1000000"])
