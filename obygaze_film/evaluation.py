@@ -4,6 +4,7 @@ All of it is of the seconds that the model can judge, so that every number of a 
 model's, the annotators', the baselines', and those of the model moved in time.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -174,7 +175,7 @@ def marks_of(film: Timeline, key: str | None) -> ModelMarks:
     """
     rows = film.rows(key)
     spans = _spans(rows)  # [R rows, 2]
-    n = int(np.ceil(film.record.duration_s))
+    n = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
     middles = np.arange(n) + 0.5  # [n seconds]
     last_row_begun = np.searchsorted(spans[:, 0], middles, side="right") - 1
     row_of = np.clip(last_row_begun, 0, None)  # before the first row, -1 would be the last one
@@ -766,7 +767,7 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     for annotator, seconds in record["unjudged_marks_s"].items():
         if seconds >= LEAST_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
-            yield f"{annotator}: {seconds:.0f} s of marks {where}"
+            yield f"{annotator}: {seconds:.0f} s marked as {positive} {where}"
     reason_of: Mapping[str, str] = record["without_rate"]
     for reason in dict.fromkeys(reason_of.values()):
         movies = [movie for movie in reason_of if reason_of[movie] == reason]

@@ -26,7 +26,13 @@ from obygaze_film.claims.kinds import (
     TimelineAgreement,
 )
 from obygaze_film.claims.of_film import LEVEL, OTHER_FILMS, SAME, expected_share
-from obygaze_film.claims.of_judgements import CONTENT, judged_share, pair_agreement, panel_agreement
+from obygaze_film.claims.of_judgements import (
+    CONTENT,
+    doubts_of_kappa,
+    judged_share,
+    pair_agreement,
+    panel_agreement,
+)
 from obygaze_film.notes import LATER
 from obygaze_film.positive import Positive
 
@@ -174,14 +180,18 @@ def timeline_agreement(
 ) -> TimelineAgreement:
     """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`.
 
-    It is of `n_films` films of `whole_s` seconds together, of which the model can judge `judged_s`.
+    It is of `n_films` films of `whole_s` seconds together, of which the model can judge `judged_s`. Of
+    films too few for an interval the claim has no doubt: what chance would give is in the table of metrics.
     """
+    interval = _bounds(row["low"], row["high"])
+    conditions = () if interval is None else doubts_of_kappa(interval.low, interval.high)
     return TimelineAgreement(
         who=(model,),
         what=annotator,
         time=ClaimTime("judged", judged_s),
         number=_known(row["value"]),
-        interval=_bounds(row["low"], row["high"]),
+        interval=interval,
+        conditions=conditions,
         n_films=n_films,
         whole_s=whole_s,
     )

@@ -217,10 +217,15 @@ def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
         return (TOO_FEW,)
     if pair.kappa is None:
         return (UNDEFINED,)
-    if pair.high is not None and pair.high < 0:
+    return doubts_of_kappa(pair.low, pair.high)
+
+
+def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
+    """Return the condition that makes an agreement doubtful: where its kappa's interval is not above 0."""
+    if high is not None and high < 0:
         return (AGREE_LESS,)
     # Without an interval, or if it goes down to 0, kappa may be 0. The end is rounded as it is printed.
-    if pair.low is None or round(pair.low, 2) <= 0:
+    if low is None or round(low, 2) <= 0:
         return (AGREE_BY_CHANCE,)
     return ()
 

@@ -1271,24 +1271,34 @@ def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]
     """Explain why shares are not what a reader would compute from the numbers beside them.
 
     The share of a panel may be below, or above, that of each of its judges, as it is from the windows that
-    all of them judged. A share may not be the number of positive windows divided by that of windows, as
-    windows count by their content, and a model may correct it.
+    all of them judged, or as each share is estimated by itself. A share may not be the number of positive
+    windows divided by that of windows, as windows count by their content, and a model may correct it.
     """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     has_panel = any(claim.is_of_panel for claim in shares)
     parts = []
     if has_panel and len({claim.n for claim in shares}) > 1:
         parts.append(words["own_shares"])
+    elif _differs_from_mean_of_judges(shares, words):
+        parts.append(words["each_estimated"])
     if any(_differs_from_counts(claim, words) for claim in shares):
-        # A share that is counted over all windows has no interval, and no model corrects it.
-        estimated = [share for share in shares if share.interval is not None]
-        if not estimated:
+        corrected = [share for share in shares if share.is_corrected]
+        if not corrected:
             parts.append(words["windows_by_content"])
-        elif any(share.is_of_labels for share in estimated):
-            parts.append(words.say("windows_corrected_by_labels", who=words.judge(estimated[0].model)))
+        elif corrected[0].is_of_labels:
+            parts.append(words.say("windows_corrected_by_labels", who=words.judge(corrected[0].model)))
         else:
             parts.append(words["windows_corrected"])
     return parts
+
+
+def _differs_from_mean_of_judges(shares: Sequence[JudgedShare], words: Words) -> bool:
+    """Whether the share of all judges together is not, as written, the mean of each one's own."""
+    of_all = [share.number for share in shares if share.is_of_panel and share.number is not None]
+    of_each = [share.number for share in shares if not share.is_of_panel and share.number is not None]
+    if not of_all or len(of_each) < 2:
+        return False
+    return words.share(of_all[0]) != words.share(sum(of_each) / len(of_each))
 
 
 def _differs_from_counts(claim: JudgedShare, words: Words) -> bool:
@@ -1510,6 +1520,9 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
+    for doubt, text_of in PAIR_DOUBTS.items():
+        if claim.has(doubt):
+            kappa = f"{kappa} ({words[text_of]})"
     judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
     return words.say(
         "agrees",

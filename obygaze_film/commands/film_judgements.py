@@ -123,7 +123,7 @@ def rate(
 
     The model's probabilities make the interval narrower, and need not be right (difference estimate with the
     finite-population correction, 95 %). Judgements made with the score in sight do not count. Each judge has
-    a number of their own; all together have one, the mean of their shares, from windows that each of them
+    a number of their own; all together have one, from their mean answer to each window that each of them
     judged and was sure of, if these are 10 or more, with their agreement. What was judged under two
     definitions has a number for each. JUDGEMENTS may be saved by a spreadsheet: commas, semicolons or tabs,
     and levels in any case. The result is printed and kept in FOLDER/rate.json, where the film's page finds

@@ -520,12 +520,20 @@ def test_the_rate_of_other_films_leaves_out_films_without_a_rate_by_the_model():
     assert values[PRIOR, "rate", "f1"] == 0.2
 
 
+@pytest.mark.parametrize(("duration_s", "n_seconds"), [(74.25, 74), (74.5, 75), (75.0, 75), (0.2, 1)])
+def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
+    """Where all of a film is judged, no second is left that the model could not judge."""
+    film = invented_film(duration_s=duration_s, n_rows=5)
+    _, clock = marks_of(film, None)
+    assert len(clock.is_judged) == n_seconds
+
+
 def test_marks_where_nothing_can_be_judged_are_counted_and_said(half_judged):
     measured = evaluated([half_judged], IN_FILM_M)
     (seconds,) = measured.record["unjudged_marks_s"].values()
     assert seconds > 1
     notes = "\n".join(evaluation_report(measured).notes)
-    assert f"{seconds:.0f} s of marks lie where pcbm_lr cannot judge" in notes
+    assert f"{seconds:.0f} s marked as S lie where pcbm_lr cannot judge" in notes
 
 
 def test_a_mean_of_films_that_are_all_alike_has_no_interval():
@@ -707,7 +715,7 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
     report = evaluation_report(measured)
     assert f"judge: {n_judged} of the 1200 s of 2 films" in "\n".join(report.notes)
     (answer,) = report.answers
-    assert f"in the {n_judged / 60:.0f} minutes that it can judge of 20 minutes" in answer
+    assert f"in the {n_judged / 60:.0f} minutes that pcbm_lr can judge of 20 minutes" in answer
     (films,) = [block for block in report.blocks if block.headers[0] == "film"]
     cells = [row[films.headers.index("seconds judged")] for row in films.rows]
     assert cells == [f"{seconds['m']['judged']} of 600", f"{seconds['n']['judged']} of 600"]

@@ -114,7 +114,7 @@ def test_evaluate_prints_how_far_the_model_agrees_with_each_person(obygaze, film
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
     assert printed.count("agrees with") == 2
-    assert "pcbm_lr agrees with CD by kappa" in printed
+    assert "pcbm_lr and CD: kappa" in printed
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from obygaze_features.manifest import Manifest
 from obygaze_film import compare_films, score_film
 from obygaze_film.claims import rate_claims, sentences
 from obygaze_film.claims.kinds import ClaimTime, TimelineAgreement
+from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import rates_by_definition
@@ -111,13 +112,33 @@ def test_a_kappa_of_timelines_is_said_to_be_of_the_time_that_the_model_can_judge
     time = ClaimTime("judged", 280.0)
     claim = TimelineAgreement(who=("m",), what="AB", time=time, number=0.25, n_films=2, whole_s=408.0)
     english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
-    assert "mean of 2 films, in the 280 s that it can judge of 408 s" in english
-    assert "moyenne de 2 films, sur les 280 s qu’il peut juger de 408 s" in french
+    assert "mean of 2 films, in the 280 s that m can judge of 408 s" in english
+    assert "moyenne de 2 films, sur les 280 s que m peut juger de 408 s" in french
 
 
 def test_a_kappa_of_timelines_that_is_undefined_is_said_to_be_and_why():
     time = ClaimTime("judged", 280.0)
     claim = TimelineAgreement(who=("m",), what="AB", time=time, number=None, n_films=2, whole_s=408.0)
     english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
-    assert "by kappa undefined (in each film both mark all, or both mark nothing)" in english
+    assert "kappa undefined (in each film both mark all, or both mark nothing)" in english
     assert "indéfini (dans chaque film, tous deux marquent tout, ou tous deux rien)" in french
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "doubt"),
+    [
+        pytest.param(-0.15, 0.21, "it may be no better than chance", id="around 0"),
+        pytest.param(-0.54, -0.28, "less than by chance", id="below 0"),
+        pytest.param(0.0049, 0.21, "it may be no better than chance", id="printed as from 0.00"),
+    ],
+)
+def test_a_kappa_of_timelines_that_may_be_chance_is_said_to_be(low, high, doubt):
+    row = {"value": (low + high) / 2, "low": low, "high": high}
+    claim = timeline_agreement("m", "AB", row, n_films=2, judged_s=149.0, whole_s=149.0)
+    assert f"({doubt})" in sentences([claim], "en")[0]
+
+
+def test_a_kappa_of_timelines_that_is_surely_above_chance_has_no_doubt():
+    row = {"value": 0.3, "low": 0.1, "high": 0.5}
+    claim = timeline_agreement("m", "AB", row, n_films=2, judged_s=149.0, whole_s=149.0)
+    assert "0.50] (95%), mean of 2 films" in sentences([claim], "en")[0]

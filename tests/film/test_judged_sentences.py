@@ -476,10 +476,42 @@ def test_a_share_that_labels_correct_in_a_models_place_is_explained_by_these_lab
         positives=(2,),
         n=10,
         model="vlm",
+        is_corrected=True,
         is_of_labels=True,
     )
     explanations = phrases.own_shares_sentences([corrected], words)
     assert explanations == [words.say("windows_corrected_by_labels", who="vlm")]
+
+
+def share_of(names, number, *, is_corrected=False):
+    """Claim the share of some judges of the same ten windows, 5 of which each called positive."""
+    (counted,) = shares_in(rates_by(AB=[POSITIVE] * N))
+    return replace(
+        counted,
+        who=names,
+        number=number,
+        interval=kinds.Bounds(0.1, 0.9, 0.95),
+        positives=(5,) * len(names),
+        n=10,
+        is_corrected=is_corrected,
+    )
+
+
+def test_a_share_together_that_is_not_the_mean_of_those_beside_it_is_explained():
+    words = Words("en")
+    of_each = [share_of(("AB",), 0.53), share_of(("CD",), 0.49)]
+    explained = phrases.own_shares_sentences([share_of(("AB", "CD"), 0.5), *of_each], words)
+    assert words["each_estimated"] in explained
+    mean_of_both = phrases.own_shares_sentences([share_of(("AB", "CD"), 0.51), *of_each], words)
+    assert words["each_estimated"] not in mean_of_both
+
+
+def test_a_share_is_said_to_be_corrected_by_a_model_only_where_one_corrected_it():
+    words = Words("en")
+    by_content = phrases.own_shares_sentences([share_of(("AB",), 0.53)], words)
+    by_model = phrases.own_shares_sentences([share_of(("AB",), 0.53, is_corrected=True)], words)
+    assert by_content == [words["windows_by_content"]]
+    assert by_model == [words["windows_corrected"]]
 
 
 def test_a_share_together_is_said_to_be_of_fewer_windows_only_where_one_judge_judged_more():
