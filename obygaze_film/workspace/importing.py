@@ -282,6 +282,24 @@ class _Origin(NamedTuple):
     versions: tuple[Line, ...]
 
 
+class _DecidedSpan(NamedTuple):
+    """The span of a new decision.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the decision.
+    start_s, end_s : float
+    place : int
+        Place in the draw of a window that was judged blindly, from 1 on; 0 for all others.
+    """
+
+    kind: str
+    start_s: float
+    end_s: float
+    place: int = 0
+
+
 def _with_further_columns(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
     """Add to a new row the columns that only the replaced row has, such as its model's passage.
 
@@ -469,27 +487,17 @@ class _Comparison:
             The annotation is no valid decision about this film.
         """
         is_blind = seen == "0"
-        start_s, end_s = self._times_of(clip, replaced)
-        if replaced is not None:
-            kind = replaced.kind
-        elif not kind:
-            kind = self._kind_of_span(start_s, end_s, is_blind=is_blind)
-        place = 0
-        if kind == "judgement" and is_blind:
-            place = self._place_at(start_s, end_s)
-            if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
-                raise FilmError(message("import_moved"))
-            start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
+        span = self._span_of(clip, replaced, kind, is_blind=is_blind)
         row = self._decisions.rules.row_of(
-            kind,
-            start_s,
-            end_s,
+            span.kind,
+            span.start_s,
+            span.end_s,
             clip.annotator,
             draw=self._decisions.draw,
             level=clip.level or "",
             concepts=clip.concepts,
             note=self._note(clip, replaced),
-            place=place,
+            place=span.place,
             is_blind=is_blind,
             origin="own" if replaced is None else replaced.row.get("origin", "own"),
         )
@@ -499,14 +507,32 @@ class _Comparison:
         # every machine.
         row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
-        self._refuse_invalid(kind, row, start_s, end_s)
-        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=kind)
+        self._refuse_invalid(row, span)
+        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
 
-    def _refuse_invalid(self, kind: str, row: dict[str, str], start_s: float, end_s: float) -> None:
+    def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
         """Raise FilmError if a row on a span is no valid decision about the film."""
         rules = self._decisions.rules
-        rules.refuse(kind, row, start_s, end_s)
-        rules.clip_of_new(kind, row, self._file.path)  # the clip is not needed: making it checks the row
+        rules.refuse(span.kind, row, span.start_s, span.end_s)
+        rules.clip_of_new(span.kind, row, self._file.path)  # the clip is not needed: making it checks the row
+
+    def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
+        """Return what an annotation decides on: its exact times, and the kind of the decision.
+
+        Parameters as of `_row`. Raises FilmError if it is a blind judgement of a window with other ends.
+        """
+        start_s, end_s = self._times_of(clip, replaced)
+        if replaced is not None:
+            kind = replaced.kind
+        elif not kind:
+            kind = self._kind_of_span(start_s, end_s, is_blind=is_blind)
+        if kind != "judgement" or not is_blind:
+            return _DecidedSpan(kind, start_s, end_s)
+        place = self._place_at(start_s, end_s)
+        if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
+            raise FilmError(message("import_moved"))
+        start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
+        return _DecidedSpan(kind, start_s, end_s, place)
 
     def _kind_of_span(self, start_s: float, end_s: float, *, is_blind: bool) -> str:
         """Return the kind of a new decision on a span.
