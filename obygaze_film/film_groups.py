@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -543,46 +543,26 @@ def compare_films(
     }
     _refuse_unknown((grouping.column, trend), facts_of_films)
     _refuse_copies(films_with_facts)
-    left_out = _LeftOut()
-    notes: list[str] = []
-    compared: list[ComparedFilm] = []
-    judged_films: list[JudgedFilm] = []
+    gathered = _Gathered()
     for film in films_with_facts:
         facts_of_film = facts_of_films[film.movie]
         group = grouping.group_of(film.movie, facts_of_film)
         trend_value = _number(facts_of_film, trend, film.movie) if trend else np.nan
         reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
         if reason:
-            left_out.add(reason, film.movie)
+            gathered.left_out.add(reason, film.movie)
             continue
         if trend and np.isnan(trend_value):  # left out of the trend alone: it stays in the groups
-            left_out.add(message("films_no_trend", column=trend), film.movie)
+            gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
         summary = _summary_of(film, judgements, key, labels)
-        has_unread = summary.unread_s >= LEAST_SAID_S
-        if has_unread:
-            left_out.add(message("films_part_unread"), film.movie)
-        notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
-        if summary.judged is not None:
-            judged_films.append(summary.judged)
-        compared.append(
-            ComparedFilm(
-                timeline=film,
-                facts=facts_of_film,
-                group=group,
-                x=trend_value,
-                sample=summary.sample,
-                rate=summary.rate,
-                expected=summary.expected,
-                counts=summary.counts,
-                is_hidden=film.movie in hidden,
-                has_unsure=summary.judged is not None and summary.judged.has_unsure,
-                has_unread=has_unread,
-                shared_counts=summary.shared_counts,
-            )
-        )
-    notes += left_out.notes()
-    notes += _notes_of_names(films, judgements, compared)
-    compared.sort(key=lambda film: (film.facts["year"] or "9999", film.facts["title"], film.timeline.movie))
+        is_hidden = film.movie in hidden
+        gathered.add(film, summary, facts=facts_of_film, group=group, x=trend_value, is_hidden=is_hidden)
+    notes = [
+        *gathered.notes,
+        *gathered.left_out.notes(),
+        *_notes_of_names(films, judgements, gathered.films),
+    ]
+    compared = sorted(gathered.films, key=_year_and_title)
     estimated = _estimate_groups(compared)
     changes = estimated.changes
     if trend:
@@ -595,8 +575,8 @@ def compare_films(
         by=by or ALL,
         positive=positive_of(models[0]),
         model=models[0].key if labels is None else labels.clips[0].annotator,
-        agreement=tuple(agreement_of_judges(judged_films).agreement),
-        alpha=alpha_of_judges(judged_films),
+        agreement=tuple(agreement_of_judges(gathered.judged).agreement),
+        alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,
     )
 
@@ -627,6 +607,67 @@ class _LeftOut:
         for reason, movies in self._movies_by_reason.items():
             notes += _note(reason, movies)
         return notes
+
+
+@dataclass(eq=False)
+class _Gathered:
+    """The films of a comparison, as they are gathered one by one.
+
+    Attributes
+    ----------
+    films : list of ComparedFilm
+    judged : list of JudgedFilm
+        The judgements of those of them of which enough windows are judged.
+    notes : list of str
+        On single films.
+    left_out : _LeftOut
+        Films that are left out, all or in part.
+    """
+
+    films: list[ComparedFilm] = field(default_factory=list)
+    judged: list[JudgedFilm] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: _LeftOut = field(default_factory=_LeftOut)
+
+    def add(
+        self,
+        film: Timeline,
+        summary: "_FilmSummary",
+        *,
+        facts: Mapping[str, str],
+        group: str,
+        x: float,
+        is_hidden: bool,
+    ) -> None:
+        """Add a film with its summary; the other parameters are attributes of `ComparedFilm`."""
+        self.notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
+        has_unread = summary.unread_s >= LEAST_SAID_S
+        if has_unread:
+            self.left_out.add(message("films_part_unread"), film.movie)
+        has_unsure = False
+        if summary.judged is not None:
+            self.judged.append(summary.judged)
+            has_unsure = summary.judged.has_unsure
+        compared_film = ComparedFilm(
+            timeline=film,
+            facts=facts,
+            group=group,
+            x=x,
+            sample=summary.sample,
+            rate=summary.rate,
+            expected=summary.expected,
+            counts=summary.counts,
+            is_hidden=is_hidden,
+            has_unsure=has_unsure,
+            has_unread=has_unread,
+            shared_counts=summary.shared_counts,
+        )
+        self.films.append(compared_film)
+
+
+def _year_and_title(film: ComparedFilm) -> tuple[str, str, str]:
+    """Return the key by which compared films are sorted; films without a year come last."""
+    return film.facts["year"] or "9999", film.facts["title"], film.timeline.movie
 
 
 def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None, has_labels: bool) -> str:

@@ -122,7 +122,7 @@ def positive_of(model: ModelRecord) -> Positive:
     names = names_of(model)
     meanings = []
     if model.concept:
-        # The text of the model's record stands for that of its codebook if the codebook is not built in.
+        # The record has what it means in English; `names` add the translations of its codebook.
         text = names.means(model.concept, model.means.get(model.concept, ""), is_concept=True)
         no_title = in_languages("", {})  # concepts have names alone
         meanings.append(Meaning(names.concept(model.concept), no_title, text))

@@ -559,7 +559,7 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
 def _metrics_of_concept(model: Model, name: str) -> Mapping[str, Any]:
     """Return the row of a model's card that says how well a concept is found; empty if it has none.
 
-    Only rows of average precision have a chance level (`movie_chance`).
+    A row without a chance level (`movie_chance`), beside which its figures are read, does not count.
     """
     for row in model.card.metrics:
         if row.get("task") == CONCEPT_TASK.format(name) and "movie_chance" in row:

@@ -26,7 +26,8 @@ RATE: Final = 25.0
 """Frames per second by which a reader steps through a film, if the owner's copy of it is not known."""
 
 NO_THRESHOLD_P: Final = 0.5
-"""The threshold that the script gets of a model without one: nothing is compared with it."""
+"""The threshold that the scripts of page and desk get if the model has none, or if no score is shown: nothing
+is compared with it then."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,9 @@ def _concept_data(shown: "ShownConcept", view: "FilmView") -> dict[str, Any]:
         `p` : str
             Its probability in the N rows.
         `seen` : int
-            Percentage of its threshold: rows with a higher one show the concept.
+            Percentage of its threshold: it is seen in rows that have this percentage or a higher one.
         `unseen` : list of int
-            Rows that have the same percentage as the threshold and are below it.
+            The exceptions: rows that have this percentage and are below the threshold.
         `doubt` : str
             That the model is not shown to find it better than chance; empty if it is.
     """

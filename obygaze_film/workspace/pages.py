@@ -29,7 +29,7 @@ from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
 from obygaze_film.page.view import FilmView
-from obygaze_film.page.view_model import common_data, timeline_data
+from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
 from obygaze_film.schema import CorrectedRate, TooFewJudged
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.open_film import OpenFilm
@@ -53,9 +53,6 @@ CONTEXT_S = 15.0
 
 MOST_NAMED = 3
 """Maximum number of judges, and of pairs of judges, that have a sentence of their own."""
-
-NO_THRESHOLD_P: Final = 0.5
-"""The threshold that the desk's script gets if the model has none, or if no score is shown."""
 
 SOURCES: Final = {
     "script-src": "'self'", "connect-src": "'self'", "media-src": "'self' blob:",

@@ -334,7 +334,7 @@ class _Pictures:
         self.stream.time_base = TICK_S
         coding = self.stream.codec_context
         coding.time_base = TICK_S
-        # The colours of BT.709 (ITU709), which browsers take for granted, in the range of television (MPEG).
+        # The colours of BT.709 (ITU709), in the range of values of television (MPEG).
         coding.colorspace = Colorspace.ITU709
         coding.color_primaries = ColorPrimaries.BT709
         coding.color_trc = ColorTrc.BT709
