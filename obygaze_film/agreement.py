@@ -12,7 +12,11 @@ from obygaze_film.schema import Spans
 Floats = NDArray[np.float64]
 
 SEARCH_SLACK = 1e-9
-"""Part of a tolerance, and seconds, added to it where candidates are searched: rounding loses none."""
+"""Candidates are searched this far beyond a tolerance, so that rounding loses none: as a part of the
+tolerance (which may be long), and in seconds (as it may be 0)."""
+
+HALF = 0.5
+"""Part of a listed segment that must be marked if it is to be right."""
 
 OFFSET_SHARE = 0.2
 """Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
@@ -35,11 +39,11 @@ def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
     if not len(spans):
         return is_marked
     middles = np.arange(n) + 0.5
-    last_begun = (
-        np.searchsorted(spans[:, 0], middles, side="right") - 1
-    )  # index of a span; -1 before the first
+    n_begun = np.searchsorted(spans[:, 0], middles, side="right")
+    has_begun = n_begun > 0
+    last_begun = np.maximum(n_begun - 1, 0)  # index of a span; of the first where none has begun
     is_before_its_end = middles < spans[last_begun, 1]
-    return np.asarray((last_begun >= 0) & is_before_its_end)
+    return np.asarray(has_begun & is_before_its_end)
 
 
 def f1(n_found: float, n_estimated: int, n_reference: int) -> float:
@@ -123,11 +127,12 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
     Onsets are at most the collar apart, offsets at most the larger of the collar and 20 % of the reference's
     length.
     """
-    # Candidates are found a little beyond the collar, so that rounding loses none; the test below is exact.
+    # Candidates have an estimated onset within reach of the reference's. `overlapping` finds them if both are
+    # written as spans: that within reach, and one of no length at the onset. The test below is exact.
     reach_s = collar_s * (1 + SEARCH_SLACK) + SEARCH_SLACK
-    around_onsets = np.column_stack([reference[:, 0] - reach_s, reference[:, 0] + reach_s])
-    onsets = np.column_stack([estimated[:, 0], estimated[:, 0]])  # as spans of no length
-    candidates = overlapping(around_onsets, onsets)
+    spans_within_reach = np.column_stack([reference[:, 0] - reach_s, reference[:, 0] + reach_s])
+    onsets = np.column_stack([estimated[:, 0], estimated[:, 0]])
+    candidates = overlapping(spans_within_reach, onsets)
     reference_spans = reference[candidates.first]  # [pairs, 2]
     estimated_spans = estimated[candidates.second]  # [pairs, 2]
     onsets_agree = np.abs(reference_spans[:, 0] - estimated_spans[:, 0]) <= collar_s
@@ -173,9 +178,9 @@ def _f1_of_pairs(pairs: Pairs, *, n_reference: int, n_estimated: int) -> float:
 def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold: float) -> float:
     """Compute the average precision of a ranked list of segments, as ActivityNet does (Heilbron et al. 2015).
 
-    Segments are taken from the highest score on. A segment is matched with the reference that it overlaps
-    most, among those not matched before with which its tIoU reaches the threshold; it is right if there is
-    one. Precision is interpolated: at each rank, the best at that or a later rank. NaN without a reference.
+    Segments are taken from the highest score on, and matched with references one to one (`_are_right`).
+    Precision is interpolated: at each rank, it is the best at that or a later rank. The average is that over
+    the right segments, divided by the number of references. NaN without a reference.
 
     Parameters
     ----------
@@ -186,26 +191,45 @@ def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold:
     """
     if not len(reference):
         return np.nan
-    order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
-    pairs, tiou = find_overlaps(reference, estimated[order]).reaching(threshold)
-    # Rank of a segment -> its candidates as (-tIoU, index of the reference): the best sorts first.
-    candidates: list[list[tuple[float, int]]] = [[] for _ in order]
-    for index, rank, tiou_of_pair in zip(
-        pairs.first.tolist(), pairs.second.tolist(), tiou.tolist(), strict=True
-    ):
-        candidates[rank].append((-tiou_of_pair, index))
-    is_free = np.ones(len(reference), dtype=np.bool_)
-    is_right = np.zeros(len(order), dtype=np.bool_)
-    for rank, candidates_of_segment in enumerate(candidates):
-        for _, index in sorted(candidates_of_segment):
-            if is_free[index]:
-                is_right[rank] = True
-                is_free[index] = False
-                break
-    precision = np.cumsum(is_right) / np.arange(1, len(order) + 1)
+    best_first = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
+    is_right = _are_right(reference, estimated[best_first], threshold)
+    ranks = np.arange(1, len(is_right) + 1)
+    precision = np.cumsum(is_right) / ranks
+    # The largest at this or a later rank: accumulated from the last rank back.
     interpolated = np.maximum.accumulate(precision[::-1])[::-1]
     # Recall rises by 1 / len(reference) at each right segment.
     return float((interpolated * is_right).sum() / len(reference))
+
+
+def _are_right(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.bool_]:
+    """Match ranked segments [E, 2] with references [R, 2], and tell which find one [E].
+
+    Each in turn takes the reference with which its tIoU is highest, among those that no segment before it
+    took and with which its tIoU reaches the threshold.
+    """
+    pairs, tiou = find_overlaps(reference, ranked).reaching(threshold)
+    candidates_by_rank: list[list[_Candidate]] = [[] for _ in ranked]
+    for index, rank, tiou_of_pair in zip(
+        pairs.first.tolist(), pairs.second.tolist(), tiou.tolist(), strict=True
+    ):
+        candidates_by_rank[rank].append(_Candidate(tiou_of_pair, index))
+    is_free = np.ones(len(reference), dtype=np.bool_)
+    is_right = np.zeros(len(ranked), dtype=np.bool_)
+    for rank, candidates in enumerate(candidates_by_rank):
+        # Of references with the same tIoU, the first one is taken.
+        for candidate in sorted(candidates, key=lambda candidate: (-candidate.tiou, candidate.reference)):
+            if is_free[candidate.reference]:
+                is_right[rank] = True
+                is_free[candidate.reference] = False
+                break
+    return is_right
+
+
+class _Candidate(NamedTuple):
+    """A reference that a segment may be matched with: their tIoU, and the reference's index."""
+
+    tiou: float
+    reference: int
 
 
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
@@ -222,7 +246,7 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
 def _is_mostly_marked(spans: Spans, marked: Spans) -> NDArray[np.bool_]:
     """Say of each span [N] whether at least half is marked; the marked spans don't overlap each other."""
     lengths_s = spans[:, 1] - spans[:, 0]
-    return np.asarray(_seconds_marked(spans, marked) >= 0.5 * lengths_s)
+    return np.asarray(_seconds_marked(spans, marked) >= HALF * lengths_s)
 
 
 def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
@@ -236,12 +260,17 @@ def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
 def best_top_precision(
     references: Sequence[Spans], estimated: Spans, k: int, *, least_s: float = 0.0
 ) -> float:
-    """Compute the best possible `top_precision` of a list as long as this one, for comparison with it.
+    """Compute the best possible `top_precision` of a list of segments as long as this one.
 
-    It is the better one of two lists. The first begins with a segment around each marked one of which it can
-    be marked for half: its precision is the number of these / the length of the list, at most 1. The second
-    has the estimated segments in the best order: several of them may lie in one marked segment. NaN if the
-    list is empty.
+    A listed segment is right if at least half of it is marked. Two lists are tried, and the one with more
+    right segments counts:
+
+    - a list with one segment around each marked segment. It is right unless the marked one is shorter than
+      half of the shortest segment that can be listed;
+    - the estimated segments themselves, the right ones first. Several of them may lie in one marked segment,
+      and so it may have more right ones than the first list.
+
+    NaN if the list is empty.
 
     Parameters
     ----------
@@ -255,9 +284,10 @@ def best_top_precision(
     if not n_listed:
         return np.nan
     marked = _marked_by_any(references)
-    n_listable = int((_lengths_s(marked) >= 0.5 * least_s).sum())
-    n_right = int(_is_mostly_marked(estimated, marked).sum())
-    return min(max(n_listable, n_right) / n_listed, 1.0)
+    n_right_around_marked = int((_lengths_s(marked) >= HALF * least_s).sum())
+    n_right_estimated = int(_is_mostly_marked(estimated, marked).sum())
+    n_right = max(n_right_around_marked, n_right_estimated)
+    return min(n_right / n_listed, 1.0)
 
 
 def _marked_by_any(references: Sequence[Spans]) -> Spans:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_film.coverage import SLACK_S, find_coverage
+from obygaze_film.coverage import SLACK_S, Coverage, find_coverage
 from obygaze_film.draws import SUCCESSIVE, Sampling, random_order
 from obygaze_film.errors import FilmError
 from obygaze_film.positive import Positive, positive_of
@@ -16,6 +16,9 @@ from obygaze_film.schema import MISSING, NO_CONTENT, FilmRecord, Spans, duration
 from obygaze_film.timeline import Timeline
 
 Floats = NDArray[np.float64]
+
+ROUNDING_MS = 1e-6
+"""Milliseconds by which floating point may make a length longer than it is."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,24 +115,42 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     rows_in_cells = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
     has_pictures = ~has_flag(rows, *NO_CONTENT)  # neither black nor credits
     is_unread = _unread_by_all(timeline)
-    has_content = has_pictures & ~is_unread
-    content_s = rows_in_cells.marked_seconds(has_content)
-    unread_s = rows_in_cells.marked_seconds(has_pictures & is_unread)
-    is_scarcely_read = unread_s > (spans[:, 1] - spans[:, 0]) / 2
+    readable_s = rows_in_cells.marked_seconds(has_pictures & ~is_unread)  # [C]
+    unreadable_s = rows_in_cells.marked_seconds(has_pictures & is_unread)
     # A cell of which more than half could not be read has no content: all of it counts as unread.
-    unread_s[is_scarcely_read] += content_s[is_scarcely_read]
-    content_s[is_scarcely_read] = 0.0
-    film_p = _mean_p(rows)
-    p_of_rows = np.where(is_counted(rows), rows["p"].to_numpy(dtype=np.float64), film_p)
-    p_seconds = rows_in_cells.weighted_sums(np.where(has_content, p_of_rows, 0.0))
+    is_scarcely_read = unreadable_s > (spans[:, 1] - spans[:, 0]) / 2
+    content_s = np.where(is_scarcely_read, 0.0, readable_s)
+    unread_s = np.where(is_scarcely_read, unreadable_s + readable_s, unreadable_s)
     return Cells(
         spans=spans,
         content_s=content_s,
         counted_s=rows_in_cells.marked_seconds(is_counted(rows)),
-        p=np.divide(p_seconds, content_s, out=np.full(len(spans), film_p), where=content_s > 0),
+        p=_p_of_cells(rows, rows_in_cells, has_pictures & ~is_unread, content_s),
         unread_s=float(unread_s.sum()),
         n_unread=int(is_scarcely_read.sum()),
     )
+
+
+def _p_of_cells(
+    rows: pd.DataFrame, rows_in_cells: Coverage, has_content: NDArray[np.bool_], content_s: Floats
+) -> Floats:
+    """Average the probability of a film's rows over the content of each cell [C].
+
+    The mean over the film stands for what has no probability: rows with content, and cells without content.
+
+    Parameters
+    ----------
+    rows : DataFrame, R rows
+    rows_in_cells : Coverage
+        Of the cells by the rows.
+    has_content : ndarray of bool, shape [R]
+        Rows that were read and are neither black nor credits.
+    content_s : ndarray, shape [C]
+    """
+    film_p = _mean_p(rows)
+    p_of_rows = np.where(is_counted(rows), rows["p"].to_numpy(dtype=np.float64), film_p)
+    p_seconds = rows_in_cells.weighted_sums(np.where(has_content, p_of_rows, 0.0))
+    return np.divide(p_seconds, content_s, out=np.full(len(content_s), film_p), where=content_s > 0)
 
 
 def _mean_p(rows: pd.DataFrame) -> float:
@@ -159,11 +180,14 @@ def _spans_of_cells(record: FilmRecord, last_end_s: float) -> Spans:
     for model in record.models:
         if model.clip_s is not None:
             longest_s = max(longest_s, model.clip_s)
-    # Rounded up to whole milliseconds. Less 1e-6, as floating point may give 8100.000000000001 for 8100.
-    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
+    # Rounded up to whole milliseconds; of a length such as 8.1 s, the product may be 8100.000000000001.
+    cell_ms = np.ceil(1000 * longest_s - ROUNDING_MS)
+    cell_s = float(cell_ms) / 1000
     end_s = max(record.duration_s, last_end_s)
-    # Full cells alone: what is left goes to the last one. A film too short by rounding has its last cell.
-    n_cells = max(1, int((end_s + SLACK_S) // cell_s))
+    # A last cell that is shorter than the others by rounding alone is a full one (`SLACK_S`). What is left
+    # after the full cells goes to the last of them.
+    n_full_cells = int((end_s + SLACK_S) // cell_s)
+    n_cells = max(1, n_full_cells)
     starts = np.round(cell_s * np.arange(n_cells), 3)
     return np.column_stack([starts, [*starts[1:], end_s]])
 
@@ -183,7 +207,7 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
 
     cells = cells_of(timeline, key)
     positive = positive_of(timeline.model(key))
-    clips = _labelled_spans(labels, timeline.movie, positive)
+    clips = _clips_that_answer(labels, timeline.movie, positive)
     spans = np.array([(clip.start_s, clip.end_s) for clip in clips], dtype=np.float64).reshape(-1, 2)
     answers = [bool(positive.is_positive(clip, labels.codebook.labels)) for clip in clips]
     overlap_s = overlaps(cells.spans, spans)  # [C, labels]: seconds of each label in each cell
@@ -196,13 +220,14 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     return replace(cells, counted_s=np.minimum(labelled_s, cells.content_s), p=p)
 
 
-def _labelled_spans(labels: Manifest, movie: str, positive: Positive) -> list[Clip]:
+def _clips_that_answer(labels: Manifest, movie: str, positive: Positive) -> list[Clip]:
     """Return the clips of a film that have times and whose labels say whether they are positive.
 
     Raises
     ------
     FilmError
-        The labels are of several annotators, or they name no concept although a concept is what is positive.
+        The labels are of several annotators. Or the model finds a concept and no clip names any concept: then
+        nothing says that the clips were labelled for concepts at all.
     """
     _refuse_several_annotators(labels)
     levels_that_count = labels.codebook.labels

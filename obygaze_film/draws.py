@@ -99,9 +99,10 @@ def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUC
 def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) -> Floats:
     """Compute the chance of each window [C] to be among the first n of its film's order.
 
-    Successive sampling: 1 - exp(-content t), where t is such that the chances add up to n (Rosén 1997). A
-    window is among the first n if its -log(u) / content is below a threshold, which is nearly the same t in
-    every draw. Sequential Poisson sampling: proportional to content, and at most 1.
+    - Successive sampling: a window is among the first n if its -log(u) / content is below a threshold, which
+      is nearly the same number t in every draw. The chance of that is 1 - exp(-content t). So t is the number
+      for which these chances add up to n (Rosén 1997).
+    - Sequential Poisson sampling: chances are proportional to content, and at most 1.
 
     Parameters
     ----------
@@ -124,18 +125,22 @@ def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) 
 
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
+    def chances(log_t: float) -> Floats:
+        """Compute the chances by a threshold; expm1(x) is exp(x) - 1 without loss of digits near 0."""
+        return np.asarray(-np.expm1(-content * np.exp(log_t)))
+
     def excess(log_t: float) -> float:
         """Compute by how much the chances add up to more than n."""
-        return float(-np.expm1(-content * np.exp(log_t)).sum()) - n
+        return float(chances(log_t).sum()) - n
 
-    # 1 - exp(-x) is at most x: with t = n / sum of content, the chances add up to n at most. This is a lower
-    # bound of t; rounding may bring the sum above n, so that the search begins a little below it.
-    low = float(np.log(n / content.sum()))
-    high = low + 1  # raised until the chances add up to more than n
-    while excess(high) < 0:
-        high += 1
-    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))
-    return np.asarray(-np.expm1(-content * t))
+    # As 1 - exp(-x) is at most x, the chances add up to n at most with t = n / sum of content: the t that is
+    # sought is larger. The search begins below that t, as rounding may bring the sum above n.
+    log_lower_bound = float(np.log(n / content.sum()))
+    below = log_lower_bound - 1
+    above = log_lower_bound + 1  # raised until the chances add up to more than n
+    while excess(above) < 0:
+        above += 1
+    return chances(brentq(excess, below, above, xtol=1e-13))
 
 
 def _proportional(content: Floats, n: int) -> Floats:

@@ -174,19 +174,16 @@ def marks_of(film: Timeline, key: str | None) -> ModelMarks:
     a probability.
     """
     rows = film.rows(key)
-    spans = _spans(rows)  # [R rows, 2]
-    n = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
-    middles = np.arange(n) + 0.5  # [n seconds]
-    last_row_begun = np.searchsorted(spans[:, 0], middles, side="right") - 1
-    row_of = np.clip(last_row_begun, 0, None)  # before the first row, -1 would be the last one
-    is_in_row = (middles >= spans[row_of, 0]) & (middles < spans[row_of, 1])
+    n_seconds = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
+    row_of_second = _row_of_each_second(_spans(rows), n_seconds)
+    is_in_row = row_of_second >= 0
     has_p = is_counted(rows)
-    clock = JudgedClock(is_in_row & has_p[row_of])
-    row_of_judged = row_of[clock.is_judged]
+    clock = JudgedClock(is_in_row & has_p[row_of_second])
+    row_of_judged = row_of_second[clock.is_judged]  # of each second by the clock
     called = rows["called"].to_numpy(dtype=np.float64, na_value=np.nan)
     p = rows["p"].to_numpy(dtype=np.float64)
     listed = film.segments(key, top=N_LISTED)
-    passages = listed[listed["reaches"] == 1]  # those that reach the threshold; the others are listed alone
+    passages = listed[listed["reaches"] == 1]  # the others are weaker: ranked, and not marked
     passages_by_time = passages.sort_values("start_s")
     rate = film.rate(key).value
     marks = Marks(
@@ -197,6 +194,15 @@ def marks_of(film: Timeline, key: str | None) -> ModelMarks:
         listed=_by_clock(listed, clock),
     )
     return ModelMarks(marks, clock)
+
+
+def _row_of_each_second(rows: Spans, n_seconds: int) -> NDArray[np.intp]:
+    """Find the row [R, 2] that the middle of each second lies in; -1 if it lies in none. Rows are by time."""
+    middles = np.arange(n_seconds) + 0.5
+    n_begun = np.searchsorted(rows[:, 0], middles, side="right")
+    last_begun = np.maximum(n_begun - 1, 0)
+    is_in_row = (n_begun > 0) & (middles < rows[last_begun, 1])
+    return np.where(is_in_row, last_begun, -1)
 
 
 def _spans(table: pd.DataFrame) -> Spans:
@@ -289,53 +295,93 @@ def evaluate_films(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
             f"the manifest has {', '.join(unknown_names[:5])}"
         )
-    model_marks = {}  # movie -> marks
-    marks_of_people = {}  # movie -> annotator -> marks
-    seconds = {}  # movie -> how many of its seconds are judged, and how many it has
-    cut = []  # films that are marked beyond their end
-    unjudged_marks_s: dict[str, float] = {}  # annotator -> seconds of marks where nothing can be judged
-    without_rate = {}  # movie -> why the model has no rate of it
+    collected = _CollectedMarks()
     for film in annotated_films:
-        spans_of = spans_by_film[film.movie]
-        cut += _annotators_past_end(film, spans_of)
-        marks, clock = marks_of(film, key)
-        seconds[film.movie] = {"judged": clock.n_seconds, "film": len(clock.is_judged)}
-        for annotator, spans in spans_of.items():
-            marked_s = float(np.diff(np.minimum(spans, len(clock.is_judged))).sum())
-            judged_s = float(np.diff(clock.times(spans)).sum())
-            unjudged_marks_s[annotator] = unjudged_marks_s.get(annotator, 0.0) + marked_s - judged_s
-        if not clock.n_seconds:
-            continue
-        model_marks[film.movie] = marks
-        marks_of_people[film.movie] = {
-            name: human_marks(clock.spans(spans), clock.n_seconds) for name, spans in spans_of.items()
-        }
-        if np.isnan(marks.rate):
-            without_rate[film.movie] = film.rate(key).reason
-    if not model_marks:
+        collected.add(film, spans_by_film[film.movie], key)
+    if not collected.of_model:
         raise FilmError(
-            f"{model.key} can judge no second of the annotated films ({', '.join(seconds)}): there is "
-            "nothing to compare"
+            f"{model.key} can judge no second of the annotated films ({', '.join(collected.seconds)}): "
+            "there is nothing to compare"
         )
     record = {
         "model": model.key,
         "positive": list(positive.names),
         "is_concept": positive.is_concept,
-        "films": list(model_marks),
-        "seconds": seconds,
+        "films": list(collected.of_model),
+        "seconds": collected.seconds,
         "left_out": not_annotated,
-        "unjudged_marks_s": {name: round(unjudged_marks_s[name], 3) for name in sorted(unjudged_marks_s)},
-        "not_judged": [movie for movie in seconds if movie not in model_marks],
+        "unjudged_marks_s": collected.unjudged_marks_s,
+        "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
         "not_scored": unknown_names,
-        "cut": cut,
-        "without_rate": without_rate,
+        "cut": collected.cut,
+        "without_rate": collected.without_rate,
         "collars": list(collars),
         "n_shifts": n_shifts,
         "seed": SEED,
     }
     return compare_marks(
-        model_marks, marks_of_people, name=model.key, collars=collars, n_shifts=n_shifts, record=record
+        collected.of_model,
+        collected.of_people,
+        name=model.key,
+        collars=collars,
+        n_shifts=n_shifts,
+        record=record,
     )
+
+
+@dataclass(eq=False)
+class _CollectedMarks:
+    """The marks of a model and of annotators in films, and what is to be said about them.
+
+    Attributes
+    ----------
+    of_model : dict
+        Movie -> the model's marks, of the films with any judged second.
+    of_people : dict
+        Movie -> annotator -> marks, of the same films.
+    seconds : dict
+        Movie -> how many of its seconds are `judged`, and how many the `film` has.
+    cut : list of str
+        Notes on films that are marked beyond their end.
+    without_rate : dict
+        Movie -> why the model has no rate of it.
+    """
+
+    of_model: dict[str, Marks] = field(default_factory=dict)
+    of_people: dict[str, dict[str, Marks]] = field(default_factory=dict)
+    seconds: dict[str, dict[str, int]] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
+    without_rate: dict[str, str] = field(default_factory=dict)
+    _unjudged_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def unjudged_marks_s(self) -> dict[str, float]:
+        """Annotator -> seconds of their marks that lie where the model can judge nothing; sorted by name."""
+        return {name: round(self._unjudged_s[name], 3) for name in sorted(self._unjudged_s)}
+
+    def add(self, film: Timeline, spans_of: Mapping[str, Spans], key: str | None) -> None:
+        """Add a film: the marks of the model and of its annotators, whose spans are given by name."""
+        self.cut += _annotators_past_end(film, spans_of)
+        marks, clock = marks_of(film, key)
+        film_s = len(clock.is_judged)
+        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
+        for annotator, spans in spans_of.items():
+            marked_s = _total_s(np.minimum(spans, film_s))
+            judged_s = _total_s(clock.times(spans))
+            self._unjudged_s[annotator] = self._unjudged_s.get(annotator, 0.0) + marked_s - judged_s
+        if not clock.n_seconds:
+            return
+        self.of_model[film.movie] = marks
+        self.of_people[film.movie] = {
+            name: human_marks(clock.spans(spans), clock.n_seconds) for name, spans in spans_of.items()
+        }
+        if np.isnan(marks.rate):
+            self.without_rate[film.movie] = film.rate(key).reason
+
+
+def _total_s(spans: Spans) -> float:
+    """Add up the lengths of spans [S, 2]."""
+    return float(np.diff(spans).sum())
 
 
 def _annotators_past_end(film: Timeline, spans_of: Mapping[str, Spans]) -> list[str]:
@@ -383,17 +429,21 @@ def compare_marks(
         Facts about the comparison, for `FilmEvaluation.record`.
     """
     rows: list[tuple[object, ...]] = []
-    shifted: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    # Truth and metric -> for each film the metric's values under the shifts [shifts].
+    values_of_shifts: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     annotators = sorted({annotator for marks_of_film in humans.values() for annotator in marks_of_film})
     for truth in annotators:
         watched = [movie for movie in machine if truth in humans[movie]]
+        # Films without a rate by the model are in nobody's rates.
+        rates = {movie: humans[movie][truth].rate for movie in watched if not np.isnan(machine[movie].rate)}
         for movie in watched:
-            # Films without a rate by the model are in nobody's rates, so not in this baseline's either.
-            with_rate = [other for other in watched if not np.isnan(machine[other].rate)]
-            other_rates = [humans[other][truth].rate for other in with_rate if other != movie]
-            prior_rate = float(np.mean(other_rates)) if other_rates else np.nan
             metrics_of_rater = _measure_film(
-                truth, machine[movie], humans[movie], name=name, prior_rate=prior_rate, collars=collars
+                truth,
+                machine[movie],
+                humans[movie],
+                name=name,
+                prior_rate=_mean_of_others(rates, movie),
+                collars=collars,
             )
             for rater, metrics in metrics_of_rater.items():
                 rows += [(truth, rater, movie, metric, value) for metric, value in metrics.items()]
@@ -403,9 +453,15 @@ def compare_marks(
                 rows.append((truth, SHIFTED, movie, metric, float(np.mean(shifted_values))))
                 # The model's mean is over the films in which the metric is defined, and so is that of shifts.
                 if not np.isnan(metrics_of_rater[name][metric]):
-                    shifted.setdefault((truth, metric), []).append(shifted_values)
+                    values_of_shifts.setdefault((truth, metric), []).append(shifted_values)
     by_film = pd.DataFrame(rows, columns=["truth", "who", "movie", "metric", "value"])
-    return FilmEvaluation(by_film, _summary(by_film, shifted, name), record or {})
+    return FilmEvaluation(by_film, _summary(by_film, values_of_shifts, name), record or {})
+
+
+def _mean_of_others(rates: Mapping[str, float], movie: str) -> float:
+    """Average the rates of all films but one; NaN if there is no other."""
+    other_rates = [rate for other, rate in rates.items() if other != movie]
+    return float(np.mean(other_rates)) if other_rates else np.nan
 
 
 def _measure_film(
@@ -535,15 +591,16 @@ def _shifted_metrics(
 def _shifts_of_whole_segments(segments: Spans, n: int) -> NDArray[np.intp]:
     """List the shifts, of 0 to n - 1 seconds, that cut no segment in two at the end of the n seconds.
 
-    A cut segment would match an annotator's less, wherever it lies, so that long segments would seem better
-    than chance. No shift at all is one of them: if there are few others, p cannot be small.
+    Two halves match an annotator's segment less well than the whole would: with cut segments, a timeline of
+    long segments would seem better than its shifts wherever it marks. A shift by 0 is in the list too. So if
+    there are few others, p cannot be small.
     """
     shifts_s = np.arange(n)
-    ends_s = n - shifts_s  # the time that a shift moves to the end
-    is_cut = np.zeros(n, np.bool_)
+    cut_at_s = n - shifts_s  # a circular shift moves this time to the end of the n seconds
+    cuts_a_segment = np.zeros(n, np.bool_)
     for start_s, end_s in segments:
-        is_cut |= (start_s < ends_s) & (ends_s < end_s)
-    return np.flatnonzero(~is_cut)
+        cuts_a_segment |= (start_s < cut_at_s) & (cut_at_s < end_s)
+    return np.flatnonzero(~cuts_a_segment)
 
 
 def _shifted_spans(spans: Spans, shift_s: float, n: int) -> Spans:
@@ -553,7 +610,9 @@ def _shifted_spans(spans: Spans, shift_s: float, n: int) -> Spans:
 
 
 def _summary(
-    by_film: pd.DataFrame, shifted: Mapping[tuple[str, str], list[NDArray[np.float64]]], name: str
+    by_film: pd.DataFrame,
+    values_of_shifts: Mapping[tuple[str, str], list[NDArray[np.float64]]],
+    name: str,
 ) -> pd.DataFrame:
     """Summarize all films: means with intervals, correlations of rates, and the model's p-values.
 
@@ -561,7 +620,7 @@ def _summary(
     ----------
     by_film : DataFrame
         As in `FilmEvaluation.by_film`.
-    shifted : mapping
+    values_of_shifts : mapping
         (Reference, metric) -> for each film the metric's values under the random shifts.
     name : str
         Name of the model.
@@ -570,14 +629,18 @@ def _summary(
     for (truth, rater, metric), of_films in by_film.groupby(["truth", "who", "metric"], sort=False):
         values = of_films["value"].to_numpy(dtype=np.float64)
         lowest = -1.0 if metric == "kappa" else 0.0
-        mean = t_interval(values, bounds=(lowest, 1.0))
+        interval = t_interval(values, bounds=(lowest, 1.0))
+        # Where all films are alike, nothing is known of how others differ, and there is no interval. But a
+        # baseline has the same value in all films by its rule.
         if rater not in BASELINES and _are_alike(values):
-            mean = replace(mean, low=np.nan, high=np.nan)
+            interval = replace(interval, low=np.nan, high=np.nan)
+        value = interval.mean
         p = np.nan
-        values_of_shifts = shifted.get((str(truth), str(metric)))
-        if rater == name and values_of_shifts is not None and not np.isnan(mean.mean):
-            p = _p_value(mean.mean, np.array(values_of_shifts))
-        rows.append((truth, rater, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
+        if rater == name and not np.isnan(value):
+            shifts = values_of_shifts.get((str(truth), str(metric)))
+            if shifts is not None:  # none of metrics that do not depend on places, such as the rate
+                p = _p_value(value, np.array(shifts))
+        rows.append((truth, rater, metric, value, interval.low, interval.high, interval.n_movies, p))
     rows += _rank_rows(by_film)
     return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
 
@@ -611,14 +674,16 @@ def _rank_rows(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     has_order = ~by_film["who"].isin(BASELINES)  # these baselines do not order films
     rates = by_film[(by_film["metric"] == "rate") & has_order]
     for truth, rates_by_truth in rates.groupby("truth", sort=False):
-        table = rates_by_truth.pivot_table("value", "movie", "who", sort=False, dropna=False)
-        reference = table.pop(f"human: {truth}")
-        for rater, column in table.items():
-            pairs = np.column_stack([column, reference])  # [films, 2]
-            pairs = pairs[~np.isnan(pairs).any(axis=1)]
+        # A row for each film, a column for each rater.
+        rates_of_rater = rates_by_truth.pivot_table("value", "movie", "who", sort=False, dropna=False)
+        reference = f"human: {truth}"
+        for rater in rates_of_rater.columns.drop(reference):
+            pairs = rates_of_rater[[rater, reference]].dropna().to_numpy(dtype=np.float64)  # [films, 2]
+            films = np.arange(len(pairs))  # one is left out at a time: each film is a group of its own
             correlation = partial(_rank_correlation, pairs)
-            interval = jackknife_interval(correlation, np.arange(len(pairs)), bounds=(-1.0, 1.0))
-            # The correlation of two films is always 1 or -1, whatever their rates.
+            interval = jackknife_interval(correlation, films, bounds=(-1.0, 1.0))
+            # `mean` is the correlation over all films. Of two films it is always 1 or -1, whatever their
+            # rates.
             value = interval.mean if len(pairs) > 2 else np.nan
             yield truth, rater, "rate_rank", value, interval.low, interval.high, len(pairs), np.nan
 
@@ -656,12 +721,17 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
 
 
 def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> TimelineAgreement:
-    """Claim the model's mean kappa with an annotator: of the films where it is defined; of all if in none."""
+    """Claim the model's mean kappa with an annotator.
+
+    The claim is of the films where the kappa is defined. If it is defined in none, it is of all films.
+    """
     is_of_claim = {"truth": truth, "who": model, "metric": "kappa"}
     (row,) = _rows_with(measured.summary, is_of_claim).to_dict("records")
-    by_film = _rows_with(measured.by_film, is_of_claim)
-    defined = by_film[by_film["value"].notna()]
-    movies = list((by_film if defined.empty else defined)["movie"])
+    films = _rows_with(measured.by_film, is_of_claim)
+    films_with_kappa = films[films["value"].notna()]
+    if not films_with_kappa.empty:
+        films = films_with_kappa
+    movies = list(films["movie"])
     seconds = _seconds(measured.record, movies)
     return timeline_agreement(
         model, truth, row, n_films=len(movies), judged_s=seconds.judged, whole_s=seconds.film

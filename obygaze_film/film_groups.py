@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -172,11 +172,13 @@ class ComparedFilm:
     def windows_of_share(self) -> ShareWindows:
         """The windows that count in the film's own share: those of which each of its judges was sure.
 
-        If the film has no share of its own, they are too few, or no judge judged enough of them.
+        A film whose judges did not judge enough has no share of its own. Then they are the windows that would
+        count: those that all of its judges judged, or its only judge.
         """
         if self.rate is not None:
             return ShareWindows(n=self.rate.n, n_unsure=self.rate.n_unsure)
-        counts = self.counts if self.shared_counts is None else self.shared_counts
+        has_several_judges = self.shared_counts is not None
+        counts = self.shared_counts if has_several_judges else self.counts
         if counts is None:
             return ShareWindows(n=0, n_unsure=0)
         return ShareWindows(n=counts.sure, n_unsure=counts.judged - counts.sure)
@@ -254,8 +256,8 @@ def match_rows(
 ) -> tuple[dict[str, TableRow], list[str]]:
     """Read a table of films and match its rows by the column `movie`, or else by `title`.
 
-    Ids of IMDb count without `tt` and zeros too; a movie may be a path or URL of its file. A title is that of
-    a film of the row's `year`, or of the one beside it: a remake is another film.
+    Ids of IMDb count without `tt` and zeros too; a movie may be a path or URL of its file. A title matches
+    only if the row's `year` is the film's or at most one year off: a remake is another film.
 
     Parameters
     ----------
@@ -281,12 +283,13 @@ def match_rows(
     years = years or {}
     table = read_table(path, (), any_of=FILM_COLUMNS, known=FACT_COLUMNS)
     film_column = "movie" if "movie" in table.columns else "title"
+    _refuse_control_characters(table.checked(), table.problems)  # before any row is read
     number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
-    _refuse_control_characters(table.checked(), table.problems)
+    with_decimal_points = table.pointed(number_columns)  # in place of decimal commas
     rows: dict[str, TableRow] = {}
     unmatched: list[_Unmatched] = []
     undated: list[str] = []
-    for row in table.pointed(number_columns).checked():
+    for row in with_decimal_points.checked():
         place = f"{path}: line {row.line}, column {film_column}"
         try:
             match = _film_of(row, titles, years)
@@ -430,12 +433,15 @@ def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int |
             return _Match(movie, label=text)
     readings = _readings(text, _year(row))
     for reading in readings:
-        titles_near = _titles_near(reading.year, titles, years)
-        movie = find_film(reading.title, titles_near, titles_near)
+        titles_near = _titles_near(reading.year, titles, years)  # movie -> title
+        movie = find_film(reading.title, movies=titles_near, titles=titles_near)
         if movie:
-            is_undated = math.isnan(reading.year) and bool(years.get(movie))
-            return _Match(movie, _dated_title(*reading), is_undated)
-    return _Match("", _dated_title(*readings[-1]))
+            row_has_no_year = math.isnan(reading.year)
+            film_has_year = bool(years.get(movie))
+            label = _dated_title(reading.title, reading.year)
+            return _Match(movie, label, is_undated=row_has_no_year and film_has_year)
+    last = readings[-1]  # the title without a year in brackets, if the text has one
+    return _Match("", label=_dated_title(last.title, last.year))
 
 
 def _readings(text: str, year: float) -> list[_Reading]:
@@ -530,54 +536,33 @@ def compare_films(
     models = [film.model(key) for film in films]
     if len({(model.key, model.sha256) for model in models}) > 1:
         raise FilmError("the films were scored by different models: score them by one")
-    group_by_staging = _groups_by_staging(films, by, facts)
+    grouping = _Grouping(by, _groups_by_staging(films, by, facts))
     films_with_facts = [film for film in films if facts is None or film.movie in facts]
-    cells_of_films = {
+    facts_of_films = {
         film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in films_with_facts
     }
-    column_of_groups = by if group_by_staging is None else None
-    _refuse_unknown((column_of_groups, trend), cells_of_films)
+    _refuse_unknown((grouping.column, trend), facts_of_films)
     _refuse_copies(films_with_facts)
-    left_out = _LeftOut()
-    notes: list[str] = []
-    compared: list[ComparedFilm] = []
-    judged_films: list[JudgedFilm] = []
+    gathered = _Gathered()
     for film in films_with_facts:
-        cells = cells_of_films[film.movie]
-        group = _group_of(film.movie, cells, by, group_by_staging)
-        trend_value = _number(cells, trend, film.movie) if trend else np.nan
+        facts_of_film = facts_of_films[film.movie]
+        group = grouping.group_of(film.movie, facts_of_film)
+        trend_value = _number(facts_of_film, trend, film.movie) if trend else np.nan
         reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
         if reason:
-            left_out.add(reason, film.movie)
+            gathered.left_out.add(reason, film.movie)
             continue
-        if trend and np.isnan(trend_value):  # it stays in the groups
-            left_out.add(message("films_no_trend", column=trend), film.movie)
+        if trend and np.isnan(trend_value):  # left out of the trend alone: it stays in the groups
+            gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
         summary = _summary_of(film, judgements, key, labels)
-        notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
-        if summary.judged is not None:
-            judged_films.append(summary.judged)
-        has_unread = summary.unread_s >= LEAST_SAID_S
-        if has_unread:
-            left_out.add(message("films_part_unread"), film.movie)
-        has_rate = labels is not None or film.model(key).rate.value is not None
-        compared_film = ComparedFilm(
-            timeline=film,
-            facts=cells,
-            group=group,
-            x=trend_value,
-            sample=summary.sample,
-            rate=summary.rate,
-            expected=summary.expected if has_rate else np.nan,
-            counts=summary.counts,
-            is_hidden=film.movie in hidden,
-            has_unsure=summary.judged is not None and summary.judged.has_unsure,
-            has_unread=has_unread,
-            shared_counts=summary.shared_counts,
-        )
-        compared.append(compared_film)
-    notes += left_out.notes()
-    notes += _notes_of_names(films, judgements, compared)
-    compared.sort(key=lambda film: (film.facts["year"] or "9999", film.facts["title"], film.timeline.movie))
+        is_hidden = film.movie in hidden
+        gathered.add(film, summary, facts=facts_of_film, group=group, x=trend_value, is_hidden=is_hidden)
+    notes = [
+        *gathered.notes,
+        *gathered.left_out.notes(),
+        *_notes_of_names(films, judgements, gathered.films),
+    ]
+    compared = sorted(gathered.films, key=_year_and_title)
     estimated = _estimate_groups(compared)
     changes = estimated.changes
     if trend:
@@ -590,8 +575,8 @@ def compare_films(
         by=by or ALL,
         positive=positive_of(models[0]),
         model=models[0].key if labels is None else labels.clips[0].annotator,
-        agreement=tuple(agreement_of_judges(judged_films).agreement),
-        alpha=alpha_of_judges(judged_films),
+        agreement=tuple(agreement_of_judges(gathered.judged).agreement),
+        alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,
     )
 
@@ -624,6 +609,67 @@ class _LeftOut:
         return notes
 
 
+@dataclass(eq=False)
+class _Gathered:
+    """The films of a comparison, as they are gathered one by one.
+
+    Attributes
+    ----------
+    films : list of ComparedFilm
+    judged : list of JudgedFilm
+        The judgements of those of them of which enough windows are judged.
+    notes : list of str
+        On single films.
+    left_out : _LeftOut
+        Films that are left out, all or in part.
+    """
+
+    films: list[ComparedFilm] = field(default_factory=list)
+    judged: list[JudgedFilm] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: _LeftOut = field(default_factory=_LeftOut)
+
+    def add(
+        self,
+        film: Timeline,
+        summary: "_FilmSummary",
+        *,
+        facts: Mapping[str, str],
+        group: str,
+        x: float,
+        is_hidden: bool,
+    ) -> None:
+        """Add a film with its summary; the other parameters are attributes of `ComparedFilm`."""
+        self.notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
+        has_unread = summary.unread_s >= LEAST_SAID_S
+        if has_unread:
+            self.left_out.add(message("films_part_unread"), film.movie)
+        has_unsure = False
+        if summary.judged is not None:
+            self.judged.append(summary.judged)
+            has_unsure = summary.judged.has_unsure
+        compared_film = ComparedFilm(
+            timeline=film,
+            facts=facts,
+            group=group,
+            x=x,
+            sample=summary.sample,
+            rate=summary.rate,
+            expected=summary.expected,
+            counts=summary.counts,
+            is_hidden=is_hidden,
+            has_unsure=has_unsure,
+            has_unread=has_unread,
+            shared_counts=summary.shared_counts,
+        )
+        self.films.append(compared_film)
+
+
+def _year_and_title(film: ComparedFilm) -> tuple[str, str, str]:
+    """Return the key by which compared films are sorted; films without a year come last."""
+    return film.facts["year"] or "9999", film.facts["title"], film.timeline.movie
+
+
 def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None, has_labels: bool) -> str:
     """Say why a film cannot be compared; "" if it can be.
 
@@ -649,24 +695,30 @@ def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None
     return ""
 
 
-def _group_of(
-    movie: str, cells: Mapping[str, str], by: str | None, group_by_staging: Mapping[str, str] | None
-) -> str:
-    """Return the group of a film; empty if it has none.
+class _Grouping(NamedTuple):
+    """How films are grouped.
 
-    Parameters
+    Attributes
     ----------
-    movie : str
-    cells : mapping
-        Column -> cell of the film.
     by : str or None
         Column of the groups; without one all films are one group.
-    group_by_staging : mapping or None
+    by_staging : mapping or None
         Movie -> group, if `by` is a variable of staging; else None.
     """
-    if group_by_staging is not None:
-        return group_by_staging.get(movie, "")
-    return cells.get(by, "") if by else ALL
+
+    by: str | None
+    by_staging: Mapping[str, str] | None
+
+    @property
+    def column(self) -> str | None:
+        """The column of the films' facts that has the groups; None if no column has them."""
+        return self.by if self.by_staging is None else None
+
+    def group_of(self, movie: str, facts: Mapping[str, str]) -> str:
+        """Return the group of a film with these facts, by column; empty if it has none."""
+        if self.by_staging is not None:
+            return self.by_staging.get(movie, "")
+        return facts.get(self.by, "") if self.by else ALL
 
 
 def _refuse_copies(films: Sequence[Timeline]) -> None:
@@ -826,7 +878,8 @@ class _FilmSummary(NamedTuple):
     Attributes
     ----------
     expected : float
-        Share that the model, or labels in its place, give of all the time that can be judged.
+        Share by the model, or by labels in its place, of all the time that can be judged; NaN if the model
+        has no rate of the film.
     sample : FilmSample
         What the estimate of its group is made of; without judgements if these are too few.
     rate : CorrectedRate or None
@@ -856,29 +909,37 @@ class _FilmSummary(NamedTuple):
 def _summary_of(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> _FilmSummary:
-    """Summarise a film and its blind judgements; with too few it counts as not judged."""
+    """Summarise a film and its blind judgements; with too few it counts as not judged.
+
+    Two shares are made of the judgements, with different windows. The group's share is of windows that
+    anybody judged (`together`), as the comparison of groups accounts for who judged. The film's own share is
+    of windows that all of its judges judged (`panel`), if they are several.
+    """
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
-    unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
-    expected = unjudged_sample.expected
-    own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
-    without_judgements = _FilmSummary(expected, unjudged_sample, cells.unread_s)
-    if not own.clips:
-        return without_judgements
-    judged = judged_film(film, own, key)
-    windows = judged.together()  # of anybody: the comparison accounts for who judged
+    sample_without_judgements = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
+    has_expected = labels is not None or film.model(key).rate.value is not None
+    summary_without_judgements = _FilmSummary(
+        expected=sample_without_judgements.expected if has_expected else np.nan,
+        sample=sample_without_judgements,
+        unread_s=cells.unread_s,
+    )
+    judgements_of_film = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
+    if not judgements_of_film.clips:
+        return summary_without_judgements
+    judged = judged_film(film, judgements_of_film, key)
+    windows = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows.is_enough:
         notices.append(_why_not_counted(windows.counts))
-        return without_judgements._replace(counts=windows.counts, notices=notices)
+        return summary_without_judgements._replace(counts=windows.counts, notices=notices)
     shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
     if shared_counts is not None and shared_counts.after_gap:
         notices.append(counted_message("note_after_gap", shared_counts.after_gap))
-    return _FilmSummary(
-        expected=expected,
-        # With labels, `cells` hold theirs; the content is that of the draw.
+    return summary_without_judgements._replace(
+        # `p` are the probabilities of the model, or of the labels in its place; `windows` have the content
+        # that they had when they were drawn.
         sample=_judged_sample(windows, p=cells.p),
-        unread_s=cells.unread_s,
-        rate=_film_rate(film, own, key, labels),
+        rate=_film_rate(film, judgements_of_film, key, labels),
         counts=windows.counts,
         notices=notices,
         judged=judged,
@@ -1012,11 +1073,13 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
 def _step(values: Sequence[float]) -> float:
     """Choose the step of a trend: 1, or the largest power of ten that is no more than the values' range.
 
-    A step of 1 suits no values within .02 of each other: a change of the share by .07 for each .01 would be
-    written as a change by 7 for each 1, and no share can change by 7.
+    A step beyond the range would give changes that no share can have. If the values lie within .02 of each
+    other and the share rises by .07 for each .01, then it would "rise by 7" for each 1.
     """
     extent = float(np.ptp(values)) if values else 0.0
-    return 1.0 if extent <= 0 else min(1.0, 10.0 ** math.floor(math.log10(extent)))
+    if extent <= 0:
+        return 1.0
+    return min(1.0, 10.0 ** math.floor(math.log10(extent)))
 
 
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:

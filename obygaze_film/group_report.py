@@ -173,20 +173,24 @@ def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict
 
 
 def _notes_of_films(compared: FilmComparison) -> list[str]:
-    """Say why the model has no share of films, and of whose judges' agreement a film's share is doubtful."""
+    """Note for each film what makes its share doubtful, or why it has none.
+
+    A share by judges is doubtful if these may agree no better than chance. A film without such a share has
+    the model's, or a reason why the model gives none.
+    """
     words = Words("en")
     notes: list[str] = []
     for film in compared.films:
         claim = compared_share(film, compared)
-        title = film.facts["title"]
         if isinstance(claim, JudgedShare):
-            told = words["semicolon"].join(panel_doubts(claim, words))
-            whose = words.listed([words.judge(name) for name in claim.who])
+            whose_share = words.listed([words.judge(name) for name in claim.who])
+            notice = words["semicolon"].join(panel_doubts(claim, words))
         else:
-            told = no_share_phrase(claim, words) if claim.number is None else ""
-            whose = "model alone"
-        if told:
-            notes.append(message("note_of", movie=f"{title}, {whose}", notice=told))
+            whose_share = "model alone"
+            notice = no_share_phrase(claim, words) if claim.number is None else ""
+        if notice:
+            title = film.facts["title"]
+            notes.append(message("note_of", movie=f"{title}, {whose_share}", notice=notice))
     return notes
 
 

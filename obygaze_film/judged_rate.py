@@ -336,9 +336,20 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     known = {"movie": film.movie, "counted": counted_windows(best), "notices": left_out}
     if not best.left:
         return FilmError(message("rate_none_left", **known))
-    n_advised = min(best.judged + best.left, max(N_ADVISED, best.judged + best.least))
     needed = needed_windows(best.judged, best.left, best.least)
-    return FilmError(message("rate_few", **known, needed=needed, more=n_advised))
+    n_to_judge_in_all = _n_advised(best)
+    return FilmError(message("rate_few", **known, needed=needed, more=n_to_judge_in_all))
+
+
+def _n_advised(counts: WindowCounts) -> int:
+    """Return how many windows a judge should judge in all, with those of the `counts`.
+
+    They are `N_ADVISED`, or more if even `least` further windows are more in all; but no more than the
+    film's.
+    """
+    n_in_film = counts.judged + counts.left
+    n_with_least_further = counts.judged + counts.least
+    return min(max(N_ADVISED, n_with_least_further), n_in_film)
 
 
 def counted_windows(counts: WindowCounts) -> str:
@@ -452,10 +463,12 @@ class _Estimator:
 def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> float | None:
     """Compute how many windows, judged without the model, would give as narrow an interval.
 
-    The squared width of an interval from n of a film's N windows is proportional to 1 / n - 1 / N. That of
-    the interval from the judgements alone is too, and so the number m of windows that would make it as narrow
-    solves 1 / m - 1 / N = (1 / n - 1 / N) (width / width_without_model)^2. It is at most N. None if m is no
-    more than n: then the model saves nothing.
+    The squared width of an interval from n of a film's N windows is proportional to 1 / n - 1 / N. So if the
+    interval without the model is to be as narrow as the one with it, m windows must be judged, where
+
+        (1 / m - 1 / N) / (1 / n - 1 / N) = (width / width_without_model)²
+
+    m is at most N. None if m is no more than n: then the model saves nothing.
 
     Parameters
     ----------
@@ -470,7 +483,8 @@ def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> flo
     width_without_model = float(estimates.high_without_model[0] - estimates.low_without_model[0])
     if n == n_windows or width >= width_without_model:
         return None
-    n_needed = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_without_model) ** 2)
+    squared_ratio = (width / width_without_model) ** 2
+    n_needed = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * squared_ratio)
     return n_needed if round(n_needed) > n else None
 
 
@@ -540,24 +554,25 @@ def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
 
 
 def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
-    """Compute Krippendorff's alpha of all judges of some films.
+    """Compute Krippendorff's alpha of all judges of some films, from windows that two or more judged surely.
 
-    None of fewer than three judges (two have a kappa), and of fewer than `LEAST_SURE` windows of which two
-    judges or more were sure.
+    The result is None if there are fewer than three judges (two have a kappa), or fewer than `LEAST_SURE`
+    such windows.
     """
-    found = _answers_of_named(films)
-    n_sure = (~np.isnan(found.answers)).sum(axis=0)  # [W]: judges who were sure of each window
+    by_judge = _answers_of_named(films)
+    n_sure = (~np.isnan(by_judge.answers)).sum(axis=0)  # [W]: judges who were sure of each window
     n_windows = int((n_sure >= 2).sum())
-    if len(found.names) < 3 or n_windows < LEAST_SURE:
+    if len(by_judge.names) < 3 or n_windows < LEAST_SURE:
         return None
     from obygaze_features.manifest import krippendorff_alpha  # noqa: PLC0415 - films are opened without it
 
-    value = krippendorff_alpha(found.answers)
+    value = krippendorff_alpha(by_judge.answers)
     if value is None:
         return None
-    n_judges = found.judged.sum(axis=0)  # [W]: judges of each window
+    n_judges = by_judge.judged.sum(axis=0)  # [W]: judges of each window
+    # Left out though two or more judged them, as too few of these were sure.
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
-    return JudgesAlpha(len(found.names), n_windows, value, n_unsure)
+    return JudgesAlpha(len(by_judge.names), n_windows, value, n_unsure)
 
 
 class JudgePairs(NamedTuple):
@@ -576,33 +591,52 @@ class JudgePairs(NamedTuple):
 
 
 def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
-    """Compare every two judges on the cells of some films of which both were sure.
+    """Compare every two judges on the windows of some films of which both were sure.
 
-    Of fewer than `LEAST_SURE` such cells there is no kappa.
+    Of more than `MOST_PAIRS` pairs, so many are drawn at random.
     """
-    found = _answers_of_named(films)
-    is_sure = ~np.isnan(found.answers)  # [J judges, W windows]
+    by_judge = _answers_of_named(films)
+    is_sure = ~np.isnan(by_judge.answers)  # [J judges, W windows]
     n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]: number of windows of which both were sure
-    pairs = np.argwhere(np.triu(n_common, 1))  # [pairs, 2]: judges with a common window, each pair once
-    # At most `MOST_PAIRS` are drawn; the seed is fixed, so that they are the same ones each time.
-    drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
-    agreements = []
-    for pair in pairs[np.sort(drawn)]:
-        are_sure = is_sure[pair].all(axis=0)
-        first, second = found.answers[pair][:, are_sure] == 1
-        kappa_of_pair = kappa_interval(first, second) if len(first) >= LEAST_SURE else NO_KAPPA
-        value, low, high = (None if np.isnan(figure) else figure for figure in kappa_of_pair)
-        agreement = JudgesAgreement(
-            annotators=[found.names[judge] for judge in pair],
-            n=len(first),
-            alike=int((first == second).sum()),
-            kappa=value,
-            low=low,
-            high=high,
-            n_unsure=int((found.judged[pair].all(axis=0) & ~are_sure).sum()),
-        )
-        agreements.append(agreement)
+    each_pair_once = np.triu(n_common, 1)  # without a judge and themselves, and without the reverse of a pair
+    pairs = np.argwhere(each_pair_once)  # [pairs, 2]: judges with a common window
+    if len(pairs) > MOST_PAIRS:
+        # The seed is fixed, so that the same pairs are drawn each time.
+        drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
+        compared_pairs = pairs[np.sort(drawn)]
+    else:
+        compared_pairs = pairs
+    agreements = [_agreement_of_pair(by_judge, first, second) for first, second in compared_pairs.tolist()]
     return JudgePairs(agreements, len(pairs))
+
+
+def _agreement_of_pair(by_judge: _AnswersOfNamed, first: int, second: int) -> JudgesAgreement:
+    """Compare two judges, by their indices, on the windows of which both were sure.
+
+    Of fewer than `LEAST_SURE` such windows there is no kappa.
+    """
+    have_both_judged = by_judge.judged[first] & by_judge.judged[second]  # [W]
+    answers_of_first = by_judge.answers[first]
+    answers_of_second = by_judge.answers[second]
+    are_both_sure = ~np.isnan(answers_of_first) & ~np.isnan(answers_of_second)
+    is_positive_by_first = answers_of_first[are_both_sure] == 1
+    is_positive_by_second = answers_of_second[are_both_sure] == 1
+    n = int(are_both_sure.sum())
+    kappa = kappa_interval(is_positive_by_first, is_positive_by_second) if n >= LEAST_SURE else NO_KAPPA
+    return JudgesAgreement(
+        annotators=[by_judge.names[first], by_judge.names[second]],
+        n=n,
+        alike=int((is_positive_by_first == is_positive_by_second).sum()),
+        kappa=_known(kappa.kappa),
+        low=_known(kappa.low),
+        high=_known(kappa.high),
+        n_unsure=int((have_both_judged & ~are_both_sure).sum()),
+    )
+
+
+def _known(number: float) -> float | None:
+    """Return a number, None for NaN."""
+    return None if np.isnan(number) else number
 
 
 class _Rates(Struct, kw_only=True):

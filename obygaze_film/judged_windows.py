@@ -236,10 +236,12 @@ class JudgedFilm:
 
     def _windows_before_a_gap(self, places: Collection[int], judges: Sequence[str]) -> JudgedWindows:
         """Gather the answers of some judges at some places of a draw, and count those after the first gap."""
-        before_gap = _places_before_a_gap(places)
-        after_gap = [place for place in places if place > len(before_gap)]
-        not_counted = self._windows_at(after_gap, judges)
-        return replace(self._windows_at(before_gap, judges), n_after_gap=not_counted.counts.judged)
+        places_before_gap = _places_before_a_gap(places)  # 1, 2, 3, ...
+        last_before_gap = len(places_before_gap)
+        places_after_gap = [place for place in places if place > last_before_gap]
+        windows_before_gap = self._windows_at(places_before_gap, judges)
+        windows_after_gap = self._windows_at(places_after_gap, judges)  # they do not count
+        return replace(windows_before_gap, n_after_gap=windows_after_gap.counts.judged)
 
     def _windows_at(self, places: Iterable[int], judges: Sequence[str]) -> JudgedWindows:
         """Gather the answers of some judges for the windows at some places of the draw.

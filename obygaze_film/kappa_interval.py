@@ -13,7 +13,8 @@ TAIL: Final = 0.025
 """Posterior probability that lies below the interval, and above it."""
 
 N_NODES: Final = 24
-"""Values of either share over which the posterior is integrated: the ends are right to about .001."""
+"""Number of values of x, and of y, over which the posterior is integrated (`_Posterior`): the ends of the
+interval are then right to about .001."""
 
 PRIOR: Final = 0.5
 """Added to the count of each of the four pairs of answers: Jeffreys' prior."""
@@ -47,67 +48,93 @@ def kappa_interval(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Kappa
         only_first=int((first & ~second).sum()),
         only_second=int((~first & second).sum()),
     )
-    low, high = posterior.quantile(TAIL), posterior.quantile(1 - TAIL)
-    return KappaInterval(value, min(low, value), max(high, value))  # it contains the kappa
+    low = posterior.quantile(TAIL)
+    high = posterior.quantile(1 - TAIL)
+    # The quantiles may both lie on one side of the kappa, which the interval is to contain.
+    return KappaInterval(value, min(low, value), max(high, value))
 
 
 class _Posterior:
     """The posterior of kappa, given how many cells have each of the four pairs of answers.
 
-    Let u be the share of cells that are answered unlike, x that of "both" among the cells answered alike, and
-    y that of "only the first" among the unlike ones. With a prior of four shares that is a Dirichlet's, the
-    three are independent, and each is a Beta's. Two answers that are drawn at random, one of each annotator,
-    are unlike with chance u + 2 x (1 - x) (1 - u)² - 2 y (1 - y) u², and 1 - kappa is u divided by it.
-    This grows with u, so that for each x and y kappa is at most k where u is at least a value that k gives.
+    The shares of the four pairs are written as three numbers. With a Dirichlet prior of the shares, these are
+    independent, and each has a Beta distribution:
+
+    - u: the share of cells that the two annotators answer differently;
+    - x: the share of "both positive" among the cells that they answer alike;
+    - y: the share of "only the first positive" among the cells that they answer differently.
+
+    Two answers that are drawn at random, one of each annotator, differ with the chance
+
+        e = u + 2 x (1 - x) (1 - u)² - 2 y (1 - y) u²
+
+    and kappa is 1 - u / e, which falls as u grows. So for given x and y, kappa is at most k if u is at least
+    a limit that depends on k (`_least_u`). The probability that kappa is at most k is the mean, over the
+    distributions of x and y, of the probability that u reaches this limit.
 
     Attributes
     ----------
-    mixed_alike, mixed_unlike : ndarray, shape [N, 1] and [N]
-        2 x (1 - x) and 2 y (1 - y) of the nodes over which the posterior is integrated.
+    mixed_alike : ndarray, shape [N, 1]
+        2 x (1 - x) for N values of x.
+    mixed_unlike : ndarray, shape [N]
+        2 y (1 - y) for N values of y.
     weights : ndarray, shape [N, N]
-        Weights of the pairs of nodes; their sum is 1.
-    n_unlike, n_alike : float
+        Weight of each pair of values of x and y in a mean; their sum is 1.
+    unlike_parameter, alike_parameter : float
         Parameters of the Beta distribution of u.
     """
 
     def __init__(self, both: int, neither: int, only_first: int, only_second: int) -> None:
+        """Choose the values of x and y, and their weights, by the quadrature of Gauss and Legendre."""
         from scipy.special import betaincinv  # noqa: PLC0415 - slow, and films are opened without it
 
-        nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+        nodes, node_weights = np.polynomial.legendre.leggauss(N_NODES)
+        # The nodes lie in [-1, 1]. Moved to [0, 1] they are probabilities, and x and y are the quantiles of
+        # their distributions at these probabilities: a mean over the nodes is one over the distributions.
         probabilities = (nodes + 1) / 2
-        both_of_alike = betaincinv(both + PRIOR, neither + PRIOR, probabilities)[:, None]
-        first_of_unlike = betaincinv(only_first + PRIOR, only_second + PRIOR, probabilities)
-        self.mixed_alike: Floats = 2 * both_of_alike * (1 - both_of_alike)
-        self.mixed_unlike: Floats = 2 * first_of_unlike * (1 - first_of_unlike)
-        self.weights: Floats = np.outer(weights, weights) / 4  # those of Gauss and Legendre add up to 2
-        self.n_unlike = only_first + only_second + 2 * PRIOR
-        self.n_alike = both + neither + 2 * PRIOR
+        x = betaincinv(both + PRIOR, neither + PRIOR, probabilities)[:, None]  # [N, 1]
+        y = betaincinv(only_first + PRIOR, only_second + PRIOR, probabilities)  # [N]
+        self.mixed_alike: Floats = 2 * x * (1 - x)
+        self.mixed_unlike: Floats = 2 * y * (1 - y)
+        # The weights of the nodes add up to 2, and so those of pairs of nodes to 4.
+        self.weights: Floats = np.outer(node_weights, node_weights) / 4
+        # u adds up two of the four shares, each of which has the prior.
+        self.unlike_parameter = only_first + only_second + 2 * PRIOR
+        self.alike_parameter = both + neither + 2 * PRIOR
 
     def probability_of_at_most(self, value: float) -> float:
         """Compute the probability that kappa is at most a value in [-1, 1]."""
         from scipy.special import betaincc  # noqa: PLC0415 - as above
 
-        least_unlike = self._least_unlike(value)
-        return float((self.weights * betaincc(self.n_unlike, self.n_alike, least_unlike)).sum())
+        # `betaincc` gives the probability that u, which has a Beta distribution, is above the limit.
+        probabilities = betaincc(self.unlike_parameter, self.alike_parameter, self._least_u(value))  # [N, N]
+        return float((self.weights * probabilities).sum())
 
-    def _least_unlike(self, value: float) -> Floats:
-        """Compute the share of unlike answers [N, N] from which on kappa is at most a value; 1 if never.
+    def _least_u(self, k: float) -> Floats:
+        """Compute for each x and y the least u for which kappa is at most k [N, N]; 1 if it never is.
 
-        With o = u / (1 - u), kappa is at most k where (k + (1 - k) 2 y (1 - y)) o² + k o is at least
-        (1 - k) 2 x (1 - x): its positive root is sought, in a form that keeps its digits near 0.
+        In the odds o = u / (1 - u), "kappa is at most k" is the inequality a o² + b o - c >= 0, with
+
+            a = k + (1 - k) 2 y (1 - y),    b = k,    c = (1 - k) 2 x (1 - x)
+
+        The limit is the positive root of the left side, o = 2 c / (b + sqrt(b² + 4 a c)). In this form no two
+        numbers that are nearly equal are subtracted where a is near 0.
         """
-        square = value + (1 - value) * self.mixed_unlike
-        constant = (1 - value) * self.mixed_alike
-        root_of_discriminant = np.sqrt(np.maximum(value**2 + 4 * square * constant, 0))
-        divisor = value + root_of_discriminant
-        is_reached = divisor > 0
-        odds = 2 * constant / np.where(is_reached, divisor, 1)
-        return np.where(is_reached, odds / (1 + odds), 1.0)
+        a = k + (1 - k) * self.mixed_unlike
+        b = k
+        c = (1 - k) * self.mixed_alike
+        root_of_discriminant = np.sqrt(np.maximum(b**2 + 4 * a * c, 0))
+        divisor = b + root_of_discriminant
+        has_positive_root = divisor > 0
+        odds = 2 * c / np.where(has_positive_root, divisor, 1)  # 1 only avoids a division by 0
+        return np.where(has_positive_root, odds / (1 + odds), 1.0)
 
     def quantile(self, probability: float) -> float:
-        """Compute the value that kappa exceeds with probability 1 - `probability`."""
+        """Compute the value that kappa is at most with a probability."""
         from scipy.optimize import toms748  # noqa: PLC0415 - as above
 
-        return float(
-            toms748(lambda value: self.probability_of_at_most(value) - probability, -1, 1, xtol=1e-5)
-        )
+        def excess(value: float) -> float:
+            """Return the probability that kappa is at most a value, less the probability that is sought."""
+            return self.probability_of_at_most(value) - probability
+
+        return float(toms748(excess, -1, 1, xtol=1e-5))

@@ -30,7 +30,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_features.screen import Progress
-from obygaze_features.store import Store, open_store, same_numerics
+from obygaze_features.store import Group, Store, open_store, same_numerics
 from obygaze_film.claims import FilmClaim, document, sentences
 from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.coverage import SLACK_S
@@ -45,10 +45,11 @@ from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, folders_of, write_fi
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import copy_decisions
 from obygaze_film.workspace.definitions import Meanings
-from obygaze_film.workspace.judged_tables import read_judged
+from obygaze_film.workspace.judged_tables import JudgedTables, read_judged
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
 from obygaze_models.models import find_model
+from obygaze_models.prediction import Model
 from obygaze_models.protocol import labels_of
 from obygaze_models.report import Column, Report, block, new_folder, number, write_report
 
@@ -275,19 +276,28 @@ def learn_from_judgements(
     if not judged.clips:
         n = counted_message("n_judgements", len(judgements))
         raise FilmError(message("learn_none", judgements=n, movies=", ".join(movies)))
-    judged_ids = {clip.clip_id for clip in judged.clips}
-    sieve.keep(lambda clip: clip.clip_id in judged_ids, "without features")
+    ids_with_features = {clip.clip_id for clip in judged.clips}
+    sieve.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
     joined = _joined(manifest, judged.clips)
     joined_data = _joined_data(data, joined, judged)
-    test_targets = _test_targets(scored)
-    runs = []
-    for dataset, clips in ((data, manifest), (joined_data, joined)):
+
+    def evaluate(dataset: Dataset, clips: Manifest) -> Run:
+        """Evaluate the model on a dataset as it was evaluated when it was made."""
         origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        run = om.evaluate(dataset, [spec.name], scored.task, test_targets, origin=origin, progress=progress)
-        runs.append(run)
-    before, after = runs
-    by_film = _by_film(spec.name, data, joined_data, before, after)
-    return Learnt(spec.name, joined, joined_data, before, after, by_film, tuple(sieve.notices))
+        targets = _test_targets(scored)
+        return om.evaluate(dataset, [spec.name], scored.task, targets, origin=origin, progress=progress)
+
+    before = evaluate(data, manifest)
+    after = evaluate(joined_data, joined)
+    return Learnt(
+        model=spec.name,
+        manifest=joined,
+        data=joined_data,
+        before=before,
+        after=after,
+        films=_by_film(spec.name, data, joined_data, before, after),
+        notes=tuple(sieve.notices),
+    )
 
 
 def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_concepts: bool) -> None:
@@ -427,9 +437,10 @@ def learn_films(
     progress: Progress | bool | None = None,
     force: bool = False,
 ) -> tuple[Report, str]:
-    """Learn from what was judged in films' folders, and write all that was learnt into the folder `out`.
+    """Learn from what was judged in films' folders, and write the results into the folder `out`.
 
-    The films as the new model scores them keep what was decided of them.
+    The results are a report, the new model, its evaluations, and the films as it scores them, with the
+    decisions that people made about them.
 
     Parameters
     ----------
@@ -460,16 +471,12 @@ def learn_films(
     model : str
         Name of the model's file.
     """
-    clips, (store,) = corpus
+    clips, stores_of_corpus = corpus
+    (store,) = stores_of_corpus
     table_names = (JUDGEMENTS, PASSAGES)
     tables = read_judged(films, clips.codebook, table_names, judged, settled=True, root=clips.root)
     definition_of_corpus = clips.codebook.definition()
-    meaning_of_corpus = tables.meanings.of(definition_of_corpus)
-    used_definitions = [*judgements_of(tables.manifest).definitions]
-    # Those whose judgements count: all if the person says so, else those that mean the same as the corpus's.
-    accepted = [
-        name for name in used_definitions if same_meaning or tables.meanings.of(name) == meaning_of_corpus
-    ]
+    accepted = _accepted_definitions(tables, definition_of_corpus, accepts_all=same_meaning)
     stores = [open_store(path) for path in windows]
     for folder, film in films.items():
         stores += stores_near(folder, film)
@@ -494,6 +501,18 @@ def learn_films(
         for former_folder, film in films.items():
             copy_decisions(former_folder, new_folder_of[film.movie])
         return report, model
+
+
+def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, accepts_all: bool) -> list[str]:
+    """List the definitions of judgements from which is learnt: those that mean the same as the corpus's.
+
+    They are all definitions if the person declares that all mean the same (`accepts_all`).
+    """
+    used_definitions = [*judgements_of(tables.manifest).definitions]
+    if accepts_all:
+        return used_definitions
+    meaning_of_corpus = tables.meanings.of(definition_of_corpus)
+    return [name for name in used_definitions if tables.meanings.of(name) == meaning_of_corpus]
 
 
 def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> Manifest:
@@ -563,25 +582,31 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
         The windows' features were made otherwise than the corpus's.
     """
     group = find_group(store, data.backbone)
-    different_fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
-    if different_fields or data.features not in group.arrays:
-        difference = ", ".join(different_fields[:3]) or f"no {data.features}"
-        raise FilmError(message("learn_features", store=store.name, group=group.name, fields=difference))
+    _refuse_other_features(store, group, data)
     windows = windows_of(store)[clips[0].movie]
-    row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    all_rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
-    is_usable = group.usable[all_rows]
-    rows = all_rows[is_usable]  # of the group, [windows]
-    if not len(rows):
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    rows_of_windows = np.array([row_of_clip[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
+    is_usable = group.usable[rows_of_windows]  # of each window: its features could be extracted
+    usable_rows = rows_of_windows[is_usable]
+    if not len(usable_rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
-    seconds = _seconds_of_windows(clips, windows.spans[is_usable])
-    # A pool must be named, though vectors that are stored pooled are read as they are.
+    seconds = _seconds_of_windows(clips, windows.spans[is_usable])  # [clips, usable windows]
+    # `read_features` must be told a pool, and ignores it for vectors that are stored pooled.
     pool: Any = "mean" if data.features == "pooled" else data.pool
-    features = read_features(group, data.features, pool, rows).astype(np.float64)  # [windows, D]
-    sums = csr_array(seconds) @ features  # most of `seconds` [clips, windows] is 0
+    features = read_features(group, data.features, pool, usable_rows).astype(np.float64)  # [windows, D]
+    sums = csr_array(seconds) @ features  # sparse, as most of `seconds` is 0
     with np.errstate(invalid="ignore"):  # a clip without windows has 0 / 0
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)
     return means
+
+
+def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
+    """Refuse a group of features of films' windows that was made otherwise than the corpus's features."""
+    provenance_of_corpus = data.group.provenance if data.group else {}
+    differing_fields = same_numerics(provenance_of_corpus, group.provenance)  # none if they are the same
+    if differing_fields or data.features not in group.arrays:
+        difference = ", ".join(differing_fields[:3]) or f"no {data.features}"
+        raise FilmError(message("learn_features", store=store.name, group=group.name, fields=difference))
 
 
 def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
@@ -628,18 +653,17 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     before, after : Run
         Evaluations of the model on them.
     """
-    scores_before, scores_after = (
-        _scores_of_films_left_out(before, model),
-        _scores_of_films_left_out(after, model),
-    )
+    scores_before = _scores_of_films_left_out(before, model)
+    scores_after = _scores_of_films_left_out(after, model)
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
     if len(tested):
-        # The evaluation before has no scores of judged films: the model of the whole corpus scores them.
-        with TemporaryDirectory() as folder:
-            corpus_model = om.load_model(om.save_models(before, data, [model], folder)[model])
-        logits = corpus_model.logits(joined_data.X[joined_data.rows(tested["clip_id"].tolist())])
+        # The evaluation before has no scores of judged films. A model of the whole corpus has not seen these
+        # films either, and so it scores them.
+        rows_of_tested = joined_data.rows(tested["clip_id"].tolist())
+        logits = _model_of_corpus(before, data, model).logits(joined_data.X[rows_of_tested])
         scores_before = pd.concat([scores_before, tested.assign(score=logits)])
-    labels_of_judged = joined_data.labels.take(np.arange(len(data), len(joined_data)))
+    judged_rows = np.arange(len(data), len(joined_data))  # judged clips come after those of the corpus
+    labels_of_judged = joined_data.labels.take(judged_rows)
     judged_clips = pd.DataFrame({"movie": labels_of_judged.movies, "in_sight": labels_of_judged.seen_score})
     films = pd.DataFrame(
         {
@@ -658,8 +682,16 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
 
 def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
     """Return the clips that a run tested, each with its score by a model that did not see its film."""
-    task = run.predictions.table["task"].iloc[0]
-    return om.side(om.saved(run), model, task).predictions.table
+    task = run.predictions.table["task"].iloc[0]  # a run of one task has it in all rows
+    results = om.side(om.saved(run), model, task)  # of one model, as one side of a comparison
+    return results.predictions.table
+
+
+def _model_of_corpus(run: Run, data: Dataset, model: str) -> Model:
+    """Train a model on the whole corpus, as a run evaluated it. Models are trained where they are saved."""
+    with TemporaryDirectory() as folder:
+        files = om.save_models(run, data, [model], folder)
+        return om.load_model(files[model])
 
 
 def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":

@@ -106,18 +106,25 @@ def positive_of(model: ModelRecord) -> Positive:
 
     Examples
     --------
+    A model that finds the level S. A clip of another level that counts is negative.
+
     >>> import obygaze_features as of
     >>> import obygaze_film
     >>> film = obygaze_film.score_film(of.open_store("stores/more"), ["kept/linear.model"], movie="film6")
     >>> positive = positive_of(film.model())
-    >>> positive.titled, positive.is_positive(of.Clip("c", "film6", level="HN"), ("EN", "HN", "S"))
-    ('S (Sure)', False)
+    >>> positive.titled
+    'S (Sure)'
+    >>> clip = of.Clip("some-clip", "film6", level="HN")
+    >>> levels_that_count = ("EN", "HN", "S")
+    >>> positive.is_positive(clip, levels_that_count)
+    False
     """
     names = names_of(model)
     meanings = []
     if model.concept:
+        # The record has what it means in English; `names` add the translations of its codebook.
         text = names.means(model.concept, model.means.get(model.concept, ""), is_concept=True)
-        no_title = in_languages("", {})
+        no_title = in_languages("", {})  # concepts have names alone
         meanings.append(Meaning(names.concept(model.concept), no_title, text))
     else:
         for level in model.positive:

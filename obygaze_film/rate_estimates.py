@@ -1,6 +1,6 @@
 """Estimate the positive share of a film's content from windows that were drawn at random and judged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,7 +27,16 @@ ROUNDING: Final = 1e-9
 """By how much an end lies beyond a possible share, so that rounding does not put this share outside."""
 
 MOST_SUMS: Final = 2000
-"""Sums of whole windows beyond which they lie so close together that no end of an interval need be moved."""
+"""Most sums of whole cells that are listed. More lie so close together that any number is near one."""
+
+SUM_SLACK_S: Final = 1e-6
+"""Seconds by which a sum of cells may exceed a bound, so that rounding does not exclude the bound itself."""
+
+LEAST_VARIANCE_FACTOR: Final = 1e-9
+"""Least variance factor by which is divided: that of a film of which all is judged is 0."""
+
+BELOW_ONE: Final = 1 - 1e-12
+"""Largest share S of which log(1 - S) is computed: 0 has no logarithm."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,23 +72,23 @@ def estimate_rate(
 ) -> Estimates:
     """Estimate the positive share of a film's content from draws of its cells.
 
-    Of cells drawn by successive sampling:
+    Draws by successive sampling are estimated in three steps:
 
-    - `difference_estimate` computes the estimate and a score interval. Each cell is weighted by its content
-      over its chance to be among those drawn (`inclusion_chances`).
-    - `widened_to_exact` widens the interval to an exact one. Of few judgements a score interval holds some
-      shares too seldom: with 10 of 130 windows judged, a share of .4 in 91 % of draws.
-    - `PossibleShares` moves its ends to the nearest possible shares: what was judged is certain, and each
-      other cell is positive as a whole, or not at all. It also keeps the interval wide enough that the
-      longest cell left may be judged otherwise than the model expects.
+    1. `difference_estimate` computes the estimate and the interval of a score test. The weight of a cell is
+       its content divided by its chance to be drawn (`inclusion_chances`).
+    2. `widened_to_exact` widens intervals that are too short. After few judgements, a score interval contains
+       some shares too rarely: with 10 of 130 windows judged, a share of .4 in 91 % of draws.
+    3. `PossibleShares` moves the estimate and the ends to shares that the film can still have: what was
+       judged is certain, and each other cell is positive as a whole, or not at all. The interval stays wide
+       enough that the longest cell left may be judged otherwise than the model expects.
 
-    Cells drawn by sequential Poisson sampling are estimated as in earlier versions
-    (`_estimate_sequential_poisson`): of these steps, only that what was judged is certain.
+    Draws by sequential Poisson sampling are estimated as in earlier versions
+    (`_estimate_sequential_poisson`). In the third step, any part of a cell left may then be positive.
 
     Parameters
     ----------
     cells : Cells
-        Those of which nobody was sure have no content here (`Cells.without`).
+        Cells of which nobody was sure have no content here (`Cells.without`).
     judged : ndarray of int, shape [B, n]
         The cells of B draws, each in the order of its draw (`Cells.order_of_draw`).
     y : ndarray, shape [B, n]
@@ -90,15 +99,24 @@ def estimate_rate(
         The judgements are multiples of 1 / `denominator`.
     """
     if sampling == SEQUENTIAL_POISSON:
-        return _within_the_possible(_estimate_sequential_poisson(cells, judged, y), cells, judged, y)
-    chances = inclusion_chances(cells.content_s, judged.shape[1])
+        estimates = _estimate_sequential_poisson(cells, judged, y)
+        return _within_the_possible(estimates, cells, judged, y, denominator=None)
+    chances = inclusion_chances(cells.content_s, judged.shape[1])  # [C]
+    # Cells without content are never drawn: they have neither a chance nor a weight.
     weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
+    judged_chances = chances[judged]  # [B, n]
+    judged_weights = weights[judged]
     film_p = float(np.average(cells.p, weights=cells.content_s))
     film_variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
-    by_score = difference_estimate(
-        y, cells.p[judged], weights[judged], chances[judged], film_p=film_p, film_variance=film_variance
+    by_score_test = difference_estimate(
+        y,
+        cells.p[judged],
+        judged_weights,
+        judged_chances,
+        film_p=film_p,
+        film_variance=film_variance,
     )
-    estimates = widened_to_exact(by_score, y, weights[judged], chances[judged])
+    estimates = widened_to_exact(by_score_test, y, judged_weights, judged_chances)
     return _within_the_possible(estimates, cells, judged, y, denominator=denominator)
 
 
@@ -108,43 +126,51 @@ def _within_the_possible(
     judged: NDArray[np.int64],
     y: Floats,
     *,
-    denominator: int | None = None,
+    denominator: int | None,
 ) -> Estimates:
-    """Move estimates and the ends of their intervals to shares that are possible (`PossibleShares`).
+    """Move estimates and the ends of their intervals to shares that the film can have (`PossibleShares`).
 
-    Parameters as of `estimate_rate`; without a `denominator`, any part of a cell may be positive.
+    Parameters as of `estimate_rate`; if `denominator` is None, any part of a cell may be positive.
     """
-    with_model = []
-    alone = []
-    for draw, (order, labels) in enumerate(zip(judged, y, strict=True)):
-        possible = PossibleShares(cells.content_s, order, labels, denominator)
-        with_model.append(possible.estimate(estimates.value[draw], estimates.low[draw], estimates.high[draw]))
-        alone.append(
-            possible.estimate(
-                estimates.value_without_model[draw],
-                estimates.low_without_model[draw],
-                estimates.high_without_model[draw],
-            )
-        )
-    values, lows, highs = np.array(with_model).T
-    values_without_model, lows_without_model, highs_without_model = np.array(alone).T
+    possible_shares = [
+        PossibleShares(cells.content_s, order, labels, denominator)
+        for order, labels in zip(judged, y, strict=True)
+    ]
+    value, low, high = _moved_to_possible(possible_shares, estimates.value, estimates.low, estimates.high)
+    value_without_model, low_without_model, high_without_model = _moved_to_possible(
+        possible_shares,
+        estimates.value_without_model,
+        estimates.low_without_model,
+        estimates.high_without_model,
+    )
     return replace(
         estimates,
-        value=values,
-        low=np.minimum(lows, values),
-        high=np.maximum(highs, values),
-        value_without_model=values_without_model,
-        low_without_model=lows_without_model,
-        high_without_model=highs_without_model,
+        value=value,
+        low=np.minimum(low, value),
+        high=np.maximum(high, value),
+        value_without_model=value_without_model,
+        low_without_model=low_without_model,
+        high_without_model=high_without_model,
     )
 
 
-def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
-    """Widen intervals that do not contain the exact interval of level `LEAST_LEVEL` (`exact_interval`).
+def _moved_to_possible(
+    possible_shares: Sequence["PossibleShares"], values: Floats, lows: Floats, highs: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Move the estimate and both ends of each of B draws to possible shares; return all three, each [B]."""
+    moved = []
+    for possible, value, low, high in zip(possible_shares, values, lows, highs, strict=True):
+        moved.append(possible.estimate(value, low, high))
+    moved_values, moved_lows, moved_highs = np.array(moved).T
+    return moved_values, moved_lows, moved_highs
 
-    The exact interval is that of as many independent draws as would have the same variance. It widens the
-    interval from the judgements alone; the interval with a model is stretched in the same proportion, each
-    side by itself.
+
+def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
+    """Widen intervals until they contain the exact interval of level `LEAST_LEVEL` (`exact_interval`).
+
+    The exact interval is one of independent draws: as many as give the judged share the variance that it has
+    here. It widens the interval from the judgements alone. Each side of the interval with a model is then
+    stretched by the factor by which this side of the other interval became longer.
 
     Parameters
     ----------
@@ -153,28 +179,30 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     y, weights, chances : ndarray, shape [B, n]
         As in `difference_estimate`.
     """
-    parts = weights / weights.sum(axis=1)[:, None]
+    parts = weights / weights.sum(axis=1)[:, None]  # [B, n]: weights that add up to 1
     share = np.clip((parts * y).sum(axis=1), 0, 1)
-    # The variance is share (1 - share) times this correction; that of n independent draws is
-    # share (1 - share) / n.
-    correction = _correction(parts, y, chances).at(share)
-    n_independent = 1 / np.maximum(correction, 1e-9)
+    # The variance of the judged share is share (1 - share) factor. That of n independent draws would be
+    # share (1 - share) / n: as many as give the same variance are 1 / factor.
+    factor = _variance_factors(parts, y, chances).at(share)
+    n_independent = 1 / np.maximum(factor, LEAST_VARIANCE_FACTOR)
     exact_low, exact_high = exact_interval(share, n_independent)
     low_without_model = np.minimum(estimates.low_without_model, exact_low)
     high_without_model = np.maximum(estimates.high_without_model, exact_high)
     stretch_below = _stretch(share - low_without_model, share - estimates.low_without_model)
     stretch_above = _stretch(high_without_model - share, estimates.high_without_model - share)
+    low = estimates.value - stretch_below * (estimates.value - estimates.low)
+    high = estimates.value + stretch_above * (estimates.high - estimates.value)
     return replace(
         estimates,
-        low=np.maximum(estimates.value - stretch_below * (estimates.value - estimates.low), 0),
-        high=np.minimum(estimates.value + stretch_above * (estimates.high - estimates.value), 1),
+        low=np.maximum(low, 0),
+        high=np.minimum(high, 1),
         low_without_model=low_without_model,
         high_without_model=high_without_model,
     )
 
 
 def _stretch(widened: Floats, former: Floats) -> Floats:
-    """Divide lengths [B] of widened sides of intervals by the former lengths [B]; 1 where these are 0."""
+    """Divide the widened lengths [B] of sides of intervals by the former ones [B]; 1 where these are 0."""
     return np.divide(widened, former, out=np.ones_like(former), where=former > ROUNDING)
 
 
@@ -213,6 +241,9 @@ def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
 class PossibleShares:
     """The positive shares that a film can have, given the cells that were judged in one draw.
 
+    The cells that are not judged are called "left", and their positive seconds `left_s` are all that is not
+    known of the share.
+
     Parameters
     ----------
     content_s : ndarray, shape [C]
@@ -222,135 +253,158 @@ class PossibleShares:
     labels : ndarray, shape [n]
         Their judgements, multiples of 1 / `denominator`.
     denominator : int or None
-        The positive part of each cell that is not judged is a multiple of 1 / `denominator`; None if it may
-        be any part.
+        The positive part of each cell left is a multiple of 1 / `denominator`; None if it may be any part.
     """
 
     def __init__(
         self, content_s: Floats, judged: NDArray[np.int64], labels: Floats, denominator: int | None = 1
     ) -> None:
-        """Compute the seconds that are judged positive, and those of the cells left to judge."""
+        """Compute the seconds that are judged positive, and list those that the cells left can add."""
         self._content_s = content_s
         self._judged = judged
         self._labels = labels
-        self._whole_s = float(content_s.sum())  # of all cells
-        self._positive_s = float(content_s[judged] @ labels)  # of judged cells
         is_judged = np.zeros(len(content_s), dtype=np.bool_)
         is_judged[judged] = True
-        left_cells_s = content_s[~is_judged & (content_s > 0)]  # seconds of each cell that is not judged
-        self._left_s = float(left_cells_s.sum())
-        self._longest_left_s = float(left_cells_s.max(initial=0.0))
+        is_left = ~is_judged & (content_s > 0)
+        left_cells_s = content_s[is_left]
+        self._film_s = float(content_s.sum())
+        self._judged_positive_s = float(content_s[judged] @ labels)
+        self._most_left_s = float(left_cells_s.sum())  # if all cells left are positive
+        self._longest_cell_s = float(left_cells_s.max(initial=0.0))  # of the cells left
         self._is_by_whole_cells = denominator is not None
-        # The possible positive seconds of the cells left to judge, in rising order. None if they may be any
-        # number, or so many that any number is near one of them.
-        self._sums_s = None if denominator is None else sums_of_whole(left_cells_s, denominator)
+        # The values that `left_s` can have, in rising order. None if it can have any value, or so many that
+        # any number is near one of them.
+        self._possible_left_s: Floats | None = None
+        if denominator is not None:
+            self._possible_left_s = sums_of_whole(left_cells_s, denominator)
 
     def estimate(self, value: float, low: float, high: float) -> tuple[float, float, float]:
-        """Move an estimate and the ends of its interval to possible shares; return all three."""
+        """Move an estimate and the ends of its interval to possible shares; return all three.
+
+        The estimate only has to lie between the least and the largest possible share.
+        """
         least_share = self._share_of(0.0)
-        largest_share = self._share_of(self._left_s)
+        largest_share = self._share_of(self._most_left_s)
         possible_value = min(max(value, least_share), largest_share)
-        return possible_value, *self.interval(possible_value, low, high)
+        possible_low, possible_high = self.interval(possible_value, low, high)
+        return possible_value, possible_low, possible_high
 
     def interval(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Move the ends of an interval to the nearest possible shares.
 
-        If no judged cell is positive, or all are, the exact interval replaces it. In any case it reaches to
-        either side of the estimate (`value`) by the longest cell left: no model knows how that one is judged.
+        If all judged cells are negative, or all are positive, exact bounds replace the ends. In any case each
+        end is at least as far from the estimate (`value`) as the longest cell left is long: no model knows
+        how people would judge a single cell.
         """
-        if self._left_s == 0:
+        if self._most_left_s == 0:
             known_share = self._share_of(0.0)
             return known_share, known_share
-        ends = self._exact_ends_s()
-        low_s, high_s = ends if ends is not None else (self._left_s_of(low), self._left_s_of(high))
+        exact_ends_s = self._exact_ends_s()
+        if exact_ends_s is not None:
+            low_s, high_s = exact_ends_s
+        else:
+            low_s = self._left_s_of(low)
+            high_s = self._left_s_of(high)
         value_s = self._left_s_of(value)
-        low_s = self._nearest_s(min(low_s, value_s - self._longest_left_s))
-        high_s = self._nearest_s(max(high_s, value_s + self._longest_left_s))
-        return max(0.0, self._share_of(low_s) - ROUNDING), min(1.0, self._share_of(high_s) + ROUNDING)
+        widened_low_s = min(low_s, value_s - self._longest_cell_s)
+        widened_high_s = max(high_s, value_s + self._longest_cell_s)
+        possible_low = self._share_of(self._nearest_possible(widened_low_s))
+        possible_high = self._share_of(self._nearest_possible(widened_high_s))
+        return max(0.0, possible_low - ROUNDING), min(1.0, possible_high + ROUNDING)
 
     def _share_of(self, left_s: float) -> float:
-        """Return the film's share if so many seconds of the cells left to judge are positive."""
-        return min(1.0, (self._positive_s + left_s) / self._whole_s)
+        """Return the film's share if so many seconds of the cells left are positive."""
+        return min(1.0, (self._judged_positive_s + left_s) / self._film_s)
 
     def _left_s_of(self, share: float) -> float:
         """Return how many seconds of the cells left are positive if the film's share is this one."""
-        return share * self._whole_s - self._positive_s
+        return share * self._film_s - self._judged_positive_s
 
-    def _nearest_s(self, left_s: float) -> float:
+    def _nearest_possible(self, left_s: float) -> float:
         """Return the possible positive seconds of the cells left that are nearest to a number of seconds."""
-        if self._sums_s is None:
-            return min(max(left_s, 0.0), self._left_s)
-        return float(self._sums_s[np.abs(self._sums_s - left_s).argmin()])
+        if self._possible_left_s is None:
+            return min(max(left_s, 0.0), self._most_left_s)
+        distances_s = np.abs(self._possible_left_s - left_s)
+        return float(self._possible_left_s[distances_s.argmin()])
 
     def _exact_ends_s(self) -> tuple[float, float] | None:
-        """Return the exact bounds of the positive seconds of the cells left.
+        """Return exact bounds of the positive seconds of the cells left, if all judged cells have one label.
 
-        They are known if all judged cells have the same label; else, and if cells need not be positive as a
-        whole, it is None.
+        None if judged cells have different labels, or if any part of a cell may be positive: then no exact
+        bounds are known.
         """
-        if self._is_by_whole_cells and not self._labels.any():
-            return 0.0, self._most_unseen_s()
-        if self._is_by_whole_cells and (self._labels == 1).all():
-            return self._left_s - self._most_unseen_s(), self._left_s
+        if not self._is_by_whole_cells:
+            return None
+        are_all_negative = not self._labels.any()
+        if are_all_negative:
+            return 0.0, self._most_of_unseen_label_s()
+        are_all_positive = (self._labels == 1).all()
+        if are_all_positive:
+            # Here negative cells are those that were not seen, and the others are positive.
+            return self._most_left_s - self._most_of_unseen_label_s(), self._most_left_s
         return None
 
-    def _most_unseen_s(self) -> float:
-        """Return an upper bound of the seconds with a label that no judged cell has (`most_unseen`).
+    def _most_of_unseen_label_s(self) -> float:
+        """Return an upper bound of the seconds with the label that no judged cell has.
 
-        It is the largest possible number of seconds up to that bound.
+        The bound of `most_unseen` is lowered to the next number of seconds that the cells left can have.
         """
         bound_s = most_unseen(self._content_s, self._judged)
-        if self._sums_s is None:
+        if self._possible_left_s is None:
             return bound_s
-        is_possible = self._sums_s <= bound_s + 1e-6  # so that rounding does not exclude the bound itself
-        return float(self._sums_s[is_possible].max())
+        is_within_bound = self._possible_left_s <= bound_s + SUM_SLACK_S
+        return float(self._possible_left_s[is_within_bound].max())
 
 
 def sums_of_whole(content: Floats, denominator: int = 1) -> Floats | None:
-    """List the positive seconds that cells [C] may have together, if each is positive as a whole or not.
+    """List the positive seconds that cells [C] can have together.
 
-    Of two cells of 46 s and one of 20 s these are 0, 20, 46, 66, 92 and 112 s.
+    With a `denominator` of 1, each cell is positive as a whole or not at all: two cells of 46 s and one of
+    20 s can have 0, 20, 46, 66, 92 or 112 s.
 
     Parameters
     ----------
     content : ndarray, shape [C]
         Seconds of each cell.
     denominator : int
-        Each cell may also be positive by a multiple of 1 / `denominator`, as several judges may differ.
+        The positive part of each cell is a multiple of 1 / `denominator`, as several judges may differ.
 
     Returns
     -------
     ndarray, shape [S], or None
-        Possible sums in rising order, of those equal to a millisecond one; None if there are more than
-        `MOST_SUMS`.
+        Possible sums in rising order; sums that are equal to a millisecond are listed once. None if there are
+        more than `MOST_SUMS`.
     """
     sums = np.zeros(1)
     for cell_s, n_cells in _sizes(content):
-        positive_s = np.arange(n_cells * denominator + 1) * (cell_s / denominator)
-        all_sums = np.add.outer(sums, positive_s).ravel()  # each sum so far plus each of these
-        _, first_of_each = np.unique(np.round(all_sums, 3), return_index=True)
-        sums = all_sums[first_of_each]
+        # What all cells of this length can add to a sum of the lengths before.
+        added_s = np.arange(n_cells * denominator + 1) * (cell_s / denominator)
+        all_sums = np.add.outer(sums, added_s).ravel()
+        # `unique` sorts the sums, and finds the first of those that are equal to a millisecond.
+        _, indices = np.unique(np.round(all_sums, 3), return_index=True)
+        sums = all_sums[indices]
         if len(sums) > MOST_SUMS:
             return None
     return sums
 
 
 def _sizes(content: Floats) -> list[tuple[float, int]]:
-    """List the different contents of cells in seconds, each with the number of cells that have it.
+    """List the different lengths of cells in seconds, each with the number of cells that have it.
 
-    Contents that are equal to a millisecond are one.
+    Lengths that are equal to a millisecond are listed once.
     """
-    _, first_of_each, counts = np.unique(np.round(content, 3), return_index=True, return_counts=True)
-    return list(zip(content[first_of_each].tolist(), counts.tolist(), strict=True))
+    _, indices, counts = np.unique(np.round(content, 3), return_index=True, return_counts=True)
+    return list(zip(content[indices].tolist(), counts.tolist(), strict=True))
 
 
 def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
     """Compute an upper bound of a film's positive seconds, of level .975, if no judged cell is positive.
 
-    If S seconds are positive, the k-th cell drawn is negative with chance 1 - S / left[k], where left[k] are
-    the seconds of the cells not drawn before. The bound is the largest S for which the product of these
-    chances is at least .025: a larger S is rejected in at most .025 of draws. Of cells of equal content, the
-    product is the chance of the draw (hypergeometric).
+    If S seconds of the film are positive, the next cell drawn is negative with the chance 1 - S / left, where
+    `left` are the seconds of the cells not drawn before. The product of these chances over the draw is the
+    chance that all judged cells are negative. The bound is the largest S for which it is at least .025: if
+    more seconds are positive, at most .025 of draws give a bound below them. For cells of equal content the
+    chance is that of the hypergeometric distribution.
 
     Parameters
     ----------
@@ -362,61 +416,76 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
     Returns
     -------
     float
-        The largest number of seconds that is not rejected.
+        Seconds.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
     drawn_s = content[order]
-    left_s = content.sum() - np.concatenate([[0.0], np.cumsum(drawn_s)[:-1]])  # [n]: before each draw
+    drawn_before_s = np.concatenate([[0.0], np.cumsum(drawn_s)[:-1]])
+    left_s = content.sum() - drawn_before_s  # [n]: before each cell was drawn
+    never_drawn_s = max(float(left_s[-1] - drawn_s[-1]), 0.0)  # no more seconds can be positive
     log_least_chance = float(np.log((1 - LEVEL) / 2))
-    never_drawn_s = max(float(left_s[-1] - drawn_s[-1]), 0.0)  # all that can be positive
 
-    def excess(positive_s: float) -> float:
-        """Return the logarithm of the product of chances less that of .025: seconds below 0 are rejected."""
-        positive_shares = np.minimum(positive_s / left_s, 1 - 1e-12)  # log(1 - share) needs a share below 1
+    def log_excess(positive_s: float) -> float:
+        """Return log(chance that all judged cells are negative) - log(.025): negative above the bound."""
+        positive_shares = np.minimum(positive_s / left_s, BELOW_ONE)
         return float(np.log1p(-positive_shares).sum()) - log_least_chance
 
-    if excess(never_drawn_s) >= 0:
+    if log_excess(never_drawn_s) >= 0:
         return never_drawn_s
-    return float(brentq(excess, 0.0, never_drawn_s))
+    return float(brentq(log_excess, 0.0, never_drawn_s))
 
 
 def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
     """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`.
 
-    Long cells are certain to be drawn: their positive share of the film is counted. The rate of the other
+    Long cells are certain to be drawn, and their positive share of the film is counted. The rate of the other
     cells, which are drawn by chance, is estimated:
 
         rate = counted share + (1 - share of certain cells) * rate of the others
     """
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
-    is_by_chance = chances < 1
-    seconds_by_chance = cells.content_s[is_by_chance]
-    # Share of the film's content of each judged cell that was certain to be drawn; 0 of the others.
-    certain_share = np.where(is_by_chance, 0.0, cells.content_s / cells.content_s.sum())[judged]
-    counted_share = (certain_share * y).sum(axis=1)
-    share_by_chance = 1 - certain_share.sum(axis=1)
-    if not seconds_by_chance.any():
-        rate = counted_share / (1 - share_by_chance)  # exactly 1 where all are positive
-        no_gain = np.zeros(len(y))
-        return Estimates(rate, rate, rate, no_gain, rate, rate, rate)
+    is_by_chance = chances < 1  # [C]
+    content_by_chance_s = cells.content_s[is_by_chance]
+    # Of a cell that is certain to be drawn, its share of the film's content; 0 for the others.
+    certain_shares = np.where(is_by_chance, 0.0, cells.content_s / cells.content_s.sum())[judged]  # [B, n]
+    counted_share = (certain_shares * y).sum(axis=1)
+    share_by_chance = 1 - certain_shares.sum(axis=1)
+    if not content_by_chance_s.any():
+        # All content was judged. The share of certain cells is 1 but for rounding: dividing by it gives
+        # exactly 1 where all cells are positive.
+        return _without_error(counted_share / (1 - share_by_chance))
     p_by_chance = cells.p[is_by_chance]
-    mean_p = float(np.average(p_by_chance, weights=seconds_by_chance))
-    weights = is_by_chance[judged].astype(
-        np.float64
-    )  # 1 of a cell drawn by chance; certain ones are left out
-    others = difference_estimate(
+    mean_p = float(np.average(p_by_chance, weights=content_by_chance_s))
+    variance_p = float(np.average((p_by_chance - mean_p) ** 2, weights=content_by_chance_s))
+    # Cells drawn by chance count equally in the rate of the others, and certain ones do not count in it.
+    weights = is_by_chance[judged].astype(np.float64)
+    rate_of_others = difference_estimate(
         y,
         cells.p[judged],
         weights,
         chances[judged],
         film_p=mean_p,
-        film_variance=float(np.average((p_by_chance - mean_p) ** 2, weights=seconds_by_chance)),
+        film_variance=variance_p,
         is_chance_by_label=False,
     )
-    if y.shape[1] < LEAST_SURE:  # earlier versions gave no interval of so few, which would have to stay
-        others = widened_to_exact(others, y, weights, chances[judged])
-    return _rescaled(others, counted_share, share_by_chance)
+    # Earlier versions showed intervals from `LEAST_SURE` judgements on: these stay as they were.
+    if y.shape[1] < LEAST_SURE:
+        rate_of_others = widened_to_exact(rate_of_others, y, weights, chances[judged])
+    return _rescaled(rate_of_others, counted_share, share_by_chance)
+
+
+def _without_error(rate: Floats) -> Estimates:
+    """Return the estimates of rates [B] that are counted: both ends of each interval are the rate."""
+    return Estimates(
+        value=rate,
+        low=rate,
+        high=rate,
+        gain=np.zeros(len(rate)),
+        value_without_model=rate,
+        low_without_model=rate,
+        high_without_model=rate,
+    )
 
 
 def _rescaled(estimates: Estimates, offset: Floats, factor: Floats) -> Estimates:
@@ -442,29 +511,18 @@ def difference_estimate(
     film_variance: float | Floats,
     is_chance_by_label: bool = True,
 ) -> Estimates:
-    """Estimate the positive share of the cells that may be drawn from those that were.
+    """Estimate the positive share of the cells that may be drawn from those that were drawn and judged.
 
-    The difference estimate (Cassel, Särndal and Wretman, Biometrika 1976; prediction-powered inference:
-    Angelopoulos et al., Science 2023) with power tuning (Angelopoulos, Duchi and Zrnic 2023) corrects a
-    model's mean probability by the judged cells. It is nearly unbiased for any model. With weighted means
-    over the judged cells, and the mean and the variance V of p over the film:
+    The positive share of the judged cells is corrected by how much the model's mean probability over these
+    cells differs from that over the film:
 
-        rate     R    = mean(y) + g (film's mean of p - mean(p))
-        gain     g    = cov / V, within 0 and 1: 0 for a useless model, 1 for a calibrated one
-                 cov  = R (1 - R) D
-                 D    = mean(p) of judged positives - mean(p) of judged negatives
-        variance var  = R (1 - R) - 2 g cov + g^2 V, of y - g p
-        error    se^2 = var C, where C is the finite-population correction
-                 C    = (1 - R) C1 + R C0
-                 C1   = mean of (1 - chance) weight over judged positives; C0: over judged negatives
+        rate = mean_y + gain (film_p - mean_p)
 
-    The interval is that of a score test: the rates that lie at most z standard errors from the estimate, the
-    errors computed at these rates. For a useless model and equal cells it is Wilson's interval.
-
-    C1 and C0 differ, as positive cells may be longer or shorter than others and so be drawn more or less
-    often; (1 - R)^2 and R^2 are the squared distances of their labels from R. To each mean by label one cell
-    with the mean of all is added, so that D is 0 if one label is missing.
-    `benchmarks/planted/rates.py` measures coverage and width.
+    The estimate is nearly unbiased whatever errors the model makes (difference estimate: Cassel, Särndal and
+    Wretman, Biometrika 1976; prediction-powered inference: Angelopoulos et al., Science 2023). The gain is
+    chosen for the smallest variance (power tuning: Angelopoulos, Duchi and Zrnic 2023). The interval is that
+    of a score test; `_ScoreTest` has the formulas of gain and variance. For a useless model and cells of
+    equal content it is Wilson's interval. `benchmarks/planted/rates.py` measures coverage and width.
 
     Parameters
     ----------
@@ -479,18 +537,20 @@ def difference_estimate(
     film_p, film_variance : float or ndarray, shape [B]
         Mean and variance of p over all cells that may be drawn, weighted by content.
     is_chance_by_label : bool
-        Whether C1 and C0 are computed for positives and negatives; else both are the mean over all.
+        Whether the variance accounts for positive cells that are drawn more, or less, often than others, as
+        they may be longer or shorter.
     """
     from scipy.special import ndtri  # noqa: PLC0415 - slow, and films are opened without it
 
     labels = np.asarray(y, dtype=np.float64)
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)
-    parts = raw_weights / raw_weights.sum(axis=1)[:, None]
-    means_p = _means_by_label(parts, labels, judged_p)
+    parts = raw_weights / raw_weights.sum(axis=1)[:, None]  # weights that add up to 1 in each draw
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
-    # 0 for a model that says the same of every cell, or the contrary of the judges.
+    means_p = _means_by_label(parts, labels, judged_p)
+    # Set to 0, so that the model is not used, if it says the contrary of the judges ...
     difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
+    # ... or the same of every cell.
     difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
     with_model = _ScoreTest(
         mean_y=(parts * labels).sum(axis=1),
@@ -498,39 +558,58 @@ def difference_estimate(
         film_p=film_p,
         variance_p=variance_p,
         difference_p=difference_p,
-        correction=_correction(parts, labels, np.asarray(chances, dtype=np.float64)),
+        variance_factors=_variance_factors(parts, labels, np.asarray(chances, dtype=np.float64)),
         z_squared=float(ndtri((1 + LEVEL) / 2)) ** 2,
         is_chance_by_label=is_chance_by_label,
     )
-    alone = replace(with_model, uses_model=False)
+    without_model = replace(with_model, uses_model=False)
     value, low, high = with_model.interval()
-    value_without_model, low_without_model, high_without_model = alone.interval()
+    value_without_model, low_without_model, high_without_model = without_model.interval()
     return Estimates(
-        value, low, high, with_model.gain(value), value_without_model, low_without_model, high_without_model
+        value=value,
+        low=low,
+        high=high,
+        gain=with_model.gain(value),
+        value_without_model=value_without_model,
+        low_without_model=low_without_model,
+        high_without_model=high_without_model,
     )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _ScoreTest:
-    """The score test of rates R [B], by the formulas of `difference_estimate`.
+    """Test for each of B draws which rates the judgements are compatible with.
+
+    A score test computes the standard error at the rate that is tested, and not at the estimate. If the rate
+    of positive cells is `rate`, then
+
+        variance_y = rate (1 - rate)                    of the judgements
+        covariance = variance_y difference_p            of judgements and probabilities
+        gain       = covariance / variance_p            cut to 0 and 1
+        variance   = variance_y - 2 gain covariance + gain² variance_p      of y - gain p
+        error²     = variance variance_factor           of the estimate
+
+    The gain is the slope of judgements on probabilities, with which y - gain p varies least: 0 for a useless
+    model, 1 for a calibrated one. A rate is rejected if it lies more than z errors from the estimate.
 
     Attributes
     ----------
     mean_y, mean_p : ndarray, shape [B]
-        Weighted means over the judged cells.
+        Weighted means of the judgements and of p over the judged cells.
     film_p : float or ndarray, shape [B]
         The film's mean of p.
     variance_p : ndarray, shape [B]
-        V, the film's variance of p.
+        The film's variance of p.
     difference_p : ndarray, shape [B]
-        D.
-    correction : _MeansByLabel
-        C1 of positives and C0 of negatives, and the mean over all cells.
+        Mean of p over the judged positive cells less that over the judged negative ones, at least 0.
+    variance_factors : _MeansByLabel
+        See `_variance_factors`.
     z_squared : float
-        Square of the number of standard errors of the interval.
+        Square of z, the number of standard errors on either side of the estimate.
     is_chance_by_label : bool
+        Whether the variance factor depends on the rate; else it is the mean over all cells.
     uses_model : bool
-        Whether g is the best gain; else it is 0.
+        If False, the gain is 0.
     """
 
     mean_y: Floats
@@ -538,80 +617,111 @@ class _ScoreTest:
     film_p: float | Floats
     variance_p: Floats
     difference_p: Floats
-    correction: "_MeansByLabel"
+    variance_factors: "_MeansByLabel"
     z_squared: float
     is_chance_by_label: bool
     uses_model: bool = True
 
     def interval(self) -> tuple[Floats, Floats, Floats]:
-        """Return the estimate, and the low and the high end of its interval."""
-        zeros, ones = np.zeros(len(self.mean_y)), np.ones(len(self.mean_y))
+        """Return the estimate, and the low and the high end of its interval.
+
+        At the estimate, the distance of the rate from its estimate is 0; at the ends it is `margin`.
+        """
+
+        def beyond_high_end(rate: Floats) -> Floats:
+            """Return how far a rate lies above the high end: negative within the interval."""
+            return self.distance(rate) - self.margin(rate)
+
+        def within_low_end(rate: Floats) -> Floats:
+            """Return how far a rate lies above the low end: negative outside the interval."""
+            return self.distance(rate) + self.margin(rate)
+
+        zeros = np.zeros(len(self.mean_y))
+        ones = np.ones(len(self.mean_y))
         value = _root(self.distance, zeros, ones)
-        high = _root(lambda rate: self.distance(rate) - self.margin(rate), value, ones)
-        low = _root(lambda rate: self.distance(rate) + self.margin(rate), zeros, value)
+        high = _root(beyond_high_end, value, ones)
+        low = _root(within_low_end, zeros, value)
         return value, low, high
 
     def gain(self, rate: Floats) -> Floats:
-        """Return g, the weight of p."""
+        """Return the weight of p in the estimate if the rate is this one."""
         if not self.uses_model:
             return np.zeros_like(rate)
-        return np.asarray(np.clip(rate * (1 - rate) * self.difference_p / self.variance_p, 0, 1))
+        slope = rate * (1 - rate) * self.difference_p / self.variance_p
+        return np.asarray(np.clip(slope, 0, 1))
 
     def distance(self, rate: Floats) -> Floats:
-        """Return how far a rate lies above its estimate; the estimate depends on the rate by g."""
+        """Return how far a rate lies above its estimate, which depends on the rate through the gain."""
         return np.asarray(rate - self.mean_y + self.gain(rate) * (self.mean_p - self.film_p))
 
     def margin(self, rate: Floats) -> Floats:
         """Return z standard errors of the estimate if the rate is this one."""
         variance_y = rate * (1 - rate)
-        g = self.gain(rate)
-        variance = variance_y - 2 * g * variance_y * self.difference_p + g * g * self.variance_p
-        correction = self.correction.at(rate) if self.is_chance_by_label else self.correction.all_cells
-        return np.asarray(np.sqrt(self.z_squared * correction * np.maximum(variance, 0)))
+        gain = self.gain(rate)
+        variance = variance_y - 2 * gain * variance_y * self.difference_p + gain * gain * self.variance_p
+        if self.is_chance_by_label:
+            factor = self.variance_factors.at(rate)
+        else:
+            factor = self.variance_factors.all_cells
+        # Rounding may bring a variance of 0 below 0.
+        return np.asarray(np.sqrt(self.z_squared * factor * np.maximum(variance, 0)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _MeansByLabel:
-    """Means over all judged cells of B draws, over the positive ones and over the others, each [B]."""
+    """Means over all judged cells of B draws, over the positive ones and over the negative ones, each [B]."""
 
     all_cells: Floats
     positives: Floats
     negatives: Floats
 
     def at(self, rate: Floats) -> Floats:
-        """Average over squared distances from a rate [B]: (1 - rate)^2 of positives, rate^2 of the others."""
+        """Average both labels as they count in the variance of judgements if the rate [B] is this one.
+
+        A share `rate` of cells is positive, at a squared distance (1 - rate)² from the rate, and a share
+        1 - rate is negative, at rate². So positives make up rate (1 - rate)² of the variance rate (1 - rate):
+        the part 1 - rate. Negatives make up the part `rate`.
+        """
         return (1 - rate) * self.positives + rate * self.negatives
 
 
-def _correction(parts: Floats, labels: Floats, chances: Floats) -> _MeansByLabel:
-    """Average (1 - chance) weight over judged cells [B, n], whose weights add up to 1."""
+def _variance_factors(parts: Floats, labels: Floats, chances: Floats) -> _MeansByLabel:
+    """Average (1 - chance) part over the judged cells [B, n], all and by label.
+
+    Times the variance of single judgements, the mean is the variance of their weighted mean. `parts` are the
+    weights, which add up to 1: their mean weighted by themselves is the sum of their squares. A cell that is
+    certain to be drawn (chance 1) does not vary between draws.
+    """
     return _means_by_label(parts, labels, (1 - chances) * parts)
 
 
 def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansByLabel:
     """Average values [B, n] by weights [B, n] that add up to 1 in each draw, over all cells and by label.
 
-    To the positives, and to the negatives, one cell with the mean of all is added, so that neither is empty.
-    The added cell weighs as much as a judged cell on average, 1 / n.
+    One more cell is added to the positives, and one to the negatives, so that neither are empty. Its value is
+    the mean over all cells, and its weight is 1 / n, that of a judged cell on average.
     """
     n = (weights > 0).sum(axis=1)
-    positive_share = (weights * labels).sum(axis=1)
     mean = (weights * values).sum(axis=1)
+    positive_weight = (weights * labels).sum(axis=1)
     sum_of_positives = (weights * labels * values).sum(axis=1)
+    sum_of_negatives = mean - sum_of_positives
+    # Of positives: (sum + mean / n) / (weight + 1 / n), with both parts multiplied by n.
     return _MeansByLabel(
         all_cells=mean,
-        positives=(n * sum_of_positives + mean) / (n * positive_share + 1),
-        negatives=(n * (mean - sum_of_positives) + mean) / (n * (1 - positive_share) + 1),
+        positives=(n * sum_of_positives + mean) / (n * positive_weight + 1),
+        negatives=(n * sum_of_negatives + mean) / (n * (1 - positive_weight) + 1),
     )
 
 
 def _root(function: Callable[[Floats], Floats], below: Floats, above: Floats) -> Floats:
     """Find the roots [B] of a function that is at most 0 at `below` and at least 0 at `above`.
 
-    They are rounded to 12 decimals.
+    The interval between the two is halved `BISECTIONS` times. The roots are rounded to 12 decimals.
     """
     for _ in range(BISECTIONS):
         middle = (below + above) / 2
-        is_below = function(middle) <= 0
-        below, above = np.where(is_below, middle, below), np.where(is_below, above, middle)
+        is_below_root = function(middle) <= 0
+        below = np.where(is_below_root, middle, below)
+        above = np.where(is_below_root, above, middle)
     return np.round((below + above) / 2, 12)

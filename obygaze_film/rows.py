@@ -195,8 +195,8 @@ class RowGrid:
         Kind of rows: "shots", "windows" or "steps".
     spans : ndarray, shape [R, 2]
     covered : sparse array, shape [R, N]
-        Seconds of each row that each window covers; none of a row without pictures, and none by a window of
-        which less than half has any.
+        Seconds of each row that each window covers. They are 0 for rows, and for windows, of which less than
+        half has pictures.
     flags : dict of str to ndarray, shape [R]
         Flags that do not depend on a model.
     """
@@ -236,15 +236,18 @@ def _cut_at(rows: Spans, holes: Spans) -> Spans:
 
 
 def _covered(rows: Spans, windows: Windows) -> csr_array:
-    """Compute how many seconds [R, N] of each row each window covers, as `RowGrid` counts them."""
+    """Compute how many seconds [R, N] of each row each window covers.
+
+    Rows and windows of which less than half has pictures count as covering nothing.
+    """
     covered = overlaps(rows, windows.spans)
     if not len(windows.holes):
         return covered
-    row_has_pictures = _seconds_in_holes(rows, windows) <= (rows[:, 1] - rows[:, 0]) / 2
+    seconds_without_pictures = _seconds_in_holes(rows, windows)
+    row_has_pictures = seconds_without_pictures <= (rows[:, 1] - rows[:, 0]) / 2
     window_has_pictures = np.ones(len(windows.spans), dtype=np.bool_)
-    window_has_pictures[[*windows.scarcely_read]] = False
-    covered_of_rows = _only_rows(covered, row_has_pictures)
-    return _only_windows(covered_of_rows, window_has_pictures)
+    window_has_pictures[list(windows.scarcely_read)] = False
+    return _only_windows(_only_rows(covered, row_has_pictures), window_has_pictures)
 
 
 def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
@@ -253,17 +256,18 @@ def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
 
 
 def _partly_read(grid: RowGrid, is_window_partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mark the rows [R] of which pictures are, or may be, missing.
+    """Mark the rows [R] in which some pictures are missing, or may be.
 
-    They are missing of a row that has a stretch without pictures. They may be missing of each row of a window
-    that was read in part (`is_window_partial` [N]) and does not record where.
+    - Pictures are missing in a row that a recorded stretch without pictures (a hole) lies in.
+    - They may be missing in each row of a window that was read in part (`is_window_partial` [N]) and does not
+      record where its pictures are missing.
     """
     is_covered = grid.covered.sum(axis=1) > 0
-    has_hole = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
-    is_hole_unknown = is_window_partial.copy()
-    is_hole_unknown[[*grid.windows.with_holes]] = False
-    may_have_hole = _has_window(grid, is_hole_unknown)
-    return np.asarray(has_hole | may_have_hole, np.bool_)
+    has_recorded_hole = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
+    has_unrecorded_hole = is_window_partial.copy()  # [N]
+    has_unrecorded_hole[list(grid.windows.with_holes)] = False
+    may_have_hole = _has_window(grid, has_unrecorded_hole)
+    return np.asarray(has_recorded_hole | may_have_hole, np.bool_)
 
 
 def _has_window(grid: RowGrid, is_marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -276,10 +280,10 @@ def rows_of_model(
 ) -> pd.DataFrame:
     """Compute the rows of one model.
 
-    The logits of the windows that cover a row are averaged with their overlap as weights; so are concepts'
-    values and contributions, so that contributions still add up to the logit. `_weights_of` says which
-    windows are averaged. A row that is unlike the training, missing, black or credits has a logit, but no
-    probability.
+    The logit of a row is the mean of the logits of the windows that cover it, weighted by their overlap;
+    `_weights_of` says which windows count. Concepts' values and contributions are averaged in the same way,
+    so that contributions still add up to the logit. A row that is unlike the training, missing, black or
+    credits has a logit, but no probability.
 
     Parameters
     ----------
@@ -298,23 +302,20 @@ def rows_of_model(
     DataFrame
         The columns of `timeline.csv` that this model has.
     """
-    table = table.reindex(list(grid.windows.clip_ids))  # windows [N] without a prediction have NaN
-    # `eq(True)` is False of NaN.
-    is_window_unlike = table["is_unlike"].eq(True).to_numpy()
-    is_window_partial = table["is_partial"].eq(True).to_numpy()
-    is_window_trained_on = table["is_trained_on"].eq(True).to_numpy()
-    weights = _weights_of(grid, table["movie"].notna().to_numpy(), is_window_unlike)
-    is_partial = _partly_read(grid, is_window_partial)
+    windows = table.reindex(list(grid.windows.clip_ids))  # [N]: a window without a prediction has NaN
+    is_predicted = windows["movie"].notna().to_numpy()
+    weights = _weights_of(grid, is_predicted, _is_true(windows["is_unlike"]))
+    is_partial = _partly_read(grid, _is_true(windows["is_partial"]))
     flags = {
         **grid.flags,
         UNLIKE: weights.unlike,
         MISSING: weights.missing,
         PARTIAL: is_partial,
         NO_SKILL: np.full(len(grid.spans), model.card.no_skill),
-        TRAINED_ON: is_trained_on | _has_window(grid, is_window_trained_on),
+        TRAINED_ON: is_trained_on | _has_window(grid, _is_true(windows["is_trained_on"])),
     }
     has_no_p = np.any([flags[flag] for flag in (UNLIKE, MISSING, *NO_CONTENT)], axis=0)
-    logit = _average(weights.used, table["logit"])
+    logit = _average(weights.used, windows["logit"])
     columns: dict[str, Any] = {
         "movie": grid.movie,
         "start_s": grid.spans[:, 0],
@@ -325,12 +326,22 @@ def rows_of_model(
     }
     for name, values in _probability_columns(model, logit).items():
         columns[name] = np.where(has_no_p, np.nan, values)
-    columns["unlike"] = _average(weights.predicted, table["unlike"])
+    columns["unlike"] = _average(weights.predicted, windows["unlike"])
     columns["flags"] = _joined_flags(flags, len(grid.spans))
-    columns |= _concept_columns(model, table, weights.used, has_no_p)
+    columns |= _concept_columns(model, windows, weights.used, has_no_p)
     columns["n_windows"] = (weights.used > 0).sum(axis=1)
-    columns["status"] = np.select([weights.missing, is_partial], ["missing", "partial"], "ok")
+    columns["status"] = _status(weights.missing, is_partial)
     return pd.DataFrame(columns)
+
+
+def _is_true(column: pd.Series) -> NDArray[np.bool_]:
+    """Tell which cells of a column are True; neither False nor NaN is."""
+    return np.asarray(column.eq(True), np.bool_)
+
+
+def _status(is_missing: NDArray[np.bool_], is_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
+    """Return the status of each row [R]: "missing", else "partial" if it was read in part, else "ok"."""
+    return np.where(is_missing, "missing", np.where(is_partial, "partial", "ok"))
 
 
 class _Weights(NamedTuple):
@@ -357,14 +368,17 @@ class _Weights(NamedTuple):
 def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArray[np.bool_]) -> _Weights:
     """Weigh the windows of a film [N] for the averages over its rows: by the seconds of each row they cover.
 
-    A row counts as unlike the training if less than half of its predicted seconds are of windows that are
-    like it; then all its windows are averaged. In other rows only windows like the training are.
+    - If windows like the training cover at least half of what windows with a prediction cover of a row, only
+      those that are like the training are averaged.
+    - Else the row counts as unlike the training, and all its windows are averaged.
     """
     predicted = _only_windows(grid.covered, is_predicted)
     like_training = _only_windows(grid.covered, is_predicted & ~is_unlike)
-    predicted_s = predicted.sum(axis=1)
+    predicted_s = predicted.sum(axis=1)  # [R]
+    like_training_s = like_training.sum(axis=1)
     is_row_missing = predicted_s <= 0
-    is_row_unlike = ~is_row_missing & (like_training.sum(axis=1) < predicted_s / 2)
+    is_row_unlike = ~is_row_missing & (like_training_s < predicted_s / 2)
+    # Each row has its weights from one of the two, and 0 from the other.
     used = _only_rows(predicted, is_row_unlike) + _only_rows(like_training, ~is_row_unlike)
     return _Weights(predicted, used, missing=is_row_missing, unlike=is_row_unlike)
 
@@ -372,13 +386,14 @@ def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArr
 def _probability_columns(model: "Model", logit: Floats) -> dict[str, Floats]:
     """Compute the probability of logits [R], its band, and whether they reach the threshold (`called`).
 
-    They are NaN where the model has no calibration, or decides nothing.
+    They are NaN where the model has no calibration, or decides nothing. The values of a row without a logit,
+    which no predicted window covers, mean nothing: `rows_of_model` replaces them by NaN.
     """
     p = low = high = np.full(len(logit), np.nan)
     if model.calibration is not None:
-        filled = np.where(np.isnan(logit), 0.0, logit)
-        p = model.calibration.probability(filled)
-        low, high = model.calibration.band(filled)
+        finite_logit = np.where(np.isnan(logit), 0.0, logit)  # calibrations take no NaN
+        p = model.calibration.probability(finite_logit)
+        low, high = model.calibration.band(finite_logit)
     called = np.full(len(logit), np.nan)
     if model.decides:
         called = (logit >= model.card.threshold).astype(np.float64)
@@ -504,14 +519,16 @@ def _equal_parts(start: float, end: float, n: int) -> Spans:
 def _steps(windows: Windows) -> Spans:
     """Cut a film from one window's start to the next; after the last start, at each hop.
 
-    Of windows of 10 s at 0, 5, 10 and 15 s, the steps are 0-5, 5-10, 10-15, 15-20 and 20-25 s. What is left
-    at the end is part of the last step, which is so up to one and a half hops long.
+    Of windows of 10 s at 0, 5, 10 and 15 s, the steps are 0-5, 5-10, 10-15, 15-20 and 20-25 s. The last step
+    reaches to the end of the last window, and is shorter than `LONGEST_LAST_STEP` hops.
     """
     hop_s = windows.hop_s or windows.window_s  # a single window has no hop
     starts = [float(windows.spans[0, 0])]
-    for start in windows.spans[1:, 0].tolist():
-        if start - starts[-1] >= hop_s - SLACK_S:  # the last window is moved back: its start is no step
-            starts.append(start)
+    for start_s in windows.spans[1:, 0].tolist():
+        # A window that begins less than a hop after the one before was moved back, to end with the film.
+        is_moved_back = start_s - starts[-1] < hop_s - SLACK_S
+        if not is_moved_back:
+            starts.append(start_s)
     while windows.end_s - starts[-1] >= LONGEST_LAST_STEP * hop_s:
         starts.append(starts[-1] + hop_s)
     edges = np.round([*starts, windows.end_s], 3)
@@ -680,14 +697,17 @@ def read_subtitle_lines(path: Path, encoding: str = "") -> tuple[list[tuple[floa
 
 
 def _spans_of_track(path: Path, account: Account) -> list[RawSpan]:
-    """Read the subtitles of a film's own track; those that cannot be used are noted in the account."""
+    """Read the subtitles of a film's own track.
+
+    The account is where a reader counts the records that it used, and notes why others were left out.
+    """
     from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
 
     raw_spans = []
     for number, (start_s, end_s, text) in enumerate(read_subtitle_track(path, account.note), start=1):
         raw_spans.append(RawSpan(f"line {number}, {text[:40]!r}", start_s, end_s, text))
     spans = account.spans(raw_spans)
-    account.used = len(spans)  # `read_subtitles` sets it for files
+    account.used = len(spans)
     return spans
 
 
@@ -705,7 +725,7 @@ def read_variables(
     """
     table = read_table(path, needed=("movie", "start_s", "end_s"))
     variables = [name for name in table.columns if name not in FIELDS]
-    # Decimal commas become points, and times numbers of seconds.
+    # `pointed` writes decimal points for decimal commas, and `timed` times as numbers of seconds.
     rows = list(table.pointed(variables).timed())
     tables = _windows_by_film(path, rows, ["start_s", "end_s", *variables], films)
     used = [name for name in variables if _has_numbers(name, tables.values())]
@@ -713,9 +733,9 @@ def read_variables(
         raise FilmError(f"{path}: it has no window of {', '.join(films)}, or no column of numbers")
     read_columns = {"clip_id", "movie", "start_s", "end_s", *used}
     left_out = [name for name in table.columns if name not in read_columns]
-    n_other_rows = len(rows) - sum(len(windows) for windows in tables.values())
-    if n_other_rows:
-        left_out.append(f"{counted(n_other_rows, 'row')} of other films, or behind a film's end")
+    n_windows = sum(len(windows) for windows in tables.values())
+    if len(rows) > n_windows:
+        left_out.append(f"{counted(len(rows) - n_windows, 'row')} of other films, or behind a film's end")
     notice = f"{path.name}: {', '.join(used)}"
     if left_out:
         notice += f"; left out {', '.join(left_out)}"
@@ -730,7 +750,7 @@ def _windows_by_film(
 
     Windows that begin after the film's end are left out; films of which more than half do are refused.
     """
-    numbers_of_window: dict[str, dict[tuple[float, float], list[float]]] = {}  # film -> times -> row
+    windows_by_film: dict[str, dict[tuple[float, float], list[float]]] = {}  # film -> times -> numbers
     n_after_end = Counter[str]()
     for row in rows:
         numbers = [row.number(name, path) for name in columns]
@@ -743,18 +763,18 @@ def _windows_by_film(
         if start_s >= films[movie].end_s:
             n_after_end[movie] += 1
             continue
-        numbers_of_film = numbers_of_window.setdefault(movie, {})
-        if (start_s, end_s) in numbers_of_film:
+        windows = windows_by_film.setdefault(movie, {})
+        if (start_s, end_s) in windows:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
-        numbers_of_film[start_s, end_s] = numbers
+        windows[start_s, end_s] = numbers
     tables = {}
-    for movie, numbers_of_film in numbers_of_window.items():
-        if n_after_end[movie] > len(numbers_of_film):
+    for movie, windows in windows_by_film.items():
+        if n_after_end[movie] > len(windows):
             raise FilmError(
                 f"{path}: most windows of film {movie} begin behind its end, {films[movie].end_s:g} s: their "
                 "times should be seconds, not frames or milliseconds, of this film"
             )
-        tables[movie] = pd.DataFrame(sorted(numbers_of_film.values()), columns=columns)
+        tables[movie] = pd.DataFrame(sorted(windows.values()), columns=columns)
     return tables
 
 
@@ -775,12 +795,14 @@ def _flagged(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     """Cut shots where a person's flags begin and end, and replace their flags in between."""
     times = [table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)]
     edges = np.unique(np.concatenate(times))  # of shots and flags, rising
-    spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})  # none has an edge inside it
-    of_person = _rows_around(spans, flags)
-    of_detector = _rows_around(spans, shots)
-    flagged = of_person.combine_first(of_detector)  # the detector's row where the person gave none
-    in_a_shot = flagged.dropna()  # spans between shots have a row of neither
-    return in_a_shot.reset_index(drop=True)[list(SHOT_COLUMNS)]
+    # Between two neighbouring edges the flags are the same throughout.
+    spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})
+    by_person = _rows_around(spans, flags)
+    by_detector = _rows_around(spans, shots)
+    flagged = by_person.combine_first(by_detector)  # the detector's row where the person flagged nothing
+    # In a gap between shots neither has a row, and all is NaN.
+    without_gaps = flagged.dropna().reset_index(drop=True)
+    return without_gaps[list(SHOT_COLUMNS)]
 
 
 def _rows_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:

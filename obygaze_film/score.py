@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -403,30 +403,23 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         The model's rows of the film.
     grid : RowGrid
     """
-    model, card = loaded.model, loaded.model.card
+    model = loaded.model
+    card = model.card
     is_trained_on = grid.movie in loaded.trained_on
-    # A target has the levels of each of its classes, the negative class first and the positive one last.
-    levels_of_classes = [list(levels) for levels in card.target["classes"]]
+    target = _target_levels(card.target)
     concept = card.target["concept"]
-    negative: list[str] = []
-    positive: list[str] = []
-    if levels_of_classes and not concept:  # of a concept's target, either class has clips of any level
-        negative, positive = levels_of_classes[0], levels_of_classes[-1]
+    names_of_positive = [concept] if concept else target.positive
     codebook = card.codebook["name"]
     construct, means = _construct_and_meanings(card.codebook)
-    names_of_positive = [concept] if concept else positive
-    threshold_p = None
-    if model.calibration is not None:
-        threshold_p = float(model.calibration.probability([card.threshold])[0])
     return ModelRecord(
         **{name: getattr(card, name) for name in CARD_FIELDS},
         key=loaded.key,
         sha256=loaded.sha256,
         task=card.target["name"],
         task_title=card.target["title"],
-        levels=list(dict.fromkeys(level for levels in levels_of_classes for level in levels)),
-        negative=negative,
-        positive=positive,
+        levels=target.levels,
+        negative=target.negative,
+        positive=target.positive,
         concept=concept,
         codebook=codebook,
         construct=construct,
@@ -437,7 +430,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         concepts=_concepts(model),
         decides=model.decides,
         by_concepts="base_contribution" in rows,
-        threshold_p=threshold_p,
+        threshold_p=_threshold_p(model),
         calibration=_calibration_record(model),
         n_movies=len(card.movies),
         metrics=[dict(row) for row in card.metrics],
@@ -447,9 +440,43 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
-        human=None if card.has_planted else agreement_of_people(codebook, positive),
+        human=None if card.has_planted else agreement_of_people(codebook, target.positive),
         labelled_by=list(card.labelled_by),
     )
+
+
+class _TargetLevels(NamedTuple):
+    """The levels that a model's target tells apart.
+
+    Attributes
+    ----------
+    levels : list of str
+        Of all its classes.
+    negative, positive : list of str
+        Of its negative and its positive class; empty if the target is a concept, as clips of any level may
+        have the concept or lack it.
+    """
+
+    levels: list[str]
+    negative: list[str]
+    positive: list[str]
+
+
+def _target_levels(target: Mapping[str, Any]) -> _TargetLevels:
+    """Read the levels of a target, as a model's card has it: a list of levels for each of its classes."""
+    classes = [list(levels) for levels in target["classes"]]
+    levels = list(dict.fromkeys(level for levels_of_class in classes for level in levels_of_class))
+    if not classes or target["concept"]:
+        return _TargetLevels(levels, negative=[], positive=[])
+    # The negative class comes first and the positive one last.
+    return _TargetLevels(levels, negative=classes[0], positive=classes[-1])
+
+
+def _threshold_p(model: Model) -> float | None:
+    """Return the probability at a model's threshold; None without a calibration."""
+    if model.calibration is None:
+        return None
+    return float(model.calibration.probability([model.card.threshold])[0])
 
 
 def _construct_and_meanings(codebook: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
@@ -464,9 +491,13 @@ def _construct_and_meanings(codebook: Mapping[str, Any]) -> tuple[str, Mapping[s
 
 
 def _concepts(model: Model) -> list[ConceptRecord]:
-    """Make the records of the concepts that have a probability, which come first among the thresholds."""
-    thresholds = zip(model.concepts_with_probability, model.concept_thresholds, strict=False)
-    return [_concept(model, name, float(threshold)) for name, threshold in thresholds]
+    """Make the records of the concepts that have a probability."""
+    names = model.concepts_with_probability
+    thresholds = model.concept_thresholds[: len(names)]  # concepts without a probability come last
+    records = []
+    for name, threshold in zip(names, thresholds, strict=True):
+        records.append(_concept(model, name, float(threshold)))
+    return records
 
 
 def _calibration_record(model: Model) -> CalibrationRecord | None:
@@ -506,17 +537,16 @@ def agreement_of_people(codebook: str, positive: Sequence[str]) -> HumanRecord |
 
 
 def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
-    """Make the record of a concept; figures that the model's card does not have are None."""
-    metrics: Mapping[str, Any] = {}
-    for row in model.card.metrics:
-        if row.get("task") == CONCEPT_TASK.format(name) and "movie_chance" in row:
-            metrics = row
-            break
+    """Make the record of a concept: how well it is found, and its usual value.
+
+    Figures that the model's card does not have are None.
+    """
+    metrics = _metrics_of_concept(model, name)
     usual = _usual(model, name)
     return ConceptRecord(
         name=name,
         threshold_p=threshold,
-        ap=metrics.get("movie_mean"),
+        ap=metrics.get("movie_mean"),  # average precision, the mean over films, with its interval
         low=metrics.get("movie_low"),
         high=metrics.get("movie_high"),
         chance=metrics.get("movie_chance"),
@@ -524,6 +554,17 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
         usual=usual,
         usual_p=None if usual is None else _probability_at(model, name, usual),
     )
+
+
+def _metrics_of_concept(model: Model, name: str) -> Mapping[str, Any]:
+    """Return the row of a model's card that says how well a concept is found; empty if it has none.
+
+    A row without a chance level (`movie_chance`), beside which its figures are read, does not count.
+    """
+    for row in model.card.metrics:
+        if row.get("task") == CONCEPT_TASK.format(name) and "movie_chance" in row:
+            return row
+    return {}
 
 
 def _linear_bottleneck(model: Model) -> ConceptBottleneck | None:
@@ -573,9 +614,13 @@ def _absent(model: Model, concept: str) -> float | None:
 def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:
     """Compute the share of a film's time that a model expects to be positive, or say why it is refused.
 
-    The share is sum(duration * p) / sum(duration) over the counted rows. It has two intervals of 80 %. The
-    calibration's band has the shares by sigmoids drawn from their posterior: how sure the sigmoid is. The
-    bracket is made to hold the true shares of new films, and so is wider.
+    The share is sum(duration * p) / sum(duration) over the counted rows. It has two intervals of 80 %:
+
+    - The calibration's band says how well the calibration is known, which turns logits into probabilities. It
+      contains the shares by calibrations drawn from their posterior.
+    - The bracket is to contain the true share of a new film, and so it is wider. How far shares of the films
+      left out were off gives its usual width. The share of a film of few windows varies more, and its bracket
+      is wider than that.
 
     Parameters
     ----------
@@ -583,16 +628,13 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
         The model's rows.
     model : Model
     window_s : float
-        Length of the film's windows: a film of few of them has a wider bracket.
+        Length of the film's windows.
     is_trained_on : bool
     """
     seconds = durations(rows)
     counted = is_counted(rows)
-    has_content = ~has_flag(rows, *NO_CONTENT)
-    content_s = float(seconds[has_content].sum())
-    unreliable_s = float(seconds[has_content & has_flag(rows, UNLIKE, MISSING)].sum())
-    unreliable_share = unreliable_s / content_s if content_s else 0.0
     counted_s = float(seconds[counted].sum())
+    unreliable_share = _unreliable_share(rows)
     reason = _why_no_rate(rows, model, unreliable_share, is_trained_on=is_trained_on)
     if reason or model.calibration is None:
         return Rate(
@@ -609,7 +651,6 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
     logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
     value, band_low, band_high = model.calibration.expected_share(logits, seconds[counted])
     n_windows = counted_s / window_s
-    # The share of a film of few windows varies more: its bracket is wider than that of the films left out.
     extra_variance = _extra_variance(model, rows.loc[counted, "p"], seconds[counted], n_windows)
     bracket_low, bracket_high = model.calibration.bracket(value, extra_variance)
     usual_low, usual_high = model.calibration.bracket(value)
@@ -623,8 +664,17 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
         reason="",
         unreliable=unreliable_share,
         counted_s=counted_s,
-        n_windows=n_windows if is_wider else None,  # named only where they are so few that it matters
+        n_windows=n_windows if is_wider else None,  # kept only if it is why the bracket is wider
     )
+
+
+def _unreliable_share(rows: pd.DataFrame) -> float:
+    """Return the share of a film's content that is unlike the training or missing; 0 without content."""
+    seconds = durations(rows)
+    has_content = ~has_flag(rows, *NO_CONTENT)
+    content_s = float(seconds[has_content].sum())
+    unreliable_s = float(seconds[has_content & has_flag(rows, UNLIKE, MISSING)].sum())
+    return unreliable_s / content_s if content_s else 0.0
 
 
 def _why_no_rate(rows: pd.DataFrame, model: Model, unreliable_share: float, *, is_trained_on: bool) -> str:
@@ -684,9 +734,10 @@ def _what_is_unreliable(rows: pd.DataFrame) -> str:
 
 
 def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_windows: float) -> float:
-    """Compute the extra variance of the share of a film that has fewer windows than the films left out.
+    """Compute by how much the share of a film of few windows varies more than those of the films left out.
 
-    0 if the model's card does not say how many clips those had.
+    The fewer windows a film has, the more its true share varies around the expected one by chance
+    (`few_windows_variance`). 0 if the model's card does not say how many clips the films left out had.
 
     Parameters
     ----------
@@ -694,7 +745,7 @@ def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_
     p, seconds : shape [N]
         Probabilities and lengths of the film's counted rows.
     n_windows : float
-        Windows that they are as long as.
+        Length of these rows, in windows.
     """
     population = model.card.population
     if population is None or not population["clips"]:
@@ -707,8 +758,8 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     """Average a model's values of frames over steps of a film.
 
     A model that reads frames gives each frame a weight in its window's logit, a contribution to it, and
-    probabilities of concepts. A step is a second, or the time between frames where that is longer, in whole
-    seconds up to 60. All frames in a step are averaged, those of overlapping windows too.
+    probabilities of concepts. All frames in a step (`_step_length_s`) are averaged, those of overlapping
+    windows too.
 
     Parameters
     ----------
@@ -724,19 +775,23 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     -------
     DataFrame
         `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model cannot read
-        the store's frames, or gives them no probabilities.
+        the store's frames, or gives the frames no probability of some concept.
     """
-    all_have_probability = model.concepts == model.concepts_with_probability
-    if not all_have_probability or not reads_frames(model, store):
+    all_concepts_have_p = model.concepts == model.concepts_with_probability
+    if not all_concepts_have_p or not reads_frames(model, store):
         return NO_TRACES
     group = store[model.card.backbone]
     wanted_ids = set(clip_ids)
-    rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted_ids and group.usable[row]]
+    rows = []  # in the store, of the windows whose features could be extracted
+    for row, clip_id in enumerate(group.clip_ids):
+        if clip_id in wanted_ids and group.usable[row]:
+            rows.append(row)
     all_frames = frames_of(model, store, np.array(rows, dtype=np.intp))
     frames = all_frames[all_frames["time_s"].notna()]
     step_s = _step_length_s(frames)
+    step_of_frame = np.floor(frames["time_s"] / step_s)  # 0, 1, 2, ...
+    frames_of_step = frames.groupby(step_of_frame, sort=True)
     concept_columns = [f"{concept}_p" for concept in model.concepts_with_probability]
-    frames_of_step = frames.groupby(np.floor(frames["time_s"] / step_s), sort=True)  # 0, 1, 2, ...
     table = frames_of_step[["weight", "contribution", *concept_columns]].mean()
     table.insert(0, "n_frames", frames_of_step.size().astype("Int64"))
     start_s = table.index.to_numpy(dtype=np.float64) * step_s

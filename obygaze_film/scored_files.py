@@ -292,10 +292,11 @@ def _plain_table(data: bytes) -> pd.DataFrame | None:
     try:
         columns = pd.read_csv(io.BytesIO(data), nrows=0, dtype=str, keep_default_na=False).columns
         types = {name: str if name in TEXT_COLUMNS else "float64" for name in columns}
-        # Of numbers an empty cell alone is missing; no word of a text is.
+        # pandas takes words such as "NA" and "null" for missing values. Here only an empty cell of a column
+        # of numbers is one, and in columns of text every word is a text.
         missing = {name: [""] for name in columns if name not in TEXT_COLUMNS}
         with warnings.catch_warnings():
-            # Before pandas 4, numbers are only read exactly by an option, which later versions warn of.
+            # pandas warns of the option in `EXACT_NUMBERS` from some version before 4 on.
             warnings.simplefilter("ignore", DeprecationWarning)
             table: pd.DataFrame = pd.read_csv(
                 io.BytesIO(data), dtype=types, keep_default_na=False, na_values=missing, **EXACT_NUMBERS
@@ -329,8 +330,11 @@ def _numbers(cells: "pd.Series[Any]", end_s: float) -> Any:
         is_filled = np.array([text != "" for text in texts], dtype=np.bool_)
     name = str(cells.name)
     low, high = _bounds(name, end_s)
-    to_check = numbers if name in TIME_COLUMNS else numbers[is_filled]
-    is_wrong = ~((to_check >= low) & (to_check <= high))  # also of NaN
+    # Empty cells are NaN, which is within no bounds: they are checked where they are an error.
+    may_be_empty = name not in TIME_COLUMNS
+    to_check = numbers[is_filled] if may_be_empty else numbers
+    is_within_bounds = (to_check >= low) & (to_check <= high)
+    is_wrong = ~is_within_bounds
     if name in WHOLE_COLUMNS:
         is_wrong |= to_check != np.floor(to_check)
     if is_wrong.any():

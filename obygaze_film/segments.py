@@ -192,12 +192,13 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     start_s = columns["start_s"]
     end_s = columns["end_s"]
     reaching = _reaching(p, threshold, start_s, end_s)
-    is_elsewhere = p < threshold  # rows that may be in a weaker segment
+    may_be_in_weaker = p < threshold
     for first, after in reaching:
-        is_elsewhere[first:after] = False
-    n_weaker = max(top - len(reaching), 0)
+        may_be_in_weaker[first:after] = False
+    n_weaker = max(top - len(reaching), 0)  # that are listed
+    # At least those of a list of the usual length are searched, as the numbers of all depend on them.
     n_in_usual_list = max(LISTED - len(reaching), 0)
-    weaker = _peaks(p, is_elsewhere, start_s, end_s, max(n_weaker, n_in_usual_list))
+    weaker = _peaks(p, may_be_in_weaker, start_s, end_s, n=max(n_weaker, n_in_usual_list))
     weaker_numbers = _numbers_of_weaker(weaker, n_in_usual_list)
     segments = []
     for run, number in zip(reaching, _numbers_by_time(reaching), strict=True):
@@ -210,16 +211,16 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
 
 
 def _numbers_of_weaker(weaker: Sequence[Run], n_in_usual_list: int) -> list[int]:
-    """Return the numbers of the segments below the threshold, which come with the highest peak first.
+    """Return the number of each segment below the threshold; they come with the highest peak first.
 
-    A segment keeps its number when a reader asks for a longer list: the first ones, those in a list of the
-    usual length (`LISTED`), are numbered by time among each other, and the rest by time after them.
+    Those in a list of the usual length (`LISTED`) have the numbers 1, 2, ... by time. The others go on from
+    there, again by time. So whoever asks for a longer list finds the segments of the usual list under the
+    same numbers.
     """
-    further_numbers = _numbers_by_time(weaker[n_in_usual_list:])
-    return [
-        *_numbers_by_time(weaker[:n_in_usual_list]),
-        *(n_in_usual_list + number for number in further_numbers),
-    ]
+    numbers = _numbers_by_time(weaker[:n_in_usual_list])
+    for number in _numbers_by_time(weaker[n_in_usual_list:]):
+        numbers.append(n_in_usual_list + number)
+    return numbers
 
 
 def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int:
@@ -428,27 +429,36 @@ def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord
 
 
 def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None) -> str:
-    """Say whether rows [N] have ``more`` or ``less`` of a concept than usual by the mean of its values.
+    """Say whether rows [N] have ``more`` or ``less`` of a concept than usual, or ``mixed`` amounts.
 
-    It is ``mixed`` if some rows have more and some less, so that means contradict each other: that of its
-    probabilities says the opposite of that of its values, or the `change` of the probability due to it has
-    another sign than its contribution to the logit.
+    The mean of its values decides between more and less. If some rows have more than usual and others less,
+    other means may say the opposite, and then the amount is mixed:
+
+    - the mean of its probabilities is below the usual one and the mean of its values above, or the reverse;
+    - the mean `change` of the probability that is due to it has another sign than its mean contribution to
+      the logit.
     """
     values = rows[f"{concept.name}_value"]
-    is_more = bool(np.average(values, weights=weights) > concept.usual)
-    amount = "more" if is_more else "less"
+    mean_value = np.average(values, weights=weights)
+    amount = "more" if mean_value > concept.usual else "less"
     weighted_values = values[weights > 0]
     is_on_both_sides = weighted_values.min() < concept.usual < weighted_values.max()
     if not is_on_both_sides:
         return amount
-    p = _mean(rows, f"{concept.name}_p", weights)
-    usual_p = concept.usual_p
-    if usual_p is not None and p != usual_p and (p > usual_p) != is_more:
-        return "mixed"
+    if concept.usual_p is not None:
+        p = _mean(rows, f"{concept.name}_p", weights)
+        amount_by_p = "more" if p > concept.usual_p else "less"
+        if p != concept.usual_p and amount_by_p != amount:
+            return "mixed"
     contribution = _mean(rows, f"{concept.name}_contribution", weights)
-    if change and contribution and (change > 0) != (contribution > 0):
+    if change is not None and _have_opposite_signs(change, contribution):
         return "mixed"
     return amount
+
+
+def _have_opposite_signs(number: float, other: float) -> bool:
+    """Whether one number is above 0 and the other below."""
+    return (number > 0 > other) or (number < 0 < other)
 
 
 def _cell(value: float | None) -> str:

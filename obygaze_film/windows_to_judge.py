@@ -30,8 +30,12 @@ UNCERTAIN = "uncertain"
 RANDOM = "random"
 """Reasons in that column: the model was unsure of the window, or it was drawn at random."""
 
-Window = tuple[int, int]
-"""Index of a film, and index of one of its cells."""
+
+class Window(NamedTuple):
+    """A window of one of several films: the index of the film, and that of its cell."""
+
+    film: int
+    cell: int
 
 
 def choose_next(
@@ -43,18 +47,18 @@ def choose_next(
     judged: Collection[Clip] = (),
     seed: int = 0,
 ) -> list[Clip]:
-    """Choose windows to judge: cells of each film's grid (`cells_of`), never a fragment of one.
+    """Choose windows to judge: whole cells of each film's grid (`cells_of`).
 
-    Without `blind`:
+    Without `blind`, people see the model's scores when they judge:
 
-    - a third, rounded down, or more are drawn at random;
-    - the others are those about which the model is least certain, nearest to its threshold, one from each
-      film in turn; no two of them are neighbours;
-    - cells of which the model says too little are left out (`Cells.is_known`).
+    - n / 3 windows, rounded down, are drawn at random.
+    - The others are those about which the model is least certain: nearest to its threshold, one from each
+      film in turn, no two of them neighbours. If there are too few of these, more are drawn at random.
+    - Windows of which the model says too little are left out (`Cells.is_known`).
 
-    With `blind`, all are taken from each film's random order (`Cells.order_of_draw`), also cells unlike the
-    training films, so that a film's rate can be estimated from them. Cells of which more than half could not
-    be read are never chosen.
+    With `blind`, the windows are the next ones of each film's random order (`Cells.order_of_draw`), so that a
+    film's rate can be estimated from them. They may be unlike the training films. Windows of which more than
+    half could not be read are never chosen.
 
     Parameters
     ----------
@@ -65,18 +69,20 @@ def choose_next(
         Model; by default the first with logits. Blind draws do not depend on it.
     blind : bool
     judged : collection of Clip
-        Judgements, whose windows are left out; with `blind` only those made blindly, since a draw without
-        the others would not be of the whole film.
+        Judgements, whose windows are left out. With `blind` only those made blindly are: a draw without the
+        windows judged in sight of their scores would not be of the whole film.
     seed : int
-        Of the random order: the same seed draws the same windows, and a larger `n` adds to them. A film of
-        which windows were judged blindly goes on by the seed that these name.
+        Of the random order: the same seed draws the same windows, and a larger `n` adds to them. If windows
+        of a film were judged blindly before, the seed that they name is used for it.
 
     Returns
     -------
     list of Clip
-        Without level; extras `draw` ("uncertain" or "random") and `seen_score`. With `blind` by film and in
-        the order of the draw, which is the extra `place`, with the extras `law`, `seed` and `content_s` (the
-        window's content); otherwise by film and time, with the extra `p`.
+        Without level, with the extras `draw` ("uncertain" or "random") and `seen_score`.
+
+        - With `blind`: film after film in the order of the draw, with further extras (`extras_of`): `place`
+          in the draw, `law` (the method of sampling), `seed`, and `content_s` (the window's content).
+        - Otherwise: by film and time, with the extra `p` (the model's probability).
 
     Raises
     ------
@@ -94,10 +100,10 @@ def choose_next(
     choices = [_choice_of(film, key, judged_clips, seed) for film in films]
     clips = _next_in_sight(films, choices, n)
     if not clips:
-        n_left = sum(len(choice.fresh) for choice in choices)  # of which the model says too little
-        raise FilmError(
-            counted_message("next_none_known", n_left) if n_left else "no window is left to judge"
-        )
+        n_unknown = sum(len(choice.not_judged) for choice in choices)  # the model says too little of these
+        if n_unknown:
+            raise FilmError(counted_message("next_none_known", n_unknown))
+        raise FilmError("no window is left to judge")
     return clips
 
 
@@ -113,22 +119,23 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     judged : iterable of Clip
         Judgements; those of other films and those in sight of the score play no part.
     seed : int
-        Of a film of which nothing was judged yet.
+        Used if no judged window names a seed.
 
     Raises
     ------
     FilmError
         The judged windows were drawn with several seeds.
     """
-    blind = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
-    sampling = sampling_of(blind)
-    seeds: set[int] = set()
-    for clip in blind:
+    judged_blindly = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
+    sampling = sampling_of(judged_blindly)
+    seeds: set[int] = set()  # that windows drawn by this method name
+    for clip in judged_blindly:
         seed_of_clip = named_seed(clip)
         if seed_of_clip is not None and named_sampling(clip) == sampling:
             seeds.add(seed_of_clip)
     if len(seeds) > 1:
-        raise FilmError(message("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
+        names_of_seeds = ", ".join(str(number) for number in sorted(seeds))
+        raise FilmError(message("next_seeds", movie=film.movie, seeds=names_of_seeds))
     if seeds:
         seed = seeds.pop()
     content = tuple(cells_of(film).content_s.tolist())
@@ -149,15 +156,18 @@ def unread_notices(films: Sequence[Timeline]) -> list[str]:
 def unknown_notices(
     films: Sequence[Timeline], judged: Collection[Clip] = (), *, key: str | None = None
 ) -> list[str]:
-    """Name the films of which windows are left to judge, but the model says too little of each to choose it.
+    """Note for each film that the model says too little of all windows that are left to judge.
 
-    These windows are only drawn blindly.
+    Such windows are only drawn blindly. There is no notice of a film if any window left can be chosen, or if
+    no window is left.
     """
+    judged_clips = [clip for clip in judged if clip.level]
     notices: list[str] = []
     for film in films:
-        choice = _choice_of(film, key, [clip for clip in judged if clip.level], seed=0)
-        if choice.fresh and not choice.is_known[choice.fresh].any():
-            notice = counted_message("next_none_known", len(choice.fresh))
+        choice = _choice_of(film, key, judged_clips, seed=0)
+        has_known_window = any(choice.is_known[cell] for cell in choice.not_judged)
+        if choice.not_judged and not has_known_window:
+            notice = counted_message("next_none_known", len(choice.not_judged))
             notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
@@ -186,7 +196,16 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
 
 
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
-    """List the windows of a film that are not among the `judged` ones, in the order of the draw."""
+    """List the windows of a film that are not among the `judged` ones, in the order of the draw.
+
+    Their places in the draw depend on its method:
+
+    - By successive sampling, each next window is drawn among those left. So the windows left take the places
+      that no judged window has, one after the other. If content changed since the judged ones were drawn, the
+      order changed too, and the place of a window in today's order may be taken.
+    - By the method of earlier versions, only the first windows of the whole order are a sample: a window has
+      its place in this order.
+    """
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
@@ -194,7 +213,6 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
     if draw.sampling == SUCCESSIVE:
-        # If content changed since, the order did too: cells take the places that no judgement has.
         places = _free_places(judged_of_film, len(cells_left))
     else:
         place_of = {cell: place for place, cell in enumerate(order, start=1)}
@@ -206,11 +224,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
 
 
 def _free_places(judged: Sequence[Clip], n: int) -> list[int]:
-    """List the first n places of a draw, from 1 on, that no judged window has.
-
-    These are the places that the windows left have in the order of the draw, unless the content of windows
-    changed since the judged ones were drawn.
-    """
+    """List the first n places of a draw, from 1 on, that no judged window has."""
     taken = {place_in(clip) for clip in judged}
     places: list[int] = []
     for place in count(1):
@@ -234,24 +248,25 @@ def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
 
 
 def _next_in_sight(films: Sequence[Timeline], choices: Sequence["_Choice"], n: int) -> list[Clip]:
-    """Choose windows to judge in sight of their scores: uncertain ones, and a third or more at random.
+    """Choose n windows to judge in sight of their scores: uncertain ones, and a third or more at random.
 
     If there are not enough uncertain ones, more are drawn at random. `choices` has what may be chosen of each
     film.
     """
     n_random = n // 3
     uncertain = _in_turn([choice.uncertain for choice in choices])[: n - n_random]
-    drawn = []  # the other windows, in a random order
-    for film_index, cell in _in_turn([choice.fresh for choice in choices]):
-        is_known = choices[film_index].is_known[cell]
-        if is_known and (film_index, cell) not in uncertain:
-            drawn.append((film_index, cell))
-    reason_of = dict.fromkeys(uncertain, UNCERTAIN) | dict.fromkeys(drawn[: n - len(uncertain)], RANDOM)
+    others: list[Window] = []  # in a random order
+    for window in _in_turn([choice.not_judged for choice in choices]):
+        is_known = choices[window.film].is_known[window.cell]
+        if is_known and window not in uncertain:
+            others.append(window)
+    drawn = others[: n - len(uncertain)]
     clips = []
-    for (film_index, cell), reason in sorted(reason_of.items()):
-        cells = choices[film_index].cells
-        extras = {DRAW: reason, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
-        clips.append(_clip(films[film_index].movie, cells, cell, extras))
+    for window in sorted([*uncertain, *drawn]):  # by film and time
+        cells = choices[window.film].cells
+        reason = UNCERTAIN if window in uncertain else RANDOM
+        extras = {DRAW: reason, SEEN_SCORE: "1", "p": f"{cells.p[window.cell]:.2f}"}
+        clips.append(_clip(films[window.film].movie, cells, window.cell, extras))
     return clips
 
 
@@ -262,8 +277,8 @@ class _Choice(NamedTuple):
     ----------
     cells : Cells
     is_known : ndarray of bool, shape [C]
-        As of `Cells`.
-    fresh : list of int
+        Cells of which the model says enough (`Cells.is_known`).
+    not_judged : list of int
         Cells that nobody judged, in random order.
     uncertain : list of int
         Those among them that may be chosen as uncertain, the least certain first.
@@ -271,20 +286,22 @@ class _Choice(NamedTuple):
 
     cells: Cells
     is_known: NDArray[np.bool_]
-    fresh: list[int]
+    not_judged: list[int]
     uncertain: list[int]
 
 
 def _choice_of(film: Timeline, key: str | None, judged: Sequence[Clip], seed: int) -> _Choice:
     """Find the cells of a film that may be chosen to be judged in sight of their scores."""
     cells = cells_of(film, key)
-    # Windows seen with their score have an order of their own: blind ones should be new to the judge.
-    order = cells.order_of_draw(f"{film.movie} in sight", seed)
+    # The name determines the random order. With the film's own name the first windows would be those that are
+    # judged blindly, and these should be new to the judge.
+    name_of_order = f"{film.movie} in sight"
+    order = cells.order_of_draw(name_of_order, seed)
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
-    fresh = [cell for cell in order if cell not in judged_cells]
-    uncertain = _uncertain(cells, fresh, film.model(key).threshold_p)
-    return _Choice(cells, cells.is_known, fresh, uncertain)
+    not_judged = [cell for cell in order if cell not in judged_cells]
+    uncertain = _uncertain(cells, not_judged, film.model(key).threshold_p)
+    return _Choice(cells, cells.is_known, not_judged, uncertain)
 
 
 def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
@@ -300,15 +317,15 @@ def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
     for turn in range(most_cells):
         for film_index, order in enumerate(orders):
             if turn < len(order):
-                windows.append((film_index, order[turn]))
+                windows.append(Window(film_index, order[turn]))
     return windows
 
 
-def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) -> list[int]:
+def _uncertain(cells: Cells, not_judged: Collection[int], threshold: float | None) -> list[int]:
     """Order cells by how near they are to the threshold, the nearest first, on the logit's scale.
 
-    Left out are neighbours of a nearer one, cells that were judged before (not in `fresh`), and those of
-    which the model says too little (`Cells.is_known`). Without a threshold there are none.
+    Left out are neighbours of a nearer one, cells that were judged before, and those of which the model says
+    too little (`Cells.is_known`). Without a threshold there are none.
     """
     from scipy.special import logit  # noqa: PLC0415 - slow, and films are opened without it
 
@@ -319,7 +336,7 @@ def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) ->
     chosen: set[int] = set()
     for cell in np.argsort(distances, kind="stable").tolist():
         is_beside_chosen = cell - 1 in chosen or cell + 1 in chosen
-        if np.isfinite(distances[cell]) and cell in fresh and not is_beside_chosen:
+        if np.isfinite(distances[cell]) and cell in not_judged and not is_beside_chosen:
             chosen.add(cell)
             order.append(cell)
     return order

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -179,13 +179,13 @@ def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
 def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
     """Return the condition that says why a film, or a span of it, has no probability; empty if it has one.
 
-    `time` is the film's time by this model, or that of the span's rows.
+    `time` is how much of the film, or of the span, this model can judge.
     """
     if not model.decides:  # it finds concepts, and gives no logit of a level
         return DECIDES_NOTHING
     if model.calibration is None or model.threshold_p is None:
         return UNCALIBRATED
-    # Only if no second of it is judged, a reason why is known.
+    # `why_unjudged` is empty if any second is judged.
     return CONDITIONS_OF_UNJUDGED.get(time.why_unjudged, "")
 
 
@@ -212,7 +212,8 @@ def film_title(film: "Timeline", key: str | None = None) -> Title:
 def _warnings_of_title(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
     """Return the conditions to know before reading a model's numbers.
 
-    That there is no prediction, if the reason belongs in a title; else what makes the prediction doubtful.
+    If the film has no prediction, and the reason is one that a title gives (`WARNINGS_OF_TITLE`), it is the
+    only one. Else they say what makes the prediction doubtful.
     """
     reason = why_no_prediction(model, time)
     if reason in WARNINGS_OF_TITLE:
@@ -328,8 +329,8 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
         number=time.share(time.judged_s),
         conditions=tuple(conditions),
         judged_s=time.judged_s,
-        unlike_s=time.unjudged_s,
-        nothing_s=time.black_or_credits_s,
+        unlike_s=time.unjudged_s,  # unlike the training, or not read
+        nothing_s=time.black_or_credits_s,  # nothing is shown that could be judged
         is_whole=time.is_whole,
         unread_s=time.unread_s,
         unread_from_s=time.unread_from_s,
@@ -379,10 +380,10 @@ def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFra
     judged = judged_time(model, film.time(model.key), film.shots)
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
-    passages_found = segments[segments["reaches"] == 1]
+    reaching = segments[segments["reaches"] == 1]
     rows_with_p = rows[is_counted(rows)]
-    is_marked = _is_in_segment(rows_with_p, passages_found)
-    marked_rows = rows_with_p[is_marked]
+    is_marked = _is_in_segment(rows_with_p, reaching)
+    marked_rows = rows_with_p[is_marked]  # the rows of the passages
     other_rows = rows_with_p[~is_marked]
     positive = positive_of(model)
     conditions = [TRAINED_ON] if model.is_trained_on else []
@@ -391,7 +392,7 @@ def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFra
         who=(model.key,),
         what=positive.text,
         time=ClaimTime("judged", judged.judged_s),
-        number=len(passages_found),
+        number=len(reaching),
         conditions=tuple(conditions),
         levels_left_out=_levels_left_out(model),
         judged=judged,
@@ -427,8 +428,9 @@ def _is_in_segment(rows: pd.DataFrame, segments: pd.DataFrame) -> NDArray[np.boo
 def _frequent_concepts(model: ModelRecord, marked_rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that are seen, and raise the probability, in half of the passages' time or more.
 
-    Concepts that lower it in the rest of the time are left out, unless they raise it on average too. The
-    concept that raises it most comes first. `marked_rows` are the passages' rows with a probability.
+    A concept must also raise it on average over all of the passages' time: some lower it in the rest of the
+    time. The concept that raises it most comes first. `marked_rows` are the passages' rows with a
+    probability.
     """
     if not model.by_concepts:
         return ()
@@ -436,33 +438,51 @@ def _frequent_concepts(model: ModelRecord, marked_rows: pd.DataFrame) -> tuple[F
     changes = changes_of_rows(columns_of(marked_rows), model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
-    found: list[tuple[float, FrequentConcept]] = []  # with each concept's effect over all its time
+    frequent: list[FrequentConcept] = []
+    total_effects: list[float] = []  # of each of these, over the time in which it is seen and raises
     for concept in model.concepts:
-        effect, least_effect = _effect_on_rows(concept, marked_rows, changes)
+        effect = _effect_on_rows(concept, marked_rows, changes)
         is_seen = marked_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
-        is_seen_and_raises = is_seen & (effect >= least_effect)
+        is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)
         share = _share_of_time(seconds, is_seen_and_raises)
-        if share < HALF or not _raises_on_average(effect, seconds, least_effect):
+        if share < HALF or not _raises_on_average(effect, seconds):
             continue
-        total_effect = float((effect * seconds)[is_seen_and_raises].sum())
         is_near_chance = concept.name in near_chance
-        found.append((total_effect, FrequentConcept(names.concept(concept.name), is_near_chance, share)))
+        frequent.append(FrequentConcept(names.concept(concept.name), is_near_chance, share))
+        total_effects.append(float((effect.of_rows * seconds)[is_seen_and_raises].sum()))
     # Sums of decimals differ in their last digits: rounded, equal effects keep the codebook's order.
-    found.sort(key=lambda pair: round(pair[0], 6), reverse=True)
-    return tuple(concept for _, concept in found)
+    largest_first = sorted(range(len(frequent)), key=lambda index: -round(total_effects[index], 6))
+    return tuple(frequent[index] for index in largest_first)
+
+
+class _Effect(NamedTuple):
+    """By how much a concept raises the rows of passages.
+
+    Attributes
+    ----------
+    of_rows : ndarray, shape [N]
+        Change of the probability, or contribution to the logit; below 0 where the concept lowers it.
+    least : float
+        The least effect that is named, on the same scale.
+    """
+
+    of_rows: NDArray[np.float64]
+    least: float
 
 
 def _effect_on_rows(
     concept: ConceptRecord, rows: pd.DataFrame, changes: Mapping[str, NDArray[np.float64]]
-) -> tuple[NDArray[np.float64], float]:
-    """Return by how much a concept raises each row [N], and the least by which it must to be named.
+) -> _Effect:
+    """Return by how much a concept raises each row [N].
 
-    It is the change of the probability where that is known (`changes_of_rows`). It is not known of a concept
-    without a usual value, as of a tree: there it is the contribution to the logit.
+    It is the change of the probability where that is known (`changes_of_rows`). That takes a usual value of
+    the concept, which models whose logit is no sum of concepts, such as trees, do not have. Of these it is
+    the contribution to the logit.
     """
     if concept.name in changes:
-        return changes[concept.name], LEAST_CHANGE
-    return rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64), LEAST_CONTRIBUTION
+        return _Effect(changes[concept.name], LEAST_CHANGE)
+    contributions = rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
+    return _Effect(contributions, LEAST_CONTRIBUTION)
 
 
 def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -> float:
@@ -472,12 +492,10 @@ def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -
     return round(chosen_s / float(seconds.sum()), 9) if chosen_s else 0.0
 
 
-def _raises_on_average(
-    effect: NDArray[np.float64], seconds: NDArray[np.float64], least_effect: float
-) -> bool:
+def _raises_on_average(effect: _Effect, seconds: NDArray[np.float64]) -> bool:
     """Whether the mean effect of a concept over N rows reaches the least one, rounded as in tables."""
-    mean_effect = float(np.average(effect, weights=seconds))
-    return round(mean_effect, DECIMALS) >= least_effect
+    mean_effect = float(np.average(effect.of_rows, weights=seconds))
+    return round(mean_effect, DECIMALS) >= effect.least
 
 
 def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
@@ -773,7 +791,8 @@ def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -
         Decimals to print: those that the measurement supports.
     """
     values = film.variables[name]
-    # In a film with shots, the share of black is always that of the model's rows, so that all pages agree.
+    # One of the variables is the share of black pictures. Of a film with shots it is taken from the rows of
+    # the timeline, as pages give it elsewhere, and not from windows.
     rows_for_black = film.rows(model.key) if len(film.shots) else None
     means = staging_means(film.variables, rows_for_black)
     return StagingMean(

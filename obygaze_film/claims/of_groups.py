@@ -68,11 +68,15 @@ def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
 
 
 def same_share(compared: "FilmComparison") -> SameShare | None:
-    """Claim that the model expects the same share of all films; None if not, or of labels, or of one film."""
+    """Claim that the model expects the same share of all films, and so does not tell them apart.
+
+    None if the shares differ, if fewer than two films have one, or if labels stand in the model's place.
+    """
     if compared.is_of_labels:
         return None
     shares = [film.expected for film in compared.films if not np.isnan(film.expected)]
-    if len(shares) < 2 or np.ptp(shares) > SAME:
+    are_same = len(shares) >= 2 and np.ptp(shares) <= SAME
+    if not are_same:
         return None
     return SameShare(
         who=(compared.model,),
@@ -163,16 +167,18 @@ def _bounds(low: float, high: float) -> Bounds | None:
 
 
 def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedShare | ExpectedShare:
-    """Take the share of one of several films: its judges' if it has one, else the labels' or the model's."""
+    """Claim the share of one of several films: its judges' if it has one, else the labels' or the model's."""
     if film.rate is not None:
         return replace(judged_share(film.rate), left_out=film.judges_left_out, after_gap=film.n_after_gap)
-    # Labels in the model's place have no key in the timeline: its first model is taken, and renamed below.
-    key = None if compared.is_of_labels else compared.model
-    model = film.timeline.model(key)
-    claim = replace(expected_share(model, film.timeline.rows(model.key)), number=_known(film.expected))
+    share = _known(film.expected)
     if compared.is_of_labels:
-        return replace(claim, who=(compared.model,), conditions=(OF_LABELS,))
-    return claim
+        # The claim is made as one of the film's first model: labels have no rows in the timeline. All that is
+        # of the model alone is replaced.
+        model = film.timeline.model()
+        claim = expected_share(model, film.timeline.rows(model.key))
+        return replace(claim, number=share, who=(compared.model,), conditions=(OF_LABELS,))
+    model = film.timeline.model(compared.model)
+    return replace(expected_share(model, film.timeline.rows(model.key)), number=share)
 
 
 def timeline_agreement(

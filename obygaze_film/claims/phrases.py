@@ -133,6 +133,9 @@ PAIR_DOUBTS: Final = {AGREE_LESS: "pair_less", AGREE_BY_CHANCE: "pair_chance", U
 
 NO_NUMBER: Final = "–"
 
+AUC_OF_CHANCE: Final = 0.5
+"""The AUC of a model that ranks clips at random."""
+
 MOST_PAIRS: Final = 6
 """Pairs of judges whose kappas stand beside a share: all of four judges."""
 
@@ -272,13 +275,14 @@ def without_levels_sentence(claim: ModelClaim, words: Words) -> str:
 
 
 def evidence_note(claim: ModelEvidence, words: Words) -> str:
-    """Say of how many films the interval of an AUC is, and of which models."""
+    """Explain the AUC of a model: of how many films it is, its interval, and what an AUC of chance is."""
     if claim.number is None:
         return words["no_figure"]
-    known = {"films": words.counted("count_films", claim.n_films), "chance": words.number(0.5)}
+    films = words.counted("count_films", claim.n_films)
+    chance = words.number(AUC_OF_CHANCE)
     if claim.interval is None:
-        return words.say("auc_plain", **known)
-    return words.say("auc_note", level=words.share(claim.interval.level), **known)
+        return words.say("auc_plain", films=films, chance=chance)
+    return words.say("auc_note", films=films, chance=chance, level=words.share(claim.interval.level))
 
 
 def judged_sentence(claim: JudgedTime, words: Words) -> str:
@@ -440,17 +444,19 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
 def _marked_as(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> dict[str, str]:
     """Write as what passages are marked (`as_what`), and how much of their time reaches the threshold.
 
-    Passages go on over short falls below the threshold. Of a level, all of a passage is marked, and the time
-    that reaches the threshold is said beside it (`reaching`). A concept is found where the threshold is
-    reached alone: `as_what` says in how much time that is.
+    A passage goes on where the probability falls below the threshold for a short time. All of it is marked as
+    a level, and `reaching` adds for how much of it the threshold is reached. But a concept is found only
+    where the threshold is reached: then `as_what` says for how much time, and `reaching` is empty.
     """
     positive = _meanings(claim.positive, words)
-    # The lengths are compared as they are written: a difference that nobody sees is not said.
-    falls_below = lengths.reaching != lengths.marked
+    # The lengths are compared as they are written, so that no difference is said that nobody sees.
+    is_partly_below = lengths.reaching != lengths.marked
     if claim.positive.is_concept:
-        key = "marked_concept_called" if falls_below else "marked_concept"
+        key = "marked_concept_called" if is_partly_below else "marked_concept"
         return {"as_what": words.say(key, positive=positive, reaching=lengths.reaching), "reaching": ""}
-    reaching = words.say("sentence_called", reaching=lengths.reaching) if falls_below else ""
+    reaching = ""
+    if is_partly_below:
+        reaching = words.say("sentence_called", reaching=lengths.reaching)
     return {"as_what": words.say("as_level", positive=positive), "reaching": reaching}
 
 
@@ -464,21 +470,26 @@ def _none_marked_sentence(claim: MarkedPassages, lengths: MarkedLengths, words: 
 
 
 def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str:
-    """Name the concepts that are seen in half of the passages' time or more; empty without any."""
+    """Name the concepts that are seen in half of the passages' time or more; empty without any.
+
+    The text says "each in ...", as concepts that are seen in half of the time need not be seen together.
+    """
     if not concepts:
         return ""
     names = [_frequent_concept(concept, words) for concept in concepts[:MOST_NAMES]]
     if len(concepts) > MOST_NAMES:
         names.append(words.counted("more_concepts", len(concepts) - MOST_NAMES))
-    # Each was counted alone: several are not said to be seen at the same time.
-    shares = [concept.share for concept in concepts]
-    if max(shares) == HALF:
-        key = "mostly_half"
-    elif min(shares) > HALF:
-        key = "mostly_more"
-    else:
-        key = "mostly"
+    key = _how_frequent_key([concept.share for concept in concepts])
     return words.counted(key, len(concepts), names=words.listed(names))
+
+
+def _how_frequent_key(shares: Sequence[float]) -> str:
+    """Choose the text of concepts that are seen in these shares of the passages' time, all at least half."""
+    if all(share == HALF for share in shares):
+        return "mostly_half"  # "in half of the marked time"
+    if all(share > HALF for share in shares):
+        return "mostly_more"  # "in more than half"
+    return "mostly"  # "in at least half"
 
 
 def _capitalised(text: str) -> str:
@@ -904,21 +915,23 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     if claim.usual_p is not None:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
         if p != usual:
-            key = "why_parted" if _contradicts_p(claim, claim.usual_p) else "why_usual"
+            key = "why_parted" if _p_contradicts_amount(claim, claim.usual_p) else "why_usual"
             notes.append(words.say(key, p=p, usual=usual))
     if claim.has(NEAR_CHANCE):
         notes.append(words["why_near_chance"])
     return f"{phrase} ({', '.join(notes)})" if notes else phrase
 
 
-def _contradicts_p(claim: ConceptReason, usual_p: float) -> bool:
-    """Whether there is more of a concept than usual though its mean probability is lower, or the reverse.
+def _p_contradicts_amount(claim: ConceptReason, usual_p: float) -> bool:
+    """Whether "more" of a concept than usual is said though its mean probability is lower, or the reverse.
 
-    The mean of its values decides which amount is said; that of its probabilities may differ, as they are
-    not proportional to the values.
+    The amount that is said compares the mean of a concept's values in a passage with its usual value.
+    Probabilities are not proportional to values: their mean may lie on the other side of the usual one.
     """
+    if claim.amount not in ("more", "less"):
+        return False
     amount_by_p = "more" if claim.p > usual_p else "less"
-    return claim.amount in ("more", "less") and claim.amount != amount_by_p
+    return claim.amount != amount_by_p
 
 
 def classes_sentence(claims: Sequence[ClassSeen], words: Words) -> str:
@@ -1051,9 +1064,10 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
 
 
 def error_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say how far the shares of films left out were off; empty where that is not known.
+    """Say how far the shares that the model expected of films left out were off.
 
-    It is empty too where too little of this film is judged for a share: none could be off.
+    It is empty if that is not known, or if too little of this film is judged: then the model expects no share
+    of it that could be off.
     """
     is_too_little_judged = any(claim.has(condition) for condition in (LITTLE_JUDGED, *NOTHING_JUDGED))
     if claim.error is None or is_too_little_judged:
@@ -1186,24 +1200,32 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: Words) -> str:
-    """Write the length of the time that a share is of, where that is little of the film's content."""
+    """Write the length of the time that a share is of, where that is little of the film's content.
+
+    If all windows were judged, it is "the 9 minutes that AB was sure of". Else AB has not seen all of these 9
+    minutes, and they are "the 9 minutes that are left without 3 windows of which AB was not sure".
+    """
     sure, unsure = words.durations(sure_s, claim.unsure_s)
-    who = "panel" if len(claim.who) > 1 else "judge"
-    # "The 9 minutes that AB was sure of" is true only if AB judged all windows. Else it is the time without
-    # those of which AB was not sure: AB may not be sure of windows that are left to judge.
-    key = f"of_little_{who}" if claim.has(ALL_JUDGED) else f"of_little_left_{who}"
+    is_of_panel = len(claim.who) > 1
+    if claim.has(ALL_JUDGED):
+        key = "of_little_panel" if is_of_panel else "of_little_judge"
+    else:
+        key = "of_little_left_panel" if is_of_panel else "of_little_left_judge"
     windows = words.counted("unsure", claim.n_unsure, time=unsure)
     return words.say(key, sure=sure, windows=windows, who=words.judge(claim.who[0]))
 
 
 def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
-    """Say where the judges of a panel may agree no better than chance: all of them, or which pairs."""
+    """Say that the judges of a panel may agree no better than chance, and which pairs of them.
+
+    A panel has a condition of its pairs, such as `AGREE_LESS`, if all pairs have it. If only some pairs have
+    it, the panel has another one, here `SOME_LESS` (`OF_SOME`).
+    """
     doubts = []
-    for doubt, key in PANEL_DOUBTS.items():
-        if claim.has(doubt):
-            # `SOME_LESS`, for example, is that some pairs have `AGREE_LESS`; `AGREE_LESS`, that all have it.
-            doubt_of_pair = OF_SOME.get(doubt, doubt)
-            pairs = [pair for pair in claim.agreement if pair.has(doubt_of_pair)]
+    for condition, key in PANEL_DOUBTS.items():
+        if claim.has(condition):
+            condition_of_pairs = OF_SOME.get(condition, condition)
+            pairs = [pair for pair in claim.agreement if pair.has(condition_of_pairs)]
             doubts.append(words.say(key, pairs=_pair_names(pairs, words)))
     return doubts
 
@@ -1404,7 +1426,8 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     who = "panel" if is_of_panel else "judge"
     names = words.listed([words.judge(name) for name in claim.who])
     if claim.definition and not claim.judged:
-        # A share takes the list's windows from the first on, and that was judged under another definition.
+        # They judged windows under this definition, but none counts. A share takes windows from the list's
+        # first one on, and so the first one was not judged under this definition.
         counted = words[f"first_elsewhere_{who}"]
     else:
         counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
@@ -1558,22 +1581,35 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
         judges = "" if have_same_judges else f"{words.listed(share.who)}: "
         rates.append(f"{judges}{group_phrase(share, words)}")
     rates += [later_phrase(trend, words) for trend in trends]
-    has_panel = any(len(share.who) > 1 for share in shares)
-    mean_key = "mean_of_judges" if has_panel else "mean_alone"
-    unsure_key = ""
-    if _any_has(shares, NOT_SURE):
-        unsure_key = "unsure_left_out_panel" if has_panel else "unsure_left_out"
-        mean_key = "mean_of_sure_judges" if has_panel else "mean_alone"
     return words.say(
         _would_mark_key(shares, have_same_judges=have_same_judges),
         who=_judges_of_groups(shares, have_same_judges=have_same_judges, words=words),
         marked=as_positive(first, first.what, words),
         film=words["a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"],
-        unsure=words[unsure_key] if unsure_key else "",
-        mean=words[mean_key],
+        unsure=_windows_left_out_of_groups(shares, words),
+        mean=_mean_of_groups(shares, words),
         level=words.share(first.interval.level) if first.interval else "",
         rates=words["semicolon"].join(rates),
     )
+
+
+def _windows_left_out_of_groups(shares: Sequence[GroupShare], words: Words) -> str:
+    """Say that windows of which judges were not sure are left out of groups' shares; empty if none is."""
+    if not _any_has(shares, NOT_SURE):
+        return ""
+    return words["unsure_left_out_panel" if _any_has_panel(shares) else "unsure_left_out"]
+
+
+def _mean_of_groups(shares: Sequence[GroupShare], words: Words) -> str:
+    """Say over what groups' shares are means: over films, and over the judges of a window if it has more."""
+    if not _any_has_panel(shares):
+        return words["mean_alone"]
+    return words["mean_of_sure_judges" if _any_has(shares, NOT_SURE) else "mean_of_judges"]
+
+
+def _any_has_panel(shares: Sequence[GroupShare]) -> bool:
+    """Whether any of the groups was judged by several people."""
+    return any(len(share.who) > 1 for share in shares)
 
 
 def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, words: Words) -> str:

@@ -315,12 +315,19 @@ class Words:
 
 
 def _elided(match: re.Match[str], values: Mapping[str, object]) -> str:
-    """Write "que {concept}" as "qu’{concept}" if the value of the placeholder begins with a vowel."""
-    consonants, placeholder = match.groups()
-    value = str(values[placeholder])
+    """Write "que {concept}" as "qu’{concept}" if the value of the placeholder begins with a vowel.
+
+    `match` is of a pattern of `MAY_ELIDE`, and has two groups: "qu" and "concept". The placeholder stays, as
+    the text is filled later.
+    """
+    consonants, name = match.groups()
+    value = str(values[name])
     # NFD writes an accent as a character of its own, behind its letter.
     first_letter = unicodedata.normalize("NFD", value)[:1].casefold()
-    return f"{consonants}’{{{placeholder}}}" if first_letter in VOWELS else match[0]
+    if first_letter not in VOWELS:
+        return match[0]
+    placeholder = "{" + name + "}"
+    return f"{consonants}’{placeholder}"
 
 
 def whole_seconds(seconds: float) -> int:

@@ -58,7 +58,11 @@ def import_(
 
     if blind and in_sight:
         raise click.UsageError("--blind and --in-sight exclude each other")
-    is_blind = blind if blind or in_sight else None  # None: each tier says it
+    is_blind = None  # nothing is declared: each tier says how people judged
+    if blind:
+        is_blind = True
+    elif in_sight:
+        is_blind = False
     roles = roles_of_tiers(tiers)
     films = found_films([into])
     lines: list[str] = []
@@ -70,9 +74,10 @@ def import_(
         book = codebook_of(name, codebook) if codebook else codebook_in_ledger(folder, name)
         decisions = Decisions(folder, film, book)
         for path in files:
-            movie = film.movie if len(films) == 1 else ""  # of several films the file says which it is of
-            file = read_annotations(path, book, movie=movie, tiers=roles, annotator=annotator)
-            if len(films) > 1:
+            if len(films) == 1:
+                file = read_annotations(path, book, movie=film.movie, tiers=roles, annotator=annotator)
+            else:  # the file names the film of each annotation
+                file = read_annotations(path, book, movie="", tiers=roles, annotator=annotator)
                 file = file.of_film(film.movie)
             results = decisions.take_in(file, is_blind=is_blind)
             lines += lines_of(file, results)

@@ -1,6 +1,7 @@
 """`obygaze film next`, `rate`, `compare`, `learn`: choose windows to judge, and use the judgements."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from obygaze_features.manifest import Clip, Manifest
+    from obygaze_film.film_groups import FilmComparison
     from obygaze_film.judged_rate import FilmRates
     from obygaze_film.timeline import Timeline
 
@@ -76,22 +78,19 @@ def next_(
     for notice in unread_notices(films):
         click.echo(notice, err=True)
     clips = choose_next(films, n, key=key, blind=blind, judged=earlier)
-    if blind:
-        for notice in content_notices(films, earlier):
-            click.echo(notice, err=True)
-    else:
-        for notice in unknown_notices(films, earlier, key=key):
-            click.echo(notice, err=True)
+    notices = content_notices(films, earlier) if blind else unknown_notices(films, earlier, key=key)
+    for notice in notices:
+        click.echo(notice, err=True)
     book = codebook_of(films[0].model(key).codebook, codebook)
-    defined = {DEFINITION: book.definition()}
-    clips = [replace(clip, extras={**clip.extras, **defined}) for clip in clips]
+    definition = book.definition()
+    clips = [replace(clip, extras={**clip.extras, DEFINITION: definition}) for clip in clips]
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
-    n_films = len({clip.movie for clip in clips})
-    n_random = sum(clip.extras["draw"] == "random" for clip in clips)
     if blind:
         needed = f"{LEAST_SURE} of a film of which their judge is sure, or all of it"
         then = f"obygaze film rate, which needs {needed}"
         click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
+    n_films = len({clip.movie for clip in clips})
+    n_random = sum(clip.extras["draw"] == "random" for clip in clips)
     drawn = f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}"
     summary = f"{out}: {drawn}, {n_random} drawn at random"
     click.echo(summary, err=out == STANDARD)
@@ -151,6 +150,7 @@ def rate(
     meanings = meanings_in([*films], [judged.codebook])
     judged = with_common_definitions(judged, meanings)
     labelled = None if labels is None else read_manifest(labels)
+    # The parts of the answer, film after film.
     documents: list[dict[str, Any]] = []
     claims: list[dict[str, Any]] = []
     lines: list[str] = []
@@ -165,7 +165,7 @@ def rate(
         rates_of_model = estimates.rates_of_model
         if not rates_of_model:
             continue
-        if labels is None:
+        if labels is None:  # rates by labels in the model's place are not kept for the film's page
             write_rates(scored_folder, [*rates_of_model.values()])
         documents += _rate_documents(timeline, rates_of_model)
         claims += _claim_documents(timeline, rates_of_model)
@@ -362,15 +362,29 @@ def compare(
     )
     compared = replace(compared, notes=(*notes, *compared.notes))
     figure = years_figure(compared, Words("en"), is_own_file=True)
-    pictures = {"years.svg": lambda path: write_whole(path, figure)} if figure else {}
+    pictures = {}
+    if figure:
+        pictures["years.svg"] = partial(_write_figure, figure)
     answer = finish(comparison_report(compared), Output(out, force=force, json=json), pictures)
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
         write_whole(html, comparison_page(compared))
         answer = replace(answer, remarks=[*answer.remarks, f"page kept in {html}"])
-    reasons = [reason for table in (compared.groups, compared.changes) for reason in table.get("reason", ())]
-    has_problems = any(reasons) or not compared.films
-    return replace(answer, code=PROBLEMS_FOUND if has_problems else 0)
+    return replace(answer, code=0 if _has_all_estimates(compared) else PROBLEMS_FOUND)
+
+
+def _write_figure(figure: str, path: Path) -> None:
+    """Write a figure into a file."""
+    write_whole(path, figure)
+
+
+def _has_all_estimates(compared: "FilmComparison") -> bool:
+    """Whether any film was compared, and no group, difference or trend lacks its estimate."""
+    if not compared.films:
+        return False
+    # Why there is no estimate, of each row; a table without rows has no columns.
+    reasons = [*compared.groups.get("reason", ()), *compared.changes.get("reason", ())]
+    return not any(reasons)
 
 
 @command()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import click
 
@@ -68,14 +68,15 @@ def open_(
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.address import refuse_missing, serve
     from obygaze_film.workspace.decisions import Decisions, codebook_of
-    from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
+    from obygaze_film.workspace.open_film import OpenFilm
 
     refuse_missing()
-    corpus_read = None
+    clips_and_stores = None  # of the corpus
     if corpus:
         from obygaze_models.commands import read_inputs
 
-        corpus_read = read_inputs(corpus[0], [corpus[1]])
+        manifest, store = corpus
+        clips_and_stores = read_inputs(manifest, [store])
     films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
@@ -88,34 +89,61 @@ def open_(
         print_notices(film)
     print_cache()
     make_missing_media(opened)
-    facts = read_facts(films, timelines)[0] if films is not None else None
+    facts = None
+    if films is not None:
+        facts, _ = read_facts(films, timelines)
     trend = "year" if len(years_of(timelines, facts)) >= LEAST_YEARS else None
-    addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
-    # `opened` grows by the films that are scored anew if a model learns on the desk. The comparison is of the
-    # films as they were opened.
-    compared_films = tuple(opened)
+    # Of the films as they were opened: `opened` grows if a model learns on the desk.
+    comparison = _DeskComparison(tuple(opened), book, facts, by, trend)
+    comparison.compare()  # what can't be compared is refused before anybody works
+    learn = None
+    if clips_and_stores:
+        folder_of_models = folders[0].absolute().parent
+        learn = learner(clips_and_stores, films_by_folder, opened, book, folder_of_models)
+    serve(opened, comparison.page, learn, port=port, browser=not no_browser, tell=click.echo)
 
-    def compare() -> "FilmComparison":
+
+class _DeskComparison(NamedTuple):
+    """What 'Compare films' on the desk compares, each time with the judgements of that moment.
+
+    Attributes
+    ----------
+    films : tuple of OpenFilm
+    codebook : Codebook
+        Of the judgements.
+    facts : mapping or None
+        By movie, as `read_facts` reads them.
+    by, trend : str or None
+        Columns of the groups and of the trend.
+    """
+
+    films: "tuple[OpenFilm, ...]"
+    codebook: "Codebook"
+    facts: "Facts | None"
+    by: str | None
+    trend: str | None
+
+    def compare(self) -> "FilmComparison":
         """Compare the films, with the judgements of now."""
-        shown = shown_judgements_of(compared_films, book)
-        films_with_hidden_judgements = [*shown.notes]
+        from obygaze_film.workspace.open_film import shown_judgements_of
+
+        shown = shown_judgements_of(self.films, self.codebook)
         compared = obygaze_film.compare_films(
-            timelines, shown.judged, facts, by=by, trend=trend, hidden=films_with_hidden_judgements
+            [film.timeline for film in self.films],
+            shown.judged,
+            self.facts,
+            by=self.by,
+            trend=self.trend,
+            hidden=list(shown.notes),  # movies with hidden judgements
         )
         return replace(compared, notes=(*compared.notes, *shown.notes.values()))
 
-    def page_of_comparison(language: str) -> str:
-        """Write the page of the comparison."""
+    def page(self, language: str) -> str:
+        """Write the page of the comparison in a language."""
         from obygaze_film.page.side_by_side import comparison_page
 
-        return comparison_page(compare(), addresses, language)
-
-    compare()  # what can't be compared is said before anybody works
-    learn = None
-    if corpus_read:
-        near = folders[0].absolute().parent
-        learn = learner(corpus_read, films_by_folder, opened, book, near)
-    serve(opened, page_of_comparison, learn, port=port, browser=not no_browser, tell=click.echo)
+        addresses = {film.timeline.movie: f"film/{film.number}/read" for film in self.films}
+        return comparison_page(self.compare(), addresses, language)
 
 
 def learner(
@@ -125,10 +153,11 @@ def learner(
     codebook: "Codebook",
     near: Path,
 ) -> "Callable[[Tell], list[Note]]":
-    """Return the function by which the desk trains a model anew and opens the films as it scores them.
+    """Return the function that the desk calls to train a model anew, and to open the films as it scores them.
 
-    It takes a function that it calls with the share of the work that is done, such as 0.4. It returns the
-    notes that the desk shows at the end: claims of what changed, and the folder of the model.
+    The function gets a callback, which it calls with the share of the work that is done, such as 0.4. It adds
+    the films that it opens to `opened`. It returns the notes that the desk shows at the end: claims of what
+    changed, and the path of the model's folder.
 
     Parameters
     ----------
@@ -153,12 +182,14 @@ def learner(
         out = _free_folder(near)
         report, _ = learn_films(films, corpus, out, progress=lambda done, total: tell_share(done / total))
         scored_anew = {film.movie: film for film in read_films([out / "scored"])}
-        # What people decided stays in the folders of the films as they were scored first.
         for folder, film_before in films.items():
             film = scored_anew[film_before.movie]
+            # People go on deciding in the folders of the films as they were scored first.
             decisions = Decisions(folder, film, codebook)
-            opened.append(OpenFilm(len(opened), film, decisions, video_of[film.movie]))
-        return [*learnt_claims(str(report.record["model"]), report.data), str(out)]
+            number = len(opened)
+            opened.append(OpenFilm(number, film, decisions, video_of[film.movie]))
+        model = str(report.record["model"])
+        return [*learnt_claims(model, report.data), str(out)]
 
     return learn_again
 
@@ -237,8 +268,9 @@ def match_files(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[
     if not videos:
         return {}
     from obygaze_features.video import check_file
-    from obygaze_film.rows import match_files
+    from obygaze_film.rows import match_files as match_names
 
     for path in videos:
         check_file(path)
-    return match_files([film.movie for film in films], videos)
+    movies = [film.movie for film in films]
+    return match_names(movies, videos)

@@ -207,9 +207,8 @@ def export(
           --out tt0118715.vtt
       obygaze film export scored/tt0118715 --as eaf --tiers people --out ab.eaf
     """
+    from obygaze_film import exchange
     from obygaze_film.errors import FilmError
-    from obygaze_film.exchange import FORMATS as KNOWN
-    from obygaze_film.exchange import write_export
     from obygaze_film.exchange.tiers import PEOPLE
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import read_decided
@@ -221,22 +220,23 @@ def export(
     if len(films) > 1:
         raise FilmError(f"{folder}: {len(films)} films are there; give the folder of one")
     ((scored_folder, film),) = films.items()
-    path = out or Path(f"{file_name(film.movie)}{KNOWN[kind].suffix}")
+    file_format = exchange.FORMATS[kind]
+    path = out or Path(f"{file_name(film.movie)}{file_format.suffix}")
     refuse_existing(path, force=force)
-    names = [name.strip() for name in tiers.split(",")] if tiers else []
+    names_of_tiers = [name.strip() for name in tiers.split(",")] if tiers else []
+    if people and names_of_tiers and PEOPLE not in names_of_tiers:
+        names_of_tiers.append(PEOPLE)
     notes: list[str] = []
-    decided = None
-    if people or PEOPLE in names:
-        if names and PEOPLE not in names:
-            names.append(PEOPLE)
+    decided = None  # without decisions, no tiers of people are among a format's default ones
+    if people or PEOPLE in names_of_tiers:
         decided, notes = read_decided(scored_folder, film)
-    notice = write_export(
-        film, kind, path, tiers=names, people=decided, rate=rate, top=top, model=model, start=start
+    notice = exchange.write_export(
+        film, kind, path, tiers=names_of_tiers, people=decided, rate=rate, top=top, model=model, start=start
     )
     notes.append(notice)
-    losses = [KNOWN[kind].loses]
+    losses = [file_format.loses]
     if decided:
-        losses.append(KNOWN[kind].loses_of_people)
+        losses.append(file_format.loses_of_people)
     notes += [f"{kind}: {loss}" for loss in losses if loss]
     for note in notes:
         if note:

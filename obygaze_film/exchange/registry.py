@@ -285,14 +285,16 @@ def export(film: "Timeline", kind: str, **options: Unpack[Options]) -> str:
 
 @checked
 def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpack[Options]) -> str:
-    """Write a scored film in another format into a file; options as of `collect`.
+    """Write a scored film in another format into a file, and return what the user must be told of it.
+
+    Options as of `collect`.
 
     Returns
     -------
     str
-        What must be told of the file: why it holds no passage that reaches the threshold, or nothing at all,
-        and which concepts are left out. If the format has notes only beside a span, and there is no span, it
-        is all that the file would have noted. Empty if there is nothing to tell.
+        Why the file holds no passage that reaches the threshold, or nothing at all, and which concepts are
+        left out; empty if there is nothing to tell. A file without any span may have no place for notes
+        (`Format.holds_notes_alone`): then all notes that it would have had are returned.
     """
     exported = collect(film, kind, **options)  # refuses a kind that is no format
     path = local_path(path)
@@ -301,4 +303,5 @@ def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpac
     write_whole(path, form.file_of(exported))
     if not exported.spans and not form.holds_notes_alone:
         return message("export_unnoted", notes=" ".join(exported.caveats))
-    return " ".join(filter(None, [exported.notice, *exported.left_out]))
+    sentences = [exported.notice, *exported.left_out]
+    return " ".join(sentence for sentence in sentences if sentence)

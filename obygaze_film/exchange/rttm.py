@@ -10,8 +10,9 @@ def to_rttm(exported: Exported) -> str:
 
     A passage that does not reach the threshold has that in its label too: a turn has no other text.
 
-    The caveats are in the first turn's field for orthography, with underscores for blanks: pyannote reads no
-    comments. Without a turn they are a comment (`;;`) of one field, which pyannote's reader takes for none.
+    The caveats stand in the first turn's field for orthography, with underscores for blanks, as pyannote
+    reads no comments. A file without turns has them as a comment (`;;`) of a single field: pyannote's reader
+    takes that for no turn.
     """
     turns = []
     for tier, span in exported.spans:
@@ -22,9 +23,9 @@ def to_rttm(exported: Exported) -> str:
         else:
             label = tier.name
         turns.append((label, Subtitle(span.start_s, span.end_s, span.text)))
-    caveats = "_".join(" ".join(exported.caveats).split())
+    words = " ".join(exported.caveats).split()
+    caveats = "_".join(words)
     if not turns:
         return f";;_{caveats}\n"
     # A turn is "SPEAKER film 1 start length <NA> <NA> label <NA> <NA>": the first <NA> is for orthography.
-    before, after = write_rttm(turns, exported.film.movie).split(" <NA> ", maxsplit=1)
-    return f"{before} {caveats} {after}"
+    return write_rttm(turns, exported.film.movie).replace(" <NA> ", f" {caveats} ", 1)

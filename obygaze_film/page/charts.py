@@ -116,20 +116,41 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
     dict
         Step of colour, from 1 to `COLOUR_STEPS` -> path of its strokes, at y = 5.
     """
-    starts, ends, p = (np.asarray(array, dtype=np.float64) for array in (starts, ends, p))
-    steps = np.minimum(np.floor(np.nan_to_num(p) * COLOUR_STEPS), COLOUR_STEPS - 1) + 1
-    step_of_row = np.where(np.isnan(p), NOT_DRAWN, steps)
-    # Whether a row from the second on begins a stroke: its colour differs, or there is a gap before it.
-    begins_stroke = (np.diff(step_of_row) != 0) | (starts[1:] > ends[:-1])
-    first_rows = [0, *(np.flatnonzero(begins_stroke) + 1).tolist()]
+    start_s = np.asarray(starts, dtype=np.float64)
+    end_s = np.asarray(ends, dtype=np.float64)
+    step_of_row = _colour_steps(np.asarray(p, dtype=np.float64))
     paths: dict[int, str] = {}
     end_of_path: dict[int, int] = {}  # step -> x at which its path ends so far
-    for first, next_first in pairwise([*first_rows, len(step_of_row)]):
+    for first, after in _strokes(start_s, end_s, step_of_row):
         step = int(step_of_row[first])
         if step == NOT_DRAWN:
             continue
-        start_x, end_x = tenths(starts[first]), tenths(ends[next_first - 1])
-        move = f"m{start_x - end_of_path[step]} 0" if step in paths else f"M{start_x} 5"
-        paths[step] = f"{paths.get(step, '')}{move}h{end_x - start_x}"
+        start_x = tenths(start_s[first])
+        end_x = tenths(end_s[after - 1])
+        if step not in paths:
+            paths[step] = f"M{start_x} 5"
+        else:
+            paths[step] += f"m{start_x - end_of_path[step]} 0"
+        paths[step] += f"h{end_x - start_x}"
         end_of_path[step] = end_x
     return dict(sorted(paths.items()))
+
+
+def _colour_steps(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the step of colour of each probability [N], from 1 on; `NOT_DRAWN` for NaN."""
+    from_zero = np.floor(np.nan_to_num(p) * COLOUR_STEPS)
+    from_zero = np.minimum(from_zero, COLOUR_STEPS - 1)  # a probability of 1 has the last step
+    return np.where(np.isnan(p), NOT_DRAWN, from_zero + 1)
+
+
+def _strokes(
+    start_s: NDArray[np.float64], end_s: NDArray[np.float64], step_of_row: NDArray[np.float64]
+) -> list[tuple[int, int]]:
+    """Join rows [N] of the same colour without a gap between them.
+
+    Returns the index of the first row of each stroke, and that of the first row after it.
+    """
+    has_other_colour = np.diff(step_of_row) != 0  # [N - 1]: than the row before
+    has_gap_before = start_s[1:] > end_s[:-1]
+    first_rows = np.flatnonzero(has_other_colour | has_gap_before) + 1  # of all strokes but the first
+    return list(pairwise([0, *first_rows.tolist(), len(step_of_row)]))

@@ -483,9 +483,11 @@ class FilmView:
         """
         if self.former.empty:
             return []
-        passages = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
-        spans = passages.loc[passages["reaches"] == 1, ["start_s", "end_s"]].drop_duplicates()
-        claims = []
+        segments = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
+        passages = segments[segments["reaches"] == 1]  # those that reach the threshold
+        spans = passages[["start_s", "end_s"]].drop_duplicates()
+        claims: list[Moved] = []
+        changes: list[float] = []  # of each claim, without its sign
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
             inside = self.between(start_s, end_s)
             # Each row is weighted by its seconds in the passage, as where the desk shows a chosen passage.
@@ -495,11 +497,9 @@ class FilmView:
             after = _average(self.rows.loc[inside.index, "p"], seconds)
             if abs(after - before) >= LEAST_MOVED:
                 claims.append(of_film.moved_passage(self.model, (start_s, end_s), before, after))
-
-        def largest_change_first(claim: Moved) -> float:
-            return -abs((claim.number or 0.0) - claim.before)
-
-        return sorted(claims, key=largest_change_first)
+                changes.append(abs(after - before))
+        largest_first = sorted(range(len(claims)), key=lambda index: -changes[index])
+        return [claims[index] for index in largest_first]
 
     @property
     def reasons_note(self) -> str:
@@ -534,18 +534,20 @@ class FilmView:
         end_s = min(start_s + MINUTE_S, self.whole_s)
         inside = self.between(start_s, end_s)
         seconds = _seconds_inside(inside, start_s, end_s)
-        is_judged = is_counted(inside)
-        mean = self._mean_with_band(inside[is_judged], seconds[is_judged])
-        row_numbers = inside.index.to_numpy()  # of the film's rows, which `ShownConcept.p` has all of
+        has_p = is_counted(inside)
+        mean = self._mean_with_band(inside[has_p], seconds[has_p])
+        indices = inside.index.to_numpy()  # in all rows of the film
+        concept_means = [_mean_of_known(shown.p[indices], seconds) for shown in self.concepts]
         flags_of_rows = informative_flags_in(inside)
+        flags = [flag for flag in FLAGS if flag in flags_of_rows]  # in the order of `FLAGS`
         return Minute(
             start_s,
-            judged_s=float(seconds[is_judged].sum()),
+            judged_s=float(seconds[has_p].sum()),
             p=mean.p,
             p_low=mean.p_low,
             p_high=mean.p_high,
-            concepts=[_mean_of_known(shown.p[row_numbers], seconds) for shown in self.concepts],
-            flags=";".join(flag for flag in FLAGS if flag in flags_of_rows),
+            concepts=concept_means,
+            flags=";".join(flags),
         )
 
     def _mean_with_band(self, rows: pd.DataFrame, weights: Floats) -> "MeanWithBand":
@@ -588,10 +590,10 @@ def _mean_of_known(p: Floats, seconds: Floats) -> float:
 
 
 def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -> Strip:
-    """Make the timeline's row of one of a film's other models: its probability.
+    """Make the strip of one of a film's other models: its probability over the film's time.
 
-    The note beside it is the share of the film that the model expects, and its warnings. `key` is the
-    script's name of the row.
+    The note beside it is the share of the film that the model expects, and its warnings. `key` names the
+    strip for the page's script.
     """
     rows = film.rows(model.key)
     expected = of_film.expected_share(model, rows)

@@ -20,10 +20,14 @@ from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times
 
 if TYPE_CHECKING:
     from obygaze_film.claims import Words
-    from obygaze_film.page.view import FilmView, Minute
+    from obygaze_film.page.view import FilmView, Minute, ShownConcept
 
 RATE: Final = 25.0
-"""Frames per second by which a film is stepped through whose copy is not known."""
+"""Frames per second by which a reader steps through a film, if the owner's copy of it is not known."""
+
+NO_THRESHOLD_P: Final = 0.5
+"""The threshold that the scripts of page and desk get if the model has none, or if no score is shown: nothing
+is compared with it then."""
 
 
 @dataclass(frozen=True)
@@ -64,41 +68,15 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         `flags` : list of (int, str)
             Runs of rows with the same warnings: the number of the first row, and the text.
         `concepts` : list of dict
-            `name`, `p`, `seen` (the percentage of its threshold), `unseen` (the rows that have this
-            percentage and are below the threshold all the same) and `doubt` (that the model is not shown to
-            find it better than chance; empty if it is), best found first.
+            By concept, best found first (`_concept_data`).
         `more` : list of str
-            The text of one more concept that is seen, and of `n` more.
+            What is written in place of further concepts that are seen: the text of one, and of several.
         `staging` : dict
             `starts`, `ends` and `values`, in the order of `FilmView.staging_strips`; empty without variables.
         `others` : list of dict
             `starts` and `p` of the film's other models, in the order of `FilmView.other_models`.
     """
     rows = view.rows
-    concepts = []
-    for concept, p, name in view.concepts:
-        # The script knows only whole percentages: with a threshold of .5, it must be told which of the rows
-        # with 50 % are below it, as .497 is.
-        seen_percent = int(whole_percentages(concept.threshold_p))
-        has_percentage_of_threshold = whole_percentages(p) == seen_percent
-        unseen = np.flatnonzero(has_percentage_of_threshold & (np.asarray(p) < concept.threshold_p))
-        concepts.append(
-            {
-                "name": name,
-                "p": packed_shares(p),
-                "seen": seen_percent,
-                "unseen": unseen.tolist(),
-                "doubt": "" if concept.is_found else view.words["near_chance"],
-            }
-        )
-    staging: dict[str, Any] = {}
-    if view.staging_strips:
-        first = view.staging_strips[0]  # all variables are of the same windows
-        staging = {
-            "starts": packed_times(first.starts),
-            "ends": packed_times(first.ends.clip(max=view.whole_s)),
-            "values": [packed_shares(strip.values) for strip in view.staging_strips],
-        }
     return {
         "starts": packed_times(rows["start_s"]),
         "p": packed_shares(rows["p"]),
@@ -106,13 +84,57 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         "high": packed_shares(rows["p_high"]),
         "former": packed_shares(view.former["p"]) if len(view.former) else "",
         "flags": _flag_runs(rows["flags"], view.words),
-        "concepts": concepts,
+        "concepts": [_concept_data(concept, view) for concept in view.concepts],
         "more": [view.words["more_concepts_1"], view.words["more_concepts"]],
-        "staging": staging,
+        "staging": _staging_data(view),
         "others": [
             {"starts": packed_times(strip.starts), "p": packed_shares(strip.values)}
             for strip in view.other_models
         ],
+    }
+
+
+def _concept_data(shown: "ShownConcept", view: "FilmView") -> dict[str, Any]:
+    """Pack one concept's strip of the timeline.
+
+    The script gets probabilities as whole percentages. With a threshold of .5 it cannot tell that a row of
+    50 % has .497, and so it is told which rows of that percentage are below the threshold.
+
+    Returns
+    -------
+    dict
+        `name` : str
+        `p` : str
+            Its probability in the N rows.
+        `seen` : int
+            Percentage of its threshold: it is seen in rows that have this percentage or a higher one.
+        `unseen` : list of int
+            The exceptions: rows that have this percentage and are below the threshold.
+        `doubt` : str
+            That the model is not shown to find it better than chance; empty if it is.
+    """
+    concept, p, name = shown
+    threshold_percentage = int(whole_percentages(concept.threshold_p))
+    has_percentage_of_threshold = whole_percentages(p) == threshold_percentage
+    is_below = np.asarray(p) < concept.threshold_p
+    return {
+        "name": name,
+        "p": packed_shares(p),
+        "seen": threshold_percentage,
+        "unseen": np.flatnonzero(has_percentage_of_threshold & is_below).tolist(),
+        "doubt": "" if concept.is_found else view.words["near_chance"],
+    }
+
+
+def _staging_data(view: "FilmView") -> dict[str, Any]:
+    """Pack the strips of staging: times of the windows, and values of each variable; empty without any."""
+    if not view.staging_strips:
+        return {}
+    first = view.staging_strips[0]  # all variables are of the same windows
+    return {
+        "starts": packed_times(first.starts),
+        "ends": packed_times(first.ends.clip(max=view.whole_s)),
+        "values": [packed_shares(strip.values) for strip in view.staging_strips],
     }
 
 
@@ -175,7 +197,11 @@ def minutes_data(minutes: "Sequence[Minute]", view: "FilmView") -> dict[str, Any
 
 
 def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[str, Any]]:
-    """Describe what people decided about a film, in time order, as the desk describes it to its script."""
+    """Describe what people decided about a film, in time order.
+
+    Page and desk share the script that shows decisions: the keys are those of `workspace.pages._described`.
+    `who` is who judged, and `judges` who agreed; on the page both are all people of a decision.
+    """
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
@@ -252,11 +278,12 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         "rows": timeline_data(view),
         "passages": view.cards,
         "decisions": decisions_data(people, view),
-        "threshold": view.model.threshold_p or 0.5,  # where the model has none, nothing is compared with it
+        "threshold": view.model.threshold_p or NO_THRESHOLD_P,
         "lines": film.subtitles["text"].tolist(),
         "minutes": minutes_data(view.minutes, view),
         "fps": copy.fps if copy else RATE,
         "copy": described_copy,
-        # Seconds by which a reader's copy may differ in length: windows cover a film up to one of them.
+        # Seconds by which the length of a reader's copy may differ from the film's. That is only known to the
+        # end of the last window, and up to a window's length may follow it.
         "slack": film.record.windows.window_s,
     }

@@ -52,19 +52,26 @@ class Acts:
         return self._move_latest(annotator, source=self._undoing, target=self._done)
 
     def _move_latest(self, annotator: str, source: list[Act], target: list[Act]) -> Line | None:
-        """Take back a person's latest act in one list; the line that does so is an act in the other list.
+        """Take back a person's latest act in the list `source`, and put the line that does so in `target`.
 
-        A redo takes back an undo, and another undo takes back the redo. The ledger has the lines "S here",
-        "take back line 1" (undo), "take back line 2" (redo), and so on. Returns the decision that all of them
-        are about, here line 1; None if the person has no act in the list.
+        An undo takes back a decision, a redo takes back the undo, and another undo takes back the redo:
+
+            line in the ledger      `_done`     `_undoing`
+            1: a decision           1
+            2: undo, takes back 1               2
+            3: redo, takes back 2   3
+            4: undo, takes back 3               4
+
+        Returns the decision that all of them are about, here line 1; None if the person has no act in
+        `source`.
         """
         own_acts = [act for act in source if _annotator_of(act) == name_of(annotator)]
         if not own_acts:
             return None
         latest = own_acts[-1]
-        line = self.take_back(*latest)
+        undo = self.take_back(*latest)
         source.remove(latest)
-        target.append((line,))
+        target.append((undo,))
         return self._decision_of(latest)
 
     def _decision_of(self, act: Act) -> Line:

@@ -1,5 +1,6 @@
 """Bound a film's share at any number of blind judgements: an interval that is valid whenever one stops."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,12 @@ SHARES: Final = np.linspace(0, 1, 1001)
 HALF_STEP: Final = float(SHARES[1]) / 2
 """Half of the distance between two tested shares."""
 
+LEAST_LOSS: Final = 1e-9
+"""Least size of a largest loss by which is divided: rounding must not make it 0."""
+
+LEAST_FACTOR: Final = 1e-12
+"""Least factor by which a bet changes a capital: rounding must not make it 0, which has no logarithm."""
+
 STAKES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
 """Sizes of the bets against a share, as parts of the largest bet that cannot lose more than everything."""
 
@@ -26,17 +33,19 @@ HIGHEST_LOG: Final = 50.0
 def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tuple[float, float]:
     """Find the shares that no bet on the judgements, in the order of the draw, has refuted so far.
 
-    Somebody who holds that a share m is wrong bets against it on each next judgement, from a capital of 1. If
-    m is right the bets are fair, and the capital ever reaches 20 with a chance of at most .05 (Ville's
-    inequality): a share against which it has is refuted at the level .95 (betting confidence sequence:
-    Waudby-Smith and Ramdas, JRSS B 86, 2024). The capital is the mean of several bets (`_bets`).
+    A share of the film is tested by betting against it. A gambler starts with a capital of 1 and bets on each
+    next judgement that it will differ from what the share lets expect. If the share is right, the bets are
+    fair, and the capital ever reaches 20 with a chance of at most .05 (Ville's inequality). So a share is
+    refuted at the level .95 once the capital against it has reached 20, however many judgements there are
+    (betting confidence sequence: Waudby-Smith and Ramdas, JRSS B 86, 2024). The capital is the mean over
+    several bets (`_bets`), each made with several stakes.
 
-    Each next window is drawn in proportion to content among those left. If m is right, its
-    judgement is expected to be the share that m leaves for them (Shekhar, Xu, Lipton, Liang and Ramdas, UAI
-    2023). Of windows drawn by sequential Poisson sampling, as in earlier versions, this holds only if they
-    have the same content.
+    Each next window is drawn in proportion to content among those left. If a share of the film is right, the
+    next judgement is expected to be the share of these windows that it implies (Shekhar, Xu, Lipton, Liang
+    and Ramdas, UAI 2023). Of windows drawn by sequential Poisson sampling, as in earlier versions, this holds
+    only if they have the same content.
 
-    Where all shares are refuted, with a chance of at most 1 - `LEVEL`, the least refuted one is returned.
+    If all shares are refuted, which has a chance of at most 1 - `LEVEL`, the least refuted one is returned.
     `benchmarks/planted/rates.py` measures the coverage.
 
     Parameters
@@ -54,23 +63,34 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
         The lowest and the highest share that is not refuted.
     """
     before = _before_each_judgement(cells, judged, y)
-    # A tested share stands for the step of shares around it: bets are against the ends of the step, so that
-    # they refute all of it.
+    # A tested share stands for the step of shares around it. Judgements are bet to be higher than the upper
+    # end of the step lets expect, or lower than its lower end: such bets refute the whole step.
     expected_at_most = _expected_judgement(before, SHARES + HALF_STEP)
     expected_at_least = _expected_judgement(before, SHARES - HALF_STEP)
-    is_impossible = (expected_at_most < 0) | (expected_at_least > 1)
+    is_impossible = (expected_at_most < 0) | (expected_at_least > 1)  # no judgement is below 0 or above 1
     bets = _bets(before, y, np.clip(expected_at_most, 0, 1), np.clip(expected_at_least, 0, 1))
-    # Rows: after 0, 1, ... n judgements. Columns: against each share of SHARES.
-    capital = np.full((len(y) + 1, len(SHARES)), 1.0)
-    for bet in bets:
-        for stake in STAKES:
-            capital[1:] += (_capital_of_bet(bet, stake) - 1) / (len(bets) * len(STAKES))
-    capital[1:][is_impossible] = np.inf
-    highest_capital = capital.max(axis=0)
+    capital = _mean_capital(bets)
+    capital[1:][is_impossible] = np.inf  # refuted, whatever the bets
+    highest_capital = capital.max(axis=0)  # [shares]: it counts if it was reached at any time
     not_refuted = SHARES[highest_capital < 1 / (1 - LEVEL)]
     if not len(not_refuted):
         not_refuted = SHARES[[highest_capital.argmin()]]
     return float(not_refuted[0]), float(not_refuted[-1])
+
+
+def _mean_capital(bets: Sequence["_Bet"]) -> Floats:
+    """Average the capital over all bets and stakes, at the start and after each judgement [n + 1, shares].
+
+    It starts from 1. What each bet with each stake has won or lost is added with an equal weight.
+    """
+    n_judgements, n_shares = bets[0].gain.shape
+    n_ways = len(bets) * len(STAKES)
+    capital = np.full((n_judgements + 1, n_shares), 1.0)
+    for bet in bets:
+        for stake in STAKES:
+            won = _capital_of_bet(bet, stake) - 1
+            capital[1:] += won / n_ways
+    return capital
 
 
 class _Before(NamedTuple):
@@ -80,34 +100,40 @@ class _Before(NamedTuple):
     ----------
     p : ndarray
         The model's probability of the window that is judged next.
-    positive_content : ndarray
-        Content of the windows judged so far, each times its judgement.
-    content_left : ndarray
-        Content of the windows that are not yet judged.
+    positive_s : ndarray
+        Positive seconds so far: content of the windows judged before, each times its judgement.
+    left_s : ndarray
+        Content in seconds of the windows that are not yet judged.
     mean_p_left : ndarray
         Mean probability of these windows, weighted by their content.
-    total : float
-        Content of all windows.
+    film_s : float
+        Content in seconds of all windows.
     """
 
     p: Floats
-    positive_content: Floats
-    content_left: Floats
+    positive_s: Floats
+    left_s: Floats
     mean_p_left: Floats
-    total: float
+    film_s: float
 
 
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
     """Sum up before each judgement what is judged, and what is left; parameters as of `anytime_interval`."""
-    content, p = cells.content_s[judged], cells.p[judged]  # [n] each
-    judged_content = _sums_before(content)
-    judged_p = _sums_before(content * p)
-    judged_positive = _sums_before(content * y)
-    total = float(cells.content_s.sum())
-    # What is left before a judgement holds at least the judged window; rounding may say less.
-    content_left = np.maximum(total - judged_content, content[:, None])
-    mean_p_left = (float(cells.content_s @ cells.p) - judged_p) / content_left
-    return _Before(p[:, None], judged_positive, content_left, mean_p_left, total)
+    content_s = cells.content_s[judged]  # [n]
+    p = cells.p[judged]  # [n]
+    judged_s = _sums_before(content_s)  # [n, 1]
+    judged_p = _sums_before(content_s * p)
+    film_s = float(cells.content_s.sum())
+    film_p = float(cells.content_s @ cells.p)
+    # The windows left include the one that is judged next; rounding may make their content less than its.
+    left_s = np.maximum(film_s - judged_s, content_s[:, None])
+    return _Before(
+        p=p[:, None],
+        positive_s=_sums_before(content_s * y),
+        left_s=left_s,
+        mean_p_left=(film_p - judged_p) / left_s,
+        film_s=film_s,
+    )
 
 
 def _sums_before(values: Floats) -> Floats:
@@ -118,10 +144,11 @@ def _sums_before(values: Floats) -> Floats:
 def _expected_judgement(before: _Before, shares: Floats) -> Floats:
     """Return what each judgement is expected to be if a share of the film is right [n, shares].
 
-    It is the share that the film's share leaves for the windows that are not yet judged. Below 0 or above 1
-    it is impossible, and so is the film's share.
+    It is the positive share of the windows left: the film's positive seconds by the tested share, less those
+    judged so far, divided by the content left. If that is below 0 or above 1, the tested share is impossible.
     """
-    expected: Floats = (shares * before.total - before.positive_content) / before.content_left
+    positive_left_s = shares * before.film_s - before.positive_s
+    expected: Floats = positive_left_s / before.left_s
     return expected
 
 
@@ -131,10 +158,10 @@ class _Bet(NamedTuple):
     Attributes
     ----------
     gain : ndarray
-        By how much the judgement is on the side of the expected one that the bet is on; negative on the other
-        side.
+        By how much the judgement differs from the expected one in the direction that was bet on; negative if
+        it differs in the other direction.
     largest_loss : ndarray
-        How negative the gain can become.
+        The size of the most negative gain that was possible.
     """
 
     gain: Floats
@@ -144,39 +171,55 @@ class _Bet(NamedTuple):
 def _bets(
     before: _Before, y: Floats, expected_at_most: Floats, expected_at_least: Floats
 ) -> tuple[_Bet, ...]:
-    """Bet against each tested share: that the film's share is above it, and that it is below.
+    """Bet against each tested share that the film's share is higher, and that it is lower.
 
     Both bets are made twice: on the judgements themselves, and on their differences from the model's
-    probabilities (as in `correct_rate`), which a good model makes small. `expected_at_most` and
-    `expected_at_least` [n, shares] bound what each judgement would be if the tested share were right.
+    probabilities (as in `correct_rate`), which a good model makes small.
+
+    Parameters
+    ----------
+    before : _Before
+    y : ndarray, shape [n]
+    expected_at_most, expected_at_least : ndarray, shape [n, shares]
+        What each judgement is expected to be, at most and at least, if the tested share is right. The film's
+        share is higher if judgements are above the first, and lower if they are below the second.
     """
     # The order of the bets decides the rounding of the capital.
     return (
-        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=0.0),
-        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=1.0),
-        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=0.0),
-        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=1.0),
+        _bet_that_share_is_higher(before, y, expected_at_most, weight_of_p=0.0),
+        _bet_that_share_is_higher(before, y, expected_at_most, weight_of_p=1.0),
+        _bet_that_share_is_lower(before, y, expected_at_least, weight_of_p=0.0),
+        _bet_that_share_is_lower(before, y, expected_at_least, weight_of_p=1.0),
     )
 
 
-def _bet_that_share_is_above(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are higher than those that the tested shares let expect [n, shares].
+def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
+    """Bet that judgements are higher than what the tested shares let expect.
 
-    The bet is on the judgements themselves if `weight_of_p` is 0, and on their differences from the model's
-    probabilities if it is 1.
+    Parameters
+    ----------
+    before : _Before
+    y : ndarray, shape [n]
+    expected_y : ndarray, shape [n, shares]
+    weight_of_p : float
+        0 to bet on the judgements themselves; 1 to bet on their differences from the model's probabilities.
     """
-    difference_of_p = weight_of_p * (before.p - before.mean_p_left)  # expected to be 0
-    gain = y[:, None] - difference_of_p - expected_y
-    # The gain is lowest where y is 0 and p is 1.
+    # How much more positive the model takes the window than those left are on average. It is expected to be
+    # 0, as each window is drawn at random.
+    excess_p = weight_of_p * (before.p - before.mean_p_left)
+    gain = y[:, None] - excess_p - expected_y
+    # The most negative gain is that of y = 0 and p = 1:
+    # 0 - weight_of_p (1 - mean_p_left) - expected_y. With the opposite sign:
     largest_loss = expected_y - weight_of_p * (before.mean_p_left - 1)
     return _Bet(gain, largest_loss)
 
 
-def _bet_that_share_is_below(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are lower than expected; parameters as of `_bet_that_share_is_above`."""
-    difference_of_p = weight_of_p * (before.p - before.mean_p_left)
-    gain = -(y[:, None] - difference_of_p - expected_y)
-    # The gain is lowest where y is 1 and p is 0.
+def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
+    """Bet that judgements are lower than expected; parameters as of `_bet_that_share_is_higher`."""
+    excess_p = weight_of_p * (before.p - before.mean_p_left)
+    gain = -(y[:, None] - excess_p - expected_y)
+    # The most negative gain is that of y = 1 and p = 0:
+    # -(1 - weight_of_p (0 - mean_p_left) - expected_y). With the opposite sign:
     largest_loss = 1 + weight_of_p * before.mean_p_left - expected_y
     return _Bet(gain, largest_loss)
 
@@ -185,10 +228,9 @@ def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
     """Return the capital after each judgement, from a capital of 1 [n, shares].
 
     Each judgement multiplies it by 1 + stake * gain / largest loss: with a stake of 1 the largest loss would
-    take all of it.
+    take all of it. The factors are multiplied as sums of their logarithms.
     """
-    # The lower bounds 1e-9 and 1e-12 only keep rounding from dividing by 0 and from log(0).
-    factor = 1 + stake * bet.gain / np.maximum(bet.largest_loss, 1e-9)
-    log_capital = np.cumsum(np.log(np.maximum(factor, 1e-12)), axis=0)
+    factor = 1 + stake * bet.gain / np.maximum(bet.largest_loss, LEAST_LOSS)
+    log_capital = np.cumsum(np.log(np.maximum(factor, LEAST_FACTOR)), axis=0)
     capital: Floats = np.exp(np.minimum(log_capital, HIGHEST_LOG))
     return capital

@@ -76,45 +76,48 @@ class _Ruling:
     def __init__(self, lines: Iterable[Line], is_valid: Validity | None) -> None:
         ordered = sorted(lines, key=in_order)
         self._line_of: Mapping[str, Line] = {line.id: line for line in ordered}
-        self.refused: list[RefusedClaim] = []
-        # What is taken back comes first, as it replaces nothing; then what is not valid, for the same reason.
-        taken_back_ids = self._taken_back_ids(ordered)
+        # Neither a decision that was taken back nor an invalid one replaces others: both go first.
+        undos = self._undos_in_force(ordered)
+        taken_back_ids = self._granted_ids(undos)
         decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
-        valid = decisions if is_valid is None else [line for line in decisions if is_valid(line)]
-        replaced_ids: set[str] = set()
-        for line in valid:
-            replaced_ids.update(self._granted_ids(line))
-            self.refused += self._refused_claims(line)
+        valid, invalid = _split_by_validity(decisions, is_valid)
+        replaced_ids = self._granted_ids(valid)
         self.standing: list[Line] = [line for line in valid if line.id not in replaced_ids]
-        valid_ids = {line.id for line in valid}
-        for line in decisions:
-            if line.id not in valid_ids:
-                self.refused += [RefusedClaim(line, target, "invalid") for target in self._targets(line)]
+        self.refused: list[RefusedClaim] = [*self._refused_claims(undos), *self._refused_claims(valid)]
+        for line in invalid:
+            self.refused += [RefusedClaim(line, target, "invalid") for target in self._targets(line)]
 
-    def _taken_back_ids(self, ordered: Sequence[Line]) -> set[str]:
-        """Return the ids of the lines that are taken back; claims to do so that are refused are kept.
+    def _undos_in_force(self, ordered: Sequence[Line]) -> list[Line]:
+        """Return the lines that take others back and are not taken back themselves, the latest first.
 
-        A line that takes others back may itself be taken back, by a later one. So the latest is looked at
-        first: when a line is reached, it is known whether it still counts.
+        Only a later line can take a line back. So the latest is looked at first: when a line is reached, it
+        is known whether it is in force.
         """
+        undos = []
         taken_back_ids: set[str] = set()
         for line in reversed(ordered):
             if line.kind == UNDO and line.id not in taken_back_ids:
-                taken_back_ids.update(self._granted_ids(line))
-                self.refused += self._refused_claims(line)
-        return taken_back_ids
+                undos.append(line)
+                taken_back_ids |= self._granted_ids([line])
+        return undos
 
-    def _granted_ids(self, line: Line) -> list[str]:
-        """Return the ids of the lines that a valid line may replace or take back, of those it asks for."""
-        return [target.id for target in self._targets(line) if reason_against(line, target) is None]
+    def _granted_ids(self, lines: Iterable[Line]) -> set[str]:
+        """Return the ids of the lines that valid lines ask to replace or to take back, and may."""
+        ids = set()
+        for line in lines:
+            for target in self._targets(line):
+                if reason_against(line, target) is None:
+                    ids.add(target.id)
+        return ids
 
-    def _refused_claims(self, line: Line) -> list[RefusedClaim]:
-        """List what a valid line asks to replace or to take back, and may not."""
+    def _refused_claims(self, lines: Iterable[Line]) -> list[RefusedClaim]:
+        """List what valid lines ask to replace or to take back, and may not."""
         refused = []
-        for target in self._targets(line):
-            reason = reason_against(line, target)
-            if reason is not None:
-                refused.append(RefusedClaim(line, target, reason))
+        for line in lines:
+            for target in self._targets(line):
+                reason = reason_against(line, target)
+                if reason is not None:
+                    refused.append(RefusedClaim(line, target, reason))
         return refused
 
     def _targets(self, line: Line) -> list[Line]:
@@ -124,6 +127,18 @@ class _Ruling:
         """
         targets = [self._line_of.get(target_id) for target_id in line.replaces]
         return [target for target in targets if target is not None and target.kind not in HEADERS]
+
+
+def _split_by_validity(decisions: Iterable[Line], is_valid: Validity | None) -> tuple[list[Line], list[Line]]:
+    """Return the valid and the invalid decisions; without `is_valid` all are valid."""
+    valid = []
+    invalid = []
+    for line in decisions:
+        if is_valid is None or is_valid(line):
+            valid.append(line)
+        else:
+            invalid.append(line)
+    return valid, invalid
 
 
 def reason_against(line: Line, target: Line) -> Reason | None:

@@ -137,27 +137,35 @@ class Decisions:
     def __init__(
         self, folder: Path, film: Timeline, codebook: Codebook, *, same_meaning: bool = False
     ) -> None:
-        self.folder, self.film, self.codebook = folder, film, codebook
+        self.folder = folder
+        self.film = film
+        self.codebook = codebook
         self.rules = FilmRules(film, codebook)
-        self.kept: dict[str, list[Clip]] = {}
-        self.lines: dict[str, Line] = {}
+        self._lock = RLock()  # the desk's server decides and reads in several threads
+        # The state of the film's record: if it changes, the film was scored again since.
+        self._state_when_opened = state_of(folder / RECORD)
+
+        # Notices for the user: all so far, so that none is given twice, and how many there were of each kind.
         self.notices: list[str] = []
-        # Every notice so far, so that none is given twice, and the number of notices of each kind.
         self._given_notices: set[str] = set()
         self._n_notices_of_kind = Counter[str]()
-        # Digests of other codebooks that the person declares to mean the same as this one.
-        self._same_meaning: tuple[str, ...] = ()
+
+        # Where decisions are written.
         self.ledger = Ledger(folder, self._say, self._new_header)
         self._acts = Acts(self.ledger)  # for undo and redo
+        self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
+
+        # What stands in the ledger, and under which definitions; `refresh` finds it.
+        self.kept: dict[str, list[Clip]] = {}
+        self.lines: dict[str, Line] = {}
         self._readings: dict[str, Reading] = {}  # id of a line -> the line as the rules read it
         self._meanings = Meanings(())
         self.definition = codebook.definition()
-        self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
-        self._lock = RLock()  # the desk's server decides and reads in several threads
-        # The state of the film's record: another one than now tells that the film was scored again since.
-        self._state_when_opened = state_of(folder / RECORD)
+        # Digests of other codebooks that the person declares to mean the same as this one.
+        self._same_meaning: tuple[str, ...] = ()
+
         self.refresh(is_opening=True)
-        if same_meaning:  # after the ledger is read: only then it is known which other definitions were used
+        if same_meaning:  # only once the ledger was read it is known which other definitions were used
             self._declare_same_meaning()
         self._say_other_definitions()
 
@@ -176,9 +184,14 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the method of those judged blindly before."""
-        blind = [clip for clip in self.kept.get("judgement", ()) if self._place_in_draw(clip) > 0]
-        return self.rules.draws[sampling_of(blind)]
+        """The draw of the windows to judge blindly.
+
+        Its method of sampling is that by which windows were judged blindly before, so that judging goes on.
+        """
+        judgements = self.kept.get("judgement", ())
+        # Only a blind judgement of a drawn window has a place in the draw.
+        blind_judgements = [clip for clip in judgements if self._place_in_draw(clip) > 0]
+        return self.rules.draws[sampling_of(blind_judgements)]
 
     @property
     def windows(self) -> list[tuple[float, float]]:
@@ -216,22 +229,28 @@ class Decisions:
     def n_stated_by(self, annotator: str) -> int:
         """Return how many windows a person said that they would judge, before judging the first one.
 
-        It is never more than the film's windows, and 0 if their judgements don't say it: they judged none, or
-        a list that was imported.
+        It is never more than the film's windows. It is 0 if their judgements don't say it, because they
+        judged none, or because they filled in a list elsewhere, which was imported.
         """
         judged = self.blind_judgements().get(annotator, {}).values()
         cells = [clip.extras.get(PLANNED, "") for clip in judged]
-        n_stated = max([int(cell) for cell in cells if cell.isdecimal()], default=0)
-        return min(n_stated, len(self.windows))
+        numbers = [int(cell) for cell in cells if cell.isdecimal()]
+        return min(max(numbers, default=0), len(self.windows))
 
     def n_planned_by(self, annotator: str) -> int:
-        """Return how many windows a person is to judge: as many as they said, else those that they judged.
+        """Return how many windows a person is to judge.
 
-        A list that was filled in elsewhere and imported says no number. Who judged none is asked for
-        `DEFAULT_PLANNED`, or for all of the film's windows if there are fewer.
+        - As many as they said.
+        - If they never said a number, because their list was imported: as many as they judged.
+        - If they judged none: `DEFAULT_PLANNED`, or all of the film's windows if there are fewer.
         """
+        n_stated = self.n_stated_by(annotator)
+        if n_stated:
+            return n_stated
         n_judged = len(self.blind_judgements().get(annotator, ()))
-        return self.n_stated_by(annotator) or n_judged or min(DEFAULT_PLANNED, len(self.windows))
+        if n_judged:
+            return n_judged
+        return min(DEFAULT_PLANNED, len(self.windows))
 
     def places_seen_by(self, annotator: str) -> Places | None:
         """Return the places of the draw at which a person may see others' blind judgements.
@@ -251,32 +270,39 @@ class Decisions:
         return frozenset(own)
 
     def places_seen_by_all(self) -> Places | None:
-        """Return the places at which every judge may see the others' blind judgements; or `ALL_PLACES`.
+        """Return the places at which every judge may see the others' blind judgements.
 
-        Judgements without the name of a judge keep no place from being seen.
+        `ALL_PLACES` if every judge may see all. Blind judgements without the name of a judge are nobody's,
+        and so they keep nothing hidden.
         """
-        common: Places | None = ALL_PLACES
+        places_seen_by_all: Places | None = ALL_PLACES
         for annotator in self.blind_judgements():
-            if not annotator:
-                continue
-            places = self.places_seen_by(annotator)
-            if places is ALL_PLACES:
-                continue
-            common = places if common is ALL_PLACES else common & places
-        return common
+            if annotator:
+                places_seen_by_all = _common_places(places_seen_by_all, self.places_seen_by(annotator))
+        return places_seen_by_all
 
     def ids_hidden_from(self, annotator: str, places_seen: Places | None) -> list[str]:
-        """List the ids of others' blind judgements at other places than those that a person may see.
+        """List the ids of the blind judgements of other people that a person may not see yet.
 
         Judgements under earlier definitions are hidden too.
+
+        Parameters
+        ----------
+        annotator : str
+            The person.
+        places_seen : frozenset of int
+            Places of the draw at which they may see others' judgements (`places_seen_by`); or `ALL_PLACES`.
         """
         if places_seen is ALL_PLACES:
             return []
-        hidden = []
-        for judge, judgement_at in self.blind_judgements(any_definition=True).items():
-            if judge != annotator:
-                hidden += [clip.clip_id for place, clip in judgement_at.items() if place not in places_seen]
-        return hidden
+        hidden_ids = []
+        for judge, judgements in self.blind_judgements(any_definition=True).items():
+            if judge == annotator:
+                continue
+            for place, clip in judgements.items():
+                if place not in places_seen:
+                    hidden_ids.append(clip.clip_id)
+        return hidden_ids
 
     def hides_others_from(self, annotator: str) -> bool:
         """Whether any blind judgement of others is hidden from a person (`places_seen_by`)."""
@@ -288,19 +314,21 @@ class Decisions:
         Either two of them replace the same line, or they are two judgements of one person on one span. Such
         decisions come from machines that did not know of each other, for example.
         """
-        # What a person should have one decision on, a replaced line or a judged span -> those that stand.
-        ids_by_matter: dict[tuple[object, ...], list[str]] = {}
+        # Of each of these a person should have one standing decision; here are those that they have.
+        ids_by_replaced_line: dict[tuple[str, str], list[str]] = {}  # annotator and id of the replaced line
+        ids_by_span: dict[tuple[str, JudgedSpan], list[str]] = {}  # kind and span
         for clips in self.kept.values():
             for clip in clips:
                 line = self.lines[clip.clip_id]
-                matters: list[tuple[object, ...]] = [
-                    ("replaced", line.annotator, replaced_id) for replaced_id in dict.fromkeys(line.replaces)
-                ]
+                for replaced_id in dict.fromkeys(line.replaces):  # each once
+                    ids_by_replaced_line.setdefault((line.annotator, replaced_id), []).append(line.id)
                 if line.kind in ONE_PER_SPAN:
-                    matters.append((line.kind, *_judged_span(clip)))
-                for matter in matters:
-                    ids_by_matter.setdefault(matter, []).append(line.id)
-        return {line_id for ids in ids_by_matter.values() if len(ids) > 1 for line_id in ids}
+                    ids_by_span.setdefault((line.kind, _judged_span(clip)), []).append(line.id)
+        conflicting_ids: set[str] = set()
+        for ids in (*ids_by_replaced_line.values(), *ids_by_span.values()):
+            if len(ids) > 1:
+                conflicting_ids.update(ids)
+        return conflicting_ids
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of the judgements that were made under today's definitions.
@@ -312,15 +340,24 @@ class Decisions:
         clips : iterable of Clip, optional
             The judgements to take; by default all that stand.
         """
+        candidates = self.kept["judgement"] if clips is None else clips
         latest: dict[JudgedSpan, Clip] = {}
-        for clip in self.kept["judgement"] if clips is None else clips:
-            if clip.level and self.is_current(clip.clip_id):
-                extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
-                # A definition that is known means the same as today's (`is_current`), and is written as this.
-                is_known = self.definition_of(self.lines[clip.clip_id]) != UNKNOWN
-                extras[DEFINITION] = self.codebook.definition() if is_known else UNKNOWN
-                latest[_judged_span(clip)] = replace(clip, extras=extras)
+        for clip in candidates:
+            if not clip.level or not self.is_current(clip.clip_id):
+                continue
+            extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
+            extras[DEFINITION] = self._definition_today(self.lines[clip.clip_id])
+            latest[_judged_span(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
+
+    def _definition_today(self, line: Line) -> str:
+        """Return the digest under which a current decision is exported: the codebook's, or `UNKNOWN`.
+
+        A current decision may have been made under another definition that means the same as the codebook's.
+        """
+        if self.definition_of(line) == UNKNOWN:
+            return UNKNOWN
+        return self.codebook.definition()
 
     def disagreements(
         self, shown_ids: Container[str] | None = None, agreed_ids: Container[str] | None = None
@@ -522,6 +559,7 @@ class Decisions:
         is_agreed_blindly = (
             kind == "agreed" and mode == "blind" and self._can_agree_blindly(start_s, end_s, parents)
         )
+        # First it is checked whether the decision is valid by itself.
         row = self.rules.row_of(
             kind,
             start_s,
@@ -539,12 +577,13 @@ class Decisions:
         )
         self.rules.refuse(kind, row, start_s, end_s)
         clip = self.rules.clip_of_new(kind, row, self.folder)
-        is_of_no_window = kind == "judgement" and place != 0 and not self.place_of(clip)
-        if is_of_no_window:  # no window is at this place, or the one that is has other ends
+        names_a_place = kind == "judgement" and place != 0
+        if names_a_place and not self.place_of(clip):  # no window there, or one with other ends
             raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
+        # Then whether it fits what stands, which others may have changed meanwhile.
         with self._lock:
             self._refuse_scored_again()
-            self.refresh()  # what others decided meanwhile may be what this decision settles or changes
+            self.refresh()
             if kind == "agreed":
                 self._refuse_unsettled(row)
             changed = self._own_standing(changed_id, clip.annotator) if changed_id else None
@@ -716,18 +755,20 @@ class Decisions:
 
         A table that is as it was exported holds none, and neither does one that was deleted.
         """
-        state = state_of(table.path)  # before the table is read, so that later edits are noticed
-        table.remember(state)
+        # Order matters: the state is taken before the table is read, so that later edits are noticed. The
+        # ledger is read after the table, so that it has every decision that was exported into the table.
+        state = state_of(table.path)
         if state is None:
+            table.remember(None)
             return
         data = read_bytes(table.path, MOST_BYTES, within=self.folder)
-        # The ledger is read after the table, so that it has every decision that was exported into the table.
         self.ledger.read()
         self._find_standing()
         exported = self.table(table.kind)
         if data == exported.encode():
             table.remember(state, exported)
         else:
+            table.remember(state)
             self._add_edits(table, sha256_of(data))
 
     def _add_edits(self, table: ExportedTable, digest: str) -> None:
@@ -854,38 +895,48 @@ class Decisions:
 
     def _find_standing(self) -> None:
         """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
-        recorded_draws = self._recorded_draws()
-        if recorded_draws != self.rules.recorded:
-            self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew: by other draws their windows have other places
+        self._follow_recorded_draws()
         self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.of(self.codebook.definition())
-        kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
-        lines = {}
+        lines: dict[str, Line] = {}
+        clip_of_line: dict[str, Clip] = {}
         for line in self.ledger.standing(self._is_valid):
             clip = self._reading_of(line).clip
             if clip is not None:
-                kept[line.kind].append(clip)
                 lines[line.id] = line
+                clip_of_line[line.id] = clip
         n_left_out = _remove_invalid_agreements(lines)
         if n_left_out:
             decisions = counted_message("n_decisions", n_left_out)
             self._say(message("agreed_left", folder=self.folder, decisions=decisions))
-        kept["agreed"] = [clip for clip in kept["agreed"] if clip.clip_id in lines]
+        kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
+        for line in lines.values():
+            kept[line.kind].append(clip_of_line[line.id])
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
-        self.kept = {kind: _in_order_of_time(clips) for kind, clips in kept.items()}
+        self.kept = {kind: _latest_last_on_each_span(clips) for kind, clips in kept.items()}
         self._say_content()
 
+    def _follow_recorded_draws(self) -> None:
+        """Let the rules follow the draws that the ledger records (`_recorded_draws`)."""
+        recorded_draws = self._recorded_draws()
+        if recorded_draws != self.rules.recorded:
+            self.rules = replace(self.rules, recorded=recorded_draws)
+            self._readings = {}  # all lines are read anew: by other draws their windows have other places
+
     def _say_content(self) -> None:
-        """Say of how many windows the content changed since the draw; if of none, what could not be read."""
+        """Say of how many windows the content changed since the draw; else, how many can't be read today.
+
+        If windows changed, the draw is an earlier one. It may have windows that can't be read today, and then
+        it would not be right to say that these are never drawn.
+        """
         n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             self._say(message("note_of", movie=self.film.movie, notice=notice))
-        else:  # windows of an earlier draw may be among those that could not be read
-            for unread in self.rules.unread_notices:
-                self._say(unread)
+            return
+        for unread in self.rules.unread_notices:
+            self._say(unread)
 
     def _update(self) -> None:
         """Find what stands after the ledger changed, say what is wrong in it, and write the tables anew."""
@@ -1014,12 +1065,12 @@ def _remove_invalid_agreements(lines: dict[str, Line]) -> int:
     return n_removed
 
 
-def _in_order_of_time(clips: Sequence[Clip]) -> list[Clip]:
-    """Sort the decisions of one person on one span by the time at which they were made.
+def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
+    """Reorder the decisions of one person on one span by the time at which they were made.
 
     A person who decided on two machines may have two such decisions, in an order of the ledger that says
-    nothing of their times. Wherever only one of them is taken, it is the last one. Decisions on other spans
-    keep their places in the list.
+    nothing of their times. Wherever only one of them is taken, it is the last one. They change places among
+    themselves: decisions on other spans keep theirs.
     """
     indices_of_span: dict[JudgedSpan, list[int]] = {}
     for index, clip in enumerate(clips):
@@ -1030,6 +1081,15 @@ def _in_order_of_time(clips: Sequence[Clip]) -> list[Clip]:
         for index, clip in zip(indices, by_time, strict=True):
             ordered[index] = clip
     return ordered
+
+
+def _common_places(places: Places | None, other_places: Places | None) -> Places | None:
+    """Return the places that are in both of two sets, each of which may be `ALL_PLACES`."""
+    if places is ALL_PLACES:
+        return other_places
+    if other_places is ALL_PLACES:
+        return places
+    return places & other_places
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:

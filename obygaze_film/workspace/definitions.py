@@ -1,5 +1,6 @@
 """Keep under which definitions people decided, and tell which definitions mean the same."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -52,36 +53,41 @@ class Meanings:
     """
 
     def __init__(self, headers: Iterable[Header], books: Iterable[Codebook] = ()) -> None:
-        # Definitions that mean the same are a group, which its lowest digest represents. Digest -> a lower
-        # digest of its group: followed from one to the next, these lead to the lowest, which has no entry.
+        # Definitions that mean the same are a group, which its lowest digest represents. Each other digest of
+        # the group has an entry here, with a lower one: the entries lead step by step to the lowest (`of`).
         self._lower_of: dict[str, str] = {}
         self._books = [*books]
         for header in headers:
-            if header.codebook is not None:
-                book = codebook_in(header.codebook)
-                if book is not None:
-                    self._books.append(book)
-                for other in header.same_meaning:
-                    self._join(header.codebook.definition, other)
+            if header.codebook is None:
+                continue
+            book = codebook_in(header.codebook)
+            if book is not None:
+                self._books.append(book)
+            for other in header.same_meaning:
+                self._join(header.codebook.definition, other)
 
     def names(self) -> dict[str, str]:
-        """Name definitions as sentences do, by the digest that represents them: codebook and version.
+        """Name definitions as sentences do: with the codebook and its version.
 
-        They are those of built-in codebooks, of the headers and of the further codebooks. Where two that do
-        not mean the same have one name and version, as where only the words of a codebook were changed, the
-        digest stands behind them.
+        Returns
+        -------
+        dict
+            Digest -> name, for the digests that represent the definitions of built-in codebooks, of the
+            headers and of the further codebooks. If two that do not mean the same have the same name, each
+            has the beginning of its digest behind the name: somebody changed the text of a codebook and not
+            its version.
         """
-        book_of: dict[str, Codebook] = {}
+        name_of: dict[str, str] = {}
         for book in [*_builtin_books(), *self._books]:
             definition = book.definition()
-            # Of definitions that mean the same, the name of the representing one is taken if it is known.
             representing = self.of(definition)
-            if representing not in book_of or representing == definition:
-                book_of[representing] = book
-        name_of = {definition: f"{book.name}, version {book.version}" for definition, book in book_of.items()}
+            # Of all codebooks that mean the same, the representing one gives the name, if it is known.
+            if representing not in name_of or definition == representing:
+                name_of[representing] = f"{book.name}, version {book.version}"
+        n_of_name = Counter(name_of.values())
         names = {}
         for definition, name in name_of.items():
-            is_unique = list(name_of.values()).count(name) == 1
+            is_unique = n_of_name[name] == 1
             names[definition] = name if is_unique else f"{name} ({definition[:12]})"
         return names
 

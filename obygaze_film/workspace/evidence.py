@@ -37,6 +37,8 @@ because the nearest windows overlap each other and the span itself, and those th
 MOST_BARS: Final = 5
 """Maximum number of concepts of a span that have a bar: those that contribute most."""
 
+EN_DASH: Final = "–"
+
 MOST_REASONS_PER_SIDE: Final = 2
 """Maximum number of reasons for, and of reasons against, that the sentence beside the film names: those that
 contribute most. The sentence counts the others."""
@@ -67,7 +69,8 @@ def span_evidence(
             Probability of the span and its uncertainty: means over the rows that count, weighted by the time
             that each row lies in the span. Empty if no row counts.
         `limit` : str
-            That the span, or its mean, is below the model's threshold; empty where neither is.
+            A warning if the span does not reach the model's threshold, or if it does and its mean does not;
+            empty if its mean reaches it.
         `sentence` : str
             The reasons for the probability.
         `classes` : str
@@ -92,19 +95,19 @@ def span_evidence(
     is_inside = overlap_s > 0
     is_used = is_inside & is_counted(view.rows)
     is_judged = is_enough_judged(overlap_s[is_used], overlap_s)
-    # Without a probability, the note explains the rows that do not count.
-    rows_inside = view.rows[is_inside] if is_judged else view.rows[is_inside & ~is_used]
+    # The rows that note and flags explain: without a probability, those that do not count are the reason.
+    explained_rows = view.rows[is_inside] if is_judged else view.rows[is_inside & ~is_used]
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     if is_judged and view.model.threshold_p is not None:
         of_model = _model_evidence(view, view.rows[is_used], overlap_s[is_used], time)
     else:
-        of_model = _no_model_evidence(view, rows_inside, time)
+        of_model = _no_model_evidence(view, explained_rows, time)
     cut_times_s = film.timeline.shots["start_s"]
     is_cut_inside = (cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)
     return {
         **of_model,
         "classes": phrases.classes_sentence(classes_seen(film.timeline.classes, time), words),
-        "flags": words.flags(";".join(informative_flags_in(rows_inside)), is_judged=is_judged),
+        "flags": words.flags(";".join(informative_flags_in(explained_rows)), is_judged=is_judged),
         "cuts": int(is_cut_inside.sum()),
         "said": _subtitles_in(film, start_s, end_s),
         "like": _similar_spans(film, films, start_s, end_s),
@@ -171,18 +174,23 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
     model = view.model
     claim = span_claim(view, rows, weights, time)
     bars = _concept_bars(view, claim)
-    notes = [phrases.span_judged_note(claim, words)]
-    usual_is_unknown = all(concept.usual is None for concept in model.concepts)
-    if bars and model.by_concepts and usual_is_unknown:
-        notes.append(words["desk_no_usual"])
-    windows = other_windows(model, view.film.record.windows)
-    planted = phrases.planted_sentence(model, words)
     cited = phrases.citation_sentence(
-        claim, view.positive, model_name(model, words), windows, words, planted=planted
+        claim,
+        view.positive,
+        model_name(model, words),
+        # Set if the film's windows have other lengths than the model's training clips.
+        other_windows(model, view.film.record.windows),
+        words,
+        # Says if a program, and not people, gave the labels that the model learned from.
+        planted=phrases.planted_sentence(model, words),
     )
+    notes = [phrases.span_judged_note(claim, words)]
+    has_no_usual_values = all(concept.usual is None for concept in model.concepts)
+    if bars and model.by_concepts and has_no_usual_values:  # no bar says whether it is as usual
+        notes.append(words["desk_no_usual"])
     return {
         "p": phrases.passage_value(claim, words),
-        "band": phrases.passage_band(claim, words, "–"),
+        "band": phrases.passage_band(claim, words, EN_DASH),  # between the ends of the band
         "limit": phrases.below_phrase(claim, words),
         "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_REASONS_PER_SIDE),
         "cited": cited,
@@ -269,11 +277,13 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
             store_of_fingerprint[open_film.store.fingerprint] = open_film.store
     hits: list[Any] = []
     for searched in store_of_fingerprint.values():
-        # The store that has the window's features, if that is another one than the one searched.
-        store_of_window = None if searched.fingerprint == store.fingerprint else store
-        with suppress(ObygazeError):  # its features are of another kind, or it has none of this window
-            found = of.search_like(searched, clip_id, other=store_of_window, backbone=backbone, top=N_RANKED)
-            hits += found.hits
+        # `search_like` takes the window's features from the searched store, unless it is given another one.
+        is_own_store = searched.fingerprint == store.fingerprint
+        other_store = None if is_own_store else store
+        # Stores whose features are of another kind, or that lack the window, refuse to be searched.
+        with suppress(ObygazeError):
+            ranked = of.search_like(searched, clip_id, other=other_store, backbone=backbone, top=N_RANKED)
+            hits += ranked.hits
     return sorted(hits, key=lambda hit: -hit.score)
 
 

@@ -48,7 +48,8 @@ FRAME_KINDS: Final = frozenset({"markers", "edl", "xmeml"})
 """Kinds of files that hold times as whole frames, rounded when the film was exported."""
 
 ADVICE_OF_A_RATE: Final = "--rate"
-"""Part of the message about times in frames. It advises an option that only `manifest import spans` has."""
+"""Part of the message of `import_spans` about times in frames without a frame rate. The option that it
+advises is one of `obygaze manifest import spans`, and an import into a film has none."""
 
 IMPORT: Final = "import"
 """Kind that the first line of an imported file's sitting states."""
@@ -129,7 +130,8 @@ def read_annotations(
             [path], Path(), tiers=tiers, movie=movie, annotator=annotator, codebook=codebook
         )
     except ManifestError as error:
-        if ADVICE_OF_A_RATE in str(error):  # the note names the detour by `manifest import spans`
+        lacks_frame_rate = ADVICE_OF_A_RATE in str(error)
+        if lacks_frame_rate:  # "import_rate" says how to import the file with `manifest import spans`
             raise FilmError(message("import_rate", error=error, path=path)) from None
         raise
     (account,) = imported.accounts  # one for each file
@@ -280,14 +282,32 @@ class _Origin(NamedTuple):
     versions: tuple[Line, ...]
 
 
+class _DecidedSpan(NamedTuple):
+    """The span of a new decision.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the decision.
+    start_s, end_s : float
+    place : int
+        Place in the draw of a window that was judged blindly, from 1 on; 0 for all others.
+    """
+
+    kind: str
+    start_s: float
+    end_s: float
+    place: int = 0
+
+
 def _with_further_columns(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
     """Add to a new row the columns that only the replaced row has, such as its model's passage.
 
-    A note and concepts are not added: `row_of` writes no empty cells, so that the annotation has none.
+    A note, or concepts, that only the replaced row has were deleted in the annotation, and are not added.
     """
-    is_emptied = {"note", "concepts"}.difference(row)
-    added = {column: cell for column, cell in replaced_row.items() if column not in is_emptied}
-    return {**added, **row}
+    deleted_columns = [column for column in ("note", "concepts") if column not in row]
+    inherited = {column: cell for column, cell in replaced_row.items() if column not in deleted_columns}
+    return {**inherited, **row}
 
 
 class _Comparison:
@@ -368,19 +388,21 @@ class _Comparison:
         return True
 
     def _origin_of(self, clip: Clip, seen: str) -> _Origin | None:
-        """Find the decision that an annotation was exported from.
+        """Find the decision that an annotation was exported from; None if it is a new one.
 
-        It is the one whose id the annotation names; without an id, the one at the annotation's times. As some
-        programs write the ids of other annotations, a decision at the annotation's times also goes before a
-        named one at other times, or one that it cannot stem from (`_may_stem_from`).
+        - An annotation may name the id of its decision. As some programs copy ids to other annotations, the
+          name only counts if the annotation can stem from the decision (`_may_stem_from`).
+        - If the annotation lies at other times than the decision that it names, and another decision lies at
+          these times, the id was copied too: the decision at the times counts.
+        - Without an id that counts, the decision at the annotation's times is its origin.
         """
-        by_times = self._origin_by_times(clip, seen)
+        origin_by_times = self._origin_by_times(clip, seen)
         named = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
         if named is None or not self._may_stem_from(named, clip, seen):
-            return by_times
-        if by_times is not None and not self._is_at(clip, named):
-            return by_times
-        return self._with_later_versions(named)
+            return origin_by_times
+        if self._is_at(clip, named) or origin_by_times is None:
+            return self._with_later_versions(named)
+        return origin_by_times
 
     def _may_stem_from(self, line: Line, clip: Clip, seen: str) -> bool:
         """Whether an annotation can have been exported from a decision.
@@ -394,19 +416,23 @@ class _Comparison:
     def _with_later_versions(self, line: Line) -> _Origin:
         """Return a decision that an annotation names as its origin, together with the lines that replaced it.
 
-        What the annotation replaces depends on who replaced the decision:
+        If the decision still stands, the annotation replaces it. Otherwise another line, its successor,
+        stands in its place, and what the annotation replaces depends on where that came from:
 
-        - an earlier import of the file: the annotation replaces that import's line;
-        - the person at the desk: the annotation replaces only the old decision. The desk's line stands beside
-          the annotation's, as nobody has chosen between the two.
+        - From an earlier import of the file: the annotation replaces the successor.
+        - From the person at the desk: the annotation replaces the old decision, and the successor stands
+          beside it, as nobody has chosen between the two.
         """
         successor = self._successors.get(line.id)
         if successor is None:
             return _Origin(target=line, versions=(line,))
-        # The line itself, and what stood between it and its successor: an older version has a lower clock.
-        since = [old for old in self._decisions.replaced(successor) if old.clock >= line.clock]
+        # Each line has a higher clock than the lines that it replaced: versions from before the annotation
+        # was exported have lower clocks than its decision.
+        versions_since_export = [
+            version for version in self._decisions.replaced(successor) if version.clock >= line.clock
+        ]
         target = successor if self._decisions.is_imported(successor) else line
-        return _Origin(target, versions=(successor, *since))
+        return _Origin(target, versions=(successor, *versions_since_export))
 
     def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
         """Find a standing decision of the same annotator at an annotation's times, with `seen` the same.
@@ -461,28 +487,17 @@ class _Comparison:
             The annotation is no valid decision about this film.
         """
         is_blind = seen == "0"
-        start_s, end_s = self._times_of(clip, replaced)
-        if replaced is not None:
-            kind = replaced.kind
-        elif not kind:
-            kind = self._kind_of_span(start_s, end_s, is_blind=is_blind)
-        place = 0
-        if kind == "judgement" and is_blind:
-            place = self._place_at(start_s, end_s)
-            if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
-                raise FilmError(message("import_moved"))
-            start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
-        rules = self._decisions.rules
-        row = rules.row_of(
-            kind,
-            start_s,
-            end_s,
+        span = self._span_of(clip, replaced, kind, is_blind=is_blind)
+        row = self._decisions.rules.row_of(
+            span.kind,
+            span.start_s,
+            span.end_s,
             clip.annotator,
             draw=self._decisions.draw,
             level=clip.level or "",
             concepts=clip.concepts,
             note=self._note(clip, replaced),
-            place=place,
+            place=span.place,
             is_blind=is_blind,
             origin="own" if replaced is None else replaced.row.get("origin", "own"),
         )
@@ -492,9 +507,32 @@ class _Comparison:
         # every machine.
         row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
-        rules.refuse(kind, row, start_s, end_s)
-        rules.clip_of_new(kind, row, self._file.path)  # raises if the decision is not valid
-        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=kind)
+        self._refuse_invalid(row, span)
+        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
+
+    def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
+        """Raise FilmError if a row on a span is no valid decision about the film."""
+        rules = self._decisions.rules
+        rules.refuse(span.kind, row, span.start_s, span.end_s)
+        rules.clip_of_new(span.kind, row, self._file.path)  # the clip is not needed: making it checks the row
+
+    def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
+        """Return what an annotation decides on: its exact times, and the kind of the decision.
+
+        Parameters as of `_row`. Raises FilmError if it is a blind judgement of a window with other ends.
+        """
+        start_s, end_s = self._times_of(clip, replaced)
+        if replaced is not None:
+            kind = replaced.kind
+        elif not kind:
+            kind = self._kind_of_span(start_s, end_s, is_blind=is_blind)
+        if kind != "judgement" or not is_blind:
+            return _DecidedSpan(kind, start_s, end_s)
+        place = self._place_at(start_s, end_s)
+        if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
+            raise FilmError(message("import_moved"))
+        start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
+        return _DecidedSpan(kind, start_s, end_s, place)
 
     def _kind_of_span(self, start_s: float, end_s: float, *, is_blind: bool) -> str:
         """Return the kind of a new decision on a span.

@@ -66,8 +66,7 @@ def read_judged(
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
-            # When the decisions are opened, the tables are written anew from the ledger.
-            decisions = Decisions(folder, film, book or codebook_of(film.model().codebook, None))
+            decisions = _with_tables_written_anew(folder, film, book)
             headers += decisions.headers
             notices += decisions.notices
     paths_in_folders = [folder / name for folder in films for name in names]
@@ -85,6 +84,11 @@ def read_judged(
             notices.append(counted_message("settled_twice", n_at_two_levels))
     meanings = Meanings(headers)
     return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
+
+
+def _with_tables_written_anew(folder: Path, film: Timeline, book: Codebook | None) -> Decisions:
+    """Open the decisions in a scored film's folder, which writes its tables anew from the ledger."""
+    return Decisions(folder, film, book or codebook_of(film.model().codebook, None))
 
 
 def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:

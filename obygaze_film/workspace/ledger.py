@@ -163,19 +163,23 @@ class Ledger:
         self.folder = folder / LEDGER
         self._say = say
         self._new_header = new_header
+        # What was read: the lines that count, and where they stand.
         self.lines: dict[str, Line] = {}
         self.where: dict[str, LinePlace] = {}
-        # Id -> place -> line. Copies of a file, as synchronising makes them, may have different lines of one
-        # id: of these versions, `lines` and `where` have the one that counts.
+        # Id -> place -> line, for all lines that were read. Files that were copied and changed since may have
+        # different lines of one id; `lines` and `where` have one of them (`_choose_version`).
         self._versions: dict[str, dict[LinePlace, Line]] = {}
         self._files: dict[Path, _ReadFile] = {}
-        # Sitting -> the highest number of its lines that some line, of any sitting, asks to replace: 6 if one
-        # replaces the sitting's line 6.
-        self._highest_replaced: dict[str, int] = {}
-        # Id -> line that this process failed to write, as on a full disk. It may be there whole all the same.
-        self._failed: dict[str, Line] = {}
-        self._sitting: _Sitting | None = None  # none is open
         self._n_notices = Counter[str]()  # by kind of notice
+
+        # What is written.
+        self._sitting: _Sitting | None = None  # none is open
+        # Id -> line that this process failed to write, as on a full disk. All of it may be in the file all
+        # the same: the next decision takes it back (`add`).
+        self._failed: dict[str, Line] = {}
+        # Sitting -> the highest number of its lines that any line asks to replace. If another file asks to
+        # replace line 6 of the open sitting before that is written, the sitting is closed (`_open_sitting`).
+        self._highest_replaced: dict[str, int] = {}
 
     def standing(self, is_valid: Validity | None = None) -> list[Line]:
         """Return the decisions that stand (`authority.standing`)."""
@@ -218,19 +222,21 @@ class Ledger:
                 return
             if is_same_file:
                 file.seek(known.offset)
-            *complete, incomplete = file.read().split(b"\n")  # what is after the last line end, often nothing
+            data = file.read()
         if not is_same_file:
             self._forget(path, known.ids)
             known = _ReadFile(inode=status.st_ino)
             self._files[path] = known
-        for data in complete:
+        *complete_lines, rest = data.split(b"\n")
+        for line in complete_lines:
             known.n_lines += 1
-            known.offset += len(data) + 1
-            self._decode(data, LinePlace(path, known.n_lines))
-        # A line counts if only its line end is missing; a line that was written in part has a wrong checksum.
-        # Either is read again next time, because it is not in `known.offset`.
-        if checked_entry(incomplete):
-            self._decode(incomplete, LinePlace(path, known.n_lines + 1))
+            known.offset += len(line) + 1  # with its line end
+            self._decode(line, LinePlace(path, known.n_lines))
+        # Behind the last line end there is usually nothing. If there is a line that lacks its line end alone,
+        # it counts. If it was written in part, it has a wrong checksum. As `offset` stays before it, it is
+        # read again next time, when it may be complete.
+        if checked_entry(rest):
+            self._decode(rest, LinePlace(path, known.n_lines + 1))
 
     def _forget(self, path: Path, line_ids: Iterable[str]) -> None:
         """Forget the lines with these ids as read from a file; versions in other files count instead."""
@@ -248,17 +254,23 @@ class Ledger:
     def _decode(self, data: bytes, place: LinePlace) -> None:
         """Decode a line and add it; report and leave out a damaged line, or one with an impossible clock."""
         entry = checked_entry(data.removesuffix(b"\r"))  # Git may have changed the line's end on Windows
+        if not entry:  # its checksum is wrong
+            self._say_damaged(place, "damaged")
+            return
         try:
-            line = _DECODER.decode(entry or b"")  # without the right checksum: nothing, which is unreadable
+            line = _DECODER.decode(entry)
         except UNREADABLE as error:
-            why = str(error) if entry else "damaged"
-            self._say_first_of_kind("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
+            self._say_damaged(place, str(error))
             return
         if line.has_reasonable_clock:
             self._add(line, place)
         else:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
             self._say_first_of_kind("clock", message("clock_ahead", **facts))
+
+    def _say_damaged(self, place: LinePlace, why: str) -> None:
+        """Report a line that can't be read, and why."""
+        self._say_first_of_kind("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
 
     def _add(self, line: Line, place: LinePlace) -> None:
         """Add a line that was read or written at a place; report a different line that has the same id."""
@@ -332,13 +344,15 @@ class Ledger:
     def _append(self, kind: str, row: Mapping[str, str], replaces: Sequence[str]) -> Line:
         """Append a line to this process's file.
 
-        Its number counts the lines of the file; its clock is above those of all lines that were read, so that
-        it comes after them. Readers leave out a line whose clock is more than `MOST_AHEAD` above its number:
-        numbers are skipped where the clock is that high.
+        Its clock is above those of all lines that were read, so that it comes after them. Its number is the
+        next one of the file. But readers leave out a line whose clock is more than `MOST_AHEAD` above its
+        number (`Line.has_reasonable_clock`). If the clock is that high, numbers are skipped, up to the lowest
+        that readers accept.
         """
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
-        number = max(sitting.next_number, clock - MOST_AHEAD)
+        lowest_number = clock - MOST_AHEAD
+        number = max(sitting.next_number, lowest_number)
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
         except msgspec.ValidationError:  # the number has more digits than an id may have
@@ -448,14 +462,18 @@ class Ledger:
         """Make the line of a table's row.
 
         Its clock is one above that of the table's first line, or of the line that it replaces. It depends on
-        no other line, so that the same table gives the same lines on every machine. Readers leave out a line
-        whose clock is more than `MOST_AHEAD` above its number: if the replaced line's clock is too high for
-        that, the row does not replace it (`authority`), and both stand.
+        no other line, so that the same table gives the same lines on every machine.
+
+        Readers leave out a line whose clock is more than `MOST_AHEAD` above its number. If the clock of the
+        replaced line is too high for that, the row's line gets a lower clock than that line. It still asks to
+        replace it, but that does not count (`authority.reason_against`): both stand, and people are told.
         """
         clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)
-        if replaced is not None and replaced.clock + 1 <= number + MOST_AHEAD:
-            clock = max(clock, replaced.clock + 1)
+        if replaced is not None:
+            clock_above_replaced = replaced.clock + 1
+            if clock_above_replaced <= number + MOST_AHEAD:
+                clock = max(clock, clock_above_replaced)
         replaces = [row.replaces] if row.replaces else []
         return _line(line_id, clock, kind, row.row, replaces)
 

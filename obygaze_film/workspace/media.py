@@ -183,18 +183,25 @@ def _stills_of_shots(
     nearest = distances.argmin(axis=1)
     stills = [key_frames.images[index] for index in nearest]
     nearest_s = key_frames.time_s[nearest]
-    shots_without_key_frame = np.flatnonzero((nearest_s < starts) | (nearest_s >= ends))
-    if not len(shots_without_key_frame):
-        return stills
-    times = frame_times(path)
-    middle_frames = np.searchsorted(times, middles[shots_without_key_frame])
-    middle_frames = np.clip(middle_frames, 0, len(times) - 1)
-    # Several short shots may have the same middle frame, which is decoded once.
-    frames_to_read, index_of_shot = np.unique(middle_frames, return_inverse=True)
-    pictures = read_frames(path, at(frames_to_read.tolist()), each=_small).images
-    for shot, index in zip(shots_without_key_frame, index_of_shot, strict=True):
-        stills[shot] = pictures[index]
+    has_no_key_frame = (nearest_s < starts) | (nearest_s >= ends)
+    shots = np.flatnonzero(has_no_key_frame).tolist()
+    for shot, picture in zip(shots, _frames_at(path, middles[shots]), strict=True):
+        stills[shot] = picture
     return stills
+
+
+def _frames_at(path: Path, times_s: NDArray[np.float64]) -> list[NDArray[np.uint8]]:
+    """Decode the first frame of a film at or after each time [T], or its last one; shrunk as stills."""
+    if not len(times_s):
+        return []
+    frame_s = frame_times(path)
+    numbers = np.searchsorted(frame_s, times_s)
+    numbers = np.minimum(numbers, len(frame_s) - 1)
+    # Several times may have the same frame, which is decoded once.
+    distinct_numbers = np.unique(numbers)
+    pictures = read_frames(path, at(distinct_numbers.tolist()), each=_small).images
+    picture_of_frame = dict(zip(distinct_numbers.tolist(), pictures, strict=True))
+    return [picture_of_frame[number] for number in numbers.tolist()]
 
 
 def _sheet(stills: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:

@@ -84,11 +84,14 @@ class Job:
         Parameters
         ----------
         work : callable
-            Is called with a function that it tells the share that is done. Returns what it says at its end.
+            Does the work, and returns the notes to show at its end. Its argument is a function, which it
+            calls with the share of the work that is done.
         """
         if self.is_running:
             return
-        self.share, self.error, self.notes = 0.0, "", None
+        self.share = 0.0
+        self.error = ""
+        self.notes = None
         Thread(target=self._run, args=(work,), daemon=True).start()
 
     def _run(self, work: Callable[[Tell], list[Note]]) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
 from obygaze_film.claims import FilmClaim, Words, sentence
@@ -24,13 +24,13 @@ from obygaze_film.claims.words import clock_span
 from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
-from obygaze_film.judged_windows import judged_film, votes
+from obygaze_film.judged_windows import JudgedWindows, judged_film, votes
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
 from obygaze_film.page.view import FilmView
-from obygaze_film.page.view_model import common_data, timeline_data
-from obygaze_film.schema import TooFewJudged
+from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
+from obygaze_film.schema import CorrectedRate, TooFewJudged
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.rules import DEFAULT_PLANNED, name_of
@@ -105,6 +105,7 @@ def desk_page(
     is_blind = mode == "blind"
     viewer = viewer or film.decisions.default_annotator
     visible = visible_decisions(film, viewer, blind=is_blind, words=view.words)
+    n_under_other_definitions = sum(decision["otherwise"] for decision in visible["you"])
     state = _desk_state(film, mode, viewer, view, visible)
     if not is_blind:
         state |= _scores(view)
@@ -122,7 +123,7 @@ def desk_page(
         learns=learns,
         to_judge=DEFAULT_PLANNED,
         changed=film.decisions.changed_definitions(language),
-        n_otherwise=sum(decision["otherwise"] for decision in visible["you"]),
+        n_otherwise=n_under_other_definitions,
         concepts=_concepts_to_tick(film),
         keys=READING_KEYS | DECIDING_KEYS,
         has_pdf=can_write_pdf(),
@@ -138,25 +139,27 @@ def _desk_state(
 
     `visible` are the decisions that the viewer may see (`visible_decisions`).
     """
-    record, book = film.timeline.record, film.decisions.codebook
+    record = film.timeline.record
+    codebook = film.decisions.codebook
     return {
         **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
         "mode": mode,
         "who": viewer,
         "fps": film.fps,
         "film": film.number,
-        "levels": book.level_names,
-        "names": concept_names(book, view.words.language),
+        "levels": codebook.level_names,
+        "names": concept_names(codebook, view.words.language),
         "words": desk_texts(view.words),
+        # What a desk without scores has in place of these three; `_scores` replaces them, and the threshold.
         "rows": None,
-        "weak": [],  # passages below the threshold
+        "weak": [],
         "passages": [],
         "cited": _citation_facts(film),
         "decisions": visible["you"],
-        "differ": visible["differ"],  # spans on which people differ
+        "differ": visible["differ"],
         "hidden": visible["hidden"],
         "around": CONTEXT_S,
-        "threshold": 0.5,
+        "threshold": NO_THRESHOLD_P,
     }
 
 
@@ -193,7 +196,8 @@ def _scores(view: FilmView) -> dict[str, Any]:
             "rank": segment["rank"],
         }
         passages["passages" if segment["reaches"] else "weak"].append(passage)
-    return {"rows": timeline_data(view), "threshold": view.model.threshold_p or 0.5, **passages}
+    threshold_p = view.model.threshold_p or NO_THRESHOLD_P
+    return {"rows": timeline_data(view), "threshold": threshold_p, **passages}
 
 
 def visible_decisions(
@@ -215,19 +219,19 @@ def visible_decisions(
     -------
     dict
         `you` : list of dict
-            All decisions that the person may see, their own and others' (`shown_decisions`).
+            What "you", the viewer, may see: their own decisions and others' (`shown_decisions`).
         `differ` : list of dict
             The spans to which these decisions give different levels: `start`, `end`, `parents` (the ids of
-            the differing decisions) and `agreed` (the id of the decision that settles it, or empty; where the
-            score is out of sight, that decision may be none of those in `you`).
+            the differing decisions) and `agreed` (the id of the decision that settles it, or empty). Where
+            the desk hides all scores, the settling decision may be hidden: then `you` does not have it.
         `hidden` : int
             Number of other people's blind judgements that are hidden until one's own are finished.
     """
     shown = shown_decisions(film, viewer, blind=blind, words=words)
     shown_ids = {described["id"] for described in shown}
-    # A difference counts as settled even if the agreed decision is not shown: all of these may settle it.
+    # Any agreed decision may settle a difference, even if it is not shown.
     differences = film.decisions.disagreements(shown_ids, agreed_ids=None)
-    differ = [
+    described_differences = [
         {
             "start": difference.start_s,
             "end": difference.end_s,
@@ -237,7 +241,7 @@ def visible_decisions(
         for difference in differences
     ]
     hidden_ids = film.decisions.ids_hidden_from(viewer, film.decisions.places_seen_by(viewer))
-    return {"you": shown, "differ": differ, "hidden": len(hidden_ids)}
+    return {"you": shown, "differ": described_differences, "hidden": len(hidden_ids)}
 
 
 def cited_decision(described: Mapping[str, Any], words: Words) -> str:
@@ -287,27 +291,24 @@ def shown_decisions(
     """
     decisions = film.decisions
     words = words or Words("en")
-    conflicts = decisions.conflicts()
-    places_seen = decisions.places_seen_by(viewer)
-    hides_others = decisions.hides_others_from(viewer)
+    conflicting_ids = decisions.conflicts()
+    visibility = _Visibility(
+        viewer,
+        hides_others=decisions.hides_others_from(viewer),
+        places_seen=decisions.places_seen_by(viewer),
+        hides_scores=blind,
+    )
     shown = []
     for kind, clips in decisions.kept.items():
         for clip in clips:
-            if clip.movie != film.timeline.movie or not (clip.level or kind == "note"):
+            says_something = clip.level or kind == "note"
+            if clip.movie != film.timeline.movie or not says_something:
                 continue
-            if clip.extras.get(SEEN_SCORE) == "0":  # it was decided blindly
-                is_at_place_seen = places_seen is not None and decisions.place_of(clip) in places_seen
-                is_hidden = clip.annotator != viewer and hides_others and not is_at_place_seen
-            else:
-                is_hidden = blind
-            if is_hidden:
+            if not visibility.shows(clip, decisions.place_of(clip)):
                 continue
-            key = clip.clip_id, words.language
-            if key not in film.described:
-                film.described[key] = _described(film, kind, clip, words.language)
-            described = dict(film.described[key])
+            described = dict(_described_once(film, kind, clip, words.language))
             p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
-            described["beside"] = clip.clip_id in conflicts
+            described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
             described["cited"] = cited_decision(described | {"p": p}, words)
             if not blind:
@@ -317,24 +318,71 @@ def shown_decisions(
     return sorted(shown, key=lambda described: float(described["start"]))
 
 
-def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
-    """Describe a decision for the desk's script, as far as that stays the same for every viewer.
+class _Visibility(NamedTuple):
+    """Which decisions about a film a person may see.
 
-    It is kept in `OpenFilm.described`.
+    Attributes
+    ----------
+    viewer : str
+        Name of the person.
+    hides_others : bool
+        Whether any of others' blind judgements are hidden from the person.
+    places_seen : frozenset of int or None
+        Places of the draw at which they are not hidden; None if the person may see all places.
+    hides_scores : bool
+        Whether the desk hides all scores.
     """
-    line = film.decisions.lines[clip.clip_id]
-    book = film.decisions.codebook
-    row = line.row
-    judges = sorted({film.decisions.lines[parent_id].annotator for parent_id in line.parents})
+
+    viewer: str
+    hides_others: bool
+    places_seen: frozenset[int] | None
+    hides_scores: bool
+
+    def shows(self, clip: Clip, place: int) -> bool:
+        """Whether the person may see a decision; `place` is that of a blind judgement in the draw, else 0."""
+        was_score_in_sight = clip.extras.get(SEEN_SCORE) != "0"
+        if was_score_in_sight:
+            return not self.hides_scores
+        is_own = clip.annotator == self.viewer
+        is_at_place_seen = self.places_seen is not None and place in self.places_seen
+        return is_own or not self.hides_others or is_at_place_seen
+
+
+def _described_once(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
+    """Return the description of a decision (`_described`), which is kept in `OpenFilm.described`."""
+    key = clip.clip_id, language
+    if key not in film.described:
+        film.described[key] = _described(film, kind, clip, language)
+    return film.described[key]
+
+
+def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
+    """Describe a decision for the desk's script, as far as that stays the same for every viewer."""
+    decisions = film.decisions
+    codebook = decisions.codebook
+    line = decisions.lines[clip.clip_id]
+    level = clip.level or ""
+    # An agreed decision is of the people whose decisions, its parents, it settles.
+    judges = sorted({decisions.lines[parent_id].annotator for parent_id in line.parents})
+    earlier_versions = decisions.history(clip.clip_id)
     return {
-        "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
-        "level": clip.level or "", "title": _title(book, clip.level or "", language),
-        "concepts": clip.concepts, "note": row.get("note", ""),
-        "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
-        "blind": clip.extras.get(SEEN_SCORE) == "0", "parents": line.parents, "judges": ", ".join(judges),
-        "verdict": film.decisions.verdict(clip.level, clip.concepts) if clip.level else "note",
-        "history": [decision_text(line.row, book, language) for line in film.decisions.history(clip.clip_id)],
-    }  # fmt: skip
+        "id": clip.clip_id,
+        "kind": kind,
+        "start": clip.start_s or 0.0,
+        "end": clip.end_s or 0.0,
+        "level": level,
+        "title": _title(codebook, level, language),
+        "concepts": clip.concepts,
+        "note": line.row.get("note", ""),
+        "who": clip.annotator,
+        "origin": line.row.get("origin", ""),
+        "place": decisions.place_of(clip),
+        "blind": clip.extras.get(SEEN_SCORE) == "0",
+        "parents": line.parents,
+        "judges": ", ".join(judges),
+        "verdict": decisions.verdict(level, clip.concepts) if level else "note",
+        "history": [decision_text(version.row, codebook, language) for version in earlier_versions],
+    }
 
 
 def _title(book: Codebook, level_name: str, language: str) -> str:
@@ -416,27 +464,30 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     The other judges' shares are told too, but only once the person is finished. The keys are `few`, `sofar`
     and `share`, as `next_window` returns them.
     """
-    own_judgements = film.decisions.blind_judgements().get(judge, {}).values()
-    own = film.decisions.judgements(own_judgements)
-    judged = judged_film(film.timeline, own)
-    windows = judged.together()  # those of this person alone, as no other's judgements were given
+    own_clips = film.decisions.blind_judgements().get(judge, {}).values()
+    own_judgements = film.decisions.judgements(own_clips)
+    judged = judged_film(film.timeline, own_judgements)
+    windows = judged.together()  # of all judges, and here there is only this one
     if not windows.is_enough:
         too_few = TooFewJudged(judges=[judge], **windows.counts._asdict())
         reasons = _as_sentences(judged.notices, words)
         return {"few": " ".join([f"{sentence(no_judged_share(too_few), words)}.", *reasons])}
     estimates = {}
-    rate, _ = correct_rate(film.timeline, own)
+    rate, _ = correct_rate(film.timeline, own_judgements)
     if not rate.is_census:  # of a census the share is counted: it has no interval
-        judged_cells, is_positive, _ = votes(windows.by_cell)  # [n] and [n], in the order of the draw
-        # Windows of which nobody was sure are left out of the share.
-        sure_cells = windows.cells.without(windows.unsure)
-        interval = anytime_interval(sure_cells, judged_cells, is_positive)
-        was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
-        claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
-        estimates["sofar"] = sentence(claim, words)
+        estimates["sofar"] = _share_so_far_sentence(judge, windows, rate, words)
     if is_finished:
         estimates["share"] = _shares(film, judge, words)
     return estimates
+
+
+def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRate, words: Words) -> str:
+    """Write the interval of a judge's share that is valid at any time (`anytime_interval`)."""
+    judged_cells, is_positive, _ = votes(windows.by_cell)  # [n] and [n], in the order of the draw
+    interval = anytime_interval(windows.sure_cells, judged_cells, is_positive)
+    was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
+    claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
+    return sentence(claim, words)
 
 
 def _shares(film: OpenFilm, judge: str, words: Words) -> str:
@@ -444,24 +495,39 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
 
     Only the judge's own share is written as long as the others' judgements are hidden from them.
     """
-    blind = film.decisions.blind_judgements()
-    shown = [blind.get(judge, {})] if film.decisions.hides_others_from(judge) else [*blind.values()]
-    clips = [clip for judged in shown for clip in judged.values()]
-    found = correct_rates(film.timeline, film.decisions.judgements(clips))
-    others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [judge]]
-    # Three others have a sentence each. Of four or more, the first two have, and the rest share one.
-    summed_up = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
-    named = [judged_share(rate) for rate in found.rates if rate not in summed_up]
+    blind_judgements = film.decisions.blind_judgements()
+    if film.decisions.hides_others_from(judge):
+        clips = [*blind_judgements.get(judge, {}).values()]
+    else:
+        clips = [clip for judged in blind_judgements.values() for clip in judged.values()]
+    film_rates = correct_rates(film.timeline, film.decisions.judgements(clips))
+    sentences = _share_sentences(film_rates, judge, words)
+    for too_few in film_rates.too_few:
+        sentences.append(f"{sentence(no_judged_share(too_few), words)}.")
+    for claim in _agreements(film_rates):
+        sentences.append(sentence(claim, words))
+    for notice in film_rates.notices:
+        is_agreement_of_some_pairs = isinstance(notice, Message) and notice.key == "note_pairs"
+        if is_agreement_of_some_pairs:
+            sentences.append(f"{words.translated(notice)}.")
+    return " ".join(sentences)
+
+
+def _share_sentences(film_rates: FilmRates, judge: str, words: Words) -> list[str]:
+    """Write a sentence on each share: of this judge, of the others, and of all together.
+
+    Up to `MOST_NAMED` others have a sentence each. Of more, the last ones share one sentence, which takes the
+    place of one: so others never have more sentences than that.
+    """
+    others = [rate for rate in film_rates.rates if not rate.is_of_panel and rate.annotators != [judge]]
+    summed_up = []
+    if len(others) > MOST_NAMED:
+        summed_up = others[MOST_NAMED - 1 :]
+    named = [judged_share(rate) for rate in film_rates.rates if rate not in summed_up]
     sentences = [f"{judged_share_sentence(claim, words)}." for claim in named]
     if summed_up:
         sentences.append(other_shares_sentence([judged_share(rate) for rate in summed_up], words))
-    sentences += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
-    sentences += [sentence(claim, words) for claim in _agreements(found)]
-    for notice in found.notices:
-        is_of_some_pairs = isinstance(notice, Message) and notice.key == "note_pairs"
-        if is_of_some_pairs:  # the agreement is that of a sample of the pairs
-            sentences.append(f"{words.translated(notice)}.")
-    return " ".join(sentences)
+    return sentences
 
 
 def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
@@ -470,17 +536,18 @@ def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 
-def _agreements(found: FilmRates) -> list[FilmClaim]:
+def _agreements(film_rates: FilmRates) -> list[FilmClaim]:
     """Collect claims on how far a film's judges agree.
 
     There is one for each of the first `MOST_NAMED` pairs, one for all judges together, and, if there are more
     pairs, one for the range over all pairs.
     """
-    positive = positive_in(found)
-    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in found.agreement[:MOST_NAMED]]
-    if found.alpha is not None:
-        claims.append(panel_agreement(found.alpha, positive))
-    range_of_pairs = pairs_agreement(found.agreement)
-    if len(found.agreement) > MOST_NAMED and range_of_pairs is not None:
+    pairs = film_rates.agreement
+    positive = positive_in(film_rates)
+    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in pairs[:MOST_NAMED]]
+    if film_rates.alpha is not None:
+        claims.append(panel_agreement(film_rates.alpha, positive))
+    range_of_pairs = pairs_agreement(pairs)
+    if len(pairs) > MOST_NAMED and range_of_pairs is not None:
         claims.append(range_of_pairs)
     return claims

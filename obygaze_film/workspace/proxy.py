@@ -5,7 +5,7 @@ Times are the film's.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -27,6 +27,9 @@ from obygaze_film.workspace.cache import cache_folder, prepare_cache
 MOST_LINES: Final = 540
 """Maximum height of a copy's pictures, in pixels: enough to judge by, and quick to encode."""
 
+CONSTANT_QUALITY: Final = "26"
+"""Quality of a copy's pictures, as x264 counts it (crf): 0 is lossless, 23 its default, 51 the worst."""
+
 KEY_FRAME_S: Final = 2
 """Seconds between the key frames of a copy; with many key frames players jump quickly."""
 
@@ -39,8 +42,11 @@ SLACK_S: Final = 0.01
 SAMPLE_RATE: Final = 48_000
 """Sampling rate of a copy's sound, in samples per second."""
 
+MP4: Final = "mov"
+"""FFmpeg's name of the containers MP4 and MOV."""
+
 PLAYED_CODECS: Final = {
-    "mov": ({"h264", "av1", "vp9"}, {"aac", "mp3", "opus", "flac"}),
+    MP4: ({"h264", "av1", "vp9"}, {"aac", "mp3", "opus", "flac"}),
     "webm": ({"vp8", "vp9", "av1"}, {"opus", "vorbis"}),
 }
 """Container -> the codecs of pictures, and those of sound, that all common browsers play (FFmpeg's names)."""
@@ -80,20 +86,31 @@ def remade_part(path: Path) -> Remade:
         picture_codec = source.codec
     film = probe(path)
     stream = film.stream
-    sound_appears_later = "sound" in film.besides and not sound_codecs  # not yet where the file begins
+    # A track of sound that only begins later in the file is found by probing it, and has no codec here.
+    has_late_sound = "sound" in film.besides and not sound_codecs
     is_whole = stream is not None and stream.parts == 1 and not stream.crop
-    if sound_appears_later or not is_8_bit or not is_whole:
+    if has_late_sound or not is_8_bit or not is_whole:
         return "pictures"
-    played_pictures, played_sounds = PLAYED_CODECS.get(container, (set(), set()))
-    if picture_codec in played_pictures and played_sounds.issuperset(sound_codecs):
+    if _plays_pictures(container, picture_codec) and _plays_sound(container, sound_codecs):
         return "nothing"
-    # The copy is an MP4 file: what of the film may it hold unchanged?
-    pictures_of_mp4, sounds_of_mp4 = PLAYED_CODECS["mov"]
-    if picture_codec not in pictures_of_mp4:
+    # The copy is an MP4 file: what it may hold unchanged need not be encoded anew.
+    if not _plays_pictures(MP4, picture_codec):
         return "pictures"
-    if sounds_of_mp4.issuperset(sound_codecs):
-        return "container"
-    return "sound"
+    if not _plays_sound(MP4, sound_codecs):
+        return "sound"
+    return "container"
+
+
+def _plays_pictures(container: str, codec: str) -> bool:
+    """Whether browsers play pictures of a codec in a container."""
+    picture_codecs, _ = PLAYED_CODECS.get(container, (set(), set()))
+    return codec in picture_codecs
+
+
+def _plays_sound(container: str, codecs: Collection[str]) -> bool:
+    """Whether browsers play the sound of all of these codecs in a container; without sound they do."""
+    _, sound_codecs = PLAYED_CODECS.get(container, (set(), set()))
+    return sound_codecs.issuperset(codecs)
 
 
 def content_key(path: Path) -> str:
@@ -206,30 +223,39 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
 
 
 def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, keeps_sound: bool) -> None:
-    """Copy the pictures of an open film into the open container `made`, and copy its sound or encode it."""
+    """Copy the pictures of an open film into the open container `made`.
+
+    Its sound is copied too (`keeps_sound`), or encoded anew.
+    """
     sound_tracks = _playable_sound_tracks(source.container)
-    unchanged = [source.stream]
+    tracks_to_copy = [source.stream]
     if keeps_sound:
-        unchanged += sound_tracks
-    copied_streams = {stream.index: made.add_stream_from_template(stream) for stream in unchanged}
-    sound = _Sound(made) if sound_tracks and not keeps_sound else None
+        tracks_to_copy += sound_tracks
+    copy_of_track = {track.index: made.add_stream_from_template(track) for track in tracks_to_copy}
+    encoded_sound = _Sound(made) if sound_tracks and not keeps_sound else None
     for track in sound_tracks:
         track.discard = Discard.default  # opening a film discards its sound: here it is read
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
-        if packet.stream.index in copied_streams:
-            # The film's times count from its first frame, those in its file may not. The units of the times
-            # differ from stream to stream.
-            origin = round(source.origin / packet.time_base)
-            packet.pts -= origin
-            packet.dts -= origin
+        if packet.stream.index in copy_of_track:
+            _move_to_film_time(packet, source.origin)
             progress(max(float(packet.pts * packet.time_base), 0.0))
-            packet.stream = copied_streams[packet.stream.index]
+            packet.stream = copy_of_track[packet.stream.index]
             made.mux(packet)
-        elif sound is not None:
+        elif encoded_sound is not None:
             for frame in packet.decode():
-                sound.add(frame, float(frame.pts * frame.time_base - source.origin))
-    if sound is not None:
-        made.mux(sound.stream.encode(None))  # what the encoder still holds
+                encoded_sound.add(frame, float(frame.pts * frame.time_base - source.origin))
+    if encoded_sound is not None:
+        made.mux(encoded_sound.stream.encode(None))  # what the encoder still holds
+
+
+def _move_to_film_time(packet: Any, origin_s: Any) -> None:
+    """Let the times of a packet count from the film's first frame, at `origin_s` of the file's times.
+
+    Times of a packet are whole numbers of its stream's time base, which is a part of a second.
+    """
+    origin = round(origin_s / packet.time_base)
+    packet.pts -= origin
+    packet.dts -= origin
 
 
 def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None:
@@ -247,6 +273,28 @@ def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None
     made.mux(pictures.stream.encode(None))  # what the encoder still holds
     if sound is not None:
         made.mux(sound.stream.encode(None))
+
+
+def size_with_square_pixels(
+    width: int, height: int, pixel_aspect: Fraction, *, most_lines: int
+) -> tuple[int, int]:
+    """Return width and height of a copy's pictures, whose pixels are square.
+
+    Both numbers are even, as H.264 halves the resolution of colours.
+
+    Parameters
+    ----------
+    width, height : int
+        Of the film's pictures, in their own pixels.
+    pixel_aspect : Fraction
+        Width of such a pixel divided by its height.
+    most_lines : int
+        Maximum height of the copy's pictures.
+    """
+    copy_height = min(most_lines, height) // 2 * 2
+    copy_width = width * pixel_aspect * copy_height / height
+    even_width = round(copy_width / 2) * 2
+    return max(2, even_width), copy_height
 
 
 class _Pictures:
@@ -275,17 +323,22 @@ class _Pictures:
         pixel_aspect = Fraction(str(first.stream.get("sample_aspect", "1:1")).replace(":", "/"))
         if first.rotation % 180:  # the frame was turned by a quarter, and its pixels with it
             pixel_aspect = 1 / pixel_aspect
-        square_width = first.width * pixel_aspect
-        # H.264 halves the resolution of colours: width and height must be even.
-        self.height = int(min(MOST_LINES, first.height)) // 2 * 2
-        self.width = max(2, round(square_width * self.height / first.height / 2) * 2)
+        self.width, self.height = size_with_square_pixels(
+            first.width, int(first.height), pixel_aspect, most_lines=MOST_LINES
+        )
         self.made = made
-        self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": "26"})
-        self.stream.width, self.stream.height, self.stream.pix_fmt = self.width, self.height, "yuv420p"
-        self.stream.time_base = self.stream.codec_context.time_base = TICK_S
+        self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": CONSTANT_QUALITY})
+        self.stream.width = self.width
+        self.stream.height = self.height
+        self.stream.pix_fmt = "yuv420p"
+        self.stream.time_base = TICK_S
         coding = self.stream.codec_context
-        coding.colorspace, coding.color_range = Colorspace.ITU709, ColorRange.MPEG
-        coding.color_primaries, coding.color_trc = ColorPrimaries.BT709, ColorTrc.BT709
+        coding.time_base = TICK_S
+        # The colours of BT.709 (ITU709), in the range of values of television (MPEG).
+        coding.colorspace = Colorspace.ITU709
+        coding.color_primaries = ColorPrimaries.BT709
+        coding.color_trc = ColorTrc.BT709
+        coding.color_range = ColorRange.MPEG
         coding.gop_size = round(KEY_FRAME_S * frames_per_s)
         coding.max_b_frames = 0  # with such frames the first picture would get a later time than in the film
         self.last_tick = -1

@@ -53,6 +53,9 @@ _TWO_IDS_OR_MORE = re.compile(f"{ID}(;{ID})+")
 DEFAULT_PLANNED: Final = 40
 """Windows of a film that a person is asked to judge blindly, unless they choose another number."""
 
+DEFAULT_CODEBOOK: Final = BUILTIN[0]
+"""Codebook of judgements that name none."""
+
 SHORTEST_S: Final = 0.1
 """Minimum length in seconds of a passage that a person marks: the shortest shots are about as long."""
 
@@ -101,7 +104,7 @@ class FilmRules:
 
     @cached_property
     def unread_notices(self) -> tuple[str, ...]:
-        """How many windows of the film are never drawn today, as they could not be read."""
+        """A notice of how many windows are never drawn today, as they could not be read; empty if none."""
         return tuple(unread_notices([self.film]))
 
     @cached_property
@@ -201,9 +204,11 @@ class FilmRules:
         decisions `is_blind` says whether the model's score was out of sight.
         """
         is_drawn = kind == "judgement" and place != 0
+        # Cells of all decisions.
         row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
         row["annotator"] = name_of(annotator)
         row["note"] = " ".join(note.split())
+        # Cells of a note, and of decisions that have a level.
         if kind == "note":
             row["written_at"] = now()
         else:
@@ -214,15 +219,16 @@ class FilmRules:
         # Cells that only decisions of one kind have.
         if kind == "passage":
             row["origin"] = origin
-        if kind == "agreed":
+        elif kind == "agreed":
             row[PARENTS] = ";".join(parents)
-        if is_drawn:
-            row |= drawn_at(draw, place)
-            row[PLANNED] = str(n_planned or "")
         elif kind == "judgement":
-            row["judgement"] = self.verdict(row["level"], concepts)
-        if kind == "judgement" and self.codebook.name != BUILTIN[0]:
-            row[CODEBOOK_COLUMN] = self.codebook.name
+            if is_drawn:
+                row |= drawn_at(draw, place)
+                row[PLANNED] = str(n_planned or "")
+            else:
+                row["judgement"] = self.verdict(row["level"], concepts)
+            if self.codebook.name != DEFAULT_CODEBOOK:
+                row[CODEBOOK_COLUMN] = self.codebook.name
         return {column: cell for column, cell in row.items() if cell}
 
     def refuse(self, kind: str, row: Cells, start_s: float, end_s: float) -> None:
@@ -233,15 +239,17 @@ class FilmRules:
         FilmError
             A text holds control characters, or the span ends after the film or is too short.
         """
-        film_s = self.film.record.duration_s
         for text in (row.get("annotator", ""), row.get("note", "")):
             problem = unsuitable(text)
             if problem:
-                character = re.findall(r"U\+\w+", problem)[0]  # the code point, such as U+202E
-                raise FilmError(message("unsuitable", text=text, sign=character))
+                # The problem names the character by its code point, such as U+202E.
+                code_points = re.findall(r"U\+\w+", problem)
+                raise FilmError(message("unsuitable", text=text, sign=code_points[0]))
+        film_s = self.film.record.duration_s
         if end_s > film_s + END_SLACK_S:
             raise FilmError(message("behind", start=start_s, end=end_s, whole=film_s))
-        if kind == "passage" and not end_s - start_s >= SHORTEST_S:  # NaN is refused too
+        is_long_enough = end_s - start_s >= SHORTEST_S  # False if one of them is NaN
+        if kind == "passage" and not is_long_enough:
             raise FilmError(message("short", start=start_s, end=end_s, least=SHORTEST_S))
 
     def clip_of_new(self, kind: str, row: Cells, path: Path) -> Clip:
@@ -255,8 +263,9 @@ class FilmRules:
         problems = Problems(path)
         clip = self.checked(kind, row, "new", problems, line=0)
         if clip is None:
-            _, _, problem = problems.messages[0].partition(", ")  # without "line 0", which is no line
-            raise FilmError(problem)
+            # "line 0, column level: ...": the decision is in no line of a file.
+            without_line = problems.messages[0].partition(", ")[2]
+            raise FilmError(without_line)
         return clip
 
     def checked(

@@ -216,18 +216,15 @@ class Workspace:
 
     def app(self, keys: Secrets, port: int) -> Starlette:
         """Make the application of a server that was started with these secrets and listens on this port."""
-        film, compressed = "/film/{number}", [Middleware(GZipMiddleware)]
-        # Requests of several last parts of an address are answered by one method, which reads that part.
+        film = "/film/{number}"  # beginning of all addresses of a film
+        compressed = [Middleware(GZipMiddleware)]
         routes = [
             Route("/", self.first),
             Route("/films", self.comparison, middleware=compressed),
             Route("/desk/{name}.js", self.script, middleware=compressed),
-            *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=compressed) for mode in MODES),
             Route(f"{film}/video", self.video),
             Route(f"{film}/stream", self.stream),
             Route(f"{film}/captions.vtt", self.captions),
-            *(Route(f"{film}/figure.{kind}", self.figure, name=kind) for kind in FIGURE_TYPES),
-            *(Route(f"{film}/{name}", self.media, name=name) for name in MEDIA_TYPES),
             Route(f"{film}/span", self.span),
             Route(f"{film}/decisions", self.decisions),
             Route(f"{film}/next", self.window_to_judge),
@@ -237,6 +234,10 @@ class Workspace:
             Route(f"{film}/learn", self.learn, methods=["GET", "POST"]),
             Route(f"{film}/export/{{name}}", self.export, middleware=compressed),
         ]
+        # Each of these methods answers several addresses, and reads from the last part which one is meant.
+        routes += [Route(f"{film}/{mode}", self.desk, name=mode, middleware=compressed) for mode in MODES]
+        routes += [Route(f"{film}/figure.{kind}", self.figure, name=kind) for kind in FIGURE_TYPES]
+        routes += [Route(f"{film}/{name}", self.media, name=name) for name in MEDIA_TYPES]
         return Starlette(
             routes=[Mount(f"/{keys.path}", routes=routes)],
             middleware=[Middleware(OnlyOwner, keys=keys, port=port)],

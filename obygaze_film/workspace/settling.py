@@ -73,8 +73,9 @@ def parents_of(clip: Clip) -> frozenset[str]:
 def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
     """Return the id of the agreed decision that settles some differing decisions; empty if none does.
 
-    None does if agreed decisions themselves give different levels, or if a decision that is none of the
-    parents, and was made since, gives another level than the agreed one.
+    An agreed decision settles them if some of them are its parents. It does not if another agreed decision
+    with such parents gives another level, or if a differing decision that is none of its parents (it was made
+    later, or was not known) gives another level.
     """
     level_of = {clip.clip_id: clip.level for clip in differing}
     candidates = [clip for clip in agreed if parents_of(clip) & level_of.keys()]
@@ -82,15 +83,16 @@ def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
     if len(agreed_levels) != 1:
         return ""
     settling = candidates[-1]
-    other_ids = level_of.keys() - parents_of(settling)
-    if any(level_of[clip_id] != settling.level for clip_id in other_ids):
-        return ""
+    for clip_id, level in level_of.items():
+        if clip_id not in parents_of(settling) and level != settling.level:
+            return ""
     return settling.clip_id
 
 
 Problem = Literal["open", "nothing"]
-"""Why an agreed decision does not count: `open` if a decision that it settles, a parent, no longer stands;
-`nothing` if its parents are not decisions of at least two people on its own span."""
+"""Why an agreed decision does not count. `open`: a decision that it settles, a parent, no longer stands, and
+so the question is open again. `nothing`: it settles nothing, as its parents are not decisions of at least two
+people on its own span."""
 
 
 def problem_of(agreed: Mapping[str, str], lines: Mapping[str, Line]) -> Problem | None:
@@ -107,13 +109,15 @@ def problem_of(agreed: Mapping[str, str], lines: Mapping[str, Line]) -> Problem 
     parents = [lines[parent_id] for parent_id in parent_ids if parent_id in lines]
     if len(parents) < len(parent_ids):
         return "open"
-    spans = {_span_of(row) for row in (agreed, *(parent.row for parent in parents))}
     people = set()
+    are_all_on_its_span = True
     for parent in parents:
-        gives_own_level = parent.kind != "agreed" and parent.row.get("level")
-        if gives_own_level:
+        is_own_judgement = parent.kind != "agreed" and parent.row.get("level")
+        if is_own_judgement:
             people.add(parent.annotator)
-    if len(spans) > 1 or len(people) < 2:
+        if _span_of(parent.row) != _span_of(agreed):
+            are_all_on_its_span = False
+    if not are_all_on_its_span or len(people) < 2:
         return "nothing"
     return None
 

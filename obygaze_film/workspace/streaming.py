@@ -14,7 +14,13 @@ from av.video.reformatter import Interpolation
 from obygaze_features.errors import VideoError
 from obygaze_features.video import opened, probe
 from obygaze_film.notes import message
-from obygaze_film.workspace.proxy import SAMPLE_RATE, TICK_S, first_sound, needs_copy
+from obygaze_film.workspace.proxy import (
+    SAMPLE_RATE,
+    TICK_S,
+    first_sound,
+    needs_copy,
+    size_with_square_pixels,
+)
 
 MOST_LINES: Final = 480
 """Maximum height of the pictures, in pixels: enough to judge by, and quick to encode."""
@@ -180,21 +186,23 @@ class FilmStream:
 
     def __init__(self, path: Path, start_s: float) -> None:
         self._stack = ExitStack()  # keeps the film open until `chunks` ends
-        first = None
-        problem = f"no picture from {start_s:g} s on"
         try:
             source = self._stack.enter_context(opened(path))
             self._sound_track = first_sound(source.container)
             self._frames = _decoded(source, self._sound_track, start_s)
             first = next(self._frames, None)
         except (av.FFmpegError, ValueError) as error:
-            problem = str(error)
+            raise self._closed_with(str(error), path) from None
         if first is None:
-            self._stack.close()
-            raise VideoError(message("no_copy", path=path, error=problem), path)
+            raise self._closed_with(f"no picture from {start_s:g} s on", path)
         self.start_s, self._first_picture = first
         self._pixel_aspect = Fraction(source.stream.codec_context.sample_aspect_ratio or 1)
         self._frames_per_s = source.stream.average_rate or Fraction(25)
+
+    def _closed_with(self, problem: str, path: Path) -> VideoError:
+        """Close the film, and make the error that it cannot be sent for a reason."""
+        self._stack.close()
+        return VideoError(message("no_copy", path=path, error=problem), path)
 
     def chunks(self) -> Iterator[bytes]:
         """Encode the film to its end; yield chunks of the stream as they are encoded."""
@@ -228,13 +236,15 @@ class FilmStream:
     def _add_pictures(self, made: Any) -> Any:
         """Add the stream of pictures: with square pixels, and no picture that refers to a later one."""
         first = self._first_picture
-        # H.264 halves the resolution of colours: width and height must be even.
-        height = min(MOST_LINES, first.height) // 2 * 2
-        width = max(2, round(first.width * self._pixel_aspect * height / first.height / 2) * 2)
+        # Quick to encode and to decode; `crf` is the quality, as of `proxy.CONSTANT_QUALITY`.
         options = {"preset": "superfast", "crf": "24", "profile": "baseline", "tune": "fastdecode"}
         stream = made.add_stream("libx264", options=options)
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        stream.time_base = stream.codec_context.time_base = TICK_S
+        stream.width, stream.height = size_with_square_pixels(
+            first.width, first.height, self._pixel_aspect, most_lines=MOST_LINES
+        )
+        stream.pix_fmt = "yuv420p"
+        stream.time_base = TICK_S
+        stream.codec_context.time_base = TICK_S
         stream.codec_context.gop_size = max(1, round(FRAGMENT_S * self._frames_per_s))
         stream.codec_context.max_b_frames = 0
         return stream

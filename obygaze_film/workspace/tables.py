@@ -212,38 +212,45 @@ def read_edited(
     kind = table.kind
     needed_columns = (*REQUIRED, "note") if kind == "note" else (*FIELDS, SEEN_SCORE)
     file = read_table(table.path, needed_columns)
-    rows = [*file.timed()]
+    rows = list(file.timed())
     ids_and_cells = [_id_and_cells(row, rules, meanings) for row in rows]
+    # Lines that no row may replace any more: first those that some row repeats unchanged (it may come after
+    # a row that says something else), then also those that a row has replaced.
+    unreplaceable_ids = _ids_repeated(ids_and_cells, decisions)
     cells_of_standing = {_frozen(decisions[line_id].line.row) for line_id in standing_ids}
-    # Ids of lines that no (further) row may replace: a row says the same as the line, or has replaced it.
-    # All rows are looked at first, as a row that says the same may come after one that says something else.
-    kept_or_replaced_ids = set()
-    for line_id, cells in ids_and_cells:
-        if line_id in decisions and _says_the_same(cells, decisions[line_id]):
-            kept_or_replaced_ids.add(line_id)
     new_decisions: list[TableRow | None] = []
     further_rows = []
     for row, (line_id, cells) in zip(rows, ids_and_cells, strict=True):
         named = decisions.get(line_id)
         if named is not None:
-            is_known = _says_the_same(cells, named)
+            says_nothing_new = _says_the_same(cells, named)
         else:  # a row whose id was lost may still be one of a standing decision
-            is_known = _frozen(_without_definition(cells)) in cells_of_standing
-        if is_known:
+            says_nothing_new = _frozen(_without_definition(cells)) in cells_of_standing
+        if says_nothing_new:
             new_decisions.append(None)
             continue
         checked_cells = _checked(kind, cells, rules, file.problems, row.line)
         annotator = checked_cells.get("annotator", "")
-        if named is None:
-            new_decisions.append(TableRow(checked_cells))
-        elif line_id in kept_or_replaced_ids or named.line.annotator != annotator:
-            further_rows.append(FurtherRow(row.line, annotator, named.line))
-            new_decisions.append(TableRow(checked_cells))
-        else:
-            kept_or_replaced_ids.add(line_id)
-            new_decisions.append(TableRow(checked_cells, replaces=line_id))
+        replaced_id = ""
+        if named is not None:
+            is_same_annotator = named.line.annotator == annotator
+            if is_same_annotator and line_id not in unreplaceable_ids:
+                replaced_id = line_id
+                unreplaceable_ids.add(line_id)
+            else:
+                further_rows.append(FurtherRow(row.line, annotator, named.line))
+        new_decisions.append(TableRow(checked_cells, replaces=replaced_id))
     file.problems.refuse()
     return EditedTable(rows, new_decisions, further_rows)
+
+
+def _ids_repeated(ids_and_cells: Iterable[tuple[str, Cells]], decisions: Mapping[str, Decision]) -> set[str]:
+    """Return the ids of the decisions that some row names and repeats unchanged."""
+    ids = set()
+    for line_id, cells in ids_and_cells:
+        if line_id in decisions and _says_the_same(cells, decisions[line_id]):
+            ids.add(line_id)
+    return ids
 
 
 def _id_and_cells(row: FileRow, rules: FilmRules, meanings: Meanings) -> tuple[str, Cells]:
