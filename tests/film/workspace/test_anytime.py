@@ -117,7 +117,7 @@ BOUNDS_OF_DIFFERENCE = (-0.5, 1.5)
 
 
 def mean_capital(share):
-    """Return the mean capital of the bets on both sides, with all stakes, on judgements with and without p."""
+    """Return the mean capital of bets on both sides, with all stakes, on judgements with and without p."""
     capitals = []
     for lowest, highest in (BOUNDS_OF_JUDGEMENT, BOUNDS_OF_DIFFERENCE):
         for side in (1, -1):
