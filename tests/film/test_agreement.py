@@ -598,7 +598,7 @@ def test_an_auc_without_any_positive_second_is_undefined_and_so_is_its_p(agreeme
 
 
 def test_without_any_positive_second_no_p_of_another_metric_is_above_1(agreement_without_positive_seconds):
-    """A shift counts once, even if its value is undefined as the model's own is."""
+    """A p is a share of shifts of the timeline."""
     has_value = agreement_without_positive_seconds["value"].notna()
     p = agreement_without_positive_seconds["p"][has_value].dropna()
     assert (p <= 1).all()

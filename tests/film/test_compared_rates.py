@@ -41,8 +41,9 @@ def planted_films(seed, *, n_films=30, n_judged=12, n_windows=15, model_says=ALW
     rng = np.random.default_rng(seed)
     films, rates = [], []
     for film in range(n_films):
+        uniform = rng.random(60)
         positive_share = np.clip(rng.beta(2, 6) + more_positive, 0, 1)
-        y = (rng.random(60) < positive_share).astype(float)
+        y = (uniform < positive_share).astype(float)
         noise = 0.1 * rng.normal(size=60)
         p = np.clip(0.3 + model_says * 0.4 * (y - 0.3) + noise, 0, 1)
         n_judged_windows = n_windows if film < n_judged else 0

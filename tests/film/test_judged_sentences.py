@@ -610,6 +610,7 @@ def doubtful_pairs(rates, doubt):
 @given(calls_of_three(), st.sampled_from(LANGUAGES))
 def test_a_panels_share_has_the_doubt_that_all_three_pairs_of_its_judges_have(calls, language):
     words, rates = Words(language), rates_of_calls(calls)
+    assert len(claims_of_kind(rates, kinds.PairKappa)) == 3
     *_, of_panel = shares_in(rates)
     sentence = phrases.judged_share_sentence(of_panel, words)
     for doubt_of_all, _ in DOUBTS:
@@ -704,9 +705,7 @@ def test_shares_beside_each_other_say_once_that_all_are_of_the_film(language, of
     ],
     ids=LANGUAGES,
 )
-def test_of_shares_beside_each_other_one_that_leaves_out_unsure_windows_says_of_how_much_it_is(
-    language, of_sure_windows, of
-):
+def test_a_share_that_leaves_out_unsure_windows_says_of_how_much_time_it_is(language, of_sure_windows, of):
     """AB is not sure of four of 14 windows, and so AB's share is of less time than the others'."""
     words = Words(language)
     rates = rates_by(AB=[*MIXED_14[:10], *[NOT_SURE] * 4], **THREE_OTHERS)

@@ -489,7 +489,7 @@ NO_MORE, FOUND_NOW = (40.0, 72.0), (220.0, 250.0)
 def scored_anew(timeline, tmp_path):
     """A film as a new model scores it, beside the former curve, as it is read back from its folder.
 
-    The former film has subtitles, which were found meanwhile, and the new one takes over.
+    The former film has subtitles, which stay.
     """
     subtitles = pd.DataFrame({"start_s": [1.0], "end_s": [2.0], "text": ["Stop"]})
     former = replace(timeline, subtitles=subtitles)

@@ -225,7 +225,7 @@ def test_a_whole_number_beyond_what_a_float_holds_is_refused():
 
 
 def test_no_film_is_written_whose_title_has_control_characters(scored, tmp_path):
-    """The message of a film that cannot be read again says that what was written of it is gone."""
+    """The message names the title, of which "gone" are the letters."""
     timeline = Timeline.read(scored[0])
     with pytest.raises(FilmError, match="gone"):
         timeline_with(timeline, title=BREAKS_TERMINALS).write(tmp_path / "film")

@@ -819,7 +819,7 @@ def test_citation_and_figure_say_how_many_labels_a_program_gave(
         ("fr", "les autres ont été annotés par AB et CD."),
     ],
 )
-def test_a_page_counts_the_program_that_gave_labels_not_among_the_people_who_did(language, by_people):
+def test_a_program_that_gave_labels_is_not_counted_among_the_people_who_did(language, by_people):
     """A model that learnt from judgements of people was trained on the planted labels of its corpus too."""
     film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD", PLANTED], human=None)
     page = text_of(film_page([film], language=language))

@@ -257,7 +257,7 @@ def n_pages(pdf):
 
 
 def test_a_page_prints_on_few_sheets(visit, page, tmp_path):
-    pytest.importorskip("av")  # Chromium is only sure to print PDFs on machines that are set up for films
+    pytest.importorskip("av")  # printing is tested on machines that are set up for films alone
     opened = visit(page).page
     opened.pdf(path=tmp_path / "film.pdf", format="A4")
     assert 2 <= n_pages((tmp_path / "film.pdf").read_bytes()) <= 20

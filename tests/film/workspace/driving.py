@@ -124,7 +124,7 @@ class Keyboard:
         self.n_pressed += 1
 
     def give_name(self, name):
-        """Type a name in place of the one there, and wait until the judgements hidden from nobody are shown.
+        """Type a name in place of the one there, and wait until nothing is hidden any more.
 
         The focus leaves the fields of text, in which keys would be letters.
         """

@@ -508,7 +508,7 @@ def switch_off_single_letters(page):
 def tab_to_button(page, word):
     """Press Tab until a button is reached that has this word in its text.
 
-    A button that filters rows, as "violent, differs", is not the one that is looked for.
+    "Next" is the button to the model's next passage, and not "Next that differs".
     """
     for _ in range(120):
         page.keyboard.press("Tab")

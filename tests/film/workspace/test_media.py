@@ -27,12 +27,14 @@ GREYS = (20, 70, 120, 170, 220)
 """The grey of the pictures of each shot."""
 
 
-def add_video(container):
-    """Add ten seconds of pictures, each as grey as its shot."""
-    # A picture that stands alone every two seconds, none at cuts, and pictures that refer to later ones.
-    options = {"g": "50", "sc_threshold": "0", "bf": "2"}
-    video = container.add_stream("libx264", rate=25, options=options)
-    video.width, video.height, video.pix_fmt = 160, 90, "yuv420p"
+SOUND_RATE = 48_000
+
+X264_OPTIONS = {"g": "50", "sc_threshold": "0", "bf": "2"}
+"""A picture that stands alone every two seconds, none at cuts, and pictures that refer to later ones."""
+
+
+def encode_pictures(container, video):
+    """Encode ten seconds of pictures, each as grey as its shot."""
     for number in range(250):
         shot = sum(start_s <= number / 25 for start_s in SHOTS) - 1
         picture = np.full((90, 160, 3), GREYS[shot], np.uint8)
@@ -40,17 +42,15 @@ def add_video(container):
     container.mux(video.encode(None))
 
 
-def add_sound(container):
-    """Add ten seconds of sound: silence, and a tone in the last five."""
-    rate = 48_000
-    audio = container.add_stream("aac", rate=rate, layout="mono")
-    sample = np.arange(10 * rate)
-    is_tone = sample >= 5 * rate
+def encode_sound(container, audio):
+    """Encode ten seconds of sound: silence, and a tone in the last five."""
+    sample = np.arange(10 * SOUND_RATE)
+    is_tone = sample >= 5 * SOUND_RATE
     wave = 0.5 * np.sin(sample / 20) * is_tone  # of about 380 Hz
     frame = av.AudioFrame.from_ndarray(wave[None].astype(np.float32), "fltp", "mono")
-    frame.sample_rate = rate
+    frame.sample_rate = SOUND_RATE
     frame.pts = 0
-    frame.time_base = Fraction(1, rate)
+    frame.time_base = Fraction(1, SOUND_RATE)
     container.mux(audio.encode(frame))
     container.mux(audio.encode(None))
 
@@ -60,8 +60,11 @@ def film(tmp_path):
     """A film of ten seconds with sound in the last half: its file, and the film as it was scored."""
     path = tmp_path / "film.mp4"
     with av.open(str(path), "w") as container:
-        add_video(container)
-        add_sound(container)
+        video = container.add_stream("libx264", rate=25, options=X264_OPTIONS)
+        video.width, video.height, video.pix_fmt = 160, 90, "yuv420p"
+        audio = container.add_stream("aac", rate=SOUND_RATE, layout="mono")
+        encode_pictures(container, video)
+        encode_sound(container, audio)
     shots = pd.DataFrame({"start_s": SHOTS, "end_s": (*SHOTS[1:], 10.0), "flags": ""})
     return path, replace(invented_film(n_rows=10, duration_s=10.0), shots=shots)
 

@@ -156,6 +156,7 @@ def test_what_did_i_already_do(desk_of_a_scholar):
     press_and_hear(page, "1")  # Easy Negative
     assert "not 1" in page.locator("#d-progress").inner_text()
     assert decided_texts(page) == ["Easy Negative"]
+    assert page.evaluate(SCROLLING) == []
 
 
 def test_what_if_i_disagree(desk_of_a_scholar):
@@ -239,8 +240,8 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     show_evidence(page)
     wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
     assert page.evaluate(DRAWN_OVER) == []
-    least_height = 120  # pixels in which a face can still be made out
-    assert page.locator("video").bounding_box()["height"] >= least_height
+    least_height_of_film = 120  # pixels
+    assert page.locator("video").bounding_box()["height"] >= least_height_of_film
     page.context.close()
 
 

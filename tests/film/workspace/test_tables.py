@@ -186,8 +186,8 @@ def test_a_row_that_is_gone_from_a_table_is_written_anew(decisions):
     header, first_row, _ = path.read_text("utf-8").splitlines(keepends=True)
     written_at = path.stat().st_mtime
     path.write_text(header + first_row, "utf-8")
-    # A table counts as edited if it is later than what was written; 9 s are, whatever a disk rounds to.
-    os.utime(path, (written_at + 9, written_at + 9))
+    nine_seconds_later = written_at + 9  # another time on any disk, however it rounds times
+    os.utime(path, (nine_seconds_later, nine_seconds_later))
 
     again = open_again(decisions)
     (notice,) = again.notices
