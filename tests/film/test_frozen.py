@@ -252,7 +252,8 @@ def passages_marked_by(annotator, movie, *, n_passages, late_s=0):
     """Let an annotator mark the first planted passages of a film, each `late_s` seconds late."""
     clips = []
     for number, (start_s, end_s) in enumerate(planted_spans_s()[:n_passages]):
-        clip = Clip(f"{movie}-{number}", movie, start_s=start_s + late_s, end_s=end_s + late_s)
+        clip_id = f"{movie.replace('/', '')}-{number}"  # an id may have no slash, as the film c/d has
+        clip = Clip(clip_id, movie, start_s=start_s + late_s, end_s=end_s + late_s)
         clips.append(judgement_by(annotator, clip, is_sure=True))
     return clips
 
