@@ -6,23 +6,34 @@ from obygaze_film.exchange import FORMATS
 from tests.film.films import MODELS, scored_film
 from tests.planted_models import make_shelf
 
+AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+UNSTICK = """document.querySelectorAll('.d-film, .d-overview').forEach(
+    (element) => element.style.position = 'static')"""
+"""Let what sticks to the top of the screen scroll with the page: it always covers a part of what is below it,
+which axe would call hidden, though one can scroll to it."""
+
 
 def axe_violations(page):
-    """What axe finds against WCAG 2.2 A and AA; without axe the test is skipped."""
+    """Return what axe finds against WCAG 2.2 A and AA: the rule, and the beginning of the element's HTML.
+
+    Without axe the test is skipped.
+    """
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed (axe-playwright-python)"
     )
-    # What sticks covers a part of what scrolls below it, wherever one stands.
-    page.evaluate(
-        "document.querySelectorAll('.d-film, .d-overview').forEach((one) => one.style.position = 'static')"
-    )
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    # What is read on a control must be in its name (2.5.3): axe calls its rule experimental.
+    page.evaluate(UNSTICK)
+    # The visible text of a control must be in its name (WCAG 2.5.3): this rule is off, as axe calls it
+    # experimental.
     rules = {"label-content-name-mismatch": {"enabled": True}}
-    options = {"runOnly": {"type": "tag", "values": tags}, "rules": rules}
-    found = axe.Axe().run(page, options=options).response
-    assert len(found["passes"]) > 15
-    return [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]]
+    options = {"runOnly": {"type": "tag", "values": AXE_TAGS}, "rules": rules}
+    report = axe.Axe().run(page, options=options).response
+    assert len(report["passes"]) > 15  # else axe looked at an empty page
+    violations = []
+    for violation in report["violations"]:
+        first_element = violation["nodes"][0]["html"]
+        violations.append((violation["id"], first_element[:200]))
+    return violations
 
 
 @pytest.fixture(scope="session")

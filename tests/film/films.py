@@ -39,55 +39,76 @@ def film_store(
     clips `damaged` are partial for another reason.
     """
     rng = np.random.default_rng(seed)
-    movie_of, spans, rows, stretches = {}, {}, [], {}
+    starts = [*np.arange(0, end_s - window_s, 4.0), end_s - window_s]
+    movie_of, spans, vectors = {}, {}, []
     failed = [*failed]
+    without_pictures = {}
     for movie in movies:
-        starts = [*np.arange(0, end_s - window_s, 4.0), end_s - window_s]
         for number, start in enumerate(starts, 1):
             clip_id = f"{movie}-{number:04d}"
             end = start + window_s
-            gun = sum(max(0.0, min(end, b) - max(start, a)) for a, b in planted) / window_s
-            movie_of[clip_id], spans[clip_id] = movie, (float(start), float(end))
-            inside = [(max(start, hole[0]), min(end, hole[1])) for hole in holes]
-            inside = [(float(a), float(b)) for a, b in inside if a < b]
-            if inside == [(start, end)]:
+            movie_of[clip_id] = movie
+            spans[clip_id] = (float(start), float(end))
+            parts_in_holes = _overlaps(start, end, holes)
+            if parts_in_holes == [(start, end)]:
                 failed.append(clip_id)
-            elif inside:
-                stretches[clip_id] = inside
-            row = 0.7 * rng.normal(size=D) + 3 * gun * GUN + 1.35 * LIGHT + shift
-            row[7] = 0.25
-            rows.append(row.astype(np.float32))
+            elif parts_in_holes:
+                without_pictures[clip_id] = parts_in_holes
+            gun_s = sum(stop - begin for begin, stop in _overlaps(start, end, planted))
+            vectors.append(_planted_vector(rng, gun_s / window_s, shift))
     sealed = seal_arrays(
         folder / "-".join(movies),
         movie_of,
-        {"descriptors": {"pooled": np.stack(rows)}},
+        {"descriptors": {"pooled": np.stack(vectors)}},
         failed=dict.fromkeys(failed, "the file ends here"),
-        partial=dict.fromkeys([*stretches, *damaged], "pictures are missing"),  # the words decide nothing
-        without_pictures_s=stretches,
+        # The words decide nothing.
+        partial=dict.fromkeys([*without_pictures, *damaged], "pictures are missing"),
+        without_pictures_s=without_pictures,
         spans=spans,
     )
     return open_store(sealed)
 
 
+def _overlaps(start, end, spans):
+    """Return the parts of some spans that lie between two times."""
+    parts = [(float(max(start, span_start)), float(min(end, span_end))) for span_start, span_end in spans]
+    return [(part_start, part_end) for part_start, part_end in parts if part_start < part_end]
+
+
+def _planted_vector(rng, gun_share, shift):
+    """Plant a window's features as those of the training clips are planted (`planted_models.corpus`).
+
+    A gun that is there all the time moves its feature by 3. Light is that of an average clip, 3 * .45.
+    """
+    vector = 0.7 * rng.normal(size=D) + 3 * gun_share * GUN + 1.35 * LIGHT + shift
+    vector[7] = 0.25  # a feature that does not vary
+    return vector.astype(np.float32)
+
+
 def under_another_name(trained: Shelf, movie: str, name: str, folder: Path) -> Store:
-    """Keep a store of the clips of a training film, called otherwise; their features are the same bytes."""
+    """Keep the clips of a training film as those of a film NAME, with the same bytes of features."""
     data = trained.data
-    rows = [at for at, of_movie in enumerate(data.movies) if of_movie == movie]
-    ids = [f"{name}-{number}" for number in range(len(rows))]
-    spans = {clip_id: (4.0 * number, 4.0 * number + 4) for number, clip_id in enumerate(ids)}
-    pooled = np.asarray(data.X)[rows].astype(np.float32)
-    groups = {"descriptors": {"pooled": pooled}}
-    return open_store(seal_arrays(folder / "copy", dict.fromkeys(ids, name), groups, spans=spans))
+    is_of_movie = np.asarray(data.movies) == movie
+    vectors = np.asarray(data.X)[is_of_movie].astype(np.float32)
+    clip_ids = [f"{name}-{number}" for number in range(len(vectors))]
+    spans = {clip_id: (4.0 * number, 4.0 * number + 4) for number, clip_id in enumerate(clip_ids)}
+    path = seal_arrays(
+        folder / "copy", dict.fromkeys(clip_ids, name), {"descriptors": {"pooled": vectors}}, spans=spans
+    )
+    return open_store(path)
 
 
 def shots_of(movie: str, end_s=600.0, seed=3) -> pd.DataFrame:
     """Plant shots of 2 to 9 seconds; the first is black, the last two are credits."""
+    shortest_s, longest_s = 2, 9
     rng = np.random.default_rng(seed)
     edges = [0.0]
-    while edges[-1] < end_s - 9:
-        edges.append(round(edges[-1] + float(rng.uniform(2, 9)), 3))
+    while end_s - edges[-1] > longest_s:
+        length_s = float(rng.uniform(shortest_s, longest_s))
+        edges.append(round(edges[-1] + length_s, 3))
     edges.append(end_s)
-    flags = ["black", *[""] * (len(edges) - 4), "credits", "credits"]
+    n_shots = len(edges) - 1
+    flags = ["black", *[""] * (n_shots - 3), "credits", "credits"]
     columns = {"movie": movie, "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": flags}
     return pd.DataFrame(columns)
 

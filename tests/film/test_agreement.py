@@ -65,18 +65,18 @@ RANDOM_SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_si
 
 
 @pytest.mark.parametrize("case", ORACLE["cases"])
-def test_sed_eval_agrees_on_collars_and_on_seconds(case):
-    """Values of sed_eval 0.2.1, made as oracles/README.md says.
-
-    `boundary_f1` has a value of each collar; `second_f1` is of two lists of spans, `whole_seconds`.
-    """
+def test_the_f1_of_boundaries_is_that_of_sed_eval_for_each_collar(case):
+    """Values of sed_eval 0.2.1, made as oracles/README.md says."""
     reference, estimated = spans(case["reference"]), spans(case["estimated"])
     for collar_s, expected in case["boundary_f1"].items():
         assert boundary_f1(reference, estimated, float(collar_s)) == pytest.approx(expected, abs=1e-12)
-    first, second = case["whole_seconds"]
-    n_seconds = 1000
-    f1 = second_f1(seconds_in(spans(first), n_seconds), seconds_in(spans(second), n_seconds))
-    assert f1 == pytest.approx(case["second_f1"], abs=1e-12)
+
+
+@pytest.mark.parametrize("case", ORACLE["cases"])
+def test_the_f1_of_seconds_is_that_of_sed_eval(case):
+    """Spans of whole seconds, for which sed_eval has the same segments of a second."""
+    reference, estimated = (seconds_in(spans(pairs), 1000) for pairs in case["whole_seconds"])
+    assert second_f1(reference, estimated) == pytest.approx(case["second_f1"], abs=1e-12)
 
 
 def test_a_second_is_in_a_span_if_its_middle_is_and_an_end_is_not():
@@ -132,23 +132,35 @@ def test_a_rank_correlation_of_1_has_no_interval_and_a_lower_one_has():
     assert -1 < last_two_swapped["low"] < last_two_swapped["value"] < last_two_swapped["high"] < 1
 
 
+def film_marked_once(rng):
+    """Plant a film of 1 to 7 minutes of which a person marks 5 to 20 s; return its seconds and the marks."""
+    n_seconds = int(rng.integers(60, 400))
+    start_s = int(rng.integers(n_seconds - 20))
+    length_s = int(rng.integers(5, 20))
+    return n_seconds, human_marks(spans([(start_s, start_s + length_s)]), n_seconds)
+
+
+def all_seconds_alike(n_seconds):
+    """Mark all of a film, each second with the same score."""
+    return Marks(
+        seconds=np.ones(n_seconds, np.bool_),
+        segments=spans([(0, n_seconds)]),
+        rate=1.0,
+        scores=np.full(n_seconds, 0.3),
+    )
+
+
 @pytest.mark.parametrize("n_films", range(4, 13))
 def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
-    """All shifts of its timeline agree with people as well as it does, and p is the share of those.
+    """P is the share of shifts of the model's timeline that agree with people at least as well: here all.
 
-    Sums over films of equal numbers may differ in the last bit: that must not make a shift a worse one.
+    The sum over the films may differ in its last bit between shifts, which must not count as a difference.
     """
     rng, model, people = np.random.default_rng(0), {}, {}
     for number in range(n_films):
-        n_seconds = int(rng.integers(60, 400))
-        start, length = int(rng.integers(n_seconds - 20)), int(rng.integers(5, 20))
-        people[f"f{number}"] = {"a": human_marks(spans([(start, start + length)]), n_seconds)}
-        model[f"f{number}"] = Marks(
-            seconds=np.ones(n_seconds, np.bool_),
-            segments=spans([(0, n_seconds)]),
-            rate=1.0,
-            scores=np.full(n_seconds, 0.3),
-        )
+        n_seconds, marks_of_person = film_marked_once(rng)
+        people[f"f{number}"] = {"a": marks_of_person}
+        model[f"f{number}"] = all_seconds_alike(n_seconds)
     table = values_by_who_and_metric(model, people, n_shifts=20)
     for metric in ("second_ap", "second_auc", "second_f1", "kappa"):
         assert table.loc[("m", metric), "p"] == 1
@@ -256,24 +268,34 @@ def test_the_f1_of_boundaries_is_that_of_the_best_matching_of_all_pairs(first, s
     assert boundary_f1(reference, estimated, collar_s) == pytest.approx(expected)
 
 
-@given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
-def test_average_precision_of_segments_lets_each_in_turn_take_its_best_reference(
-    first, second, least_overlap
-):
-    """Of those that are not taken yet. Precision at a rank is the best at this rank or any later one."""
-    reference, estimated = spans(first), spans(second)
-    scores = np.arange(len(estimated))[::-1]  # the first is the highest
-    overlaps = overlaps_of_all(reference, estimated)
-    is_taken = np.zeros(len(reference), np.bool_)
-    precisions = []  # at each rank that takes a reference
-    for rank in range(len(estimated)):
-        overlaps_of_rank = np.where(is_taken, -1, overlaps[:, rank])
-        best = overlaps_of_rank.argmax()
-        if overlaps_of_rank[best] >= least_overlap:
-            is_taken[best] = True
+def precisions_where_a_reference_is_found(overlaps, least_overlap):
+    """Go through the estimated segments by rank, and let each take its best reference that is not taken yet.
+
+    `overlaps` is [references, ranks]. Returns the precision at each rank that takes a reference: the share of
+    the ranks up to it that took one.
+    """
+    n_references, n_ranks = overlaps.shape
+    is_taken = np.zeros(n_references, np.bool_)
+    precisions = []
+    for rank in range(n_ranks):
+        overlaps_with_free = np.where(is_taken, -1, overlaps[:, rank])
+        best_reference = overlaps_with_free.argmax()
+        if overlaps_with_free[best_reference] >= least_overlap:
+            is_taken[best_reference] = True
             precisions.append(is_taken.sum() / (rank + 1))
-    best_from_here_on = [max(precisions[place:]) for place in range(len(precisions))]
-    expected = sum(best_from_here_on) / len(reference)
+    return precisions
+
+
+@given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
+def test_average_precision_lets_each_segment_in_turn_take_the_best_reference_that_is_left(
+    reference_spans, estimated_spans, least_overlap
+):
+    """As usual for it, the precision at a rank counts as the highest one at this rank or a later one."""
+    reference, estimated = spans(reference_spans), spans(estimated_spans)
+    scores = np.arange(len(estimated))[::-1]  # the first segment has the highest
+    precisions = precisions_where_a_reference_is_found(overlaps_of_all(reference, estimated), least_overlap)
+    highest_from_here_on = [max(precisions[place:]) for place in range(len(precisions))]
+    expected = sum(highest_from_here_on) / len(reference)
     assert segment_ap(reference, estimated, scores, least_overlap) == pytest.approx(expected)
 
 
@@ -294,9 +316,12 @@ def test_average_precision_of_segments_is_interpolated():
 
 
 def test_top_precision_counts_what_meets_the_span_of_any_annotator():
-    """Of the first three the second overlaps what a person marked too little; the fourth is not asked for."""
     people = [spans([(0, 10)]), spans([(20, 30)])]
-    ranked = spans([(0, 12), (26, 40), (22, 28), (50, 60)])
+    meets_first_person = (0, 12)
+    meets_too_little = (26, 40)  # 4 s of 14
+    meets_second_person = (22, 28)
+    fourth = (50, 60)  # is not asked for
+    ranked = spans([meets_first_person, meets_too_little, meets_second_person, fourth])
     assert top_precision(people, ranked, 3) == pytest.approx(2 / 3)
 
 
@@ -314,11 +339,12 @@ def test_the_best_possible_top_precision_is_that_of_the_list_in_the_best_order()
 
 
 def test_the_best_possible_top_precision_is_at_least_that_of_a_list_of_the_marked_segments():
-    marked = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
-    nowhere_right = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
-    assert best_top_precision(marked, nowhere_right, 4) == pytest.approx(3 / 4)
-    assert best_top_precision(marked, nowhere_right, 2) == 1
-    assert np.isnan(best_top_precision(marked, spans([]), 3))
+    """Two people marked three segments. A list of n can hold them all, or n of them if they are more."""
+    people = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
+    list_without_any = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
+    assert best_top_precision(people, list_without_any, 4) == pytest.approx(3 / 4)
+    assert best_top_precision(people, list_without_any, 2) == 1
+    assert np.isnan(best_top_precision(people, spans([]), 3))  # a model that lists nothing
 
 
 @pytest.mark.parametrize("other_spelling", ["ab 1", "\uff21\uff22_1"])  # the second in wide letters
@@ -395,37 +421,50 @@ def marks_of_scores(scores):
     return Marks(seconds=is_marked, segments=segments, rate=float(is_marked.mean()), scores=scores)
 
 
-@pytest.mark.long  # simulates
-def test_precision_rises_with_planted_signal_and_that_of_a_shifted_timeline_stays_at_chance(
-    annotators_of_mobygaze,
-):
-    """Planted: scores of seconds are noise and, 0, 1 or 2 times, what annotator 2 marked in six films.
+@pytest.fixture(scope="module")
+def marks_of_six_films(annotators_of_mobygaze):
+    """What annotator 2 marked in six films."""
+    first_six = [*annotators_of_mobygaze][:6]
+    return {movie: annotators_of_mobygaze[movie]["annotator2"] for movie in first_six}
 
-    Windows of 30 s are smoothed, so that scores are correlated in time as a model's are.
+
+def agreement_with_planted_signal(marks_by_film, signal):
+    """Compare annotator 2 with a model whose scores are `signal` times these marks, and noise.
+
+    Scores are means over windows of 30 s, so that they are correlated in time as a model's are.
     """
-    marked = {movie: annotators_of_mobygaze[movie]["annotator2"] for movie in [*annotators_of_mobygaze][:6]}
-    people = {movie: {"annotator2": marks} for movie, marks in marked.items()}
     rng = np.random.default_rng(1)
-    noise = {movie: rng.normal(size=len(marks.seconds)) for movie, marks in marked.items()}
     window = np.ones(30) / 30
-    tables = {}
-    for signal in (0.0, 1.0, 2.0):
-        model = {}
-        for movie, marks in marked.items():
-            scores = np.convolve(signal * marks.seconds + noise[movie] * 2, window, mode="same")
-            model[movie] = marks_of_scores(scores)
-        tables[signal] = values_by_who_and_metric(model, people, n_shifts=19)
+    model, people = {}, {}
+    for movie, marks in marks_by_film.items():
+        noise = 2 * rng.normal(size=len(marks.seconds))
+        scores = np.convolve(signal * marks.seconds + noise, window, mode="same")
+        model[movie] = marks_of_scores(scores)
+        people[movie] = {"annotator2": marks}
+    return values_by_who_and_metric(model, people, n_shifts=19)
 
-    none, weak, strong = [table.loc["m", "second_ap"] for table in tables.values()]
-    assert none["value"] <= weak["value"] <= strong["value"]
-    assert strong["value"] > 3 * none["value"]
-    assert none["p"] > 0.05
+
+@pytest.fixture(scope="module")
+def tables_by_signal(marks_of_six_films):
+    return [agreement_with_planted_signal(marks_of_six_films, signal) for signal in (0.0, 1.0, 2.0)]
+
+
+@pytest.mark.long  # simulates
+def test_precision_rises_with_planted_signal(tables_by_signal):
+    without, weak, strong = [table.loc["m", "second_ap"] for table in tables_by_signal]
+    assert without["value"] <= weak["value"] <= strong["value"]
+    assert strong["value"] > 3 * without["value"]
+    assert without["p"] > 0.05
     assert strong["p"] == pytest.approx(1 / 20)  # the least that 19 shifts can give
 
-    shifted = [table.loc[("shifted", "second_ap"), "value"] for table in tables.values()]
-    assert max(shifted) - min(shifted) < 0.015
-    share_marked = np.mean([marks.rate for marks in marked.values()])
-    assert shifted[0] == pytest.approx(share_marked, abs=0.02)  # the precision of scores at random
+
+@pytest.mark.long  # simulates
+def test_the_precision_of_a_shifted_timeline_stays_at_chance(tables_by_signal, marks_of_six_films):
+    """Chance is the share of the seconds that are marked: the precision of scores at random."""
+    precisions = [table.loc[("shifted", "second_ap"), "value"] for table in tables_by_signal]
+    assert max(precisions) - min(precisions) < 0.015
+    marked_share = np.mean([marks.rate for marks in marks_of_six_films.values()])
+    assert precisions[0] == pytest.approx(marked_share, abs=0.02)
 
 
 @pytest.fixture
@@ -472,11 +511,13 @@ def test_an_annotated_film_that_is_not_scored_is_no_misspelling_of_one_that_has_
     assert "did you mean" not in str(evaluation_report(measured).notes)
 
 
-def test_the_answer_on_an_annotator_says_of_what_level_its_interval_is(two_films):
-    """An interval is written in brackets; it is of 95 %."""
+def test_the_answer_on_an_annotator_says_that_its_interval_is_of_95_percent(two_films):
+    """An interval is written in brackets."""
     report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N))
     (answer,) = [sentence for sentence in report.answers if "ann" in sentence]
-    assert "(95%)" in answer or "[" not in answer
+    has_interval = "[" in answer
+    if has_interval:
+        assert "(95%)" in answer
 
 
 def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
@@ -510,7 +551,11 @@ def test_of_a_film_that_is_all_positive_the_rule_to_mark_all_is_right_and_to_mar
 
 
 def test_the_rate_of_other_films_leaves_out_films_without_a_rate_by_the_model():
-    """The person marked .2, .4 and .8 of three films; the model has no rate of the third."""
+    """PRIOR guesses a film's rate as the mean rate that people marked in other films.
+
+    They marked .2, .4 and .8 of three films, of which the model has no rate of the third. So f0 is guessed by
+    f1 alone, and f1 by f0 alone.
+    """
     marks = films_of_rates([0.2, 0.4, 0.8])
     model = marks | {"f2": replace(marks["f2"], rate=np.nan)}
     people = {movie: {"a": of_film} for movie, of_film in marks.items()}
@@ -548,14 +593,23 @@ def test_a_mean_of_films_that_are_all_alike_has_no_interval():
     assert kappa_of_marking_nothing["low"] == kappa_of_marking_nothing["high"] == 0
 
 
-def test_an_auc_without_any_positive_second_is_undefined_and_so_is_its_p():
-    """The only annotation is HN, a negative level."""
+@pytest.fixture
+def agreement_without_positive_seconds():
+    """The model's values beside an annotator whose only mark is of HN, a negative level; by metric."""
     film = invented_film("m", n_rows=60, duration_s=600.0)
     table = evaluated([film], replace(IN_FILM_M, level="HN")).summary.set_index(["who", "metric"])
-    of_model = table.loc[film.model().key]
-    assert of_model.loc["second_auc", ["value", "p"]].isna().all()
-    has_value = of_model["value"].notna()
-    assert (of_model["p"][has_value].dropna() <= 1).all()
+    return table.loc[film.model().key]
+
+
+def test_an_auc_without_any_positive_second_is_undefined_and_so_is_its_p(agreement_without_positive_seconds):
+    assert agreement_without_positive_seconds.loc["second_auc", ["value", "p"]].isna().all()
+
+
+def test_without_any_positive_second_no_p_of_another_metric_is_above_1(agreement_without_positive_seconds):
+    """A p is a share of shifts of the timeline."""
+    has_value = agreement_without_positive_seconds["value"].notna()
+    p = agreement_without_positive_seconds["p"][has_value].dropna()
+    assert (p <= 1).all()
 
 
 def notes_on(films, *clips):
@@ -611,9 +665,12 @@ def test_what_is_marked_where_the_model_can_judge_nothing_changes_no_number(half
 
 
 def test_a_mark_across_time_that_cannot_be_judged_is_one_segment_as_long_as_its_judged_time():
-    """Seconds 100 to 149 of 600 have no probability; ann marks 80 to 170, of which 40 s are judged."""
-    film = ten_minute_film("m", unlike_parts=())
-    rows = film.rows()
+    """Seconds 100 to 149 of 600 have no probability: a clock of judged time leaves them out.
+
+    By it what comes later begins 50 s earlier. A mark of 80 to 170 s, of which 40 are judged, is from 80 to
+    120, and one within the part that is left out is none.
+    """
+    film = ten_minute_film("m", unlike_parts=())  # 60 rows
     starts_s = np.arange(0.0, 600.0, 10.0)
     is_judged = (starts_s < 100) | (starts_s >= 150)
     film = with_columns(
@@ -625,7 +682,6 @@ def test_a_mark_across_time_that_cannot_be_judged_is_one_segment_as_long_as_its_
         called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
     )
     _, clock = marks_of(film, None)
-    assert len(rows) == len(starts_s)
     assert clock.n_seconds == 550
     assert clock.spans(spans([(80, 170)])).tolist() == [[80, 120]]
     assert clock.spans(spans([(110, 140)])).tolist() == []
@@ -653,14 +709,16 @@ def test_whoever_marks_all_that_the_model_can_judge_leaves_nothing_to_find_and_n
 
 @pytest.mark.parametrize("marked_s", [50, 97, 100])
 def test_a_long_passage_where_all_is_positive_has_no_small_p(marked_s):
-    """A model marks the first 50, 97 or 100 of 100 seconds: moved in time it does as well, in one piece."""
-    model = {
-        "m": Marks(
-            seconds=np.arange(100) < marked_s, segments=spans([(0, marked_s)]), rate=0.5, scores=np.zeros(100)
-        )
-    }
+    """A person marks all of 100 seconds, and a model the first 50, 97 or 100.
+
+    Shifts of the model's timeline agree with the person as well, if a passage that is moved over the film's
+    end, and goes on at its beginning, counts as one.
+    """
+    model_marks = Marks(
+        seconds=np.arange(100) < marked_s, segments=spans([(0, marked_s)]), rate=0.5, scores=np.zeros(100)
+    )
     people = {"m": {"a": human_marks(spans([(0, 100)]), 100)}}
-    table = values_by_who_and_metric(model, people, n_shifts=50)
+    table = values_by_who_and_metric({"m": model_marks}, people, n_shifts=50)
     p = table.loc["m"]["p"]
     assert p["segment_f1_0.5"] == 1
     assert p["second_f1"] == 1
@@ -680,15 +738,24 @@ def test_rates_of_model_and_annotator_are_of_the_same_time():
     assert numbers["ann", ALL, "m", "rate_error"] == pytest.approx(0.5, abs=0.005)
 
 
-def test_nobody_has_a_rate_of_a_film_of_which_the_model_has_none_and_the_notes_say_why(half_judged):
-    """Means of rates are then of the same films for all: here of n alone."""
+@pytest.fixture
+def rates_of_half_judged_and_whole_film(half_judged):
+    """The evaluation of two films: the model has no rate of m, and one of n. A person marked both."""
     whole = ten_minute_film("n", unlike_parts=())
-    measured = evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
-    rates = measured.summary[measured.summary["metric"].isin(["rate", "rate_error"])]
-    is_of_other_films = rates["who"] == PRIOR  # of n there is no other film with a rate
-    assert (rates["n_films"][~is_of_other_films] == 1).all()
-    assert (rates["n_films"][is_of_other_films] == 0).all()
-    notes = "\n".join(evaluation_report(measured).notes)
+    return evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
+
+
+def test_rates_of_all_are_of_the_films_of_which_the_model_has_one(rates_of_half_judged_and_whole_film):
+    """So that their means are of the same films: here of n alone."""
+    summary = rates_of_half_judged_and_whole_film.summary
+    rates = summary[summary["metric"].isin(["rate", "rate_error"])]
+    is_prior = rates["who"] == PRIOR  # guesses a film's rate by other films, of which n has none with a rate
+    assert (rates["n_films"][~is_prior] == 1).all()
+    assert (rates["n_films"][is_prior] == 0).all()
+
+
+def test_a_note_says_why_a_film_has_no_rate(rates_of_half_judged_and_whole_film):
+    notes = "\n".join(evaluation_report(rates_of_half_judged_and_whole_film).notes)
     assert "(more than 20 % of the time is unlike training): m" in notes
 
 
@@ -698,10 +765,13 @@ def test_the_best_possible_top_precision_is_0_where_all_marks_lie_where_nothing_
 
 
 def test_a_mark_too_short_for_half_of_the_shortest_passage_can_not_be_listed():
-    """Passages last 5 s or more: one around a mark of 2 s would be marked for less than half."""
-    marked = [spans([(0, 2), (20, 23), (40, 60)])]
-    nowhere_right = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
-    assert best_top_precision(marked, nowhere_right, 4, least_s=5.0) == pytest.approx(2 / 4)
+    """Passages last 5 s or more. One that counts must be marked by half or more, as with 3 s of 5.
+
+    One around a mark of 2 s would not be, so that a list of four can hold two of the three marks.
+    """
+    people = [spans([(0, 2), (20, 23), (40, 60)])]
+    list_without_any = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
+    assert best_top_precision(people, list_without_any, 4, least_s=5.0) == pytest.approx(2 / 4)
 
 
 def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):

@@ -157,6 +157,12 @@ DECIMAL_FORMAT = re.compile(r"\.\d+[a-zA-Z%]|[eEfFG%]$|\{")
 PERCENT_FORMAT = re.compile(r"%[-+ #0-9.]*[eEfFgGdi]")
 """A field of the operator `%`, as in `'%.2f of the film' % value`."""
 
+TEMPLATE_WITH_DECIMALS = re.compile(r"\{\w*:[^}]*(\.\d|[eEfFgG%]\})")
+"""A template of `str.format` with a field of decimals, as `'{:.2%} of the film'`."""
+
+NAMES_OF_WORDS = {"words", "english", "w"}
+"""Names that modules give to an object of `Words`; templates call it `w`."""
+
 
 def last_name(node):
     """Return the last name of an expression: `share` of `words.share`, `row` of `view.row[0]`."""
@@ -181,11 +187,19 @@ def is_cell(node):
 
 
 def is_claim_number(node):
-    """Whether an expression is a number that claims hold, by its name."""
-    name = node.slice.value if is_cell(node) else last_name(node)
-    if isinstance(node, ast.Attribute) and "claim" in last_name(node.value):
-        return name == "number" or name in CLAIM_NUMBERS
-    return isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and name in CLAIM_NUMBERS
+    """Whether the name of an expression says that it is a number of a claim: `rate.share`, `row["kappa"]`.
+
+    `number` says so only of an object that is called a claim: `claim.number`, not `row.number`.
+    """
+    if is_cell(node):
+        return node.slice.value in CLAIM_NUMBERS
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    name = last_name(node)
+    is_field_of_claim = isinstance(node, ast.Attribute) and "claim" in last_name(node.value)
+    if is_field_of_claim and name == "number":
+        return True
+    return name in CLAIM_NUMBERS
 
 
 def makes_text(call):
@@ -199,47 +213,56 @@ def makes_text_of_number(call):
     return makes_text(call) and any(rounds(value) or is_claim_number(value) for value in values)
 
 
+def format_of(field):
+    """Return the format of an f-string's field, as `.2f`; a part that is itself a field becomes `{}`."""
+    if field.format_spec is None:
+        return ""
+    parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in field.format_spec.values]
+    return "".join(parts)
+
+
 def field_writes_number(field):
-    """Whether a field of an f-string is written with decimals, rounded, or the number of a claim."""
-    spec_parts = [] if field.format_spec is None else field.format_spec.values
-    spec = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in spec_parts)
-    return bool(DECIMAL_FORMAT.search(spec)) or rounds(field.value) or is_claim_number(field.value)
+    """Whether a field of an f-string has decimals, or a value that is rounded or the number of a claim."""
+    has_decimals = DECIMAL_FORMAT.search(format_of(field)) is not None
+    return has_decimals or rounds(field.value) or is_claim_number(field.value)
 
 
 def function_writes_number(call):
-    """Whether a call of a function writes such a number."""
-    is_method_of_words = call.func.id == "getattr" and last_name(call.args[0]) in {"words", "Words"}
-    return call.func.id in {"format", "rounded"} or is_method_of_words or makes_text_of_number(call)
+    """Whether a call of a function, as `format(value, ".2f")`, writes a rounded number or one of a claim."""
+    name = call.func.id
+    if name in {"format", "rounded"}:
+        return True
+    if name == "getattr" and last_name(call.args[0]) in {"words", "Words"}:  # a method of Words by its name
+        return True
+    return makes_text_of_number(call)
 
 
 def method_writes_number(call):
-    """Whether a call of a method writes such a number."""
+    """Whether a call of a method, as `words.share(value)`, writes a rounded number or one of a claim."""
     name, owner = call.func.attr, call.func.value
     if name in NUMBER_METHODS and name != "difference":  # sets and tables have a `difference` too
         return last_name(owner) not in OWNERS_OF_NUMBERS
-    has_decimals = re.search(r"\{\w*:[^}]*(\.\d|[eEfFgG%]\})", ast.unparse(owner))
-    is_written = name.startswith("format_float") or (name == "format" and has_decimals)
-    return bool(is_written) or makes_text_of_number(call)
+    if name.startswith("format_float"):  # NumPy's functions
+        return True
+    if name == "format" and TEMPLATE_WITH_DECIMALS.search(ast.unparse(owner)):
+        return True
+    return makes_text_of_number(call)
 
 
 def writes_number(node):
     """Whether a node writes a number with decimals, as a percentage, or by a method of `Words`."""
-    is_written = False
     if isinstance(node, ast.FormattedValue):
-        is_written = field_writes_number(node)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        is_written = isinstance(node.left, ast.Constant) and PERCENT_FORMAT.search(str(node.left.value))
-    elif isinstance(node, ast.Attribute):
-        is_written = node.attr in NUMBER_METHODS and last_name(node.value).lower() in {
-            "words",
-            "english",
-            "w",
-        }
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        is_written = function_writes_number(node)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        is_written = method_writes_number(node)
-    return bool(is_written)
+        return field_writes_number(node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):  # "%.2f" % value
+        is_template = isinstance(node.left, ast.Constant)
+        return is_template and PERCENT_FORMAT.search(str(node.left.value)) is not None
+    if isinstance(node, ast.Attribute):  # a method of Words, called or bound to another name
+        return node.attr in NUMBER_METHODS and last_name(node.value).lower() in NAMES_OF_WORDS
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return function_writes_number(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return method_writes_number(node)
+    return False
 
 
 def bound_in(scope):
@@ -261,27 +284,40 @@ def zip_bound(target, value):
             yield from zip_bound(one, other)
 
 
-def call_by_their_number(scope):
-    """Call each name in a scope `share` that is bound to such a number, or to another name of one."""
-    names = set()
-    bound = [*bound_in(scope)]
+def names_of_numbers(scope):
+    """Return the names in a function that are bound to a rounded number or to the number of a claim.
+
+    A name that is bound to another such name counts too: b of `a = rate.share; b = a`.
+    """
+    bindings = [*bound_in(scope)]
+    names = {name for name, value in bindings if rounds(value) or is_claim_number(value)}
     while True:
-        found = {name for name, value in bound if rounds(value) or is_claim_number(value)}
-        found |= {name for name, value in bound if isinstance(value, ast.Name) and value.id in names}
-        if found <= names:
-            break
-        names |= found
+        aliases = {name for name, value in bindings if isinstance(value, ast.Name) and value.id in names}
+        if aliases <= names:
+            return names
+        names |= aliases
+
+
+def rename_numbers_to_share(scope):
+    """Rename, in the tree itself, each name in a function that holds a claim's number to `share`.
+
+    `is_claim_number` knows numbers by their names, and so it finds these, too.
+    """
+    names = names_of_numbers(scope)
     for node in ast.walk(scope):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
             node.id = "share"
 
 
 def number_writing_code(path):
-    """Return the expressions of a module that write such a number, by whatever name it goes there."""
+    """Return the expressions of a module that write a rounded number or the number of a claim.
+
+    A number is followed through the local names that functions give it.
+    """
     nodes = run_time_nodes(path)
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            call_by_their_number(node)
+            rename_numbers_to_share(node)
     return [ast.unparse(node) for node in nodes if writes_number(node)]
 
 
@@ -355,18 +391,38 @@ def test_no_script_of_a_page_rounds_a_probability():
         assert re.findall(r"[\w.?]*\bp\??\.toFixed", script) == [], path.name
 
 
-def test_no_template_writes_the_number_of_a_claim_into_a_text():
-    """A cell may hold a number alone; `w.say` and texts joined by `~` may not hold one."""
-    number_method = rf"w\.({'|'.join(NUMBER_METHODS)})\("
-    say = r"w\.say\(.*?\)\s*(?:}}|%})"
-    decimal_format = r"(:\.\d|%\.\d|\d%\").*format"
-    joined_number = rf"~\s*{number_method}|{number_method}[^)]*\)\s*~"
+def templates_of_pages():
+    """Give the name and the text of each template of a page."""
     for path in (ROOM / "page" / "assets").glob("*.j2"):
-        template = path.read_text(encoding="utf-8")
-        for arguments in re.findall(say, template):
-            assert not re.search(number_method, arguments), (path.name, arguments)
-        assert not re.search(decimal_format, template), path.name
-        assert not re.search(joined_number, template), path.name
+        yield path.name, path.read_text(encoding="utf-8")
+
+
+CALL_OF_NUMBER_METHOD = rf"w\.({'|'.join(NUMBER_METHODS)})\("
+"""A method of `Words` that writes a number, in a template: `w.share(`."""
+
+
+def test_no_template_fills_the_number_of_a_claim_into_a_text():
+    """A cell may hold `w.share(p)` alone, but `w.say("x", share=w.share(p))` may not stand anywhere."""
+    call_of_say = r"w\.say\(.*?\)\s*(?:}}|%})"
+    for name, template in templates_of_pages():
+        for arguments in re.findall(call_of_say, template):
+            assert not re.search(CALL_OF_NUMBER_METHOD, arguments), (name, arguments)
+
+
+def test_no_template_joins_the_number_of_a_claim_to_a_text():
+    """As in `w.share(p) ~ " of the film"`; `~` joins texts in Jinja."""
+    number_after_text = rf"~\s*{CALL_OF_NUMBER_METHOD}"
+    number_before_text = rf"{CALL_OF_NUMBER_METHOD}[^)]*\)\s*~"
+    for name, template in templates_of_pages():
+        assert not re.search(number_after_text, template), name
+        assert not re.search(number_before_text, template), name
+
+
+def test_no_template_formats_decimals():
+    """As in `"{:.2f}".format(p)` or `"%.2f"|format(p)`."""
+    decimal_format = r"(:\.\d|%\.\d|\d%\").*format"
+    for name, template in templates_of_pages():
+        assert not re.search(decimal_format, template), name
 
 
 def concrete_kinds():
@@ -395,11 +451,15 @@ def test_each_kind_of_claim_has_the_common_fields():
 
 def test_each_kind_of_claim_is_in_the_table_of_the_docs():
     page = Path(__file__).parents[2] / "docs" / "film-programmers.md"
-    table = page.read_text(encoding="utf-8").split("| claim | number |")[1].split("\n\n")[0]
-    first_cells = [line.split("|")[1] for line in table.splitlines()[1:]]
-    in_docs = {
-        name.strip() for cell in first_cells for name in cell.replace(", of ", ", agreement of ").split(",")
-    }
+    _, from_table_on = page.read_text(encoding="utf-8").split("| claim | number |")
+    table, *_ = from_table_on.split("\n\n")
+    _, *rows = table.splitlines()
+    in_docs = set()
+    for row in rows:
+        first_cell = row.split("|")[1]  # the row begins with a bar
+        # "agreement of a pair, of a film" names two kinds; the second has the first's beginning.
+        kinds_in_cell = first_cell.replace(", of ", ", agreement of ").split(",")
+        in_docs |= {name.strip() for name in kinds_in_cell}
     assert {kind.KIND for kind in concrete_kinds()} <= in_docs
 
 
@@ -417,7 +477,7 @@ def test_every_claim_of_a_film_can_be_written_as_json_and_as_a_sentence(language
 # ---------------------------------------------------------------------------
 @st.composite
 def films(draw):
-    """Draw a film of one model: shares that are unlike training and black, weights of concepts, threshold."""
+    """Draw a film of one model: its unlike and black parts, the weights of concepts, and the threshold."""
     unlike_share = draw(st.floats(0, 1))
     black_share = draw(st.floats(0, 0.5))
     film = invented_film(
@@ -426,31 +486,63 @@ def films(draw):
         seed=draw(st.integers(0, 50)),
         unlike_parts=((0.0, unlike_share),) if unlike_share else (),
     )
-    table = film.table.copy()
     rng = np.random.default_rng(draw(st.integers(0, 50)))
-    names = [concept.name for concept in film.model().concepts]
-    weights = draw(st.lists(st.floats(-2, 2), min_size=len(names), max_size=len(names)))
-    # The logit of a row is the base and what each concept adds: its weight times its value.
-    table["logit"] = table["base_contribution"].fillna(-2.1)
-    for name, weight in zip(names, weights, strict=True):
-        added = weight * table[f"{name}_value"]
+    n_concepts = len(film.model().concepts)
+    weights = draw(st.lists(st.floats(-2, 2), min_size=n_concepts, max_size=n_concepts))
+    is_black = rng.random(len(film.table)) < black_share
+    film = with_black_rows(with_weights(film, weights), is_black)
+    film = with_probabilities_of_logits(film)
+    usual_values = [draw(st.floats(-0.5, 0.5)) for _ in range(n_concepts)]
+    film = with_usual_values(film, usual_values, weights)
+    return with_model(film, threshold_p=draw(st.floats(0.05, 0.95)))
+
+
+def with_weights(film, weights):
+    """Let each concept add its weight times its value to the logit of a row; the rest is the base."""
+    table = film.table.copy()
+    has_p = table["p"].notna()
+    base_where_unlike = -2.1  # that of every other row of an invented film
+    table["logit"] = table["base_contribution"].fillna(base_where_unlike)
+    for concept, weight in zip(film.model().concepts, weights, strict=True):
+        added = weight * table[f"{concept.name}_value"]
         table["logit"] += added
-        table[f"{name}_contribution"] = np.where(table["p"].isna(), np.nan, added)
-    is_black = rng.random(len(table)) < black_share
+        table[f"{concept.name}_contribution"] = np.where(has_p, added, np.nan)
+    return replace(film, table=table)
+
+
+def with_black_rows(film, is_black):
+    """Add the flag black to these rows."""
+    table = film.table.copy()
     table.loc[is_black, "flags"] = [f"{flags};black".strip(";") for flags in table.loc[is_black, "flags"]]
-    has_p = table["p"].notna() & ~is_black
+    return replace(film, table=table)
+
+
+def with_probabilities_of_logits(film):
+    """Compute the probabilities from the logits; rows that had none and black rows have none."""
+    table = film.table.copy()
+    has_p = table["p"].notna() & ~table["flags"].str.contains("black")
     draws = np.array(film.model().calibration.draws)
     p = np.where(has_p, mean_probability(draws, table["logit"].to_numpy()), np.nan)
-    table["p"], table["p_low"], table["p_high"] = p, p * 0.9, 1 - (1 - p) * 0.9
-    # A contribution is counted from the concept's usual value, at which it adds nothing: what it adds at
-    # that value goes to the base, so that base and contributions still add up to the logit.
-    concepts = [changed(concept, usual=draw(st.floats(-0.5, 0.5))) for concept in film.model().concepts]
-    for concept, weight in zip(concepts, weights, strict=True):
-        added_at_usual = weight * concept.usual
+    table["p"] = p
+    # Any band around p that lies within 0 and 1.
+    table["p_low"] = p * 0.9
+    table["p_high"] = 1 - (1 - p) * 0.9
+    return replace(film, table=table)
+
+
+def with_usual_values(film, usual_values, weights):
+    """Count contributions from each concept's usual value, at which it adds nothing.
+
+    What the concept adds at that value goes to the base, so that the sum is still the logit.
+    """
+    table = film.table.copy()
+    concepts = []
+    for concept, usual, weight in zip(film.model().concepts, usual_values, weights, strict=True):
+        added_at_usual = weight * usual
         table[f"{concept.name}_contribution"] -= added_at_usual
         table["base_contribution"] += added_at_usual
-    threshold_p = draw(st.floats(0.05, 0.95))
-    return with_model(replace(film, table=table), concepts=concepts, threshold_p=threshold_p)
+        concepts.append(changed(concept, usual=usual))
+    return with_model(replace(film, table=table), concepts=concepts)
 
 
 def claims_of_kind(film, kind):
@@ -488,11 +580,24 @@ def marked_passages_of(film):
     return list(zip(marked["start_s"], marked["end_s"], strict=True))
 
 
+class SecondsOfFilm(NamedTuple):
+    """Seconds of a film's rows: judged, with content but not judged, and without content (black, credits)."""
+
+    judged: float
+    unjudged: float
+    nothing: float
+
+
 def seconds_by_hand(film):
-    """Seconds of a film that are judged, that are not though they have content, and black or credits."""
+    """Add up the lengths of the rows that are judged, of those that are not, and of those without content."""
     rows = film.rows()
+    seconds = seconds_of(rows)
     is_unjudged = ~is_judged(rows) & ~is_nothing(rows)
-    return [float(seconds_of(rows)[mask].sum()) for mask in (is_judged(rows), is_unjudged, is_nothing(rows))]
+    return SecondsOfFilm(
+        judged=float(seconds[is_judged(rows)].sum()),
+        unjudged=float(seconds[is_unjudged].sum()),
+        nothing=float(seconds[is_nothing(rows)].sum()),
+    )
 
 
 @given(films(), st.sampled_from(LANGUAGES))
@@ -536,46 +641,73 @@ def test_the_first_sentence_speaks_of_the_judged_time_alone_where_over_a_fifth_i
         assert (Words(language)["sentence_of_these"] in sentence) == is_much_unjudged
 
 
+def reaching_seconds(film):
+    """Tell the length of each row that is judged and reaches the threshold, and 0 of others."""
+    rows = film.rows()
+    reaches = is_judged(rows) & (rows["p"] >= film.model().threshold_p)
+    return np.where(reaches, seconds_of(rows), 0.0)
+
+
+def seconds_in_passages(film, seconds_of_rows):
+    """Add up the seconds of the judged rows that lie in passages."""
+    rows = film.rows()
+    total_s = 0.0
+    for start_s, end_s in marked_passages_of(film):
+        is_in_passage = is_judged(rows) & is_inside(rows, start_s, end_s)
+        total_s += seconds_of_rows[is_in_passage].sum()
+    return total_s
+
+
+LEAST_WRITTEN_S = 0.5
+"""Less time would be written as zero seconds, and is not written."""
+
+
 def first_numbers_by_hand(film, words):
     """Write the numbers of the first sentence, computed from the rows; without those of concepts."""
-    rows = film.rows()
-    seconds = seconds_of(rows)
-    judged_s, unlike_s, nothing_s = seconds_by_hand(film)
-    passages = marked_passages_of(film)
-    marked_s = called_s = 0.0  # seconds of passages, and those of them whose rows reach the threshold
-    for start_s, end_s in passages:
-        is_marked = is_judged(rows) & is_inside(rows, start_s, end_s)
-        marked_s += seconds[is_marked].sum()
-        called_s += seconds[is_marked & (rows["p"] >= film.model().threshold_p)].sum()
-    judged, marked, nothing, called = words.durations(judged_s, marked_s, nothing_s, called_s)
-    expected = [judged]
-    # Less than half a second would be written as zero.
-    if unlike_s + nothing_s >= 0.5:
-        expected.append(words.shares_of_whole([judged_s, unlike_s, nothing_s])[0])
-    if nothing_s >= 0.5:
-        expected.append(nothing)
-    if passages:
-        expected.append(marked)
+    seconds = seconds_by_hand(film)
+    n_passages = len(marked_passages_of(film))
+    marked_s = seconds_in_passages(film, seconds_of(film.rows()))
+    called_s = seconds_in_passages(film, reaching_seconds(film))
+    judged, marked, nothing, called = words.durations(seconds.judged, marked_s, seconds.nothing, called_s)
+    numbers = [judged]
+    if seconds.unjudged + seconds.nothing >= LEAST_WRITTEN_S:
+        judged_share, *_ = words.shares_of_whole([*seconds])
+        numbers.append(judged_share)
+    if seconds.nothing >= LEAST_WRITTEN_S:
+        numbers.append(nothing)
+    if n_passages:
+        numbers.append(marked)
     else:
-        # What reaches the threshold in places too short for a passage, and how long a passage is at least.
-        reaches = is_judged(rows) & (rows["p"] >= film.model().threshold_p)
-        too_short_s = seconds[reaches].sum()
+        # What reaches the threshold lies in places too short for a passage.
+        too_short_s = reaching_seconds(film).sum()
         if too_short_s > 0:
-            expected += [words.duration(too_short_s), words.seconds(MIN_S)]
+            numbers.append(words.duration(too_short_s))
+            numbers.append(words.seconds(MIN_S))
     if called != marked:
-        expected.append(called)
-    if len(passages) > 1:
-        expected.append(str(len(passages)))
-    return expected
+        numbers.append(called)
+    if n_passages > 1:
+        numbers.append(str(n_passages))
+    return numbers
+
+
+TEXTS_OF_CONCEPTS = (
+    *("mostly", "mostly_1"),
+    *("mostly_half", "mostly_half_1"),
+    *("mostly_more", "mostly_more_1"),
+)
+"""Keys of the texts on the concepts of passages: of most of the time, half of it or more, several or one."""
 
 
 def without_concepts(sentence, claim, words):
-    """Cut the first sentence before the concepts, which come last."""
+    """Cut the first sentence before the text on the concepts, which comes last."""
     if not claim.concepts:
         return sentence
-    keys = [f"mostly{amount}{number}" for amount in ("", "_half", "_more") for number in ("", "_1")]
-    starts = [sentence.find(words[key].split("{")[0]) for key in keys]  # -1 of a text that is not in it
-    return sentence[: max(starts)]
+    for key in TEXTS_OF_CONCEPTS:
+        beginning, *_ = words[key].split("{")
+        if beginning in sentence:
+            before_concepts, *_ = sentence.split(beginning)
+            return before_concepts
+    raise AssertionError(sentence)
 
 
 @given(films(), st.sampled_from(LANGUAGES))
@@ -615,9 +747,9 @@ class RawPassage:
         return np.average(values, weights=seconds_of(self.rows))
 
     def change(self, concept):
-        """By how much a concept moves the probability: with it, less without what it adds to the logit."""
-        without = self.rows["logit"] - self.rows[f"{concept}_contribution"]
-        return self.p - self.mean(mean_probability(self.draws, without.to_numpy()))
+        """Return p minus the p that the passage would have if the concept added nothing to the logit."""
+        logit_without = self.rows["logit"] - self.rows[f"{concept}_contribution"]
+        return self.p - self.mean(mean_probability(self.draws, logit_without.to_numpy()))
 
 
 def raw_passages(film):
@@ -629,7 +761,11 @@ def concepts_by_name(film):
 
 
 def side_of(change, contribution):
-    """The text of the side that a reason is on: of neither where the sign of its bar says otherwise."""
+    """Return the key of the text of a reason: for the passage, against it, or neither ("why_both").
+
+    `change` is that of the probability, `contribution` the one to the logit, which the reason's bar shows.
+    Where their signs differ, the reason is on neither side.
+    """
     if change * contribution < 0:
         return "why_both"
     return "why_for" if change > 0 else "why_against"
@@ -653,32 +789,55 @@ def test_a_reason_has_what_its_concept_adds_to_the_logit_and_changes_of_the_prob
             assert change == pytest.approx(raw.change(reason.what), abs=1e-4)
 
 
-@given(films())
-def test_the_amount_of_a_reason_is_more_less_or_mixed(film):
-    """Means over a passage of the concept's value and of its probability are compared with the usual ones.
+class ReasonByHand:
+    """A reason for a passage, compared with the usual value and the usual probability of its concept."""
 
-    more, less: the mean value is over or under the usual value. Where single rows lie on both sides of it,
-    the mean probability lies on the same side as the mean value.
-    mixed: single rows lie on both sides, and two means disagree: of the value and of the probability, or
-    of what the concept adds to the logit and changes of the passage's probability.
-    """
+    def __init__(self, raw, reason, concept):
+        values = raw.rows[f"{concept.name}_value"]
+        self.value_is_above_usual = raw.mean(values) > concept.usual
+        self.p_is_above_usual = reason.p > concept.usual_p
+        self.p_is_usual = abs(reason.p - concept.usual_p) <= 1e-4  # it is kept to four decimals
+        self.rows_are_on_both_sides = values.min() < concept.usual < values.max()
+        self.adds_to_logit = raw.mean(raw.rows[f"{concept.name}_contribution"]) > 0
+        self.raises_p = raw.change(concept.name) > 0
+
+
+def reasons_by_hand(film, amounts):
+    """Give the reasons of the film's passages that have one of these amounts, each with its recomputation."""
     concepts = concepts_by_name(film)
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
-            concept, values = concepts[reason.what], raw.rows[f"{reason.what}_value"]
-            is_more = raw.mean(values) > concept.usual
-            p_is_more = reason.p > concept.usual_p
-            is_p_usual = abs(reason.p - concept.usual_p) <= 1e-4  # it is kept to four decimals
-            on_both_sides = values.min() < concept.usual < values.max()
-            if reason.amount == "mixed":
-                adds = raw.mean(raw.rows[f"{reason.what}_contribution"]) > 0
-                raises = raw.change(reason.what) > 0
-                assert on_both_sides
-                assert is_more != p_is_more or adds != raises
-            else:
-                assert reason.amount == ("more" if is_more else "less")
-                if on_both_sides and not is_p_usual:
-                    assert is_more == p_is_more
+            if reason.amount in amounts:
+                yield reason, ReasonByHand(raw, reason, concepts[reason.what])
+
+
+@given(films())
+def test_a_reason_is_more_or_less_as_the_mean_value_is_above_or_below_the_usual_one(film):
+    for reason, by_hand in reasons_by_hand(film, {"more", "less"}):
+        assert reason.amount == ("more" if by_hand.value_is_above_usual else "less")
+
+
+@given(films())
+def test_where_rows_are_on_both_sides_of_the_usual_value_more_and_less_hold_of_the_probability_too(film):
+    for _, by_hand in reasons_by_hand(film, {"more", "less"}):
+        if by_hand.rows_are_on_both_sides and not by_hand.p_is_usual:
+            assert by_hand.p_is_above_usual == by_hand.value_is_above_usual
+
+
+@given(films())
+def test_a_reason_is_mixed_where_rows_are_on_both_sides_of_the_usual_value_and_two_means_disagree(film):
+    """Those of the value and of the probability, or of what is added to the logit and to the probability."""
+    for _, by_hand in reasons_by_hand(film, {"mixed"}):
+        assert by_hand.rows_are_on_both_sides
+        value_and_p_disagree = by_hand.value_is_above_usual != by_hand.p_is_above_usual
+        logit_and_p_disagree = by_hand.adds_to_logit != by_hand.raises_p
+        assert value_and_p_disagree or logit_and_p_disagree
+
+
+@given(films())
+def test_a_reason_is_more_less_or_mixed(film):
+    for raw in raw_passages(film):
+        assert {reason.amount for reason in raw.claim.reasons} <= {"more", "less", "mixed"}
 
 
 def reason_is_said(raw, reason):
@@ -739,22 +898,31 @@ def test_every_concept_that_changes_the_probability_by_a_percent_is_named(film, 
                 assert words.say(f"why_{reason.amount}", concept=reason.what) in sentence
 
 
+def reasons_by_side(claim):
+    """Return the reasons of a passage that move its probability, by the side that they are on."""
+    by_side = {"why_for": [], "why_against": [], "why_both": []}
+    for reason in claim.reasons:
+        if reason.moves:
+            # To four decimals, as tables keep them: a tiny number may lose its sign.
+            side = side_of(round(reason.number, 4), round(reason.contribution, 4))
+            by_side[side].append(reason)
+    return by_side
+
+
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_sentence_that_names_one_concept_of_each_side_counts_the_others(film, language):
     """As in "For it: more Body; and 2 others. Against it: less Look."."""
     words = Words(language)
     for raw in raw_passages(film):
-        by_side = {"why_for": [], "why_against": [], "why_both": []}
-        for reason in raw.claim.reasons:
-            if reason.moves:
-                by_side[side_of(round(reason.number, 4), round(reason.contribution, 4))].append(reason)
         sentence = phrases.reasons_sentence(raw.claim.reasons, words, most=1)
-        for side in by_side.values():
-            if side:
-                heaviest = max(side, key=lambda reason: round(abs(reason.number), 4))
-                assert words.say(f"why_{heaviest.amount}", concept=heaviest.what) in sentence
-            if len(side) > 1:
-                assert words.counted("more_concepts", len(side) - 1) in sentence
+        for side_reasons in reasons_by_side(raw.claim).values():
+            if not side_reasons:
+                continue
+            heaviest = max(side_reasons, key=lambda reason: round(abs(reason.number), 4))
+            assert words.say(f"why_{heaviest.amount}", concept=heaviest.what) in sentence
+            n_others = len(side_reasons) - 1
+            if n_others:
+                assert words.counted("more_concepts", n_others) in sentence
 
 
 def test_a_sentence_that_names_one_concept_names_the_heaviest():
@@ -845,14 +1013,17 @@ def test_a_citation_of_a_place_below_the_threshold_says_so(language):
 def calls_of_two(draw):
     """Draw whether each of two judges called each of 10 to 60 windows S.
 
-    They agree as often as it happens: from on fewer windows than by chance to on all.
+    The second repeats the first's call with a drawn chance from 0 to 1, and else turns it round: they may
+    agree on all windows, on none, or on any number between.
     """
     n = draw(st.integers(10, 60))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    share, agreement = draw(st.floats(0.05, 0.95)), draw(st.floats(0, 1))
-    one = rng.random(n) < share
-    other = np.where(rng.random(n) < agreement, one, ~one)
-    return one, other
+    positive_share = draw(st.floats(0.05, 0.95))
+    chance_of_agreement = draw(st.floats(0, 1))
+    by_first = rng.random(n) < positive_share
+    agrees = rng.random(n) < chance_of_agreement
+    by_second = np.where(agrees, by_first, ~by_first)
+    return by_first, by_second
 
 
 def kappa_of(one, other):
@@ -869,21 +1040,37 @@ class ClaimsOfTwo(NamedTuple):
     agreement: kinds.PairKappa
 
 
-def claims_of_two(one, other):
+def agreement_of_two(by_ab, by_cd):
+    """Record how far AB and CD agree; kappa and its interval are None where they are undefined."""
+    kappa, low, high = [None if np.isnan(value) else value for value in kappa_interval(by_ab, by_cd)]
+    n_agreed = int((by_ab == by_cd).sum())
+    return JudgesAgreement(["AB", "CD"], len(by_ab), n_agreed, kappa, low, high)
+
+
+def claims_of_two(by_ab, by_cd):
     """Claim the share that judges AB and CD called S, and how far they agree, as `film report` does."""
-    kappa = kappa_interval(one, other)
-    known = [None if np.isnan(value) else value for value in kappa]
-    pair = JudgesAgreement(["AB", "CD"], len(one), int((one == other).sum()), *known)
-    # The bounds of the share are of no interest here: any that hold it.
-    value = float((one.mean() + other.mean()) / 2)
-    panel = CorrectedRate(
-        model="m", value=value, low=min(0.1, value), high=max(0.9, value), level=0.95, method="wilson",
-        n=len(one), n_positive_by_all=int((one & other).sum()), n_rows=99, worth=None, expected=None,
+    agreement = agreement_of_two(by_ab, by_cd)
+    share = float((by_ab.mean() + by_cd.mean()) / 2)
+    rate = CorrectedRate(
+        model="m",
+        value=share,
+        low=min(0.1, share),  # no test reads the bounds: any that hold the share will do
+        high=max(0.9, share),
+        level=0.95,
+        method="wilson",
+        n=len(by_ab),
+        n_positive_by_all=int((by_ab & by_cd).sum()),
+        n_rows=99,  # more than were judged
+        worth=None,
+        expected=None,
         content_s=99.0,
-        annotators=["AB", "CD"], positives=[int(one.sum()), int(other.sum())], agreement=[pair], positive="S",
-    )  # fmt: skip
-    share, agreement = rate_claims(FilmRates((panel,), (pair,)))
-    return ClaimsOfTwo(share, agreement)
+        annotators=["AB", "CD"],
+        positives=[int(by_ab.sum()), int(by_cd.sum())],
+        agreement=[agreement],
+        positive="S",
+    )
+    share_claim, agreement_claim = rate_claims(FilmRates((rate,), (agreement,)))
+    return ClaimsOfTwo(share_claim, agreement_claim)
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
@@ -907,7 +1094,7 @@ def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, lan
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_share_and_agreement_of_two_judges_say_when_kappa_is_not_surely_above_0(calls, language):
-    """It is undefined, surely below 0, or 0 may be true: of a share and of the agreement in words of each."""
+    """Three doubts: kappa is undefined, its interval lies below 0, or the interval holds 0."""
     words, kappa = Words(language), kappa_interval(*calls)
     share, agreement = claims_of_two(*calls)
     doubts = {
@@ -915,11 +1102,14 @@ def test_share_and_agreement_of_two_judges_say_when_kappa_is_not_surely_above_0(
         AGREE_LESS: kappa.high < 0,
         AGREE_BY_CHANCE: kappa.low <= 0 <= kappa.high,
     }
-    for doubt, holds in doubts.items():
-        assert share.has(doubt) == holds
-        assert (words[phrases.PANEL_DOUBTS[doubt]] in phrases.sentence(share, words)) == holds
-        assert agreement.has(doubt) == holds
-        assert (words[phrases.PAIR_DOUBTS[doubt]] in phrases.sentence(agreement, words)) == holds
+    for doubt, is_expected in doubts.items():
+        assert share.has(doubt) == is_expected
+        doubt_of_share = words[phrases.PANEL_DOUBTS[doubt]]
+        assert (doubt_of_share in phrases.sentence(share, words)) == is_expected
+
+        assert agreement.has(doubt) == is_expected
+        doubt_of_agreement = words[phrases.PAIR_DOUBTS[doubt]]
+        assert (doubt_of_agreement in phrases.sentence(agreement, words)) == is_expected
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
@@ -933,35 +1123,44 @@ def test_the_pages_note_on_a_share_of_two_judges_has_the_sentence_on_their_agree
 # ---------------------------------------------------------------------------
 @given(films())
 def test_passages_are_counted_by_the_probability_and_by_both_edges_of_its_band(film):
-    """The band is p_low to p_high; the count has no interval of its own, for these counts stand beside it."""
+    """The band goes from p_low to p_high; the two counts at its edges stand in place of an interval."""
     for claim in claims_of_kind(film, kinds.MarkedPassages):
         counts = {"p": claim.number, "p_low": claim.at_low_edge, "p_high": claim.at_high_edge}
         for column, count in counts.items():
-            by_this_column = replace(film, table=film.table.assign(p=film.table[column]))
-            assert count == len(marked_passages_of(by_this_column))
+            film_by_column = replace(film, table=film.table.assign(p=film.table[column]))
+            assert count == len(marked_passages_of(film_by_column))
         assert claim.interval is None
 
 
-def with_passage(*, added_to_logit, seen_with_p):
-    """Plant a passage of ten seconds, a row each, alike but for what concepts add and how likely they are.
+LOGIT_OF_PASSAGE = 0.5
 
-    Both have, of each concept, one number for all ten seconds or a list of ten. A concept is seen from .5 on,
-    and speaks for the passage where it adds something positive. Others add nothing and are seen nowhere.
+
+def with_passage(*, added_to_logit, seen_with_p):
+    """Plant a film of 30 rows of a second each, with one passage, from 10 to 20 s.
+
+    The rows of the passage are alike but for the concepts. `added_to_logit` has by concept what it adds in
+    the passage (more than 0 speaks for it), `seen_with_p` its probability (it is seen from .5 on); each is
+    one number for all ten seconds or a list of ten. Other concepts add nothing and are seen nowhere.
     """
     film = invented_film(n_rows=30, duration_s=30.0, unlike_parts=())
     model = film.model()
-    table = film.table.assign(start_s=np.arange(30.0), end_s=np.arange(1.0, 31.0), flags="", logit=-9.0)
+    passage_rows = slice(10, 20)
+    logit = np.full(30, -9.0)  # far from violent
+    logit[passage_rows] = LOGIT_OF_PASSAGE
+    p = mean_probability(np.array(model.calibration.draws), logit)
+    table = film.table.assign(
+        start_s=np.arange(30.0), end_s=np.arange(1.0, 31.0), flags="", logit=logit, p=p, p_low=p, p_high=p
+    )
     for concept in model.concepts:
-        added, likely = np.zeros(30), np.zeros(30)
-        added[10:20] = added_to_logit.get(concept.name, 0.0)
-        likely[10:20] = seen_with_p.get(concept.name, 0.0)
-        table[f"{concept.name}_contribution"], table[f"{concept.name}_p"] = added, likely
-    table.loc[10:19, "logit"] = 0.5
-    p = mean_probability(np.array(model.calibration.draws), table["logit"].to_numpy())
-    table["p"], table["p_low"], table["p_high"] = p, p, p
+        added = np.zeros(30)
+        added[passage_rows] = added_to_logit.get(concept.name, 0.0)
+        table[f"{concept.name}_contribution"] = added
+        concept_p = np.zeros(30)
+        concept_p[passage_rows] = seen_with_p.get(concept.name, 0.0)
+        table[f"{concept.name}_p"] = concept_p
     concepts = [changed(concept, usual=0.0, usual_p=0.2, threshold_p=0.5) for concept in model.concepts]
-    just_below = float(p[10]) - 0.01
-    return with_model(replace(film, table=table), concepts=concepts, threshold_p=just_below)
+    just_below_passage = float(p[10]) - 0.01
+    return with_model(replace(film, table=table), concepts=concepts, threshold_p=just_below_passage)
 
 
 def concepts_mostly_seen(film):
@@ -996,35 +1195,42 @@ def test_a_concept_that_lowers_the_mean_probability_is_not_named_though_it_raise
     assert concepts_mostly_seen(film) == ["Body"]
 
 
-def taken_away_for_a_change_of(wanted_change, *, added):
-    """Find what Look must add in four seconds so that, with `added` in six, it changes p by `wanted_change`.
+def added_in_four_seconds_for_change(wanted_change, *, added_in_six):
+    """Find what Look must add to the logit in four of a passage's ten seconds for this mean change of p.
 
-    By bisection: the more it adds, the more it changes the mean probability of the ten seconds.
+    In the other six it adds `added_in_six`. By bisection: the more it adds, the larger the mean change.
     """
     draws = np.array(with_passage(added_to_logit={}, seen_with_p={}).model().calibration.draws)
 
-    def change_of(logit_added):
-        with_look, without = mean_probability(draws, np.array([0.5, 0.5 - logit_added]))
-        return with_look - without
+    def change_of_p(added):
+        logits = np.array([LOGIT_OF_PASSAGE, LOGIT_OF_PASSAGE - added])
+        p_with_look, p_without_look = mean_probability(draws, logits)
+        return p_with_look - p_without_look
 
-    too_low, high_enough = -1.0, added
+    too_little, enough = -1.0, added_in_six
     for _ in range(60):
-        middle = (too_low + high_enough) / 2
-        if 0.6 * change_of(added) + 0.4 * change_of(middle) > wanted_change:
-            high_enough = middle
+        middle = (too_little + enough) / 2
+        mean_change = 0.6 * change_of_p(added_in_six) + 0.4 * change_of_p(middle)
+        if mean_change > wanted_change:
+            enough = middle
         else:
-            too_low = middle
-    return too_low
+            too_little = middle
+    return too_little
 
 
 def test_a_change_of_almost_a_percent_is_rounded_to_one_in_the_sentence_as_in_the_reasons():
     """Look changes the probability by .00997: tables round it to .0100, from which on it is a reason."""
-    look_adds = np.repeat([0.3, taken_away_for_a_change_of(0.00997, added=0.3)], [6, 4])
+    added_in_four = added_in_four_seconds_for_change(0.00997, added_in_six=0.3)
+    look_adds = [0.3] * 6 + [added_in_four] * 4
     film = with_passage(added_to_logit={"Look": look_adds}, seen_with_p={"Look": 0.9})
     segment = film.segments().iloc[0]
+    # In the table of passages
     (look,) = [reason for reason in reasons(segment) if reason.concept == "Look"]
     assert round(look.change, 4) == 0.01
-    assert "Look" in [reason.what for reason in passage(film.model(), segment).reasons if reason.moves]
+    # In the claim on the passage
+    moving = [reason.what for reason in passage(film.model(), segment).reasons if reason.moves]
+    assert "Look" in moving
+    # In the sentence on all passages
     assert concepts_mostly_seen(film) == ["Look"]
 
 
@@ -1046,33 +1252,35 @@ class ShareAndChange(NamedTuple):
 
 
 def shares_and_changes(film):
-    """Compute of each concept, from the rows of the marked passages, by what it is named or not."""
+    """Compute from the rows of the marked passages, by concept, what decides whether it is named."""
     rows = film.rows()
-    is_marked = np.zeros(len(rows), bool)
+    is_in_passage = np.zeros(len(rows), bool)
     for start_s, end_s in marked_passages_of(film):
-        is_marked |= is_inside(rows, start_s, end_s)
-    rows = rows[is_marked & is_judged(rows)]
+        is_in_passage |= is_inside(rows, start_s, end_s)
+    rows = rows[is_in_passage & is_judged(rows)]
     seconds = seconds_of(rows)
     draws = np.array(film.model().calibration.draws)
-    computed = {}
+    by_concept = {}
     for concept in film.model().concepts:
         logit_without = rows["logit"] - rows[f"{concept.name}_contribution"]
         change = rows["p"].to_numpy() - mean_probability(draws, logit_without.to_numpy())
         is_seen = (rows[f"{concept.name}_p"] >= concept.threshold_p).to_numpy()
-        share = seconds[is_seen & (change >= LEAST_CHANGE)].sum() / seconds.sum()
-        computed[concept.name] = ShareAndChange(share, np.average(change, weights=seconds))
-    return computed
+        speaks_for_film = change >= LEAST_CHANGE
+        share = seconds[is_seen & speaks_for_film].sum() / seconds.sum()
+        mean_change = np.average(change, weights=seconds)
+        by_concept[concept.name] = ShareAndChange(share, mean_change)
+    return by_concept
 
 
 @given(films())
-def test_concepts_are_named_that_are_seen_and_for_a_film_in_half_of_its_marked_time_and_no_others(film):
+def test_a_concept_is_named_if_and_only_if_it_is_seen_and_for_the_film_in_half_of_the_marked_time(film):
     claim = reaching_passages(film, film.model(), film.segments())
     if claim is None or not claim.number:
         return
     named = {concept.name for concept in claim.concepts}
-    for name, computed in shares_and_changes(film).items():
-        if not computed.is_at_a_bound:
-            assert (name in named) == computed.is_named
+    for name, share_and_change in shares_and_changes(film).items():
+        if not share_and_change.is_at_a_bound:
+            assert (name in named) == share_and_change.is_named
 
 
 def test_concepts_are_named_in_the_order_of_what_they_add_while_they_are_seen():
@@ -1286,12 +1494,13 @@ def test_the_sentence_on_groups_of_several_judges_averages_those_who_were_sure_o
     assert "window by window, over those who were sure of it" in sentence
 
 
-def test_the_sentence_on_groups_of_other_judges_in_films_and_groups_names_them_all():
+def with_condition(claim, condition):
+    return replace(claim, conditions=(*claim.conditions, condition))
+
+
+def test_where_films_of_a_group_have_different_judges_the_sentence_names_all_of_them():
     groups = GROUPS_OF_DECADES.assign(judges=["AB, CD", "AB", "AB"])
-    claims = [
-        replace(claim, conditions=(*claim.conditions, kinds.OTHER_JUDGES))
-        for claim in claims_of_groups(groups)
-    ]
+    claims = [with_condition(claim, kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
     sentence = phrases.groups_sentence(claims, Words("en"))
     assert "(in all AB and CD; not every film has the same judges)" in sentence
 

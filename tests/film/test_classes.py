@@ -28,28 +28,35 @@ ELSEWHERE = (0.02, 0.90, 0.08)
 """Probability of each class in the others."""
 
 
-def with_answers(store, folder):
-    """Seal a store of the same windows and vectors with answers of a classifier, net, beside them.
-
-    It finds a revolver in windows with a gun, and a stage elsewhere.
-    """
-    told = {"head": "classifier", "beside": "net", "architecture": {"features": list(NAMES)}}
-    vectors = store["descriptors"]
-    groups = [
-        toy_group("descriptors", {"pooled": np.zeros((1, vectors.clip_shape("pooled")[0]), np.float32)}),
-        toy_group("net.answers", {"pooled": np.zeros((1, len(NAMES)), np.float32)}, **told),
+def groups_with_answers(vector_size):
+    """Describe the groups of a store that has pooled vectors and the answers of a classifier, net."""
+    answers = {"head": "classifier", "beside": "net", "architecture": {"features": list(NAMES)}}
+    return [
+        toy_group("descriptors", {"pooled": np.zeros((1, vector_size), np.float32)}),
+        toy_group("net.answers", {"pooled": np.zeros((1, len(NAMES)), np.float32)}, **answers),
     ]
+
+
+def answers_for(clip):
+    """Return the classifier's answers: a revolver in windows with a planted gun, and a stage elsewhere."""
+    has_gun = any(clip.start_s < end_s and clip.end_s > start_s for start_s, end_s in PLANTED)
+    return np.array(SEEN if has_gun else ELSEWHERE, np.float32)
+
+
+def with_answers(store, folder):
+    """Seal a store of the same windows and vectors with answers of a classifier, net, beside them."""
     clips = list(store.clips_at(range(len(store.table))).values())
+    (vector_size,) = store["descriptors"].clip_shape("pooled")
     planned = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in clips]
-    stage = Stage.open(staging_path(folder / "answered"), planned, groups, {"name": "planted"})
-    moments = np.zeros(2), np.zeros(2, np.int64)
+    stage = Stage.open(
+        staging_path(folder / "answered"), planned, groups_with_answers(vector_size), {"name": "planted"}
+    )
+    frame_times, frame_numbers = np.zeros(2), np.zeros(2, np.int64)  # nobody reads them here
     results = []
-    for clip, vector in zip(clips, vectors.pooled(), strict=True):
-        is_seen = any(clip.start_s < end and clip.end_s > start for start, end in PLANTED)
-        answers = np.array(SEEN if is_seen else ELSEWHERE, np.float32)
+    for clip, vector in zip(clips, store["descriptors"].pooled(), strict=True):
         features = {
-            "descriptors": ClipFeatures(*moments, {"pooled": vector}),
-            "net.answers": ClipFeatures(*moments, {"pooled": answers}),
+            "descriptors": ClipFeatures(frame_times, frame_numbers, {"pooled": vector}),
+            "net.answers": ClipFeatures(frame_times, frame_numbers, {"pooled": answers_for(clip)}),
         }
         results.append(ClipResult(clip.clip_id, "ok", groups=features))
     with stage.writer() as writer:
@@ -94,19 +101,19 @@ CLASSES_OF_TWO_WINDOWS = pd.DataFrame(
 """Of 0-4 s and 4-8 s. The first window has no row for a stove, which was improbable there: its p is 0."""
 
 
-def p_by_class(start_s, end_s):
-    """Return the classes of a span that are likelier there than in the film, likeliest first."""
+def names_and_p_of_span(start_s, end_s):
+    """Return the classes of a span that are likelier there than in the film, likeliest first: name and p."""
     classes = classes_of_span(CLASSES_OF_TWO_WINDOWS, start_s, end_s)["net"]
     return [(seen.name, pytest.approx(seen.p)) for seen in classes]
 
 
 def test_a_class_that_is_not_likelier_in_a_span_than_in_the_film_is_not_named():
     """Over both windows a stove has the mean .3, as in the whole film, and a stage .5."""
-    assert p_by_class(0.0, 8.0) == [("stage", 0.5)]
+    assert names_and_p_of_span(0.0, 8.0) == [("stage", 0.5)]
 
 
 def test_classes_of_a_part_of_a_window_are_those_of_the_window_likeliest_first():
-    assert p_by_class(5.0, 8.0) == [("stove", 0.6), ("stage", 0.2)]
+    assert names_and_p_of_span(5.0, 8.0) == [("stove", 0.6), ("stage", 0.2)]
 
 
 def test_a_span_without_windows_has_no_classes():

@@ -80,25 +80,36 @@ def write_truth(folder):
     return path
 
 
-@pytest.mark.long
-def test_evaluate_compares_the_model_another_person_and_rules_with_what_a_person_marked(
-    obygaze, films, tmp_path
-):
-    """A collar of 15 s holds CD's marks, which are 6 s late, and one of 5 s does not."""
+@pytest.fixture
+def agreement(obygaze, films, tmp_path):
+    """The table that `film evaluate` writes on two films: how far others agree with AB's and CD's marks."""
     obygaze("film", "evaluate", films, "--truth", write_truth(tmp_path), "--out", tmp_path / "run")
-    table = pd.read_csv(tmp_path / "run" / "film-agreement.csv")
-    of_all_films = table[table["movie"].isna() & (table["truth"] == "AB")]
-    against_ab = of_all_films.set_index(["who", "metric"])["value"]
+    return pd.read_csv(tmp_path / "run" / "film-agreement.csv")
+
+
+@pytest.mark.long
+def test_evaluate_compares_the_model_another_person_and_rules_with_what_a_person_marked(agreement):
+    is_of_all_films = agreement["movie"].isna()
+    table = agreement[is_of_all_films & (agreement["truth"] == "AB")]
+    against_ab = table.set_index(["who", "metric"])["value"]
     assert against_ab["pcbm_lr", "second_f1"] > 0.8
     assert against_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
+    # CD's marks are 6 s late: within a collar of 15 s, and not of 5 s.
     assert against_ab["human: CD", "boundary_f1_15s"] == 1
     assert against_ab["human: CD", "boundary_f1_5s"] < 1
-    assert against_ab["shifted", "second_f1"] < 0.5  # the model's timeline, moved against the film
-    # Of the first ten segments of each list four are right; in one of the two films a fifth is listed
-    # further down.
-    by_film = table[(table["truth"] == "AB") & table["movie"].notna()].groupby("metric")["value"]
-    assert by_film.get_group("top10_precision").tolist() == pytest.approx([0.4, 0.4])
-    assert sorted(by_film.get_group("top10_best")) == pytest.approx([0.4, 0.5])
+    # The model's timeline, moved against the film
+    assert against_ab["shifted", "second_f1"] < 0.5
+
+
+@pytest.mark.long
+def test_evaluate_counts_how_many_of_the_first_ten_passages_a_person_marked(agreement):
+    """Of the first ten of each list four are right. In one of the two films a fifth stands further down."""
+    is_of_one_film = agreement["movie"].notna()
+    table = agreement[is_of_one_film & (agreement["truth"] == "AB")]
+    top10_precision = table.loc[table["metric"] == "top10_precision", "value"]
+    assert top10_precision.tolist() == pytest.approx([0.4, 0.4])
+    top10_best = table.loc[table["metric"] == "top10_best", "value"]
+    assert sorted(top10_best) == pytest.approx([0.4, 0.5])
 
 
 @pytest.mark.long
@@ -106,6 +117,7 @@ def test_evaluate_prints_no_interval_of_two_films(obygaze, films, tmp_path):
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
     assert "2 films: no interval" in printed
+    # An interval would stand in brackets after a value; there "[undefined]" may stand too.
     assert "1.000 [" not in printed.replace("[undefined]", "")
 
 
@@ -355,30 +367,33 @@ def test_an_export_of_the_folder_of_a_run_of_two_films_is_refused(obygaze, films
 
 
 @pytest.fixture
-def next_windows_of_a_formula(trained, tmp_path):
+def next_for_film_called_like_a_formula(trained, tmp_path):
     """The command that lists windows to judge of a film called =1+1, which spreadsheets would compute."""
-    scored_film(tmp_path, trained, "=1+1", seed=1)
-    (scored,) = {path.parent for path in tmp_path.rglob("film.json")}
+    folder, _ = scored_film(tmp_path, trained, "=1+1", seed=1)
     book = tmp_path / f"{codebook(tmp_path).name}.codebook.toml"
-    return ["film", "next", scored, "--blind", "--n", 2, "--codebook", book]
+    return ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
 
 
 def test_a_list_to_be_judged_has_a_quote_before_a_name_that_a_spreadsheet_would_compute(
-    obygaze, next_windows_of_a_formula, tmp_path
+    obygaze, next_for_film_called_like_a_formula, tmp_path
 ):
-    obygaze(*next_windows_of_a_formula, "--out", tmp_path / "sheet.csv")
+    obygaze(*next_for_film_called_like_a_formula, "--out", tmp_path / "sheet.csv")
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig") as file:
         assert {row["movie"] for row in csv.DictReader(file)} == {"'=1+1"}
 
 
 def test_the_quote_before_a_name_is_no_part_of_the_name_where_a_list_is_read_again(
-    obygaze, next_windows_of_a_formula, tmp_path
+    obygaze, next_for_film_called_like_a_formula, tmp_path
 ):
-    """In the judged list the film is renamed '=1+2, which is taken for a misspelling of =1+1."""
+    """A list has '=1+1, with a quote, so that spreadsheets do not compute it.
+
+    To see which name is read again, the list is changed: the message on the unknown film has no quote.
+    """
     sheet = tmp_path / "sheet.csv"
-    obygaze(*next_windows_of_a_formula, "--out", sheet)
-    sheet.write_text(sheet.read_text(encoding="utf-8-sig").replace("=1+1", "=1+2"), encoding="utf-8")
-    printed = obygaze(*next_windows_of_a_formula, "--judged", sheet, "--out", tmp_path / "more.csv")
+    obygaze(*next_for_film_called_like_a_formula, "--out", sheet)
+    text = sheet.read_text(encoding="utf-8-sig")
+    sheet.write_text(text.replace("=1+1", "=1+2"), encoding="utf-8")
+    printed = obygaze(*next_for_film_called_like_a_formula, "--judged", sheet, "--out", tmp_path / "more.csv")
     assert "=1+2 (did you mean '=1+1'?)" in printed.err
 
 
@@ -593,8 +608,9 @@ def test_a_rate_is_printed_with_the_windows_that_it_would_need_without_the_model
 
 
 def test_two_judges_who_call_no_window_positive_have_no_kappa(obygaze, films, two_judges, write_judgements):
-    """They agree on all windows, and so would two who always say calm without looking: chance is 1."""
-    printed = obygaze("film", "rate", films / "a", write_judgements(two_judges.assign(level="calm"))).out
+    """Chance agreement is 1 then, and kappa, (observed - chance) / (1 - chance), is 0 / 0."""
+    judgements = write_judgements(two_judges.assign(level="calm"))
+    printed = obygaze("film", "rate", films / "a", judgements).out
     assert "30 windows of 30 alike as to violent (100%), kappa undefined" in printed
 
 
@@ -619,25 +635,37 @@ class FakeRoot(click.Command):
         self.asked = []
 
     def main(self, args, **_):
-        """Keep the arguments, and write the result of the step unless it is to fail."""
+        """Stand in for one step: record its arguments, and write its result unless it is to fail."""
         self.asked.append(args)
         step = next(word for word in STEPS if word in args)
         code = self.codes.get(step, 0)
-        if code in {0, 3}:  # 3: done, but something was left out
-            if step == "extract":
-                failed = {"film-0001": "no such file"} if code else {}
-                vectors = {"xclip": {"pooled": np.zeros((2, 4), np.float32)}}
-                seal_arrays(Path(args[2]), {"film-0000": "m", "film-0001": "m"}, vectors, failed=failed)
-            else:
-                out = Path(args[args.index("--out") + 1])
-                out.write_text(step, encoding="utf-8")
-                if step == "import" and self.windows:
-                    write_manifest(self.windows, out)
+        has_result = code in {0, SOME_LEFT_OUT}
+        if has_result and step == "extract":
+            write_store_of_two_clips(Path(args[2]), has_failed_clip=code == SOME_LEFT_OUT)
+        elif has_result:
+            out = Path(args[args.index("--out") + 1])
+            out.write_text(step, encoding="utf-8")
+            if step == "import" and self.windows:
+                write_manifest(self.windows, out)
         return code
 
 
 STEPS = ("import", "extract", "variables", "score", "report")
 """A word of each command that `film run` calls."""
+
+SOME_LEFT_OUT = 3
+"""Exit code of a command that did its work, and left something out."""
+
+
+def write_store_of_two_clips(folder, *, has_failed_clip):
+    """Seal a store of two clips, the second of which may have failed."""
+    seal_arrays(
+        folder,
+        {"film-0000": "m", "film-0001": "m"},
+        {"xclip": {"pooled": np.zeros((2, 4), np.float32)}},
+        failed={"film-0001": "no such file"} if has_failed_clip else {},
+    )
+
 
 CARD = {
     "backbone": "xclip",
@@ -650,12 +678,15 @@ CARD = {
 
 
 def run_film(root, *words):
-    """Run `film run` below a root that only keeps the commands it is asked for; return the exit code."""
-    card = SimpleNamespace(inputs=(root.card,), clip_s=None)
-    described = SimpleNamespace(card=card, keeps_pictures=False), "its page"
-    read = mock.patch("obygaze_models.persistence.sharing.describe_model", return_value=described)
-    with read, root.make_context("obygaze", []) as root_context, root_context:
-        context = film_run.make_context("run", list(map(str, words)), parent=root_context)
+    """Run `film run` below a fake root, with a model that reads what its card says; return the exit code."""
+    model = SimpleNamespace(card=SimpleNamespace(inputs=(root.card,), clip_s=None), keeps_pictures=False)
+    described = (model, "page of the model")  # what `describe_model` returns of a file
+    with (
+        mock.patch("obygaze_models.persistence.sharing.describe_model", return_value=described),
+        root.make_context("obygaze", []) as root_context,
+        root_context,
+    ):
+        context = film_run.make_context("run", [str(word) for word in words], parent=root_context)
         try:
             with context:
                 film_run.invoke(context)
@@ -919,10 +950,11 @@ def test_a_run_extracts_with_the_weights_that_model_or_option_name(
 
 @pytest.fixture
 def onnx_network(tmp_path):
-    """The file of a network, and the card of a model that was trained on its features, called lab."""
-    network = pytest.importorskip("tests.backbones.test_onnx_files").write_network(tmp_path)
-    made = load_backbone(f"onnx:{network}").provenance
-    card = CARD | {"provenance": CARD["provenance"] | made | {"name": "lab"}, "backbone": "lab"}
+    """The file of a network, and the card of a model called lab that was trained on its features."""
+    write_network = pytest.importorskip("tests.backbones.test_onnx_files").write_network  # needs onnx
+    network = write_network(tmp_path)
+    provenance = CARD["provenance"] | load_backbone(f"onnx:{network}").provenance | {"name": "lab"}
+    card = CARD | {"provenance": provenance, "backbone": "lab"}
     return network, card
 
 

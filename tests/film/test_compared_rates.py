@@ -32,24 +32,35 @@ class PlantedFilms(NamedTuple):
 
 
 def planted_films(seed, *, n_films=30, n_judged=12, n_windows=15, model_says=ALWAYS, more_positive=0.0):
-    """Plant films of which the first `n_judged` have `n_windows` judged windows each.
+    """Plant films of 60 windows, of which the first `n_judged` films have `n_windows` judged windows each.
 
-    A quarter of all windows is positive on average, and `more_positive` more.
+    The share of a film's windows that are positive varies around 1/4 (beta with mean 2 / (2 + 6)), and is
+    `more_positive` larger. A model of `model_says` 1 gives about .18 to negatives and .58 to positives, one
+    of 0 about .3 to all, and one of -1 about .42 to negatives and .02 to positives.
     """
     rng = np.random.default_rng(seed)
     films, rates = [], []
     for film in range(n_films):
-        y = (rng.random(60) < np.clip(rng.beta(2, 6) + more_positive, 0, 1)).astype(float)
-        p = np.clip(0.3 + model_says * 0.4 * (y - 0.3) + 0.1 * rng.normal(size=60), 0, 1)
-        judged = rng.permutation(60)[: n_windows if film < n_judged else 0]
+        uniform = rng.random(60)
+        positive_share = np.clip(rng.beta(2, 6) + more_positive, 0, 1)
+        y = (uniform < positive_share).astype(float)
+        noise = 0.1 * rng.normal(size=60)
+        p = np.clip(0.3 + model_says * 0.4 * (y - 0.3) + noise, 0, 1)
+        n_judged_windows = n_windows if film < n_judged else 0
+        judged = rng.permutation(60)[:n_judged_windows]
         films.append(sample_of(equal_cells(p), judged, y[judged]))
         rates.append(y.mean())
     return PlantedFilms(films, np.array(rates))
 
 
 def judged_film(*, expected, judged, drawn=None, variance=0.0, covariance=0.0):
-    """Plant a film of ten judged windows: `expected` by the model in all of it, and in these as `drawn`."""
-    drawn = expected if drawn is None else drawn
+    """Plant a film of which ten windows are judged, `judged` of them positive.
+
+    The model's mean probability is `expected` in the whole film and `drawn` in the judged windows; the same
+    if `drawn` is not given.
+    """
+    if drawn is None:
+        drawn = expected
     return FilmSample(
         expected=expected, judged=judged, drawn=drawn, covariance=covariance, variance=variance, n=10
     )
@@ -76,59 +87,85 @@ def test_where_every_window_is_judged_no_model_changes_a_trend_or_a_mean(model_s
     assert mean.sample_size_ratio == pytest.approx(1)
 
 
+class Simulated(NamedTuple):
+    """Estimates of one mean rate, .25, from 200 data sets."""
+
+    coverage: float  # in which share of data sets the interval holds the rate
+    mean_width: float
+    mean_sample_size_ratio: float  # how many times as many judgements are needed without the model
+
+
+def simulated_estimates(model_says):
+    estimates = []
+    for seed in range(200):
+        estimates += estimate_groups([planted_films(seed, model_says=model_says).samples])
+    return Simulated(
+        coverage=np.mean([estimate.low <= 0.25 <= estimate.high for estimate in estimates]),
+        mean_width=np.mean([estimate.high - estimate.low for estimate in estimates]),
+        mean_sample_size_ratio=np.mean([estimate.sample_size_ratio for estimate in estimates]),
+    )
+
+
 @pytest.mark.long  # simulates
-def test_95_percent_intervals_of_a_rate_hold_it_so_often_with_good_useless_and_wrong_models():
-    """The true mean is .25. Of 200 data sets a share is uncertain by .015, one standard error.
+def test_95_percent_intervals_hold_a_rate_in_about_95_percent_whatever_the_model_and_a_good_one_saves_work():
+    """200 data sets leave a coverage uncertain by .015 (one standard error).
 
     `benchmarks/planted/films.py` has all designs.
     """
-    widths = {}
-    least_worth = {ALWAYS: 1.5, NOTHING: 0.9, OPPOSITE: 0.9}  # a good model saves a third of the judgements
-    for model_says in (ALWAYS, NOTHING, OPPOSITE):
-        estimates = []
-        for seed in range(200):
-            films = planted_films(seed, model_says=model_says).samples
-            estimates += estimate_groups([films])
-        coverage = np.mean([estimate.low <= 0.25 <= estimate.high for estimate in estimates])
-        assert 0.92 <= coverage <= 0.985, model_says
-        widths[model_says] = np.mean([estimate.high - estimate.low for estimate in estimates])
-        assert np.mean([estimate.sample_size_ratio for estimate in estimates]) > least_worth[model_says]
-    assert widths[ALWAYS] < 0.8 * widths[NOTHING]
-    assert widths[OPPOSITE] == pytest.approx(widths[NOTHING], rel=0.05)
+    good, useless, wrong = (simulated_estimates(model_says) for model_says in (ALWAYS, NOTHING, OPPOSITE))
+    for simulated in (good, useless, wrong):
+        assert 0.92 <= simulated.coverage <= 0.985
+    assert good.mean_sample_size_ratio > 1.5  # it saves a third of the judgements
+    assert useless.mean_sample_size_ratio > 0.9  # it costs next to nothing
+    assert wrong.mean_sample_size_ratio > 0.9
+    assert good.mean_width < 0.8 * useless.mean_width
+    assert wrong.mean_width == pytest.approx(useless.mean_width, rel=0.05)
 
 
 @pytest.mark.long  # simulates
-def test_95_percent_intervals_of_a_difference_of_groups_hold_it_so_often():
-    """Planted: a group of 30 films has .2 more positive windows than another one."""
+def test_95_percent_intervals_of_a_difference_of_groups_hold_it_in_about_95_percent():
+    """Planted: the share of positive windows is .2 larger in one group of 30 films than in another.
+
+    200 data sets leave a coverage uncertain by .015 (one standard error): .92 is two of these below .95.
+    """
     is_held = []
     for seed in range(200):
         fewer = planted_films(seed).samples
         more = planted_films(seed + 1000, more_positive=0.2).samples
         estimate = estimate_contrast([*more, *fewer], np.repeat([1.0, 0.0], 30))
         is_held.append(estimate.low <= 0.2 <= estimate.high)
-        assert 0.0 <= estimate.value <= 0.4
+        assert abs(estimate.value - 0.2) <= 0.2
     assert np.mean(is_held) >= 0.92
 
 
-@pytest.mark.parametrize("model_says", [NOTHING, ALWAYS])
-def test_where_all_films_are_judged_a_trend_is_no_surer_than_least_squares_of_their_rates(model_says):
-    """The model then knows nothing that the judgements don't, however well it follows them.
+class Slope(NamedTuple):
+    """A slope and half of its 95 % interval."""
 
-    By hand: the slope, and its half interval by Student's t, of textbooks' simple regression.
-    """
+    value: float
+    half_interval: float
+
+
+def least_squares_slope(x, y):
+    """Compute the simple regression of textbooks, with Student's t for the interval."""
+    x_from_mean = x - x.mean()
+    sum_of_squares = x_from_mean @ x_from_mean
+    slope = x_from_mean @ y / sum_of_squares
+    residuals = y - y.mean() - slope * x_from_mean
+    n_free = len(x) - 2  # mean and slope are estimated
+    standard_error = np.sqrt(residuals @ residuals / n_free / sum_of_squares)
+    return Slope(slope, stdtrit(n_free, 0.975) * standard_error)
+
+
+@pytest.mark.parametrize("model_says", [NOTHING, ALWAYS], ids=["a useless model", "a perfect model"])
+def test_where_all_films_are_judged_a_trend_is_no_surer_than_least_squares_of_their_rates(model_says):
+    """Even a model that follows the judgements closely adds nothing to them where none is missing."""
     rng = np.random.default_rng(0)
     years, rates = np.arange(20.0), rng.beta(0.2, 2, 20)
     films = [judged_film(expected=0.2 + model_says * (rate - 0.2), judged=rate) for rate in rates]
     estimate = estimate_contrast(films, years)
-    years_from_mean = years - years.mean()
-    sum_of_squares = years_from_mean @ years_from_mean
-    slope = years_from_mean @ rates / sum_of_squares
-    residuals = rates - rates.mean() - slope * years_from_mean
-    n_free = 20 - 2  # of the mean and the slope
-    standard_error = np.sqrt(residuals @ residuals / n_free / sum_of_squares)
-    half_interval = stdtrit(n_free, 0.975) * standard_error
-    assert estimate.value == pytest.approx(slope)
-    assert estimate.high - slope >= 0.99 * half_interval  # 1 % for rounding
+    slope = least_squares_slope(years, rates)
+    assert estimate.value == pytest.approx(slope.value)
+    assert estimate.high - slope.value >= 0.99 * slope.half_interval  # .01 for rounding
 
 
 def with_judges(films, judges_of):
@@ -137,18 +174,24 @@ def with_judges(films, judges_of):
 
 
 def test_a_difference_of_groups_that_no_shares_can_have_is_refused():
-    """AB alone judged six films. CD judged about half of each of six others, the more the larger its share.
+    """AB alone judged six films; AB and CD judged six others, CD .01 more of a film whose share is .1 larger.
 
-    If the larger shares are due to CD, the six others are below the first by far more than 100 points.
+    If this is due to CD, films that CD judged alone would have shares larger by 10. CD judged about half of
+    the second group, and so it would be far more than 1 below the first if AB had judged all.
     """
-    shares = [0.2, 0.3, 0.4, 0.5, 0.2, 0.4, 0.3, 0.4, 0.5, 0.6, 0.35, 0.45]
-    films = [judged_film(expected=0.3, judged=share, variance=0.01, covariance=0.01) for share in shares]
-
-    def who_judged(place):
-        share_of_cd = 0.0 if place < 6 else 0.47 + 0.1 * shares[place]
-        return {"AB": 1 - share_of_cd, "CD": share_of_cd}
-
-    estimate = estimate_contrast(with_judges(films, who_judged), np.repeat([0, 1], 6))
+    shares_by_ab = [0.2, 0.3, 0.4, 0.5, 0.2, 0.4]
+    shares_by_both = [0.3, 0.4, 0.5, 0.6, 0.35, 0.45]
+    judges_of_films = [{"AB": 1.0, "CD": 0.0}] * 6
+    for share in shares_by_both:
+        part_of_cd = 0.47 + 0.1 * share
+        judges_of_films.append({"AB": 1 - part_of_cd, "CD": part_of_cd})
+    films = [
+        judged_film(expected=0.3, judged=share, variance=0.01, covariance=0.01)
+        for share in shares_by_ab + shares_by_both
+    ]
+    estimate = estimate_contrast(
+        with_judges(films, lambda place: judges_of_films[place]), np.repeat([0, 1], 6)
+    )
     assert "AB, CD judged films that differ" in estimate.reason
     assert np.isnan(estimate.value)
 
@@ -185,24 +228,26 @@ def test_a_difference_is_refused_where_the_films_of_one_group_are_all_alike():
     assert estimate_contrast(films_of_which_one_has_positives(), alternating(12)).reason
 
 
-def test_a_trend_counts_the_films_that_have_any_positive_window_or_lack_any_the_fewer_of_both():
+def test_a_trend_counts_the_films_with_any_positive_window_where_they_are_fewer_than_others():
     films = films_of_which_one_has_positives()
     assert estimate_contrast(films, np.arange(12.0)).n_with_rarer_answer == 1
-    with_labels_exchanged = [replace(film, judged=1 - film.judged) for film in films]
-    assert estimate_contrast(with_labels_exchanged, np.arange(12.0)).n_with_rarer_answer == 1
+
+
+def test_a_trend_counts_the_films_with_any_negative_window_where_they_are_fewer_than_others():
+    films = [replace(film, judged=1 - film.judged) for film in films_of_which_one_has_positives()]
+    assert estimate_contrast(films, np.arange(12.0)).n_with_rarer_answer == 1
 
 
 @pytest.mark.parametrize("distance", [1.0, 10.0])
 def test_a_difference_of_two_shares_is_at_most_1(distance):
-    """Three films a group say little: by Student's t alone the interval would end beyond 1.
+    """With three films per group, Student's t alone would give an interval that ends beyond 1.
 
-    Groups at 0 and `distance` on x: a slope is a difference over this distance.
+    The groups lie at 0 and `distance` on x, so that a difference of 1 is a slope of 1 / distance.
     """
-    films = [
-        judged_film(expected=share, judged=share, variance=0.01, covariance=0.01)
-        for share in (0.3, 0.7, 1.0, 0.0, 0.2, 0.5)
-    ]
-    slope = estimate_contrast(films, distance * np.repeat([1.0, 0.0], 3))
+    shares = [0.3, 0.7, 1.0, 0.0, 0.2, 0.5]
+    films = [judged_film(expected=share, judged=share, variance=0.01, covariance=0.01) for share in shares]
+    x = distance * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    slope = estimate_contrast(films, x)
     assert slope.high == pytest.approx(1 / distance)
     assert -1 / distance <= slope.low < slope.value < slope.high
 
@@ -211,23 +256,27 @@ def test_a_judge_who_marks_less_makes_no_difference_of_groups():
     """CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1."""
     films = planted_films(0, n_films=40, n_judged=40).samples
     group = alternating(40)
-    every_fifth = np.arange(40) % 5 == 0
-    is_by_cd = np.where(every_fifth, 1 - group, group)
+    # CD judges group 1, but for every fifth film, where it is the other way round.
+    is_every_fifth = np.arange(40) % 5 == 0
+    is_by_cd = np.where(is_every_fifth, group == 0, group == 1)
+    assert [is_by_cd[group == 0].sum(), is_by_cd[group == 1].sum()] == [4, 16]
 
     def only_ab(_place):
         return {"AB": 1.0}
 
-    def who_judged(place):
-        return {"AB": 1.0 - is_by_cd[place], "CD": float(is_by_cd[place])}
+    def ab_or_cd(place):
+        return {"AB": float(not is_by_cd[place]), "CD": float(is_by_cd[place])}
 
-    less_by_cd = [
-        replace(film, judged=film.judged - 0.15 * by_cd) for film, by_cd in zip(films, is_by_cd, strict=True)
-    ]
+    marked_less_by_cd = []
+    for film, by_cd in zip(films, is_by_cd, strict=True):
+        marked_less_by_cd.append(replace(film, judged=film.judged - 0.15) if by_cd else film)
+
     without_cd = estimate_contrast(with_judges(films, only_ab), group)
-    accounted_for = estimate_contrast(with_judges(less_by_cd, who_judged), group)
-    not_known = estimate_contrast(with_judges(less_by_cd, only_ab), group)
+    accounted_for = estimate_contrast(with_judges(marked_less_by_cd, ab_or_cd), group)
+    unaccounted_for = estimate_contrast(with_judges(marked_less_by_cd, only_ab), group)
     assert accounted_for.value == pytest.approx(without_cd.value, abs=0.05)
-    assert not_known.value < without_cd.value - 0.07  # of .15 * (16 - 4) / 20 = .09
+    # CD lowers the difference by .15 * (16 - 4) / 20 = .09 on average.
+    assert unaccounted_for.value < without_cd.value - 0.07
     # The account costs width: what judges do is estimated as well.
     assert accounted_for.high - accounted_for.low > without_cd.high - without_cd.low
 
@@ -295,13 +344,16 @@ def test_a_model_that_expects_the_same_of_all_films_leaves_the_mean_of_the_judge
 
 
 def test_a_rate_is_at_most_1_where_the_models_correction_would_lead_beyond():
-    """Judged films are nearly all positive, and the model expects still more of the 40 unjudged ones: 1."""
-    judged = [
-        judged_film(
-            expected=0.9 - 0.02 * k, judged=1.0 - 0.02 * (k % 2), drawn=0.6, variance=0.05, covariance=0.05
-        )
-        for k in range(8)
-    ]
+    """Eight judged films have shares of 1 or .98, although the model expects only .6 of the judged windows.
+
+    It expects even more, 1, of 40 unjudged films: corrected by as much as the judged ones their rate would
+    be above 1.
+    """
+    judged = []
+    for k in range(8):
+        share = 1.0 if k % 2 == 0 else 0.98
+        film = judged_film(expected=0.9 - 0.02 * k, judged=share, drawn=0.6, variance=0.05, covariance=0.05)
+        judged.append(film)
     unjudged = [FilmSample(expected=1.0)] * 40
     (estimate,) = estimate_groups([[*judged, *unjudged]])
     assert 0 <= estimate.low <= estimate.value
@@ -314,9 +366,12 @@ def test_slopes_leave_each_film_out():
     assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
 
 
-def test_degrees_of_freedom_lie_between_those_of_judged_films_and_their_sum_with_those_of_all():
-    """Welch and Satterthwaite's bounds for a mean: 30 - 1 of the judged films, and 60 - 1 of all."""
-    one_group_of_60 = np.ones((60, 1))
+def test_the_degrees_of_freedom_of_a_mean_lie_within_the_bounds_of_welch_and_satterthwaite():
+    """A mean adds what the model expects of all 60 films to its correction by the 30 judged ones.
+
+    The bounds are the fewer degrees of freedom of the two, 30 - 1 = 29, and their sum, 29 + 59.
+    """
+    one_group_of_60 = np.ones((60, 1))  # [films, coefficients]: only a mean is fitted
     for seed in range(20):
         films = planted_films(seed, n_films=60, n_judged=30, n_windows=40).samples
         (degrees_of_freedom,) = comparison._fit(one_group_of_60, films, use_model=True).freedom
@@ -333,10 +388,11 @@ def mixed_films():
     return [judged_film(expected=0.3 + 0.05 * k, judged=0.1 * k) for k in range(6)]
 
 
-def test_a_group_that_was_judged_positive_throughout_has_an_interval_below_1():
-    of_positive, _ = estimate_groups([all_positive_films(1.0), mixed_films()])
-    assert of_positive.high == pytest.approx(1, abs=1e-6)
-    assert 0.4 < of_positive.low < 0.8
+def test_a_group_that_was_judged_positive_throughout_has_an_interval_from_clearly_below_1_up_to_1():
+    """Six films are few: Wilson's interval of 6 of 6 positives begins at .61, and this one from .4 to .8."""
+    all_positive, _ = estimate_groups([all_positive_films(1.0), mixed_films()])
+    assert all_positive.high == pytest.approx(1, abs=1e-6)
+    assert 0.4 < all_positive.low < 0.8
 
 
 @pytest.mark.parametrize("share", [np.nextafter(1, 2), np.nextafter(1, 0)], ids=["above 1", "below 1"])
@@ -390,23 +446,33 @@ def test_variances_of_equal_cells_are_those_of_a_draw_without_replacement():
 
 
 def test_judgements_of_unequal_cells_are_weighed_by_content_over_the_chance_of_being_drawn():
-    """Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not."""
+    """Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not.
+
+    By successive sampling longer cells are drawn a little less often than in proportion to their content.
+    """
     content_s = np.repeat([1.0, 0.5], 30)
     cells = planted_cells(content_s=content_s, p=np.random.default_rng(0).random(60))
     judged, y = np.array([0, 59]), np.array([1.0, 0.0])
-    weights = content_s[judged] / inclusion_chances(content_s, 2)[judged]
-    assert sample_of(cells, judged, y).judged == pytest.approx(weights[0] / weights.sum())
-    # By sequential Poisson sampling, the earlier law of draws, chances are proportional to content, so that
-    # both weigh the same.
+    chances = inclusion_chances(content_s, 2)[judged]
+    weight_of_long, weight_of_short = content_s[judged] / chances
+    expected = weight_of_long / (weight_of_long + weight_of_short)
+    assert sample_of(cells, judged, y).judged == pytest.approx(expected)
+
+
+def test_judgements_drawn_by_sequential_poisson_sampling_weigh_alike():
+    """Chances are proportional to content then, so that content over chance is the same for each cell."""
+    cells = planted_cells(content_s=np.repeat([1.0, 0.5], 30), p=np.random.default_rng(0).random(60))
+    judged, y = np.array([0, 59]), np.array([1.0, 0.0])
     assert sample_of(cells, judged, y, sampling=SEQUENTIAL_POISSON).judged == pytest.approx(0.5)
 
 
 def test_films_that_are_judged_all_alike_count_as_one_judgement_each():
-    """Wilson's interval of 0 of 8 positives, with Student's t of 7 degrees of freedom for the normal's z.
+    """Eight films without positives have the upper end of Wilson's interval of 0 of n = 8.
 
-    For 0 of n Wilson's upper end is z²/n / (1 + z²/n).
+    It is z² / n / (1 + z² / n), here with Student's t of 8 - 1 degrees of freedom in place of the normal's z.
     """
     (estimate,) = estimate_groups([[judged_film(expected=0.0, judged=0.0)] * 8])
-    t_squared_over_n = float(stdtrit(7, 0.975)) ** 2 / 8
+    t = float(stdtrit(7, 0.975))
+    upper_end = (t**2 / 8) / (1 + t**2 / 8)
     assert estimate.low == pytest.approx(0, abs=1e-6)
-    assert estimate.high == pytest.approx(t_squared_over_n / (1 + t_squared_over_n), abs=1e-6)
+    assert estimate.high == pytest.approx(upper_end, abs=1e-6)

@@ -35,11 +35,14 @@ def films(trained, tmp_path_factory):
 
 
 def calls_of_two(clip):
-    """AB calls violent what is planted; CD agrees in two windows of three, and so no better than chance."""
-    number = round(clip.start_s / 8)
+    """AB calls violent what is planted, and CD every other 8 seconds, whatever they show.
+
+    So the two agree no better than by chance.
+    """
     is_planted = any(start <= clip.start_s < end for start, end in PLANTED_S)
+    is_odd = round(clip.start_s / 8) % 2 == 1
     by_ab = "violent" if is_planted else "calm"
-    by_cd = "violent" if number % 2 else "calm"
+    by_cd = "violent" if is_odd else "calm"
     return [replace(clip, level=by_ab, annotator="AB"), replace(clip, level=by_cd, annotator="CD")]
 
 
@@ -73,22 +76,28 @@ def test_a_table_says_why_a_film_has_no_share(compared):
     )
 
 
-def test_judges_who_may_agree_no_better_than_chance_are_said_to_without_a_groups_share(
-    compared, films, judgements
+def test_report_and_page_say_that_judges_may_agree_no_better_than_chance_though_no_group_has_a_share(
+    compared,
 ):
     (pair,) = compared.agreement
     assert pair.low is not None
     assert pair.low <= 0
-    said = "it may be no better than chance"
+    report = printed(plain(comparison_report(compared)))
     page = comparison_page(compared)
-    assert said in printed(plain(comparison_report(compared)))
-    assert said in page
+    # Beside their kappa
+    assert "it may be no better than chance" in report
+    assert "it may be no better than chance" in page
+    # As a warning
+    assert "AB and CD: they may agree no better than chance" in report
     assert "they may agree no better than chance" in page
-    assert "AB and CD: they may agree no better than chance" in printed(plain(comparison_report(compared)))
-    # `film rate` prints the same sentence.
-    found = rates_by_definition(films[0], judgements)
-    (of_rate,) = [text for text in sentences(rate_claims(found)) if text.startswith("AB and CD: ")]
-    assert of_rate.removesuffix(".") in page
+
+
+def test_film_rate_prints_the_same_sentence_on_two_judges_as_the_page_that_compares_films(
+    compared, films, judgements
+):
+    claims = rate_claims(rates_by_definition(films[0], judgements))
+    (sentence,) = [text for text in sentences(claims) if text.startswith("AB and CD: ")]
+    assert sentence.removesuffix(".") in comparison_page(compared)
 
 
 def test_a_page_explains_no_column_that_it_has_not(compared):
@@ -96,16 +105,20 @@ def test_a_page_explains_no_column_that_it_has_not(compared):
     assert "windows counted" not in comparison_page(compared)
 
 
-def test_a_share_that_a_model_corrected_is_said_to_be(films, judgements):
-    for rate in rates_by_definition(films[0], judgements).rates:
-        english, french = (sentences([judged_share(rate)], language)[0] for language in ("en", "fr"))
+def test_the_sentence_on_a_share_says_whether_a_model_corrected_it(films, judgements):
+    rates = rates_by_definition(films[0], judgements).rates
+    for rate in rates:
+        (english,) = sentences([judged_share(rate)], "en")
+        (french,) = sentences([judged_share(rate)], "fr")
         is_corrected = rate.method == "difference"
         assert ("the share is corrected by pcbm_lr" in english) == is_corrected
         assert ("la part est corrigée par pcbm_lr" in french) == is_corrected
-    methods = {
-        tuple(rate.annotators): rate.method for rate in rates_by_definition(films[0], judgements).rates
-    }
-    assert methods["AB",] == "difference"
+
+
+def test_the_share_of_ab_is_corrected_by_the_model(films, judgements):
+    rates = rates_by_definition(films[0], judgements).rates
+    (rate_of_ab,) = [rate for rate in rates if list(rate.annotators) == ["AB"]]
+    assert rate_of_ab.method == "difference"
 
 
 def test_a_kappa_of_timelines_is_said_to_be_of_the_time_that_the_model_can_judge():

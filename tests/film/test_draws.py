@@ -21,30 +21,41 @@ SECONDS_OF_WINDOWS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
 
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
-def test_chances_of_a_successive_draw_add_up_to_n_and_follow_from_one_threshold(seconds, n):
-    """A window of s seconds is drawn with the chance 1 - exp(-s t), with the same t for all windows."""
-    seconds, n = np.array(seconds), min(n, len(seconds))
+def test_chances_of_a_successive_draw_add_up_to_n(seconds, n):
+    seconds = np.array(seconds)
+    n = min(n, len(seconds))
     chances = inclusion_chances(seconds, n)
     assert chances.sum() == pytest.approx(n)
     if n == len(seconds):
         assert (chances == 1).all()
-    elif chances.max() < 1 - 1e-9:
-        thresholds = -np.log1p(-chances) / seconds
-        assert thresholds == pytest.approx(thresholds[0], rel=1e-5)
 
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
-def test_chances_of_a_sequential_poisson_draw_are_proportional_to_content_below_1(seconds, n):
-    """Long windows, of which the chance would be over 1, have 1."""
-    seconds, n = np.array(seconds), min(n, len(seconds))
+def test_in_a_successive_draw_a_window_of_s_seconds_has_the_chance_1_minus_exp_of_minus_s_t(seconds, n):
+    """T is the same for all windows. From a chance follows t = -log(1 - chance) / s."""
+    seconds = np.array(seconds)
+    chances = inclusion_chances(seconds, min(n, len(seconds)))
+    are_all_uncertain = chances.max() < 1 - 1e-9
+    if are_all_uncertain:
+        t = -np.log1p(-chances) / seconds
+        assert t == pytest.approx(t[0], rel=1e-5)
+
+
+@given(SECONDS_OF_WINDOWS, st.integers(1, 40))
+def test_chances_of_a_sequential_poisson_draw_are_1_for_the_longest_windows_and_else_proportional_to_content(
+    seconds, n
+):
+    """In proportion to their content, the longest windows would have a chance over 1."""
+    seconds = np.array(seconds)
+    n = min(n, len(seconds))
     chances = inclusion_chances(seconds, n, SEQUENTIAL_POISSON)
     assert chances.sum() == pytest.approx(n)
     assert (chances <= 1).all()
-    is_below_1 = chances < 1
-    if is_below_1.any():
-        chances_a_second = chances[is_below_1] / seconds[is_below_1]
-        assert chances_a_second.max() - chances_a_second.min() <= 1e-9
-        assert seconds[~is_below_1].min(initial=np.inf) >= seconds[is_below_1].max()
+    is_uncertain = chances < 1
+    if is_uncertain.any():
+        chances_per_second = chances[is_uncertain] / seconds[is_uncertain]
+        assert np.ptp(chances_per_second) <= 1e-9
+        assert (seconds[~is_uncertain] >= seconds[is_uncertain].max()).all()
 
 
 def exact_chances(content, n):
@@ -83,16 +94,22 @@ def test_an_order_has_all_windows_with_content_and_depends_on_name_and_seed(law)
     assert random_order(seconds, "a", 1, law) != order
 
 
-def test_windows_are_drawn_by_the_law_that_they_name():
-    """Of a random number u a window, 0 to 1, which seed and film's name give.
+@pytest.fixture
+def random_numbers():
+    """A number between 0 and 1 for each of three windows, from the seed 5 and the bytes of a name, film."""
+    return np.random.default_rng([5, *b"film"]).random(3)
 
-    A successive draw is in the order of -log(u) / content, sequential Poisson sampling in that of
-    u / content.
-    """
+
+def test_a_successive_draw_is_in_the_order_of_minus_log_u_over_content(random_numbers):
     content_s = np.array([10.0, 20.0, 40.0])
-    u = np.random.default_rng([5, *b"film"]).random(3)
-    assert random_order(content_s, "film", 5, SUCCESSIVE) == np.argsort(-np.log(u) / content_s).tolist()
-    assert random_order(content_s, "film", 5, SEQUENTIAL_POISSON) == np.argsort(u / content_s).tolist()
+    expected = np.argsort(-np.log(random_numbers) / content_s).tolist()
+    assert random_order(content_s, "film", 5, SUCCESSIVE) == expected
+
+
+def test_a_sequential_poisson_draw_is_in_the_order_of_u_over_content(random_numbers):
+    content_s = np.array([10.0, 20.0, 40.0])
+    expected = np.argsort(random_numbers / content_s).tolist()
+    assert random_order(content_s, "film", 5, SEQUENTIAL_POISSON) == expected
 
 
 def test_a_draw_that_was_written_down_puts_the_windows_in_the_same_order():

@@ -45,77 +45,139 @@ def check_snapshot(name, text):
     assert text == path.read_text(encoding="utf-8")
 
 
+LONG_DECIMAL = re.compile(r"\d+\.\d{6,}")
+
+NUMBER = re.compile(r"[-+−<]?\d[\d:,]*\.?\d*(?:e-\d+)?")
+"""A number, also `<1`, `0:01:30`, `1,000` and `1.5e-07`."""
+
+
 def numbers_of_lines(text):
-    """Keep of each line its numbers, rounded to six digits: words may change."""
-    text = re.sub(r"\d+\.\d{6,}", lambda number: f"{float(number[0]):.6g}", text)
-    lines = (re.findall(r"[-+−<]?\d[\d:,]*\.?\d*(?:e-\d+)?", line) for line in text.splitlines())
-    return "\n".join(" ".join(line) for line in lines if line) + "\n"
+    """Keep the numbers of each line, long ones rounded to six digits, without the words, which may change."""
+    lines = []
+    for line in text.splitlines():
+        rounded = LONG_DECIMAL.sub(lambda decimal: f"{float(decimal[0]):.6g}", line)
+        numbers = NUMBER.findall(rounded)
+        if numbers:
+            lines.append(" ".join(numbers))
+    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture(scope="module")
 def films():
     """Films of all kinds: whole, withheld, trained on, without calibration, without a bracket."""
-    one = invented_film("tt01", "A", year=2009, traced=True, **SMALL)
-    second = changed(one.model(), key="linear", title="L", concepts=[], by_concepts=False)
-    table = one.table.assign(flags=["bars;short", *one.table["flags"][1:]])
-    table = pd.concat([table, one.table.assign(model="linear", p=one.table["p_low"])], ignore_index=True)
-    one = replace(one, record=changed(one.record, models=[one.model(), second]), table=table)
-    half = invented_film("b", "B", year=None, unlike_parts=((0.0, 0.3),), **SMALL)
+    return [
+        film_of_two_models(),
+        film_without_share(),
+        film_trained_on(),
+        film_without_calibration(),
+        film_without_bracket(),
+    ]
+
+
+def film_of_two_models():
+    """A whole film by a model of concepts, and by one without, whose p is the first one's p_low."""
+    film = invented_film("tt01", "A", year=2009, traced=True, **SMALL)
+    second = changed(film.model(), key="linear", title="L", concepts=[], by_concepts=False)
+    of_first = film.table.assign(flags=["bars;short", *film.table["flags"][1:]])
+    of_second = film.table.assign(model="linear", p=film.table["p_low"])
+    table = pd.concat([of_first, of_second], ignore_index=True)
+    return replace(film, record=changed(film.record, models=[film.model(), second]), table=table)
+
+
+def film_without_share():
+    """A film of which .3 is unlike training, so that no share is expected, by a model with few facts."""
+    film = invented_film("b", "B", year=None, unlike_parts=((0.0, 0.3),), **SMALL)
+    windows_without_step = changed(film.record.windows, hop_s=None)
+    film = replace(film, record=changed(film.record, windows=windows_without_step))
     metrics = [{"metric": "auc", "movie_mean": 0.6, "n_movies": 9}]
-    half = with_model(half, clip_s=60.0, metrics=metrics, licence="")
-    windows = changed(half.record.windows, hop_s=None)
-    half = with_model(replace(half, record=changed(half.record, windows=windows)), human=None)
-    levels = {"codebook": "violence", "levels": (("calm",), ("violent", "gore"))}
-    trained = invented_film("c/d", "C", seed=3, trained_on=True, **levels, **SMALL)
-    trained = with_model(trained, rate=changed(half.model().rate, unreliable=0.0))
-    bare = invented_film("e", "E", concepts=(), seed=4, **SMALL)
-    bare = with_model(bare, calibration=None, threshold_p=None, metrics=[], rate=half.model().rate)
-    last = invented_film("f", "F", year=1989, seed=5, **SMALL)
-    rate = changed(last.model().rate, bracket_low=None, bracket_high=None)
-    return [one, half, trained, bare, with_model(last, rate=rate)]
+    return with_model(film, clip_s=60.0, metrics=metrics, licence="", human=None)
 
 
-def by(annotator, clip, *, is_sure):
-    """Let an annotator call a clip S (Sure) or EN."""
+def film_trained_on():
+    """A film that its model was trained on, in another codebook: it has no share, though all is judged."""
+    film = invented_film(
+        "c/d",
+        "C",
+        seed=3,
+        trained_on=True,
+        codebook="violence",
+        levels=(("calm",), ("violent", "gore")),
+        **SMALL,
+    )
+    refused = film_without_share().model().rate
+    return with_model(film, rate=changed(refused, unreliable=0.0))
+
+
+def film_without_calibration():
+    """A film by a model without concepts that gives no probability, and so has no threshold and no share."""
+    film = invented_film("e", "E", concepts=(), seed=4, **SMALL)
+    refused = film_without_share().model().rate
+    return with_model(film, calibration=None, threshold_p=None, metrics=[], rate=refused)
+
+
+def film_without_bracket():
+    """A film whose expected share has no bracket."""
+    film = invented_film("f", "F", year=1989, seed=5, **SMALL)
+    return with_model(film, rate=changed(film.model().rate, bracket_low=None, bracket_high=None))
+
+
+def judgement_by(annotator, clip, *, is_sure):
+    """Let an annotator call a clip S (Sure) or EN (Easy Negative)."""
     level = "S" if is_sure else "EN"
     return replace(clip, clip_id=f"{annotator}-{clip.clip_id}", level=level, annotator=annotator)
+
+
+def planted_spans_s():
+    """Return start and end of each planted passage: shares of a film of 540 s, in seconds."""
+    return [(SMALL["duration_s"] * start, SMALL["duration_s"] * end) for start, end in PLANTED]
 
 
 @pytest.fixture(scope="module")
 def judged(films):
     """Blind judgements of the first film: AB calls what meets a planted passage S, CD only after 100 s."""
-    clips = []
-    windows = choose_next(films[:1], 10, blind=True)
-    passages = [(540 * start, 540 * end) for start, end in PLANTED]
-    for window in windows:
-        meets_passage = any(window.start_s < end and start < window.end_s for start, end in passages)
-        clips.append(by("AB", window, is_sure=meets_passage))
-        clips.append(by("CD", window, is_sure=meets_passage and window.start_s > 100))
-    by_ab_first = sorted(clips, key=lambda clip: clip.annotator)
-    return Manifest(tuple(by_ab_first), Path(), BOOK)
+    by_ab, by_cd = [], []
+    for window in choose_next(films[:1], 10, blind=True):
+        meets_passage = any(
+            window.start_s < end_s and start_s < window.end_s for start_s, end_s in planted_spans_s()
+        )
+        is_late = window.start_s > 100
+        by_ab.append(judgement_by("AB", window, is_sure=meets_passage))
+        by_cd.append(judgement_by("CD", window, is_sure=meets_passage and is_late))
+    return Manifest((*by_ab, *by_cd), Path(), BOOK)
 
 
 @pytest.fixture
 def texts_are_names(monkeypatch):
-    """Make each text of pages its name and the names of its fields: "shares_1 {n} {share}"."""
+    """Replace each text of pages by its name and the names of its fields, as "shares_1 {n} {share}".
 
-    def named_asset(*place):
+    So a snapshot of a page does not change with its words. Signs alone, as of the decimal point, stay.
+    """
+
+    def asset_with_names(*place):
         texts = tomllib.loads(asset(*place))
+        lines = []
         for key, text in texts.items():
-            if re.search("[a-z]{2}", text):
-                texts[key] = " ".join([key, *re.findall(r"{\w*}", text)])
-        return "\n".join(f"{key} = {json.dumps(text)}" for key, text in texts.items())
+            names = " ".join([key, *re.findall(r"{\w*}", text)])
+            has_words = re.search("[a-z]{2}", text)
+            lines.append(f"{key} = {json.dumps(names if has_words else text)}")
+        return "\n".join(lines)
 
-    monkeypatch.setattr(words_module, "asset", named_asset)
+    monkeypatch.setattr(words_module, "asset", asset_with_names)
     words_module.texts_of.cache_clear()
     yield
     words_module.texts_of.cache_clear()
 
 
+def values_of_attributes(tag):
+    """Return the values of a tag's attributes, in spaces: " a.css print " of <link href="a.css" ...>."""
+    values = re.findall('"([^"]*)"', tag[0])
+    return " ".join(["", *values, ""])
+
+
 def without_markup(page):
     """Keep the texts of a page, and of its tags the values of attributes; without scripts and styles."""
     page = re.sub(r"<meta[^>]*>|<style.*?</style>|<script.*?</script>", "", page, flags=re.DOTALL)
-    text = re.sub("<[^>]*>", lambda tag: " ".join(["", *re.findall('"([^"]*)"', tag[0]), ""]), page)
+    text = re.sub("<[^>]*>", values_of_attributes, page)
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
@@ -133,10 +195,11 @@ def lines_of_data(page):
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
 def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
-    """Pages of more than one film have judged rates: of the first, and of the second without a worth."""
+    """On a page of several films two have a rate from judgements; that of the second film has no worth."""
     owned = {}
     if n_films > 1:
-        rate = changed(correct_rate(films[0], judged)[0], high=0.6)  # the end of a scale
+        rate, *_ = correct_rate(films[0], judged)
+        rate = changed(rate, high=0.6)  # where the scale of a figure ends
         owned["tt01"] = Owned([FilmRates((rate,))])
         owned["b"] = Owned([FilmRates((changed(rate, worth=None),))])
     page = film_page(films[:n_films], top=6, owned=owned)
@@ -146,10 +209,21 @@ def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
     check_snapshot(f"page-{n_films}", "\n".join(filter(None, lines)))
 
 
+PACKED_ROWS = re.compile(r'"[\w+/]{60,}=*"')
+"""A long text in base64, in quotes."""
+
+
+def digest_of_packed(packed):
+    digest = sha256_of(packed[0].encode())[:12]
+    return f'"sha256 {digest}"'
+
+
 def on_one_line(value):
-    """Write data on one line, packed rows by their digest: what they unpack to is tested elsewhere."""
-    text = json.dumps(value, ensure_ascii=False)
-    return re.sub(r'"[\w+/]{60,}=*"', lambda packed: f'"sha256 {sha256_of(packed[0].encode())[:12]}"', text)
+    """Write data as JSON on one line, with digests in place of packed rows, which would fill pages.
+
+    What they unpack to is tested elsewhere.
+    """
+    return PACKED_ROWS.sub(digest_of_packed, json.dumps(value, ensure_ascii=False))
 
 
 def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, kind):
@@ -159,13 +233,29 @@ def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, kind):
 
 @pytest.mark.parametrize("rows_are", ["shots", "steps"])
 def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, rows_are):
-    """To two decimals, as models are fitted. With a table of shots rows are shots, without they are steps."""
+    """The rows of a film are its shots, if there is a table of them, and else steps of equal length.
+
+    Numbers are compared to two decimals: models that are fitted on another machine differ in later ones.
+    """
     store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
     models = [trained.paths[name] for name in ("pcbm_lr", "bank")]
-    film = score_film(store, models, shots=shots_of("x", 100.0) if rows_are == "shots" else None)
+    shots = shots_of("x", 100.0) if rows_are == "shots" else None
+    film = score_film(store, models, shots=shots)
     rates = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
-    tables = [table.round(2).to_csv() for table in (film.table, as_in_files(film.segments()), rates)]
-    check_snapshot(f"scores-{rows_are}", "".join(map(numbers_of_lines, tables)))
+    text = ""
+    for table in (film.table, as_in_files(film.segments()), rates):
+        text += numbers_of_lines(table.round(2).to_csv())
+    check_snapshot(f"scores-{rows_are}", text)
+
+
+def passages_marked_by(annotator, movie, *, n_passages, late_s=0):
+    """Let an annotator mark the first planted passages of a film, each `late_s` seconds late."""
+    clips = []
+    for number, (start_s, end_s) in enumerate(planted_spans_s()[:n_passages]):
+        clip_id = f"{movie.replace('/', '')}-{number}"  # an id may have no slash, as the film c/d has
+        clip = Clip(clip_id, movie, start_s=start_s + late_s, end_s=end_s + late_s)
+        clips.append(judgement_by(annotator, clip, is_sure=True))
+    return clips
 
 
 @pytest.mark.long
@@ -174,30 +264,26 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
     first, _, third, _, fifth = films
     clips = []
     for film in (first, third, fifth):
-        movie = film.movie
-        for annotator, late_s, n_passages in (("AB", 0, 5), ("CD", 6, 4)):
-            for start, end in PLANTED[:n_passages]:
-                clip = Clip(
-                    f"{movie[0]}{start}", movie, start_s=540 * start + late_s, end_s=540 * end + late_s
-                )
-                clips.append(by(annotator, clip, is_sure=True))
-    evaluated = evaluation.evaluate_films(
-        [first, third, fifth], Manifest(tuple(clips), Path(), BOOK), n_shifts=20
-    )
-    rows = [f"{row}\n" for block in evaluation.evaluation_report(evaluated).blocks for row in block.rows]
-    text = evaluated.summary.to_csv() + evaluated.by_film.to_csv() + "".join(rows)
+        clips += passages_marked_by("AB", film.movie, n_passages=5)
+        clips += passages_marked_by("CD", film.movie, n_passages=4, late_s=6)
+    marks = Manifest(tuple(clips), Path(), BOOK)
+    evaluated = evaluation.evaluate_films([first, third, fifth], marks, n_shifts=20)
+    text = evaluated.summary.to_csv() + evaluated.by_film.to_csv()
+    for block in evaluation.evaluation_report(evaluated).blocks:
+        for row in block.rows:
+            text += f"{row}\n"
     check_snapshot("evaluation", numbers_of_lines(text))
 
 
 def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
-    windows = [
-        *judged,
-        *choose_next([films[3], films[0], films[1]], 12),
-        *choose_next(films[:1], 9, judged=list(judged)),
-    ]
-    lines = [f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n" for clip in windows]
-    rate, _ = correct_rate(films[0], judged)
-    text = "".join(lines) + str(to_builtins(rate, enc_hook=str))
+    first, second, _, fourth, _ = films
+    windows_of_three_films = choose_next([fourth, first, second], 12)
+    windows_after_judgements = choose_next([first], 9, judged=list(judged))
+    text = ""
+    for clip in (*judged, *windows_of_three_films, *windows_after_judgements):
+        text += f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n"
+    rate_by_ab, _rate_by_cd = correct_rate(first, judged)
+    text += str(to_builtins(rate_by_ab, enc_hook=str))
     check_snapshot("judgements", numbers_of_lines(text))
 
 

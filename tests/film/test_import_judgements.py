@@ -21,10 +21,10 @@ def write_table(folder, name, *lines, head=HEAD):
 
 @pytest.fixture
 def files_of_two(tmp_path):
-    """Judgements of a film called =tt1 by AB, who judged 0-5 s twice, and by =CD().
+    """Two tables of judgements of a film called =tt1: by AB, and by a person called =CD().
 
-    Names that begin with = have a quote before them, so that no spreadsheet computes them. =CD() wrote levels
-    and concepts in small letters.
+    AB judged 0 to 5 s twice, and gave no level to 5 to 9 s. =CD() wrote levels and concepts in small letters.
+    Names that begin with = have a quote before them, so that no spreadsheet computes them.
     """
     by_ab = write_table(
         tmp_path, "one.csv",
@@ -54,10 +54,11 @@ def test_levels_and_concepts_are_read_in_any_case_and_names_without_their_quote(
 
 
 def test_judgements_get_ids_of_their_film_and_annotator(files_of_two, tmp_path):
-    """Those of the files, a and b, are of two judgements each."""
+    """Their ids in the tables are not unique: each table has rows a and b."""
     manifest = import_judgements(files_of_two, tmp_path).manifest
     assert manifest.clips[0].clip_id == "tt1-AB-0001"
-    assert len({clip.clip_id for clip in manifest}) == 3
+    ids = [clip.clip_id for clip in manifest]
+    assert len(set(ids)) == 3
 
 
 def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tmp_path):
@@ -146,12 +147,27 @@ HEAD_OF_THE_DESK = HEAD.replace("judgement\n", "judgement,draw,place,judged_at\n
 LOOK_AT_10_00 = "1,tt1,,1,2,S,Look,AB,1,,,,2026-01-01T10:00:00+00:00"
 
 
+def decision_at(clock, *, clip_id="2", start_s=2, seen_score=1, place=""):
+    """Write a line of a table of the desk: AB calls a second S, with the concept Look, on 1 January 2026."""
+    end_s = start_s + 1
+    judged_at = f"2026-01-01T{clock}+00:00"
+    return f"{clip_id},tt1,,{start_s},{end_s},S,Look,AB,{seen_score},,,{place},{judged_at}"
+
+
 def lines_named(folder, *lines):
-    """Import a table; return the numbers of the lines whose concepts may be those of the line before."""
+    """Import a table of the desk; return the lines of which a notice says that they may copy concepts.
+
+    "line 3" is the second of `lines`, as line 1 is the table's head.
+    """
     path = write_table(folder, "judgements.csv", *lines, head=HEAD_OF_THE_DESK)
     imported = import_judgements([path], folder)
-    assert len(imported.manifest) == len(lines)  # they all stay
-    return [notice.rpartition(": ")[2] for notice in imported.notices if "just before" in notice]
+    assert len(imported.manifest) == len(lines)  # no line is left out
+    named = []
+    for notice in imported.notices:
+        if "just before" in notice:
+            _, line = notice.rsplit(": ", 1)
+            named.append(line)
+    return named
 
 
 @pytest.mark.parametrize(
@@ -183,11 +199,12 @@ def test_concepts_of_another_page_or_day_are_not_named(tmp_path, line):
     assert lines_named(tmp_path, LOOK_AT_10_00, line) == []
 
 
-def test_a_blind_judgement_between_two_decisions_is_another_page_between_them(tmp_path):
-    """Who opened another page had no ticks any more, and set the same concept anew."""
-    blind = "2,tt1,,2,3,S,Look,AB,0,,,2,2026-01-01T10:00:05+00:00"
-    in_sight_again = "3,tt1,,3,4,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00"
-    assert lines_named(tmp_path, LOOK_AT_10_00, blind, in_sight_again) == []
+def test_concepts_are_not_named_where_a_blind_judgement_lies_between_two_decisions(tmp_path):
+    """AB went to the blind page and back, and no concept is ticked on a page that is opened anew."""
+    first = decision_at("10:00:00", clip_id="1", start_s=1)
+    blind = decision_at("10:00:05", clip_id="2", start_s=2, seen_score=0, place=2)
+    in_sight_again = decision_at("10:00:09", clip_id="3", start_s=3)
+    assert lines_named(tmp_path, first, blind, in_sight_again) == []
 
 
 def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):

@@ -155,11 +155,12 @@ def test_uncertain_windows_are_no_neighbours(timeline):
     assert all(clip.end_s < following.start_s for clip, following in pairwise(uncertain))
 
 
-def test_as_many_uncertain_windows_as_possible_leave_at_most_two_windows_between_any_two(timeline):
-    """None is a neighbour of another: of three windows between two the middle one could be chosen."""
+def test_if_more_uncertain_windows_are_asked_for_than_fit_at_most_two_windows_lie_between_them(timeline):
+    """No two chosen windows are neighbours. If three lay between two, the middle one could be chosen, too."""
     uncertain = drawn_as("uncertain", choose_next([timeline], 300))
     gaps_s = [following.start_s - clip.end_s for clip, following in pairwise(uncertain)]
-    assert max(gaps_s) == 2 * 8.0
+    window_s = 8.0
+    assert max(gaps_s) == 2 * window_s
 
 
 def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
@@ -192,11 +193,17 @@ def test_a_film_unlike_the_training_clips_is_named_where_other_films_have_window
 
 
 def sixty_blind_and_twelve_in_sight(timeline):
-    """Choose 60 windows to be judged blindly, and 12 of which the judge sees the score."""
+    """Choose 60 windows to be judged blindly, and 12 of which the judge sees the score.
+
+    The latter have another id, as a window may be chosen twice, and the columns of a blind list are empty.
+    """
     blind = choose_next([timeline], 60, blind=True)
-    extras = dict.fromkeys(blind[0].extras, "") | {"draw": "random", "seen_score": "1"}
-    in_sight = choose_next([timeline], 12)
-    return [*blind, *(replace(clip, clip_id=f"{clip.clip_id}-seen", extras=extras) for clip in in_sight)]
+    extras_in_sight = dict.fromkeys(blind[0].extras, "") | {"draw": "random", "seen_score": "1"}
+    in_sight = [
+        replace(clip, clip_id=f"{clip.clip_id}-seen", extras=extras_in_sight)
+        for clip in choose_next([timeline], 12)
+    ]
+    return [*blind, *in_sight]
 
 
 def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
@@ -217,13 +224,20 @@ def test_a_rate_is_the_same_where_judgements_spell_the_film_otherwise_and_is_rea
     assert read_rates(tmp_path) == [found]
 
 
-def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_path):
-    """It may have learnt these very judgements: where they are it is right, and only there."""
-    judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
-    assert correct_rate(timeline, judgements)[0].method == "difference"
+def trained_on(timeline):
+    """Return the film as one that its first model was trained on."""
     model, *others = timeline.record.models
-    record = structs.replace(timeline.record, models=[structs.replace(model, is_trained_on=True), *others])
-    rate, notices = correct_rate(replace(timeline, record=record), judgements)
+    models = [structs.replace(model, is_trained_on=True), *others]
+    return replace(timeline, record=structs.replace(timeline.record, models=models))
+
+
+def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_path):
+    """It may have learnt these very judgements, and then it is right about them alone."""
+    judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
+    rate_with_model, _ = correct_rate(timeline, judgements)
+    assert rate_with_model.method == "difference"
+
+    rate, notices = correct_rate(trained_on(timeline), judgements)
     assert rate.method == "wilson"
     # Windows are weighed by their content over the chance of being drawn: nearly alike.
     assert rate.value == pytest.approx(rate.n_positive_by_all / rate.n, abs=0.01)
@@ -379,10 +393,14 @@ def without_a_law(clips):
 
 
 def windows_by_the_earlier_law(timeline, n):
-    """Draw the first n windows by sequential Poisson sampling, and write them as that version did."""
+    """Draw the first n windows by sequential Poisson sampling, as versions did that did not name their law.
+
+    Their lists had the place of a window in the draw, but neither law, nor seed, nor content.
+    """
     cells = cells_of(timeline)
+    order = cells.order_of_draw(timeline.movie, 0, SEQUENTIAL_POISSON)
     windows = []
-    for place, cell in enumerate(cells.order_of_draw(timeline.movie, 0, SEQUENTIAL_POISSON)[:n], 1):
+    for place, cell in enumerate(order[:n], 1):
         start_s, end_s = cells.spans[cell].tolist()
         extras = {"draw": "random", "seen_score": "0", "place": str(place)}
         windows.append(Clip(f"w{place}", timeline.movie, start_s=start_s, end_s=end_s, extras=extras))
@@ -403,35 +421,43 @@ def test_a_draw_that_was_begun_by_the_earlier_law_goes_on_by_it(timeline, tmp_pa
 
 @pytest.fixture
 def thirty_without_a_law(timeline, tmp_path):
-    """AB's judgements of 30 windows of the earlier law, none of which names a law or its content."""
-    first = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
-    more = choose_next([timeline], 10, blind=True, judged=first)
-    return judged_by_ab([*first, *without_a_law(more)], tmp_path)
+    """AB's judgements of 30 windows that do not name the law by which they were drawn, nor their content.
+
+    20 are of an earlier version's list. When 10 more were asked for, that list was gone on with.
+    """
+    first_20 = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
+    next_10 = choose_next([timeline], 10, blind=True, judged=first_20)
+    return judged_by_ab([*first_20, *without_a_law(next_10)], tmp_path)
 
 
-def estimate_by_hand(cells, windows):
-    """Estimate a rate from judged cells, as the only draw of a film."""
+def estimate_of_windows(cells, windows):
+    """Estimate a rate from a film's judged cells alone, without what `correct_rate` does besides."""
     order, y, _ = votes(windows.by_cell)
-    return estimate_rate(cells, order[None], y[None], sampling=windows.sampling)
+    one_draw = order[None]  # [1, n]
+    return estimate_rate(cells, one_draw, y[None], sampling=windows.sampling)
 
 
-def test_windows_that_name_no_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
-    """As they do not say their content either, it is said that they are taken for alike in it."""
+def test_windows_that_name_no_law_are_taken_for_those_of_the_earlier_one(timeline, thirty_without_a_law):
+    """They do not say their content either: a notice says that they count as if they were alike in it."""
     film = judged_film(timeline, thirty_without_a_law)
-    assert film.together().sampling == SEQUENTIAL_POISSON
-    assert len(film.together().by_cell) == 30
+    windows = film.together()
+    assert windows.sampling == SEQUENTIAL_POISSON
+    assert len(windows.by_cell) == 30
     assert any("alike in content" in notice for notice in film.notices)
 
 
 def test_a_rate_of_windows_that_name_no_law_is_estimated_by_the_earlier_one(timeline, thirty_without_a_law):
     windows = judged_film(timeline, thirty_without_a_law).together()
-    expected = estimate_by_hand(cells_of(timeline), windows)
+    expected = estimate_of_windows(cells_of(timeline), windows)
     rate, _ = correct_rate(timeline, thirty_without_a_law)
     assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
 
 
 def test_windows_of_another_law_than_the_first_of_their_film_are_left_out_and_counted(timeline, tmp_path):
-    """Of the earlier law are 15 windows, with an empty cell for it in the table, and of today's 5."""
+    """15 windows of the earlier law come first, then 5 of today's.
+
+    In a table of both, the columns that the earlier law lacks are empty.
+    """
     empty_cells = {"law": "", "seed": "", "content_s": ""}
     earlier = [
         replace(clip, extras=clip.extras | empty_cells) for clip in windows_by_the_earlier_law(timeline, 15)
@@ -459,11 +485,16 @@ def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeli
     assert notice.startswith("1 window had")
 
 
-def test_nothing_is_said_of_the_content_of_a_row_that_is_of_a_whole_film(timeline, drawn_with_4_s, tmp_path):
-    """The row whose content would be said to have changed has no times: it is of no window."""
-    first, *rest = drawn_with_4_s.clips
+def test_no_notice_says_that_the_content_of_a_row_without_times_has_changed(
+    timeline, drawn_with_4_s, tmp_path
+):
+    """The row is of the whole film, and not of a window.
+
+    With its times it would have such a notice, as the only one whose content differs from the film's now.
+    """
+    first, *others = drawn_with_4_s.clips
     of_whole_film = replace(first, start_s=None, end_s=None)
-    judgements = judged_by_ab([of_whole_film, *rest], tmp_path, is_violent=lambda _clip: True)
+    judgements = judged_by_ab([of_whole_film, *others], tmp_path, is_violent=lambda _clip: True)
     assert content_notices([timeline], judgements) == []
 
 
@@ -531,7 +562,7 @@ def test_a_rate_is_estimated_as_if_windows_of_which_nobody_was_sure_were_not_in_
 ):
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
-    expected = estimate_by_hand(windows.cells.without(windows.unsure), windows)
+    expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)
     rate, _ = correct_rate(timeline, judgements)
     assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
     assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
@@ -575,14 +606,18 @@ def test_a_window_of_which_the_judge_was_not_sure_is_no_gap_in_a_list(timeline, 
     assert rate.n == 24
 
 
-def test_the_first_half_of_a_film_counts_only_up_to_the_first_window_of_the_draw_that_lies_behind_it(
+def test_judgements_in_the_order_of_time_count_only_up_to_the_first_window_of_the_draw_that_they_lack(
     timeline, tmp_path
 ):
-    """AB sorted 40 windows by time and judged 20. Of the draw, in its order, too few come before a gap."""
+    """AB sorted a list of 40 windows by time and judged the first 20.
+
+    A rate is of the windows that come first in the draw, which are too few here: an error names the place in
+    the list of the first one that is missing.
+    """
     forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
     first_20_in_time = sorted(forty, key=lambda clip: clip.start_s)[:20]
-    places_of_gaps = [place for place, clip in enumerate(forty, 1) if clip not in first_20_in_time]
-    with pytest.raises(FilmError, match=f"place {places_of_gaps[0]}"):
+    missing_places = [place for place, clip in enumerate(forty, 1) if clip not in first_20_in_time]
+    with pytest.raises(FilmError, match=f"place {missing_places[0]}"):
         correct_rate(timeline, forty.with_clips(first_20_in_time))
 
 

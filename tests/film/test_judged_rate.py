@@ -35,26 +35,37 @@ class Coverage(NamedTuple):
 
 
 def planted_windows(rng, prevalence, quality, *, n_films=N_FILMS, bias=0.0, sharpness=1.0, noise=0.0):
-    """Plant windows of which `prevalence` are positive, and a model.
+    """Plant windows of which `prevalence` are positive, and a model's probabilities for them.
 
-    Positives score `quality` standard deviations above negatives. The model is calibrated as it stands; a
-    `bias` is added to its logits, `sharpness` over 1 makes it too sure and under 1 timid, and `noise` makes a
-    model without quality say something at random.
+    Windows last 1 s and more, 6 s on average. The model's scores have a standard deviation of 1, and those of
+    positives lie `quality` above those of negatives. By default it is calibrated: its logits are quality *
+    score + logit of the prevalence. A `bias` is added to them, a `sharpness` over 1 makes the model too sure
+    and one under 1 timid, and `noise` makes a model without quality say something at random.
     """
-    seconds = 1 + 5 * rng.gamma(3, 1 / 3, (n_films, N_ROWS))
+    seconds = 1 + 5 * rng.gamma(3, 1 / 3, (n_films, N_ROWS))  # gamma's mean is 3 * 1/3 = 1
     n_positive = max(1, round(prevalence * N_ROWS))
-    y = rng.permuted(np.tile(np.arange(N_ROWS) < n_positive, (n_films, 1)), axis=1).astype(float)
+    in_order = np.tile(np.arange(N_ROWS) < n_positive, (n_films, 1))
+    y = rng.permuted(in_order, axis=1).astype(float)
     score = quality * (y - 0.5) + rng.normal(size=y.shape)
-    p = expit((sharpness * quality + noise) * score + logit(n_positive / N_ROWS) + bias)
+    slope = sharpness * quality + noise
+    p = expit(slope * score + logit(n_positive / N_ROWS) + bias)
     return Windows(seconds, y, p)
 
 
 def coverage_of(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
-    """Estimate the rate from 2,000 draws of n windows, 4 from each of 500 films; see `planted_windows`."""
+    """Estimate the rate from draws of n windows, 4 from each of `n_films` films.
+
+    Windows and model are those of `planted_windows`.
+    """
     rng = np.random.default_rng([round(1000 * prevalence), round(10 * quality), n, seed])
     films = planted_windows(rng, prevalence, quality, n_films=n_films, **model)
-    seconds, y, p = (np.repeat(values, DRAWS_A_FILM, axis=0) for values in films)
-    drawn = np.argpartition(rng.random(y.shape) / seconds, n, axis=1)[:, :n]
+    # From here on one row a draw: [4 films, 1000 windows] has each film four times.
+    seconds = np.repeat(films.seconds, DRAWS_A_FILM, axis=0)
+    y = np.repeat(films.y, DRAWS_A_FILM, axis=0)
+    p = np.repeat(films.p, DRAWS_A_FILM, axis=0)
+    # The n windows with the lowest random number per second: longer ones are drawn more often.
+    random_keys = rng.random(y.shape) / seconds
+    drawn = np.argpartition(random_keys, n, axis=1)[:, :n]  # [draws, n]
     chances = n * seconds / seconds.sum(axis=1, keepdims=True)
     film_p = np.average(p, weights=seconds, axis=1)
     estimates = difference_estimate(
@@ -81,9 +92,10 @@ def coverage_of(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
 def test_intervals_hold_the_rate_and_are_narrower_than_those_of_judgements_without_the_model(
     prevalence, n, quality
 ):
-    """Rare to common, few to many judgements: only all together find where an interval is too short.
+    """All combinations are tried, as intervals may be too short in a few of them alone.
 
-    2,000 draws leave a coverage uncertain by .005 (one standard error).
+    An interval of level .95 holds the rate in .93 to .975 of draws. 2,000 draws leave a coverage uncertain
+    by .005 (one standard error).
     """
     coverage = coverage_of(prevalence, quality, n)
     assert 0.93 <= coverage.share <= 0.975
@@ -115,11 +127,13 @@ def test_an_uncalibrated_model_costs_no_coverage_and_still_narrows_the_interval(
 
 
 def gain_of(y, p, *, film_p, film_variance):
-    """Estimate the gain, the factor by which the model's probabilities count, from one draw of judgements."""
-    y, p = np.asarray(y, dtype=float)[None], np.asarray(p)[None]
-    no_chances = np.zeros_like(y)  # so few windows are drawn of so many
+    """Return the factor, 0 to 1, by which the estimate counts the model's probabilities, from one draw."""
+    y = np.asarray(y, dtype=float)[None]  # [1 draw, n windows]
+    p = np.asarray(p)[None]
+    # As from a film of so many windows that the chance of each to be drawn is next to none.
+    chances = np.zeros_like(y)
     estimates = difference_estimate(
-        y, p, weights=np.ones_like(y), chances=no_chances, film_p=film_p, film_variance=film_variance
+        y, p, weights=np.ones_like(y), chances=chances, film_p=film_p, film_variance=film_variance
     )
     return estimates.gain
 
@@ -131,21 +145,26 @@ def test_the_gain_of_a_timid_model_is_at_most_1():
 
 
 def test_the_estimate_of_four_judgements_by_hand():
-    """Two of four judged windows are positive. Their mean p is .55; that of the whole film is .5.
+    """Two of four judged windows are positive; a fifth window of weight 0 must count for nothing.
 
-    The rate R is .5, the share of positives, less the gain times (.55 - .5). The gain is R (1 - R) D / V.
-    V is the film's variance of p, .1. D is .65 - .45, mean p of positives (.8, .6) and of negatives (.3, .5),
-    with one window more of p .55 in each: (.8 + .6 + .55) / 3 and (.3 + .5 + .55) / 3. So the gain is
-    2 R (1 - R).
+    `difference_estimate` defines the rate R, the gain g, D and V:
+
+    - R = mean(y) + g (film's p - mean(p)) = .5 + g (.5 - .55).
+    - D = mean p of positives - mean p of negatives, to each of which one window of the mean p .55 is added:
+      (.8 + .6 + .55) / 3 - (.3 + .5 + .55) / 3 = .65 - .45 = .2.
+    - g = R (1 - R) D / V = R (1 - R) .2 / .1 = 2 R (1 - R).
     """
-    y, p = [[1, 0, 1, 0, 0]], [[0.8, 0.3, 0.6, 0.5, 0.9]]
-    without_the_fifth = [[1, 1, 1, 1, 0]]
     estimates = difference_estimate(
-        y, p, weights=without_the_fifth, chances=np.zeros((1, 5)), film_p=0.5, film_variance=0.1
+        y=[[1, 0, 1, 0, 0]],
+        p=[[0.8, 0.3, 0.6, 0.5, 0.9]],
+        weights=[[1, 1, 1, 1, 0]],
+        chances=np.zeros((1, 5)),
+        film_p=0.5,
+        film_variance=0.1,
     )
     (rate,) = estimates.value
     gain = 2 * rate * (1 - rate)
-    assert rate == pytest.approx(0.5 - gain * (0.55 - 0.5), abs=1e-6)
+    assert rate == pytest.approx(0.5 + gain * (0.5 - 0.55), abs=1e-6)
     assert estimates.gain == pytest.approx(gain, abs=1e-6)
 
 
@@ -173,42 +192,53 @@ def test_the_gain_of_a_model_that_is_too_sure_is_below_1():
     assert gain == pytest.approx(0.5, abs=0.05)
 
 
-def exact_coverage(positives, n):
-    """Compute the coverage over all samples of n of 1,000 equal windows by a model that always says .2."""
-    counts = np.arange(n + 1)  # of positives in a sample
-    chances_of_counts = hypergeom(N_ROWS, positives, n).pmf(counts)
-    samples = (n + 1, n)
+def exact_coverage(n_positive, n):
+    """Compute how often the interval holds the rate, over all samples of n of 1,000 equal windows.
+
+    The model always says .2, so that a sample is known by its count of positives, 0 to n.
+    """
+    counts = np.arange(n + 1)
+    chances_of_counts = hypergeom(N_ROWS, n_positive, n).pmf(counts)
+    # One sample a count, with the positives first.
+    y = np.arange(n)[None, :] < counts[:, None]  # [n + 1 samples, n windows]
     estimates = difference_estimate(
-        y=np.arange(n)[None] < counts[:, None],
-        p=np.full(samples, 0.2),
-        weights=np.ones(samples),
-        chances=np.full(samples, n / N_ROWS),
+        y=y,
+        p=np.full(y.shape, 0.2),
+        weights=np.ones(y.shape),
+        chances=np.full(y.shape, n / N_ROWS),
         film_p=0.2,
         film_variance=0.0,
     )
-    true_rate = positives / N_ROWS
+    true_rate = n_positive / N_ROWS
     is_held = (estimates.low <= true_rate) & (true_rate <= estimates.high)
     return chances_of_counts[is_held].sum()
 
 
-def test_intervals_of_equal_windows_and_a_useless_model_hold_the_rate_in_93_to_98_percent_of_samples():
-    """Only the count of positives is known then: coverage is the sum of the chances of some counts.
+COVERAGES_OVER_97_PERCENT = {
+    (0.02, 30): 0.980,
+    (0.02, 60): 0.972,
+    (0.05, 60): 0.975,
+    (0.05, 100): 0.974,
+    (0.1, 30): 0.976,
+}
+"""Prevalence and number of judged windows -> coverage, where no interval could have one nearer to .95.
 
-    It cannot be .95 everywhere. Of 20 positives in 1,000, a sample of 30 has 3 or more with chance .020 and 2
-    with .098, and fewer even more often: whichever counts an interval leaves out, that is at most .020 or at
-    least .098. In the same way with 60. (Unequal durations, or a better model, tell samples of equal count
-    apart.)
-    """
-    over_97_percent = {
-        (0.02, 30): 0.980, (0.02, 60): 0.972, (0.05, 60): 0.975, (0.05, 100): 0.974, (0.1, 30): 0.976,
-    }  # fmt: skip
-    for prevalence in PREVALENCES:
-        for n in SIZES:
-            coverage = exact_coverage(round(prevalence * N_ROWS), n)
-            if (prevalence, n) in over_97_percent:
-                assert round(coverage, 3) == over_97_percent[prevalence, n]
-            else:
-                assert 0.93 <= coverage <= 0.97
+Coverage jumps by the chance of a whole count. Of 20 positives in 1,000 (.02) a sample of 30 has 3 or more
+with chance .020, and 2 with .098. If the interval leaves out the counts from 3 on, coverage is .980; if it
+leaves out 2 as well, it is .882.
+"""
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("prevalence", PREVALENCES)
+def test_intervals_of_equal_windows_and_a_useless_model_hold_the_rate_in_93_to_98_percent_of_samples(
+    prevalence, n
+):
+    coverage = exact_coverage(round(prevalence * N_ROWS), n)
+    if (prevalence, n) in COVERAGES_OVER_97_PERCENT:
+        assert round(coverage, 3) == COVERAGES_OVER_97_PERCENT[prevalence, n]
+    else:
+        assert 0.93 <= coverage <= 0.97
 
 
 @pytest.mark.parametrize("n_positive", [0, 1, 7, 30])
@@ -243,9 +273,9 @@ def test_where_all_windows_are_judged_the_rate_is_known():
     "judged", [[*range(9)], [*range(8), 15]], ids=["without the long window", "with the long window"]
 )
 def test_nine_positive_windows_of_16_have_an_interval_up_to_1_with_and_without_the_long_window(judged):
-    """Window 15 is so long that it is in every draw of nine. Where a list lacks it, it counts for nothing."""
+    """Window 15 is twice as long as others: most draws of nine have it, but a list of judgements may not."""
     cells = planted_cells(content_s=[46] * 15 + [100])
-    all_positive = np.ones((1, 9))
+    all_positive = np.ones((1, 9))  # [1 draw, 9 windows]
     estimates = estimate_rate(cells, np.array([judged]), all_positive)
     assert estimates.value[0] == 1
     assert estimates.high[0] == 1
@@ -317,22 +347,27 @@ def test_a_cell_is_known_where_more_than_half_of_its_time_counts():
     assert cells.is_known.tolist() == [False, False, True]
 
 
-def test_the_worth_of_a_model_is_rounded_once():
-    """15.46 windows are 15; rounded to 15.5 first they would be 16.
+def estimates_worth(worth, *, n, n_windows):
+    """Plant estimates from n judged windows of a film of `n_windows`, which are worth `worth` windows.
 
-    The intervals of judgements with and without the model have the ratio of widths that gives 15.46: squared
-    widths are proportional to 1 / n - 1 / N of n windows of a film of N.
+    So many windows would give as narrow an interval without the model. The squared width of an interval from
+    n windows is proportional to 1 / n - 1 / n_windows.
     """
-    n, n_windows, worth = 10, 40, 15.46
-    ratio_of_widths = np.sqrt((1 / worth - 1 / n_windows) / (1 / n - 1 / n_windows))
-    one = np.ones(1)
-    estimates = Estimates(
+    squared_width_without_model = 1 / n - 1 / n_windows
+    squared_width = 1 / worth - 1 / n_windows
+    zero, one = np.zeros(1), np.ones(1)
+    return Estimates(
         value=one,
-        low=0 * one,
-        high=ratio_of_widths * one,
+        low=zero,
+        high=np.sqrt(squared_width / squared_width_without_model) * one,
         gain=one,
         value_without_model=one,
-        low_without_model=0 * one,
+        low_without_model=zero,
         high_without_model=one,
     )
-    assert round(_n_needed_without_model(estimates, n, n_windows)) == 15
+
+
+def test_the_worth_of_a_model_is_rounded_once():
+    """15.46 is rounded to 15. If it were rounded to one decimal first, 15.5, it would become 16."""
+    estimates = estimates_worth(15.46, n=10, n_windows=40)
+    assert round(_n_needed_without_model(estimates, 10, 40)) == 15

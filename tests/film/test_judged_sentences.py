@@ -131,15 +131,16 @@ def test_two_judges_who_call_no_window_positive_are_alike_whichever_negative_lev
 
 
 @st.composite
-def levels(draw, least=10):
-    """Draw levels of the first windows of a draw: of some the judge is not sure, but of `least` or more."""
-    n = draw(st.integers(least, N))
+def levels_of_a_judge(draw, least_sure=10):
+    """Draw what a judge calls the first windows of a draw: of `least_sure` or more the judge is sure."""
+    n = draw(st.integers(least_sure, N))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    share = draw(st.floats(0, 1))
-    given_levels = np.where(rng.random(n) < share, POSITIVE, NEGATIVE)
-    n_unsure = draw(st.integers(0, n - least))
-    given_levels[rng.permutation(n)[:n_unsure]] = NOT_SURE
-    return given_levels.tolist()
+    positive_share = draw(st.floats(0, 1))
+    levels = np.where(rng.random(n) < positive_share, POSITIVE, NEGATIVE)
+    n_unsure = draw(st.integers(0, n - least_sure))
+    unsure_windows = rng.permutation(n)[:n_unsure]
+    levels[unsure_windows] = NOT_SURE
+    return levels.tolist()
 
 
 def content_seconds(clip):
@@ -160,35 +161,38 @@ CONTENT_S = cells_of(FILM).content_s.sum()
 """Seconds of the film that are neither black nor credits."""
 
 
-@given(levels())
+@given(levels_of_a_judge())
 def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(given_levels):
     """At least what is judged positive is positive, and at most all that is not judged negative.
 
-    With no window left the share is known; with one left both are possible, and with more the interval is at
-    least as wide as the longest of them.
+    Where no window is left to judge, both are the same. Where one is left, it may be either, and the interval
+    reaches from one bound to the other. Where more are left, it is at least as wide as the longest of them.
     """
     (rate,) = rates_by(AB=given_levels).rates
     seconds = seconds_by_level(given_levels)
     sure_s = CONTENT_S - seconds[NOT_SURE]
-    least, most = seconds[POSITIVE] / sure_s, 1 - seconds[NEGATIVE] / sure_s
+    least = seconds[POSITIVE] / sure_s
+    most = 1 - seconds[NEGATIVE] / sure_s
     assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
     windows_left = WINDOWS[len(given_levels) :]
-    if len(windows_left) <= 1:  # with none left, least and most are the same
-        assert (rate.low, rate.high) == pytest.approx((least, most), abs=1e-6)
+    if len(windows_left) <= 1:
+        assert rate.low == pytest.approx(least, abs=1e-6)
+        assert rate.high == pytest.approx(most, abs=1e-6)
     else:
         longest_s = max(content_seconds(clip) for clip in windows_left)
         assert rate.high - rate.low >= longest_s / sure_s - 1e-6
 
 
-@given(levels())
+@given(levels_of_a_judge())
 def test_a_share_is_worth_more_windows_than_were_judged_and_no_more_than_there_are(given_levels):
-    """A model that helps is worth further judgements; one that does not has no number."""
+    """With a model that helps, judgements are worth those of more windows; else there is no such number."""
     (rate,) = rates_by(AB=given_levels).rates
     if rate.worth is not None:
-        assert rate.n < round(rate.worth) <= N - given_levels.count(NOT_SURE)
+        n_that_may_be_sure = N - given_levels.count(NOT_SURE)
+        assert rate.n < round(rate.worth) <= n_that_may_be_sure
 
 
-@given(levels())
+@given(levels_of_a_judge())
 def test_a_share_leaves_out_the_windows_and_the_seconds_of_which_its_judge_was_not_sure(given_levels):
     (claim,) = shares_in(rates_by(AB=given_levels))
     n_unsure, unsure_s = given_levels.count(NOT_SURE), seconds_by_level(given_levels)[NOT_SURE]
@@ -200,7 +204,7 @@ def test_a_share_leaves_out_the_windows_and_the_seconds_of_which_its_judge_was_n
     assert claim.has(kinds.ALL_JUDGED) == (len(given_levels) == N)
 
 
-@given(levels())
+@given(levels_of_a_judge())
 def test_the_json_of_a_share_says_that_windows_were_left_out_and_that_it_is_of_the_sure_time(given_levels):
     (claim,) = shares_in(rates_by(AB=given_levels))
     as_json = document(claim)
@@ -209,7 +213,7 @@ def test_the_json_of_a_share_says_that_windows_were_left_out_and_that_it_is_of_t
     assert (as_json["time"]["part"] == "sure") == is_left_out
 
 
-@given(levels(), st.sampled_from(LANGUAGES))
+@given(levels_of_a_judge(), st.sampled_from(LANGUAGES))
 def test_sentence_and_figure_of_a_share_say_what_time_it_is_of(given_levels, language):
     """Of all content, or of all but some windows; where over a fifth is left out, of so many seconds."""
     words, rates = Words(language), rates_by(AB=given_levels)
@@ -229,31 +233,46 @@ def test_sentence_and_figure_of_a_share_say_what_time_it_is_of(given_levels, lan
 
 
 def test_a_panels_share_is_of_the_windows_that_each_was_sure_of():
-    """Planted: AB is not sure of one window, CD of another; each has more than both have."""
+    """Of 14 windows AB is not sure of one, and CD of another, so that both are sure of 12."""
     by_ab = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
     by_cd = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
     of_ab, of_cd, of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
-    assert (of_ab.n, of_ab.n_unsure) == (13, 1)
-    assert (of_cd.n, of_cd.n_unsure) == (13, 1)
-    assert (of_panel.n, of_panel.n_unsure) == (12, 2)
+    for share, n, n_unsure in ((of_ab, 13, 1), (of_cd, 13, 1), (of_panel, 12, 2)):
+        assert share.n == n
+        assert share.n_unsure == n_unsure
     assert of_panel.time.seconds < of_ab.time.seconds
-    english, french = (phrases.sentence(of_panel, Words(language)) for language in LANGUAGES)
-    assert "of the windows that all of them judged, 2 windows" in english
-    assert "parmi les fenêtres que tous ont jugées, 2 fenêtres" in french
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "of the windows that all of them judged, 2 windows"),
+        ("fr", "parmi les fenêtres que tous ont jugées, 2 fenêtres"),
+    ],
+)
+def test_the_sentence_on_a_panels_share_says_how_many_windows_it_leaves_out(language, words):
+    """AB is not sure of one window, and CD of another."""
+    by_ab = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
+    by_cd = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
+    *_, of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
+    assert words in phrases.sentence(of_panel, Words(language))
 
 
 @st.composite
 def some_judges(draw):
-    """Draw two or three judges of the first windows of a draw, as many as each likes from 12 on.
+    """Draw what two or three judges call the first windows of a draw; each judges 12 or more.
 
-    Each is sure of at least two windows, which are positive, and not sure of some.
+    Each calls at least two of the first twelve positive, and is not sure of about three in ten.
     """
     levels_by_judge = {}
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    for judge in ("AB", "CD", "EF")[: draw(st.integers(2, 3))]:
-        given_levels = rng.choice([POSITIVE, NEGATIVE, NOT_SURE], draw(st.integers(12, N)), p=[0.4, 0.3, 0.3])
-        given_levels[rng.permutation(12)[:2]] = POSITIVE
-        levels_by_judge[judge] = given_levels.tolist()
+    n_judges = draw(st.integers(2, 3))
+    for judge in ("AB", "CD", "EF")[:n_judges]:
+        n_windows = draw(st.integers(12, N))
+        levels = rng.choice([POSITIVE, NEGATIVE, NOT_SURE], n_windows, p=[0.4, 0.3, 0.3])
+        two_of_first_twelve = rng.permutation(12)[:2]
+        levels[two_of_first_twelve] = POSITIVE
+        levels_by_judge[judge] = levels.tolist()
     return levels_by_judge
 
 
@@ -286,8 +305,12 @@ def counts_by_two_or_more(levels_by_judge):
 
 
 def rates_of_some(levels_by_judge):
-    """Estimate rates of judges of whom one was sure of ten windows, as a share needs; else draw others."""
-    assume(any(counts_by_all(levels_by_judge, [name]).sure >= 10 for name in levels_by_judge))
+    """Estimate the rates of some judges; the example is discarded if none was sure of ten windows.
+
+    Then no judge has a share.
+    """
+    n_sure = [counts_by_all(levels_by_judge, [judge]).sure for judge in levels_by_judge]
+    assume(max(n_sure) >= 10)
     return rates_by(**levels_by_judge)
 
 
@@ -359,9 +382,10 @@ def test_where_a_judge_was_sure_of_little_the_share_is_of_that_time_and_not_of_t
     assert "of the film" not in sentence
 
 
-def test_where_a_window_is_left_to_judge_the_share_is_of_the_time_that_is_left_without_unsure_windows():
-    """The judge might be sure of the last window or not: it cannot be called time that AB was sure of."""
-    by_ab = [POSITIVE] * 12 + [NOT_SURE] * (N - 13)
+def test_as_long_as_a_window_is_not_judged_a_share_is_of_the_time_that_remains_without_unsure_windows():
+    """AB may be sure of the last window or not: the time cannot be called that of which AB was sure."""
+    n_judged = N - 1
+    by_ab = [POSITIVE] * 12 + [NOT_SURE] * (n_judged - 12)
     (claim,) = shares_in(rates_by(AB=by_ab))
     assert "that are left without" in phrases.sentence(claim, Words("en"))
 
@@ -437,15 +461,18 @@ def test_who_has_no_share_of_a_film_of_two_windows_needs_all_of_it(language):
 @pytest.mark.parametrize(
     ("who", "text"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
 )
-def test_who_judged_under_another_definition_alone_is_told_to_begin_with_the_lists_first_windows(
+def test_who_may_have_judged_under_another_definition_is_told_to_begin_with_the_lists_first_windows(
     who, text, language
 ):
-    """Under the second definition they may have judged windows, but not the first ones of the list."""
+    """Of these judges no window counts. Where the codebook had two texts, they may have judged under another.
+
+    Then the claim names the text by its digest.
+    """
     words = Words(language)
-    under_the_only_one = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)
-    under_the_second = replace(under_the_only_one, definition="f793a5b5a5d4")
-    assert words[text] in phrases.sentence(under_the_second, words)
-    assert words[text] not in phrases.sentence(under_the_only_one, words)
+    of_only_definition = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)
+    of_second_definition = replace(of_only_definition, definition="f793a5b5a5d4")
+    assert words[text] in phrases.sentence(of_second_definition, words)
+    assert words[text] not in phrases.sentence(of_only_definition, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -465,8 +492,8 @@ def test_a_share_that_is_not_the_quotient_of_its_counts_is_explained_by_the_wind
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_share_that_labels_correct_in_a_models_place_is_explained_by_these_labels(language):
-    """Two of ten windows are positive; with the labels of "vlm" in the model's place the share is .25."""
+def test_a_share_that_is_corrected_by_labels_instead_of_a_model_is_explained_by_these_labels(language):
+    """AB calls 2 of 10 windows positive; corrected by the labels of a program, "vlm", the share is .25."""
     words = Words(language)
     (counted,) = shares_in(rates_by(AB=[POSITIVE] * N))
     corrected = replace(
@@ -576,44 +603,66 @@ def test_who_was_sure_of_no_window_so_far_is_advised_to_judge_more():
 
 @st.composite
 def calls_of_three(draw):
-    """Draw what three judges call each of 14 windows: positive or not.
+    """Draw whether each of three judges calls each of 14 windows positive.
 
-    CD turns few of AB's calls round, or every other one. EF calls windows as AB does, the other way round,
-    all of them positive, or as a coin falls.
+    CD differs from AB at few windows or at every other one. EF calls windows as AB does, or the opposite, or
+    all of them positive, or any at random.
     """
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     by_ab = rng.random(14) < 0.5
-    share_turned = rng.choice([0.02, 0.5])
-    by_cd = np.where(rng.random(14) < share_turned, ~by_ab, by_ab)
-    all_positive, by_coin = np.ones(14, bool), rng.random(14) < 0.5
-    by_ef = [by_ab, ~by_ab, all_positive, by_coin][rng.integers(4)]
+    share_that_differs = rng.choice([0.02, 0.5])
+    differs = rng.random(14) < share_that_differs
+    by_cd = np.where(differs, ~by_ab, by_ab)
+    all_positive = np.ones(14, bool)
+    at_random = rng.random(14) < 0.5
+    by_ef = (by_ab, ~by_ab, all_positive, at_random)[rng.integers(4)]
     return {"AB": by_ab, "CD": by_cd, "EF": by_ef}
 
 
-@given(calls_of_three(), st.sampled_from(LANGUAGES))
-def test_a_panels_share_says_which_of_its_judges_agree_no_better_than_chance(calls, language):
-    """If all three pairs have a doubt, the share has it; if one or two have it, they are named."""
-    words = Words(language)
-    rates = rates_by(
+DOUBTS = (
+    (kinds.AGREE_LESS, kinds.SOME_LESS),
+    (kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE),
+    (kinds.UNDEFINED, kinds.SOME_UNDEFINED),
+)
+"""Doubts on the agreement of judges: as all pairs of judges have it, and as some of them have it."""
+
+
+def rates_of_calls(calls):
+    """Estimate rates where each judge calls windows positive or negative."""
+    return rates_by(
         **{judge: np.where(is_positive, POSITIVE, NEGATIVE) for judge, is_positive in calls.items()}
     )
-    pairs = claims_of_kind(rates, kinds.PairKappa)
-    assert len(pairs) == 3
-    of_panel = shares_in(rates)[-1]
+
+
+def doubtful_pairs(rates, doubt):
+    """Name the pairs of judges whose agreement has a doubt: "AB–CD"."""
+    return ["–".join(pair.who) for pair in claims_of_kind(rates, kinds.PairKappa) if pair.has(doubt)]
+
+
+@given(calls_of_three(), st.sampled_from(LANGUAGES))
+def test_a_panels_share_has_the_doubt_that_all_three_pairs_of_its_judges_have(calls, language):
+    words, rates = Words(language), rates_of_calls(calls)
+    assert len(claims_of_kind(rates, kinds.PairKappa)) == 3
+    *_, of_panel = shares_in(rates)
     sentence = phrases.judged_share_sentence(of_panel, words)
-    for doubt_of_all, doubt_of_some in (
-        (kinds.AGREE_LESS, kinds.SOME_LESS),
-        (kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE),
-        (kinds.UNDEFINED, kinds.SOME_UNDEFINED),
-    ):
-        doubtful_pairs = ["–".join(pair.who) for pair in pairs if pair.has(doubt_of_all)]
-        are_all, are_some = len(doubtful_pairs) == 3, len(doubtful_pairs) in (1, 2)
-        assert of_panel.has(doubt_of_all) == are_all
-        assert (words[phrases.PANEL_DOUBTS[doubt_of_all]] in sentence) == are_all
-        assert of_panel.has(doubt_of_some) == are_some
-        if are_some:
+    for doubt_of_all, _ in DOUBTS:
+        have_all_pairs_it = len(doubtful_pairs(rates, doubt_of_all)) == 3
+        assert of_panel.has(doubt_of_all) == have_all_pairs_it
+        assert (words[phrases.PANEL_DOUBTS[doubt_of_all]] in sentence) == have_all_pairs_it
+
+
+@given(calls_of_three(), st.sampled_from(LANGUAGES))
+def test_a_panels_share_names_the_pairs_that_have_a_doubt_if_they_are_one_or_two_of_three(calls, language):
+    words, rates = Words(language), rates_of_calls(calls)
+    *_, of_panel = shares_in(rates)
+    sentence = phrases.judged_share_sentence(of_panel, words)
+    for doubt_of_all, doubt_of_some in DOUBTS:
+        pairs = doubtful_pairs(rates, doubt_of_all)
+        have_some_pairs_it = len(pairs) in (1, 2)
+        assert of_panel.has(doubt_of_some) == have_some_pairs_it
+        if have_some_pairs_it:
             text = phrases.PANEL_DOUBTS[doubt_of_some]
-            assert words.say(text, pairs=words.listed(doubtful_pairs)) in sentence
+            assert words.say(text, pairs=words.listed(pairs)) in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -632,48 +681,72 @@ def test_the_sentence_on_kappa_says_that_its_interval_is_of_95_percent(language)
         assert words.share(0.95) in phrases.sentence(pair, words)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_shows_all_judges_where_they_have_no_share_together(language):
-    """Planted: three judges of 14 windows, and a fourth of 3, so that all four together have too few."""
-    rates, words = (
-        rates_by(
-            AB=MIXED_14,
-            CD=[POSITIVE] * 6 + [NEGATIVE] * 8,
-            EF=[POSITIVE] * 10 + [NEGATIVE] * 4,
-            GH=[NEGATIVE] * 3,
-        ),
-        Words(language),
+def rates_of_four_without_a_share_together():
+    """Three judges of 14 windows, and a fourth of 3, so that all four together have too few."""
+    return rates_by(
+        AB=MIXED_14,
+        CD=[POSITIVE] * 6 + [NEGATIVE] * 8,
+        EF=[POSITIVE] * 10 + [NEGATIVE] * 4,
+        GH=[NEGATIVE] * 3,
     )
-    assert [few.judges for few in rates.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
+
+
+def test_four_judges_have_no_share_together_if_one_of_them_judged_too_few_windows():
+    rates = rates_of_four_without_a_share_together()
+    assert [too_few.judges for too_few in rates.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_where_judges_have_no_share_together_a_page_shows_the_share_of_each(language):
+    words, rates = Words(language), rates_of_four_without_a_share_together()
     figure = figure_of(rates, language)
     for share in shares_in(rates):
         (judge,) = share.who
         assert f"{judge} {words.share(share.number)}" in figure
         assert phrases.judged_share_sentence(share, words).removesuffix(".") in figure
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_where_judges_have_no_share_together_a_page_has_the_sentences_on_their_agreement(language):
+    words, rates = Words(language), rates_of_four_without_a_share_together()
+    figure = figure_of(rates, language)
     for claim in rate_claims(rates):
         if not isinstance(claim, kinds.JudgedShare):
             assert phrases.sentence(claim, words).removesuffix(".") in figure
 
 
+THREE_OTHERS = {"CD": MIXED_14, "EF": MIXED_14, "GH": [NEGATIVE] * 3}
+"""What three judges call the first windows; GH judges too few for a share."""
+
+
 @pytest.mark.parametrize(
-    ("language", "whole", "sure"),
+    ("language", "of_film"),
+    [("en", "of the film without black and credits, "), ("fr", "du film sans noir ni générique, ")],
+    ids=LANGUAGES,
+)
+def test_shares_beside_each_other_say_once_that_all_are_of_the_film(language, of_film):
+    figure = figure_of(rates_by(AB=MIXED_14, **THREE_OTHERS), language)
+    assert of_film in figure
+
+
+@pytest.mark.parametrize(
+    ("language", "of_sure_windows", "of"),
     [
-        ("en", "of the film without black and credits,", "of the film without black, credits and windows"),
-        ("fr", "du film sans noir ni générique,", "du film sans noir, ni générique, ni fenêtres"),
+        ("en", "of the film without black, credits and windows ", "of"),
+        ("fr", "du film sans noir, ni générique, ni fenêtres ", "de"),
     ],
     ids=LANGUAGES,
 )
-def test_shares_beside_each_other_say_of_how_much_they_are(language, whole, sure):
-    """Planted: three judges, and one who judged too little; in the second figure AB doubts four windows."""
-    words, levels = Words(language), {"CD": MIXED_14, "EF": MIXED_14, "GH": [NEGATIVE] * 3}
-    assert f"{whole} " in figure_of(rates_by(AB=MIXED_14, **levels), language)
-    doubtful = rates_by(AB=[*MIXED_14[:10], *[NOT_SURE] * 4], **levels)
-    by_ab, by_cd, _ = shares_in(doubtful)
-    figure = figure_of(doubtful, language)
-    assert f"{sure} " in figure
-    link = {"en": "of", "fr": "de"}[language]
-    share, time = words.share(by_ab.number), words.duration(by_ab.time.seconds)
-    assert f"AB {share} {link} {time} · CD {words.share(by_cd.number)} · EF" in figure
+def test_a_share_that_leaves_out_unsure_windows_says_of_how_much_time_it_is(language, of_sure_windows, of):
+    """AB is not sure of four of 14 windows, and so AB's share is of less time than the others'."""
+    words = Words(language)
+    rates = rates_by(AB=[*MIXED_14[:10], *[NOT_SURE] * 4], **THREE_OTHERS)
+    share_of_ab, share_of_cd, _ = shares_in(rates)
+    figure = figure_of(rates, language)
+    assert of_sure_windows in figure
+    by_ab = f"AB {words.share(share_of_ab.number)} {of} {words.duration(share_of_ab.time.seconds)}"
+    by_cd = f"CD {words.share(share_of_cd.number)}"
+    assert f"{by_ab} · {by_cd} · EF" in figure
 
 
 JUDGES = ["AB", "CD", "EF", "GH", "IJ", "KL", "MN", "OP", "QR"]
@@ -690,24 +763,28 @@ def rates_of_many(n_judges, seed):
     return rates_by(**levels_by_judge)
 
 
-@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
-def test_a_judges_share_is_in_the_figure_or_between_the_ends_that_it_gives_of_the_others(
+@given(st.integers(0, 10**6), st.sampled_from(LANGUAGES))
+def test_the_figure_of_one_judge_says_what_the_share_is_of(seed, language):
+    words, rates = Words(language), rates_of_many(1, seed)
+    (share,) = [claim for claim in shares_in(rates) if not claim.is_of_panel]
+    assert phrases.judged_share_what(share, SURE[language], words) in figure_of(rates, language)
+
+
+@given(st.integers(2, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
+def test_a_figure_has_the_share_of_each_of_up_to_four_judges_and_of_more_the_range_of_the_others(
     n_judges, seed, language
 ):
-    """Up to four judges all are there."""
     words, rates = Words(language), rates_of_many(n_judges, seed)
     figure = figure_of(rates, language)
-    own_shares = [claim for claim in shares_in(rates) if not claim.is_of_panel]
-    if n_judges == 1:
-        assert phrases.judged_share_what(own_shares[0], SURE[language], words) in figure
-        return
-    others = [claim for claim in own_shares if phrases.judged_share_sentence(claim, words) not in figure]
-    if others:
-        assert n_judges > 4
-        sentence = phrases.other_shares_sentence(others, words)
-        assert sentence in figure
-        assert words.share(min(claim.number for claim in others)) in sentence
-        assert words.share(max(claim.number for claim in others)) in sentence
+    shares = [claim for claim in shares_in(rates) if not claim.is_of_panel]
+    left_out = [claim for claim in shares if phrases.judged_share_sentence(claim, words) not in figure]
+    if n_judges <= 4:
+        assert left_out == []
+    if left_out:
+        range_of_others = phrases.other_shares_sentence(left_out, words)
+        assert range_of_others in figure
+        assert words.share(min(claim.number for claim in left_out)) in range_of_others
+        assert words.share(max(claim.number for claim in left_out)) in range_of_others
 
 
 @given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
@@ -840,14 +917,14 @@ def text_keys_of(notes):
 
 
 def with_a_second_judge_of_few_windows(by_ab):
-    """Let CD judge as AB does, and be sure of at most 9 windows of each film: too few for a share of a film.
+    """Let CD judge the first nine windows of each film as AB does, and be sure of no later one.
 
-    Neither is sure of the window of which AB is not sure, and CD is not sure of windows 10 to 14.
+    AB is not sure of the fifth, and so CD is sure of eight: too few for a share of a film.
     """
     by_cd = []
     for clip in by_ab:
-        is_after_the_ninth = int(clip.extras["place"]) > 9
-        by_cd.append(by("CD", clip, NOT_SURE if is_after_the_ninth else clip.level))
+        is_among_first_nine = int(clip.extras["place"]) <= 9
+        by_cd.append(by("CD", clip, clip.level if is_among_first_nine else NOT_SURE))
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
@@ -901,24 +978,37 @@ def test_the_page_says_that_a_judge_is_left_out(compared_with_cd_left_out, langu
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_only_shares_of_levels_are_said_to_leave_out_unsure_windows(judged_films, language):
-    """Who is not sure of a window's level says nothing of its concepts: a concept's share counts it too."""
+def test_a_report_on_shares_of_a_level_says_that_they_leave_out_unsure_windows(judged_films, language):
+    words = Words(language)
+    of_level = compare_films(*judged_films, trend="year")
+    assert text_keys_of(comparison_report(of_level).notes)[0] == "note_share"
+    assert words["years_dots"] in years_legend(of_level, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_report_on_shares_of_a_concept_does_not_say_that_they_leave_out_unsure_windows(
+    judged_films, language
+):
+    """A window counts for a concept even if its judge was not sure of its level."""
     words = Words(language)
     of_level = compare_films(*judged_films, trend="year")
     of_concept = replace(of_level, positive=replace(of_level.positive, is_concept=True))
-    assert text_keys_of(comparison_report(of_level).notes)[0] == "note_share"
-    assert words["years_dots"] in years_legend(of_level, words)
-    assert text_keys_of(comparison_report(of_concept).notes)[0] == "note_share_concept"
+    notes = comparison_report(of_concept).notes
+    assert text_keys_of(notes)[0] == "note_share_concept"
+    assert "not sure" not in str(notes[0])
     assert words["years_dots_concept"] in years_legend(of_concept, words)
-    assert "not sure" not in str(comparison_report(of_concept).notes[0])
 
 
-def test_the_share_of_a_group_counts_its_sure_windows_and_is_worth_more_or_nothing(judged_films):
+def test_the_share_of_a_group_counts_the_windows_of_which_its_judge_was_sure(judged_films):
     (group,) = group_shares(compare_films(*judged_films))
-    assert group.n_windows == 130  # 13 sure ones of each of ten films
+    assert group.n_windows == 10 * 13  # of ten films 14 windows each, of which AB was not sure of one
     assert group.has(kinds.NOT_SURE)
     assert group.time.part == "sure"
-    assert group.worth is None or round(group.worth) > 130
+
+
+def test_the_judgements_of_a_group_are_worth_more_windows_than_were_judged_if_a_number_is_given(judged_films):
+    (group,) = group_shares(compare_films(*judged_films))
+    assert group.worth is None or round(group.worth) > group.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -952,13 +1042,21 @@ class FewFilmsJudged(NamedTuple):
 
 @pytest.fixture(scope="module")
 def few_films_judged(judged_films):
+    """Six of ten films are judged by AB: one wholly but never surely, one in part, and four enough."""
     films, judgements = judged_films
-    wholly, in_part, *enough = films[:6]
-    names_of_enough = [film.movie for film in enough]
+    judged_wholly, judged_in_part, *judged_enough = films[:6]
+    names_of_enough = [film.movie for film in judged_enough]
+    first_six_windows = all_windows_of(judged_in_part)[:6]
     clips = [clip for clip in judgements if clip.movie in names_of_enough]
-    clips += [by("AB", clip, NOT_SURE) for clip in all_windows_of(wholly)]
-    clips += [by("AB", clip, POSITIVE) for clip in all_windows_of(in_part)[:6]]
-    return FewFilmsJudged(wholly.movie, in_part.movie, names_of_enough, films, Manifest(tuple(clips), Path()))
+    clips += [by("AB", clip, NOT_SURE) for clip in all_windows_of(judged_wholly)]
+    clips += [by("AB", clip, POSITIVE) for clip in first_six_windows]
+    return FewFilmsJudged(
+        judged_wholly=judged_wholly.movie,
+        judged_in_part=judged_in_part.movie,
+        judged_enough=names_of_enough,
+        films=films,
+        judgements=Manifest(tuple(clips), Path()),
+    )
 
 
 def test_a_group_of_too_few_judged_films_names_one_that_can_still_be_judged(few_films_judged):
@@ -1067,21 +1165,30 @@ def test_means_of_one_judge_are_not_called_means_over_judges(judged_films, langu
     assert words["mean_of_judges"] not in phrases.groups_sentence(claims, words)
 
 
+def all_windows_judged(films):
+    """Let AB judge all windows of films: those after 300 s are positive."""
+    clips = []
+    for film in films:
+        windows = all_windows_of(film)
+        clips += [by("AB", clip, POSITIVE if clip.start_s > 300 else NEGATIVE) for clip in windows]
+    return Manifest(tuple(clips), Path())
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("is_trend_asked_for", [True, False], ids=["trend", "no trend"])
-@pytest.mark.parametrize("last_year", [1989, 1984], ids=["all films judged", "half of the films judged"])
+@pytest.mark.parametrize(
+    "last_judged_year", [1989, 1984], ids=["all films judged", "half of the films judged"]
+)
 @pytest.mark.parametrize("are_judged_wholly", [True, False], ids=["wholly judged", "drawn"])
 def test_the_legend_explains_intervals_hollow_dots_and_a_line_only_where_they_are_drawn(
-    judged_films, are_judged_wholly, last_year, is_trend_asked_for, language
+    judged_films, are_judged_wholly, last_judged_year, is_trend_asked_for, language
 ):
     """Films that are judged wholly have no intervals, films that are not judged have hollow dots."""
     films, judgements = judged_films
     if are_judged_wholly:
-        windows = [clip for film in films for clip in all_windows_of(film)]
-        clips = [by("AB", clip, POSITIVE if clip.start_s > 300 else NEGATIVE) for clip in windows]
-        judgements = Manifest(tuple(clips), Path())
-    judgements = judgements.with_clips(clip for clip in judgements if year_of(clip) <= last_year)
+        judgements = all_windows_judged(films)
+    judgements = judgements.with_clips(clip for clip in judgements if year_of(clip) <= last_judged_year)
     words = Words(language)
     compared = compare_films(films, judgements, trend="year" if is_trend_asked_for else None)
     figure, legend = years_figure(compared, words), years_legend(compared, words)
@@ -1180,26 +1287,38 @@ def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_w
     assert words["note_alone"] not in page
 
 
+JUDGES_OF_YEARS = {
+    1980: ("AB", "CD"),
+    1981: ("CD",),
+    1982: ("AB",),
+    1983: ("CD",),
+    1984: ("AB", "CD"),
+    1985: ("AB",),
+    1986: ("AB", "CD"),
+    1987: ("CD",),
+    1988: ("AB",),
+    1989: ("CD",),
+}
+"""Who judged the film of each year: films differ in their judges, but not along the years."""
+
+
+def judged_by_two(judgements):
+    """Let AB and CD judge the films as `JUDGES_OF_YEARS` says."""
+    clips = []
+    for clip in judgements:
+        clips += [by(judge, clip) for judge in JUDGES_OF_YEARS[year_of(clip)]]
+    return Manifest(tuple(clips), Path())
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
 def test_a_trend_says_in_sentence_and_legend_whether_it_accounts_for_who_judged(
     judged_films, is_by_two, language
 ):
-    """AB alone judges films, or AB those of even years, and CD those of years with year % 3 of 0 or 1.
-
-    1985, of neither, is left to AB.
-    """
     films, judgements = judged_films
     if is_by_two:
-        clips = []
-        for clip in judgements:
-            year = year_of(clip)
-            if year % 2 == 0 or year == 1985:
-                clips.append(by("AB", clip))
-            if year % 3 < 2:
-                clips.append(by("CD", clip))
-        judgements = Manifest(tuple(clips), Path())
+        judgements = judged_by_two(judgements)
     words, compared = Words(language), compare_films(films, judgements, trend="year")
     sentence = phrases.groups_sentence(group_claims(compared), words)
     assert words["later_name"] in sentence
@@ -1208,8 +1327,13 @@ def test_a_trend_says_in_sentence_and_legend_whether_it_accounts_for_who_judged(
 
 
 @pytest.mark.parametrize(("heaviest", "unit"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])
-def test_a_trend_is_given_by_a_unit_that_is_no_larger_than_the_films_lie_apart(judged_films, heaviest, unit):
-    """Ten films have weights from 0 to the heaviest in equal steps; a share changes by at most 1."""
+def test_a_trend_is_per_power_of_ten_up_to_1_that_is_no_larger_than_the_range_of_the_number(
+    judged_films, heaviest, unit
+):
+    """Ten films weigh from 0 to `heaviest`, in equal steps. A share changes by at most 1 over a unit.
+
+    A trend per 1 would tell nothing where the films differ by .0227 at most.
+    """
     films, judgements = judged_films
     weights = np.linspace(0, heaviest, 10)
     facts = {film.movie: {"weight": str(weight)} for film, weight in zip(films, weights, strict=True)}

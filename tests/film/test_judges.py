@@ -156,7 +156,11 @@ def test_windows_judged_after_the_first_gap_of_the_draw_are_counted_and_said_not
 def test_a_film_without_a_share_counts_the_windows_of_which_each_of_its_judges_was_sure(
     tmp_path, timeline, drawn
 ):
-    """Together AB and CD judged 12 windows and were both sure of 6: too few for a share of the film."""
+    """Of 12 windows AB is not sure of the last three, and CD of the first three.
+
+    Both are sure of 6, which is too few for a share of the film. In the share of a group each window counts
+    of which any judge is sure: all 12.
+    """
     by_ab = judged_by(tmp_path, drawn[:12], AB=[YES] * 9 + ["unsure"] * 3)
     by_cd = judged_by(tmp_path, drawn[:12], CD=["unsure"] * 3 + [NO] * 9)
     (film,) = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd])).films
@@ -165,13 +169,15 @@ def test_a_film_without_a_share_counts_the_windows_of_which_each_of_its_judges_w
     assert film.windows_of_group.n == 12
 
 
-def test_a_film_of_which_one_judge_judged_too_little_counts_the_windows_of_which_they_were_sure(
+def test_a_film_with_too_few_judged_windows_counts_those_of_which_its_judge_was_sure_and_not(
     tmp_path, timeline, drawn
 ):
     by_ab = judged_by(tmp_path, drawn[:9], AB=[YES] * 7 + ["unsure"] * 2)
     (film,) = compare_films([timeline], by_ab).films
-    assert film.windows_of_share == (7, 2)
-    assert film.windows_of_group.n == 0
+    n_sure, n_unsure = film.windows_of_share
+    assert n_sure == 7
+    assert n_unsure == 2
+    assert film.windows_of_group.n == 0  # too few for the share of a group, too
 
 
 def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count_in_a_share_of_all_judges(
@@ -224,17 +230,18 @@ def test_two_judges_who_agree_are_not_said_to_agree_by_chance(timeline, tmp_path
     assert "chance" not in " ".join(sentences(rate_claims(found)))
 
 
-def test_two_judges_who_may_agree_no_better_than_chance_are_said_so_of_their_share_and_of_kappa(
-    timeline, tmp_path, drawn
-):
-    """Whatever AB says of a window, CD says yes of half of them."""
+def test_of_two_judges_who_may_agree_no_better_than_chance_share_and_kappa_say_so(timeline, tmp_path, drawn):
+    """Of the windows that AB calls yes, CD calls half yes; and so of the others."""
     by_ab = [YES, NO] * 15
     by_cd = [YES, YES, NO, NO] * 7 + [YES, NO]
-    found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd))
-    assert found.agreement[0].low < 0  # of kappa
-    *_, of_both = found.rates
-    assert "chance" in judged_share_sentence(judged_share(of_both), Words("en"))
-    assert sum("chance" in sentence for sentence in sentences(rate_claims(found))) == 2
+    rates = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd))
+    (agreement,) = rates.agreement
+    assert agreement.low < 0  # kappa may be 0
+    *_, rate_of_both = rates.rates
+    sentence_on_share = judged_share_sentence(judged_share(rate_of_both), Words("en"))
+    assert "chance" in sentence_on_share
+    on_chance = [sentence for sentence in sentences(rate_claims(rates)) if "chance" in sentence]
+    assert len(on_chance) == 2  # on the share of both, and on kappa
 
 
 BEFORE, AFTER = "a" * 64, "b" * 64
@@ -338,17 +345,17 @@ FIRST, SECOND = "1" * 64, "0" * 64
 
 
 @pytest.fixture
-def by_ab_too_little_under_the_second(tmp_path, drawn):
-    """CD judged all under the first definition; under the second AB judged three windows, too few."""
+def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn):
+    """CD judged all windows under the first definition; AB three, too few, under the second."""
     by_cd = under(FIRST, judged_by(tmp_path, drawn, CD=[YES] * 40))
     by_ab = under(SECOND, judged_by(tmp_path, drawn, AB=[NO] * 3))
     return judged_by(tmp_path, drawn).with_clips([*by_cd, *by_ab])
 
 
 def test_the_only_share_names_its_definition_where_others_judged_too_little_under_another(
-    timeline, by_ab_too_little_under_the_second
+    timeline, first_by_cd_and_three_of_second_by_ab
 ):
-    found = rates_by_definition(timeline, by_ab_too_little_under_the_second)
+    found = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab)
     assert found.n_definitions == 2
     assert [rate.annotators for rate in found.rates] == [["CD"]]
     (sentence,) = sentences(rate_claims(found))
@@ -363,10 +370,10 @@ def test_the_only_share_names_its_definition_where_others_judged_too_little_unde
     ],
 )
 def test_a_definition_that_has_a_name_is_called_by_it(
-    timeline, by_ab_too_little_under_the_second, language, beginning
+    timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
 ):
     found = rates_by_definition(
-        timeline, by_ab_too_little_under_the_second, names={FIRST: "violence, version 1"}
+        timeline, first_by_cd_and_three_of_second_by_ab, names={FIRST: "violence, version 1"}
     )
     (sentence,) = sentences(rate_claims(found), language)
     assert sentence.startswith(beginning)
@@ -374,10 +381,10 @@ def test_a_definition_that_has_a_name_is_called_by_it(
 
 
 def test_a_definition_without_a_name_is_called_by_its_digest_beside_one_that_has_a_name(
-    timeline, by_ab_too_little_under_the_second
+    timeline, first_by_cd_and_three_of_second_by_ab
 ):
     found = rates_by_definition(
-        timeline, by_ab_too_little_under_the_second, names={FIRST: "violence, version 1"}
+        timeline, first_by_cd_and_three_of_second_by_ab, names={FIRST: "violence, version 1"}
     )
     (of_second,) = [notice for notice in found.notices if SECOND[:12] in notice]
     assert of_second.startswith(f"under definition {SECOND[:12]}: ")
@@ -386,23 +393,29 @@ def test_a_definition_without_a_name_is_called_by_its_digest_beside_one_that_has
 def test_the_interval_of_two_judges_is_not_cut_by_shares_of_other_windows_of_the_same_length(
     timeline, tmp_path, drawn
 ):
-    """AB was not sure of place 15, which CD did not judge; CD was not sure of place 7, of which AB was."""
+    """The interval of both is cut at the mean of the judges' own ends if all shares are of the same windows.
+
+    Here they are only of the same time. AB was not sure of window 15, which CD did not judge, and CD not of
+    window 7, of which AB was. So the interval must be as if AB had not judged window 15.
+    """
     by_cd = [NO] * 6 + ["unsure"] + [NO] * 6
-    with_unsure = judged_by(tmp_path, drawn, AB=[NO] * 14 + ["unsure"], CD=by_cd)
-    of_ab, of_cd, of_both = correct_rates(timeline, with_unsure).rates
+    with_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14 + ["unsure"], CD=by_cd)
+    of_ab, of_cd, of_both = correct_rates(timeline, with_window_15).rates
     assert of_ab.content_s == of_cd.content_s == of_both.content_s
-    without_it = judged_by(tmp_path, drawn, AB=[NO] * 14, CD=by_cd)
-    *_, of_both_without_it = correct_rates(timeline, without_it).rates
+    without_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14, CD=by_cd)
+    *_, of_both_without_it = correct_rates(timeline, without_window_15).rates
     assert of_both.high == of_both_without_it.high
 
 
 def test_the_interval_of_two_judges_is_not_cut_by_a_share_that_is_of_more_time(timeline, tmp_path, drawn):
-    """CD was not sure of a window of which AB was: AB's own share is of more time than that of both.
+    """CD was not sure of a window of which AB was, so that AB's own share is of more time than that of both.
 
-    Where all shares are of the same time, it ends no further than the mean of the judges' own ends.
+    Only where all are of the same time, the interval of both is cut at the mean of the judges' own ends.
     """
     judgements = judged_by(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11])
     of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
-    assert of_ab.content_s > of_cd.content_s == of_both.content_s
+    assert of_ab.content_s > of_cd.content_s
+    assert of_cd.content_s == of_both.content_s
     uncut, _ = correct_rate(timeline, judgements)
-    assert of_both.high == uncut.high > 0
+    assert uncut.high > 0
+    assert of_both.high == uncut.high

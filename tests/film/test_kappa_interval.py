@@ -68,26 +68,36 @@ def test_the_interval_contains_the_kappa_and_lies_between_its_bounds(data, first
 
 
 def test_kappa_of_a_judge_who_marks_nothing_is_0_with_an_interval():
-    """Without any one window it would be 0 again, so that a jackknife alone would give no width."""
-    two_of_twenty = np.arange(20) < 2
-    interval = kappa_interval(two_of_twenty, np.zeros(20, np.bool_))
+    """With any window left out it is 0 again: an interval from these (jackknife) would have no width."""
+    first_marks_two_of_twenty = np.arange(20) < 2
+    second_marks_none = np.zeros(20, np.bool_)
+    interval = kappa_interval(first_marks_two_of_twenty, second_marks_none)
     assert interval.kappa == 0.0
     assert interval.low < -0.05
     assert interval.high > 0.3
+
+
+def calls_with_errors(rng, is_positive, error_rate):
+    """Let a judge call each window as it is, or wrongly with the chance `error_rate`."""
+    errs = rng.random(len(is_positive)) < error_rate
+    return np.where(errs, ~is_positive, is_positive)
 
 
 @pytest.mark.long  # simulates
 def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
     """Of 20 windows .1 are positive, and each of two judges errs on .05 of them: kappa is .605.
 
-    Both call a window alike with chance .95² + .05² = .905, and each calls it positive with chance .14. If
-    their calls were independent, they would be alike with chance .14² + .86² = .759: kappa is
-    (.905 - .759) / (1 - .759).
+    Both call a window alike with chance .95² + .05² = .905. Each calls it positive with chance .1 * .95 +
+    .9 * .05 = .14. If their calls were independent, they would be alike with chance .14² + .86² = .759: kappa
+    is (.905 - .759) / (1 - .759).
     """
-    rng, true_kappa, is_held = np.random.default_rng(0), 0.605, []
+    rng = np.random.default_rng(0)
+    true_kappa = 0.605
+    is_held = []
     for _ in range(300):
-        y = rng.random(20) < 0.1
-        by_first, by_second = (y ^ (rng.random(20) < 0.05) for _ in range(2))
+        is_positive = rng.random(20) < 0.1
+        by_first = calls_with_errors(rng, is_positive, 0.05)
+        by_second = calls_with_errors(rng, is_positive, 0.05)
         interval = kappa_interval(by_first, by_second)
         if not np.isnan(interval.kappa):
             is_held.append(interval.low <= true_kappa <= interval.high)

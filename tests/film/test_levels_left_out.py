@@ -26,7 +26,10 @@ BOOK = builtin_codebook("obygaze12")
 
 
 def without_easy_negatives(film):
-    """The film as a model scores it that knows clips of HN and S alone, none of EN: its share is refused."""
+    """Return the film as scored by a model that never met clips of EN, only 30 of HN and 33 of S.
+
+    As a film has scenes of EN too, no share of it is expected.
+    """
     model = film.model()
     calibration = changed(model.calibration, clips={"HN": 30, "S": 33})
     refused = changed(model.rate, value=None, bracket_low=None, bracket_high=None)
@@ -114,14 +117,17 @@ def test_exports_do_not_call_p_calibrated_without_saying_on_what(film, lacks_en)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_how_far_a_share_was_off_is_said_of_the_clips_that_it_was_of(language):
+def test_the_sentence_on_how_far_shares_were_off_names_the_levels_of_the_clips_if_some_were_left_out(
+    language,
+):
+    """How far a model's expected shares were off is measured with the clips that it was trained on."""
     words = Words(language)
 
-    def error_of(film):
+    def error_sentence(film):
         return phrases.error_sentence(expected_share(film.model(), film.rows()), words)
 
-    assert words.listed(["HN", "S"]) in error_of(WITHOUT_EN)
-    assert "HN" not in error_of(OF_ALL_LEVELS)
+    assert words.listed(["HN", "S"]) in error_sentence(WITHOUT_EN)
+    assert "HN" not in error_sentence(OF_ALL_LEVELS)
 
 
 def why_no_share(film, words):
@@ -179,9 +185,10 @@ def test_a_page_explains_contributions_and_what_is_usual_where_there_are_any(
     film, has_contributions, has_usual, language
 ):
     words = Words(language)
+    on_contributions, on_usual_values = words["about_3"], words["about_3_usual"]
     page = unescape(film_page([film], language=language))
-    assert (words["about_3"] in page) == has_contributions
-    assert (words["about_3_usual"] in page) == has_usual
+    assert (on_contributions in page) == has_contributions
+    assert (on_usual_values in page) == has_usual
 
 
 @KINDS_OF_MODELS
@@ -189,12 +196,17 @@ def test_a_page_explains_contributions_and_what_is_usual_where_there_are_any(
 def test_page_and_desk_explain_the_signs_of_reasons_above_the_concepts_bars(
     film, has_contributions, has_usual, language, tmp_path
 ):
-    """Where concepts have a usual value, reasons are changes of the probability; else contributions."""
+    """Where concepts have a usual value, a reason is a change of the probability, of .01 or more.
+
+    Else it is a contribution to the logit, of .05 or more.
+    """
     words = Words(language)
-    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     of_changes = words.say("reasons_what", least=words.number(0.01))
     of_contributions = words.say("reasons_what_weights", least=words.number(0.05))
-    for html in (film_page([film], language=language), desk_page([opened], opened, "read", language)):
-        text = unescape(html)
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+    pages = (film_page([film], language=language), desk_page([opened], opened, "read", language))
+    has_contributions_alone = has_contributions and not has_usual
+    for page in pages:
+        text = unescape(page)
         assert (of_changes in text) == has_usual
-        assert (of_contributions in text) == (has_contributions and not has_usual)
+        assert (of_contributions in text) == has_contributions_alone

@@ -109,14 +109,19 @@ def scored(shelf, tmp_path_factory):
     return film
 
 
+def texts_of_data(page):
+    """Write the data that a page's scripts read, with letters in place of their codes."""
+    data = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.DOTALL)
+    return " ".join(json.dumps(json.loads(script), ensure_ascii=False) for script in data)
+
+
 def shown(page):
     """What people read of a page: its text, names for screen readers, and the texts of its data."""
-    scripts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.DOTALL)
-    data = [json.dumps(json.loads(script), ensure_ascii=False) for script in scripts]
     body = re.sub(r"<(script|style|template)\b.*?</\1>", " ", page, flags=re.DOTALL)
-    named = re.findall(r'(?:aria-label|title|data-means)="([^"]*)"', body)
-    text = html.unescape(" ".join([re.sub("<[^>]*>", " ", body), *named, *data]))
-    return re.sub(UNREAD, "", text)
+    text = re.sub("<[^>]*>", " ", body)
+    names = re.findall(r'(?:aria-label|title|data-means)="([^"]*)"', body)
+    everything = html.unescape(" ".join([text, *names, texts_of_data(page)]))
+    return re.sub(UNREAD, "", everything)
 
 
 def words_in(text, words):
@@ -216,15 +221,20 @@ def test_claims_as_data_have_the_names_of_the_codebook_whatever_the_language(sco
 
 @pytest.fixture
 def film_of_two_codebooks():
-    """A film scored by a model of `Look`, which is called Regard in French, and by a lab's, of `Regard`."""
+    """A film that two models scored, by the same numbers.
+
+    The first one's concept is Look, which is called Regard in French; that of the second, of a lab with a
+    codebook of its own, is called Regard in all languages.
+    """
     film = ten_minute_film()
     (look,) = (concept for concept in film.model().concepts if concept.name == "Look")
     regard = msgspec.structs.replace(look, name="Regard")
-    of_lab = msgspec.structs.replace(film.model(), key="lab", codebook="lab", concepts=[regard])
-    columns = {f"Look_{value}": f"Regard_{value}" for value in ("value", "p", "contribution")}
-    table = pd.concat([film.table, film.table.rename(columns=columns).assign(model="lab")])
-    record = msgspec.structs.replace(film.record, models=[film.model(), of_lab])
-    return replace(film, record=record, table=table.reset_index(drop=True))
+    model_of_lab = msgspec.structs.replace(film.model(), key="lab", codebook="lab", concepts=[regard])
+    renamed = {f"Look_{value}": f"Regard_{value}" for value in ("value", "p", "contribution")}
+    rows_of_lab = film.table.rename(columns=renamed).assign(model="lab")
+    table = pd.concat([film.table, rows_of_lab], ignore_index=True)
+    record = msgspec.structs.replace(film.record, models=[film.model(), model_of_lab])
+    return replace(film, record=record, table=table)
 
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])

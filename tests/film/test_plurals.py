@@ -115,22 +115,25 @@ FRENCH_NAMES = pytest.mark.parametrize(
 
 @FRENCH_NAMES
 @pytest.mark.parametrize(
-    ("key", "fields"),
+    ("key", "names_two_people"),
     [
-        ("claim", {"other": True}),
-        ("two_of_one_id", {"other": True}),
-        ("row_beside", {"other": True}),
-        ("clock_ahead", {"clock": 1}),
-        ("import_known", {}),
+        ("claim", True),
+        ("two_of_one_id", True),
+        ("row_beside", True),
+        ("clock_ahead", False),
+        ("import_known", False),
     ],
 )
-def test_a_french_note_elides_before_a_name_that_begins_with_a_vowel(name, of_name, key, fields):
-    facts = {"who": name, "path": "p", "line": 1, "name": "n", "act": "a", "reason": "r"} | fields
-    if "other" in facts:
-        facts["other"] = name
-    text = Words("fr").translated(message(key, **facts))  # the note is written again, in French
+def test_a_french_note_elides_before_a_name_that_begins_with_a_vowel(name, of_name, key, names_two_people):
+    """A note is made in English, and `translated` writes it again in French."""
+    fields = {"who": name, "path": "p", "line": 1, "name": "n", "act": "a", "reason": "r"}
+    if names_two_people:
+        fields["other"] = name
+    if key == "clock_ahead":
+        fields["clock"] = 1
+    text = Words("fr").translated(message(key, **fields))
     assert of_name in text
-    assert not re.search(r"\b[Dd]e (?=AB|Élise|Hannah)", text)
+    assert not re.search(r"\b[Dd]e (?=AB|Élise|Hannah)", text)  # not elided
 
 
 @FRENCH_NAMES
@@ -151,8 +154,13 @@ def test_english_elides_nothing():
     assert "more Activity than usual" in Words("en").say("why_more", concept="Activity")
 
 
+def on_one_line_with_plain_spaces(text):
+    """Replace line ends and the narrow spaces of French by spaces."""
+    return " ".join(str(text).split()).replace("\u202f", " ").replace("\u00a0", " ")
+
+
 @pytest.mark.parametrize(
-    ("why", "known", "one", "several"),
+    ("why", "fields", "of_one", "of_two"),
     [
         ("why_seen", {}, "1 jugement hors du compte : fait avec", "2 jugements hors du compte : faits avec"),
         ("why_gap", {"column": "place", "gap": 3}, ": tiré après place 3", ": tirés après place 3"),
@@ -162,14 +170,17 @@ def test_english_elides_nothing():
         ("why_film", {"names": "tt01"}, ": d’un autre film (tt01)", ": d’autres films (tt01)"),
         ("why_definition", {}, "qui ne dit pas", "qui ne disent pas"),
     ],
-    ids=lambda value: value if isinstance(value, str) and value.startswith("why_") else "",
+    ids=["seen", "gap", "place", "law", "content", "film", "definition"],
 )
-def test_of_one_judgement_what_is_said_of_it_is_in_the_singular_in_french(why, known, one, several):
-    french = Words("fr")
-    notes = [left_out_message(n, message(why, **known)) for n in (1, 2)]
-    of_one, of_two = (" ".join(str(french.translated(note)).split()) for note in notes)
-    assert one in of_one.replace("\u202f", " ").replace("\u00a0", " ")
-    assert several in of_two.replace("\u202f", " ").replace("\u00a0", " ")
+def test_a_french_note_on_judgements_left_out_is_in_the_singular_of_one_and_in_the_plural_of_two(
+    why, fields, of_one, of_two
+):
+    def french_note(n):
+        note = left_out_message(n, message(why, **fields))
+        return on_one_line_with_plain_spaces(Words("fr").translated(note))
+
+    assert of_one in french_note(1)
+    assert of_two in french_note(2)
 
 
 def test_one_judgement_of_another_film_is_no_plural_in_english():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -58,28 +59,38 @@ FILM_OF_BODY = scored_by_model_of(invented_film(**SMALL), "Body")
 WINDOWS = choose_next([FILM_OF_BODY], 30, blind=True)
 
 
-def judged(windows=WINDOWS, **judges):
-    """Judgements of the first windows of a draw: of each judge a tuple for each, (level, *concepts)."""
+def judged(windows=WINDOWS, **labels_by_judge):
+    """Plant what judges said of the first of some windows.
+
+    `AB=[("S", "Look"), ("EN",)]`: AB called the first window S and saw Look, and called the second EN.
+    """
     clips = []
-    for judge, calls in judges.items():
-        for clip, (level, *concepts) in zip(windows, calls, strict=False):
-            name = f"{judge}-{clip.clip_id}"
-            own = replace(clip, clip_id=name, level=level, concepts=tuple(concepts), annotator=judge)
-            clips.append(own)
+    for judge, labels_of_windows in labels_by_judge.items():
+        for window, (level, *concepts) in zip(windows, labels_of_windows, strict=False):
+            judgement = replace(
+                window,
+                annotator=judge,
+                clip_id=f"{judge}-{window.clip_id}",
+                level=level,
+                concepts=tuple(concepts),
+            )
+            clips.append(judgement)
     return Manifest(tuple(clips), Path(), BOOK)
 
 
 @pytest.mark.long
 def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_path):
-    """A concept's model has the levels of its clips on both sides: they are not what it finds."""
+    """Its clips have levels, but it does not tell levels apart: none is positive or negative."""
     concept = trained.manifest.codebook.concept_names[0]
     run = evaluate(trained.data, ["linear"], f"concept:{concept}")
     path = save_models(run, trained.data, ["linear"], tmp_path / "models")["linear"]
-    record = score_film(film_store(tmp_path, "tt01"), [path]).model()
-    assert (record.concept, record.positive, record.negative) == (concept, [], [])
-    assert record.levels == list(trained.manifest.codebook.labels)
-    assert positive_of(record).text == concept
-    assert record.human is None
+    model = score_film(film_store(tmp_path, "tt01"), [path]).model()
+    assert model.concept == concept
+    assert model.positive == []
+    assert model.negative == []
+    assert model.levels == list(trained.manifest.codebook.labels)
+    assert model.human is None
+    assert positive_of(model).text == concept
 
 
 def test_claims_on_a_concepts_model_are_of_the_concept_and_of_no_level():
@@ -142,24 +153,49 @@ def test_the_first_sentence_translates_a_meaning_only_if_it_is_the_codebooks(lan
     assert MEANINGS_OF_TWO["S"] in sentence
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever_their_level(seed):
+class LabelledWindows(NamedTuple):
+    """What a judge says of all windows: of each the level, and concepts.
+
+    In `n_sure` windows the level is S, and in `n_body` Body is named.
+    """
+
+    labels: list[tuple[str, ...]]
+    n_sure: int
+    n_body: int
+
+
+def labelled_at_random(seed):
+    """Draw for each window a level, and, independently of it, whether Body is named beside Look."""
     rng = np.random.default_rng(seed)
     has_body = rng.random(len(WINDOWS)) < 0.4
-    calls = []
-    for has in has_body:
+    labels = []
+    for is_there in has_body:
         level = str(rng.choice(["EN", "HN", "S"]))
-        calls.append((level, "Look", "Body") if has else (level, "Look"))
-    found = correct_rates(FILM_OF_BODY, judged(AB=calls))  # FILM_OF_BODY is scored by a model of Body
-    (claim,) = [claim for claim in rate_claims(found) if isinstance(claim, kinds.JudgedShare)]
-    assert (claim.what, claim.positives, claim.n) == ("Body", (int(has_body.sum()),), len(WINDOWS))
+        concepts = ("Look", "Body") if is_there else ("Look",)
+        labels.append((level, *concepts))
+    n_sure = sum(level == "S" for level, *_ in labels)
+    return LabelledWindows(labels, n_sure, int(has_body.sum()))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever_their_level(seed):
+    """`FILM_OF_BODY` is scored by a model of Body."""
+    windows = labelled_at_random(seed)
+    rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
+    (claim,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
+    assert claim.what == "Body"
+    assert claim.positives == (windows.n_body,)
+    assert claim.n == len(WINDOWS)
     assert claim.has(kinds.OF_CONCEPT)
-    for language in LANGUAGES:
-        assert {"en": "Body", "fr": "Corps"}[language] in sentences([claim], language)[0]
-    # The same judgements, by a model of levels, are counted by their levels.
-    by_level = correct_rates(invented_film(**SMALL), judged(AB=calls))
-    n_sure = sum(level == "S" for level, *_ in calls)
-    assert by_level.rates[0].positives == [n_sure]
+    assert "Body" in sentences([claim], "en")[0]
+    assert "Corps" in sentences([claim], "fr")[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_by_a_model_of_levels_the_same_judgements_are_counted_by_their_levels(seed):
+    windows = labelled_at_random(seed)
+    rates = correct_rates(invented_film(**SMALL), judged(AB=windows.labels))
+    assert rates.rates[0].positives == [windows.n_sure]
 
 
 LEVELS_ALONE = [("EN",), ("S",)] * 15
@@ -219,24 +255,39 @@ def test_a_comparison_of_films_is_of_the_concept_too():
 
 
 @pytest.mark.parametrize(
-    ("positive", "level", "concepts", "call"),
+    ("positive_levels", "level", "is_positive"),
     [
-        (["S"], "S", (), True),
-        (["S"], "EN", ("Body",), False),
-        (["S"], "NS", (), None),
-        (["HN", "S"], "HN", (), True),
-        (["HN", "NS", "S"], "NS", (), True),
-        ("Body", "EN", ("Body",), True),
-        ("Body", "S", (), False),
-        ("Body", "NS", ("Body",), True),
-        ("Body", "NS", (), False),
-        ("Body", None, ("Body",), None),
+        (["S"], "S", True),
+        (["S"], "EN", False),
+        (["S"], "NS", None),
+        (["HN", "S"], "HN", True),
+        (["HN", "NS", "S"], "NS", True),
     ],
 )
-def test_a_judgement_is_positive_by_one_function(positive, level, concepts, call):
-    film = FILM_OF_BODY if positive == "Body" else with_model(invented_film(**SMALL), positive=positive)
+def test_a_judgement_is_positive_by_its_level_and_neither_if_its_judge_was_not_sure(
+    positive_levels, level, is_positive
+):
+    """NS, "not sure", counts only for a model to which it is a positive level itself."""
+    film = with_model(invented_film(**SMALL), positive=positive_levels)
+    clip = Clip("c", film.movie, level=level, concepts=("Body",))
+    assert positive_of(film.model()).is_positive(clip, BOOK.labels) is is_positive
+
+
+@pytest.mark.parametrize(
+    ("level", "concepts", "is_positive"),
+    [
+        ("EN", ("Body",), True),
+        ("S", (), False),
+        ("NS", ("Body",), True),
+        ("NS", (), False),
+        (None, ("Body",), None),
+    ],
+)
+def test_a_judgement_is_positive_for_a_concept_that_it_names_whatever_its_level_if_it_has_one(
+    level, concepts, is_positive
+):
     clip = Clip("c", FILM_OF_BODY.movie, level=level, concepts=concepts)
-    assert positive_of(film.model()).is_positive(clip, BOOK.labels) is call
+    assert positive_of(FILM_OF_BODY.model()).is_positive(clip, BOOK.labels) is is_positive
 
 
 @pytest.mark.parametrize("agreement", MOBYGAZE, ids=lambda agreement: "-".join(agreement.positive))

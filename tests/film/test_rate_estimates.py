@@ -20,15 +20,37 @@ from obygaze_film.rate_estimates import (
 )
 from tests.film.films import planted_cells
 
+OF_21_THE_FIRST_12 = np.arange(12)[None]  # [1 draw, 12 judged windows]
 
-def test_none_of_12_of_21_windows_leaves_3_of_21_possible():
-    """By hand: 3 positives are missed by 12 of 21 in .063 of draws, 4 in .021."""
-    chances = [hypergeom(21, positives, 12).pmf(0) for positives in (3, 4)]
-    assert chances == pytest.approx([0.0632, 0.0211], abs=1e-4)
-    found = estimate_rate(planted_cells(content_s=[46.0] * 21), np.arange(12)[None], np.zeros((1, 12)))
-    assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((0, 0, 3 / 21))
-    found = estimate_rate(planted_cells(content_s=[46.0] * 21), np.arange(12)[None], np.ones((1, 12)))
-    assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((1, 18 / 21, 1))
+
+def equal_windows(n_windows, p=0.5):
+    """Plant windows of 46 s of content, all alike."""
+    return planted_cells(content_s=[46.0] * n_windows, p=p)
+
+
+@pytest.mark.parametrize(("n_positive", "chance"), [(3, 0.0632), (4, 0.0211)])
+def test_12_of_21_windows_miss_3_positives_more_often_than_one_time_in_40_and_4_less_often(
+    n_positive, chance
+):
+    """An interval of level .95 leaves out at each end what happens in less than .025 of draws."""
+    misses_all = hypergeom(21, n_positive, 12).pmf(0)
+    assert misses_all == pytest.approx(chance, abs=1e-4)
+
+
+def test_where_none_of_12_of_21_windows_is_positive_at_most_3_of_21_are():
+    """3 positives would be missed in .063 of draws; 4 only in .021, less than .025."""
+    estimates = estimate_rate(equal_windows(21), OF_21_THE_FIRST_12, np.zeros((1, 12)))
+    assert estimates.value[0] == pytest.approx(0)
+    assert estimates.low[0] == pytest.approx(0)
+    assert estimates.high[0] == pytest.approx(3 / 21)
+
+
+def test_where_all_of_12_of_21_windows_are_positive_at_least_18_of_21_are():
+    """As many negative ones may be left as positive ones where none is positive: 3."""
+    estimates = estimate_rate(equal_windows(21), OF_21_THE_FIRST_12, np.ones((1, 12)))
+    assert estimates.value[0] == pytest.approx(1)
+    assert estimates.low[0] == pytest.approx(18 / 21)
+    assert estimates.high[0] == pytest.approx(1)
 
 
 CONTENTS = {
@@ -40,25 +62,46 @@ CONTENTS = {
 
 @pytest.mark.parametrize("n_positive", [1, 2, 5])
 @pytest.mark.parametrize("contents", CONTENTS.values(), ids=CONTENTS)
-def test_the_most_that_no_positive_leaves_possible_is_too_little_in_one_of_forty_draws(contents, n_positive):
-    """Of draws of 12 windows among which no positive is. 2,000 draws leave a share uncertain by .0035."""
+def test_the_upper_bound_where_no_positive_is_drawn_is_too_low_in_at_most_one_of_forty_draws(
+    contents, n_positive
+):
+    """`most_unseen` bounds the positive seconds if no judged window is positive, at a level of 39 / 40.
+
+    2,000 draws leave a share of 1 / 40 uncertain by .0035 (one standard error).
+    """
     content = contents(n_positive)
     positive_s = content[:n_positive].sum()
-    n_too_little = 0
+    n_too_low = 0
     for seed in range(2000):
-        drawn = np.array(random_order(content, "film", seed))[:12]
-        has_positive = (drawn < n_positive).any()
-        if not has_positive and most_unseen(content, drawn) < positive_s - 1e-9:
-            n_too_little += 1
-    assert n_too_little / 2000 <= 1 / 40 + 3 * 0.0035
+        judged = np.array(random_order(content, "film", seed))[:12]
+        has_positive = (judged < n_positive).any()
+        if not has_positive and most_unseen(content, judged) < positive_s - 1e-9:
+            n_too_low += 1
+    assert n_too_low / 2000 <= 1 / 40 + 3 * 0.0035
 
 
-@given(st.lists(st.sampled_from([6.0, 23.0, 46.0, 11.5]), min_size=1, max_size=6))
+def sums_of_subsets(sizes):
+    """Return the sum of every subset of the sizes, that of none included."""
+    sums = set()
+    for n_chosen in range(len(sizes) + 1):
+        sums |= {round(sum(subset), 3) for subset in combinations(sizes, n_chosen)}
+    return sums
+
+
+window_sizes = st.lists(st.sampled_from([6.0, 23.0, 46.0, 11.5]), min_size=1, max_size=6)
+
+
+@given(window_sizes)
 def test_sums_of_whole_windows_are_those_of_all_subsets(sizes):
-    subsets = {round(sum(part), 3) for k in range(len(sizes) + 1) for part in combinations(sizes, k)}
-    assert sums_of_whole(np.array(sizes)).tolist() == sorted(subsets)
-    halves = {round(a / 2 + b / 2, 3) for a in subsets for b in subsets}
-    assert set(np.round(sums_of_whole(np.array(sizes), denominator=2), 3)) <= halves
+    assert sums_of_whole(np.array(sizes)).tolist() == sorted(sums_of_subsets(sizes))
+
+
+@given(window_sizes)
+def test_two_judges_may_leave_half_of_a_window_positive_so_that_sums_are_means_of_two_subsets(sizes):
+    """Each judge calls one subset positive, and the positive seconds are the mean of both judges'."""
+    subsets = sums_of_subsets(sizes)
+    means = {round(by_first / 2 + by_second / 2, 3) for by_first in subsets for by_second in subsets}
+    assert set(np.round(sums_of_whole(np.array(sizes), denominator=2), 3)) <= means
 
 
 def test_too_many_sums_are_not_listed():
@@ -73,19 +116,28 @@ def test_too_many_sums_are_not_listed():
     n_judged=st.sampled_from([10, 18, 25]),
 )
 def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, seconds, n_judges, n_judged):
-    """A window is positive to the share of the judges who say so. If all 25 are judged nothing is open."""
+    """The least rate is that of the film if all unjudged windows are negative, the most if all are positive.
+
+    A label is the share of the judges who call a window positive: 0, 1/3, 2/3 or 1 of three judges.
+    """
     rng = np.random.default_rng(seed)
-    content = rng.choice(seconds, 25)
-    y = rng.integers(0, n_judges + 1, 25) / n_judges
+    n_windows = 25
+    content = rng.choice(seconds, n_windows)
+    labels = rng.integers(0, n_judges + 1, n_windows) / n_judges
     order = np.array(random_order(content, "film", seed))
     judged, unjudged = order[:n_judged], order[n_judged:]
-    cells = planted_cells(content_s=content, p=rng.random(25))
-    found = estimate_rate(cells, judged[None], y[judged][None], denominator=n_judges)
-    least = content[judged] @ y[judged] / content.sum()
+    cells = planted_cells(content_s=content, p=rng.random(n_windows))
+
+    # Both arguments have one draw: [1, n_judged].
+    estimates = estimate_rate(cells, judged[None], labels[judged][None], denominator=n_judges)
+    low, value, high = estimates.low[0], estimates.value[0], estimates.high[0]
+
+    least = content[judged] @ labels[judged] / content.sum()
     most = least + content[unjudged].sum() / content.sum()
-    assert least - 1e-8 <= found.low[0] <= found.value[0] <= found.high[0] <= most + 1e-8
-    if n_judged == 25:
-        assert (found.low[0], found.high[0]) == pytest.approx((least, least))
+    assert least - 1e-8 <= low <= value <= high <= most + 1e-8
+    if n_judged == n_windows:  # nothing is open
+        assert low == pytest.approx(least)
+        assert high == pytest.approx(least)
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 5), (2, 5), (5, 5), (4, 10), (13, 40)])
@@ -95,48 +147,78 @@ def test_the_exact_interval_is_that_of_clopper_and_pearson(k, n):
     assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 
-def coverages(n_windows, n):
-    """By hand: a judge judges n of windows alike; the chance that each possible share is held, .05 to .95."""
-    labels = (np.arange(n)[None] < np.arange(n + 1)[:, None]).astype(float)
-    cells = planted_cells(content_s=[46.0] * n_windows)
-    found = estimate_rate(cells, np.tile(np.arange(n), (n + 1, 1)), labels)
-    shares = {k: k / n_windows for k in range(round(0.05 * n_windows), round(0.95 * n_windows) + 1)}
-    holds = {k: (found.low <= share) & (share <= found.high) for k, share in shares.items()}
-    return [hypergeom(n_windows, k, n).pmf(np.arange(n + 1)) @ holds[k] for k in shares]
+def least_exact_coverage(n_windows, n_judged):
+    """Compute how often the interval holds the share, for the share from .05 to .95 where it is seldomest.
+
+    Windows are alike, so that a draw of n is known by its count of positives, k, from 0 to n. Where m of all
+    windows are positive, k has the hypergeometric distribution.
+    """
+    counts = np.arange(n_judged + 1)  # [n + 1 draws]
+    # Of the draw with k positives the first k of the n labels are positive.  [n + 1 draws, n labels]
+    labels = (np.arange(n_judged)[None, :] < counts[:, None]).astype(float)
+    judged = np.tile(np.arange(n_judged), (n_judged + 1, 1))
+    estimates = estimate_rate(equal_windows(n_windows), judged, labels)
+    least = 1.0
+    for n_positive in range(round(0.05 * n_windows), round(0.95 * n_windows) + 1):
+        share = n_positive / n_windows
+        is_held = (estimates.low <= share) & (share <= estimates.high)  # [n + 1 draws]
+        chances_of_counts = hypergeom(n_windows, n_positive, n_judged).pmf(counts)
+        least = min(least, chances_of_counts @ is_held)
+    return least
 
 
 @pytest.mark.parametrize("n_windows", [40, pytest.param(130, marks=pytest.mark.long)])
-def test_no_share_is_held_less_often_than_stated_however_few_are_judged(n_windows):
-    """Of 10 of 130 windows alike a score interval holds the share .4 in .912 of draws."""
-    for n in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
-        assert min(coverages(n_windows, n)) >= 0.93, n
+def test_intervals_hold_every_share_in_93_percent_of_draws_however_few_windows_are_judged(n_windows):
+    """.93 is the least level of an exact interval, `LEAST_LEVEL`.
+
+    A score interval alone would not do: with 10 of 130 windows judged it holds the share .4 in .912 of draws.
+    """
+    for n_judged in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
+        assert least_exact_coverage(n_windows, n_judged) >= LEAST_LEVEL, n_judged
+
+
+def planted_p(rng, labels, knowledge, noise=1.0):
+    """Plant probabilities whose logit is `knowledge` for positives and -`knowledge` for negatives, and noise.
+
+    A model with a `knowledge` below 0 is wrong, and one of 0 knows nothing.
+    """
+    right_logit = knowledge * (2 * labels - 1)  # labels are 0 and 1
+    return 1 / (1 + np.exp(-right_logit - noise * rng.normal(size=len(labels))))
 
 
 @pytest.mark.long  # simulates
-@pytest.mark.parametrize("model", [0.0, 1.0, -1.0])
-def test_a_model_leaves_what_a_few_judgements_hold(model):
-    """Where the judge marks .4 of 130 windows, and judged 10; 3,000 draws leave it uncertain by .005."""
+@pytest.mark.parametrize("knowledge", [0.0, 1.0, -1.0], ids=["knows nothing", "knows something", "is wrong"])
+def test_whatever_the_model_10_of_130_judged_windows_have_an_interval_that_holds_the_share(knowledge):
+    """3,000 draws, 20 from each of 150 films, leave the coverage uncertain by .005 (one standard error)."""
+    n_windows, n_judged, n_positive = 130, 10, 52
+    share = n_positive / n_windows  # .4
     rng = np.random.default_rng(5)
-    held_draws = []
+    is_held = []
     for _ in range(150):
-        y = rng.permuted(np.arange(130) < 52).astype(float)
-        p = 1 / (1 + np.exp(-model * (2 * y - 1) - 0.2 * rng.normal(size=130)))
-        judged = rng.permuted(np.tile(np.arange(130), (20, 1)), axis=1)[:, :10]
-        found = estimate_rate(planted_cells(content_s=[46.0] * 130, p=p), judged, y[judged])
-        held_draws.append((found.low <= 0.4) & (found.high >= 0.4))
-    assert np.mean(held_draws) >= 0.93 - 0.01
+        labels = rng.permuted(np.arange(n_windows) < n_positive).astype(float)
+        p = planted_p(rng, labels, knowledge, noise=0.2)
+        orders = rng.permuted(np.tile(np.arange(n_windows), (20, 1)), axis=1)  # [20 draws, 130]
+        judged = orders[:, :n_judged]
+        estimates = estimate_rate(equal_windows(n_windows, p), judged, labels[judged])
+        is_held.append((estimates.low <= share) & (share <= estimates.high))
+    assert np.mean(is_held) >= LEAST_LEVEL - 2 * 0.005
 
 
 class World(NamedTuple):
     """Between how many seconds the content of positive windows lies, and that of the others.
 
-    `least_coverage` is how often the interval must hold the share at least, where it is below what it is
-    elsewhere: a few short positives say little.
+    `least_coverage` is how often the interval must hold the share at least; None: as often as in most worlds.
+    It is lower where positives are few and short, which say little.
     """
 
     positive_s: tuple[float, float]
     negative_s: tuple[float, float]
     least_coverage: float | None = None
+
+    def least_coverage_or(self, that_of_most_worlds):
+        if self.least_coverage is None:
+            return that_of_most_worlds
+        return self.least_coverage
 
 
 WORLDS = {
@@ -149,55 +231,60 @@ WORLDS = {
 
 
 def coverage_in(world, *, n_windows, n_judged, knowledge, n_films=25, n_draws=20):
-    """Return how often the interval holds the share; a third of the windows is positive.
+    """Return in which share of draws the interval holds the film's share.
 
-    `knowledge` is by how much the model's logit is above 0 for positives and below 0 for others; a model
-    below 0 is wrong.
+    A third of each film's windows is positive; `knowledge` as for `planted_p`.
     """
-    holds = []
+    is_held = []
     for film in range(n_films):
         rng = np.random.default_rng([film, n_windows, n_judged])
-        y = rng.permuted(np.arange(n_windows) < n_windows // 3).astype(float)
-        content = np.where(
-            y > 0, rng.uniform(*world.positive_s, n_windows), rng.uniform(*world.negative_s, n_windows)
-        )
-        p = 1 / (1 + np.exp(-knowledge * (2 * y - 1) - rng.normal(size=n_windows)))
-        orders = [random_order(content, str(film), seed)[:n_judged] for seed in range(n_draws)]
-        judged = np.array(orders)
-        found = estimate_rate(planted_cells(content_s=content, p=p), judged, y[judged])
-        share = np.average(y, weights=content)
-        holds.append((found.low <= share) & (share <= found.high))
-    return np.mean(holds)
+        labels = rng.permuted(np.arange(n_windows) < n_windows // 3).astype(float)
+        content_if_positive = rng.uniform(*world.positive_s, n_windows)
+        content_if_negative = rng.uniform(*world.negative_s, n_windows)
+        content = np.where(labels > 0, content_if_positive, content_if_negative)
+        cells = planted_cells(content_s=content, p=planted_p(rng, labels, knowledge))
+        draws = [random_order(content, str(film), seed)[:n_judged] for seed in range(n_draws)]
+        judged = np.array(draws)  # [draws, n_judged]
+        estimates = estimate_rate(cells, judged, labels[judged])
+        share = np.average(labels, weights=content)
+        is_held.append((estimates.low <= share) & (share <= estimates.high))
+    return np.mean(is_held)
 
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize("judged_part", [0.3, 0.85])
-def test_the_interval_holds_the_share_where_content_goes_with_the_label(world, judged_part):
+def test_the_interval_holds_the_share_where_positive_windows_are_shorter_or_longer_than_others(
+    world, judged_part
+):
     """500 draws leave a coverage uncertain by .01 to .012 (one standard error)."""
     coverage = coverage_in(world, n_windows=130, n_judged=round(130 * judged_part), knowledge=1.0)
-    assert coverage >= (world.least_coverage or 0.93) - 2 * 0.012
+    assert coverage >= world.least_coverage_or(0.93) - 2 * 0.012
 
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
-@pytest.mark.parametrize(("n_windows", "least_coverage"), [(130, 0.93), (40, 0.9)])
+@pytest.mark.parametrize(("n_windows", "least_coverage_of_most"), [(130, 0.93), (40, 0.9)])
 @pytest.mark.parametrize("knowledge", [0.0, 2.0, -2.0], ids=["knows nothing", "knows much", "is wrong"])
-def test_the_interval_holds_at_any_part_judged_whatever_the_model(
-    world, n_windows, least_coverage, knowledge
+def test_the_interval_holds_the_share_whatever_part_is_judged_and_whatever_the_model(
+    world, n_windows, least_coverage_of_most, knowledge
 ):
     """1,000 draws leave a coverage uncertain by .008 (one standard error)."""
+    least_coverage = world.least_coverage_or(least_coverage_of_most)
     for judged_part in (0.1, 0.3, 0.6, 0.85):
         n_judged = max(10, round(judged_part * n_windows))
         coverage = coverage_in(world, n_windows=n_windows, n_judged=n_judged, knowledge=knowledge, n_films=50)
-        assert coverage >= (world.least_coverage or least_coverage) - 2 * 0.008, judged_part
+        assert coverage >= least_coverage - 2 * 0.008, judged_part
 
 
-def test_a_draw_by_the_earlier_law_is_estimated_as_it_was():
-    """By hand: one window is certain to be drawn, and counts by its content; the others count alike."""
-    content = np.array([100.0, 10, 10, 10, 10])
-    y = np.array([[1.0, 0.0, 1.0]])
-    found = estimate_rate(
-        planted_cells(content_s=content), np.array([[0, 1, 2]]), y, sampling=SEQUENTIAL_POISSON
-    )
-    assert found.value[0] == pytest.approx(100 / 140 + 40 / 140 * 0.5)
+def test_a_sequential_poisson_draw_counts_a_window_that_is_certain_to_be_drawn_by_its_content():
+    """The earlier method of drawing. Three windows are drawn: that of 100 s for certain, and two of 10 s.
+
+    It is positive, and stands for itself: 100 of 140 s. The other two stand for the 40 s of short windows,
+    and one of them is positive: half of these.
+    """
+    cells = planted_cells(content_s=np.array([100.0, 10, 10, 10, 10]))
+    judged = np.array([[0, 1, 2]])
+    labels = np.array([[1.0, 0.0, 1.0]])
+    estimates = estimate_rate(cells, judged, labels, sampling=SEQUENTIAL_POISSON)
+    assert estimates.value[0] == pytest.approx(100 / 140 + 40 / 140 * 0.5)

@@ -72,25 +72,45 @@ def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
     assert "0.7850" in written.loc[0, "concepts_p"].split(";")
 
 
-def test_reasons_are_named_in_the_order_of_what_each_changes(film):
-    """Look weighs more in the logit, and Body moves the probability more: Body is named first."""
-    time = ClaimTime("span", 8.0, 0.0, 8.0)
-    found = [
-        SegmentReason(name, 0.1, contribution, False, 0.4, "less", change)
-        for name, contribution, change in (("Look", -0.135, -0.0113), ("Body", -0.129, -0.0122))
-    ]
-    claims = passage_reasons(film.model(), found, time)
-    assert [claim.what for claim in claims] == ["Look", "Body"]
-    sentence = phrases.reasons_sentence(claims, Words("en"))
+def reason_against(concept, *, contribution, change):
+    """Make a reason that lowers a passage's probability by less of a concept than usual."""
+    return SegmentReason(
+        concept=concept,
+        p=0.1,
+        contribution=contribution,
+        is_present=False,
+        usual_p=0.4,
+        amount="less",
+        change=change,
+    )
+
+
+@pytest.fixture
+def claims_on_look_and_body(film):
+    """Look contributes more to the logit (-.135 and -.129), and Body changes the probability more."""
+    look = reason_against("Look", contribution=-0.135, change=-0.0113)
+    body = reason_against("Body", contribution=-0.129, change=-0.0122)
+    return passage_reasons(film.model(), [look, body], ClaimTime("span", 8.0, 0.0, 8.0))
+
+
+def test_claims_on_reasons_are_in_the_order_of_the_reasons(claims_on_look_and_body):
+    assert [claim.what for claim in claims_on_look_and_body] == ["Look", "Body"]
+
+
+def test_a_sentence_names_first_what_changes_the_probability_most(claims_on_look_and_body):
+    sentence = phrases.reasons_sentence(claims_on_look_and_body, Words("en"))
     assert sentence.index("Body") < sentence.index("Look")
-    shortened = phrases.reasons_sentence(claims, Words("en"), most=1)
-    assert "Body" in shortened
-    assert "Look" not in shortened
+    sentence_of_one = phrases.reasons_sentence(claims_on_look_and_body, Words("en"), most=1)
+    assert "Body" in sentence_of_one
+    assert "Look" not in sentence_of_one
 
 
 @pytest.fixture
 def all_found_better_than_chance(film):
-    """The film by a model that finds every concept better than chance: notes name those that it does not."""
+    """The film by a model that finds every concept better than by chance.
+
+    Then exports have no note that names the concepts of which this is not sure.
+    """
     concepts = [changed(concept, low=concept.chance + 0.01) for concept in film.model().concepts]
     return with_model(film, concepts=concepts)
 
@@ -102,16 +122,16 @@ def test_an_exported_passage_has_the_concepts_that_are_seen(film, kind):
 
 
 def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_better_than_chance, kind):
-    """The column `contributions` of tables has all concepts: only its texts are looked at."""
     film = all_found_better_than_chance
     text = export(film, kind, tiers=["segments"])
-    if kind == "csv":
+    if kind == "csv":  # its column of contributions has all concepts, present or not
         text = " ".join(row["text"] for row in csv.DictReader(io.StringIO(text)))
     if kind != "rttm":  # its labels are names of tiers alone
         assert "Body" in text
-    _, *others = film.segments(top=0)["present"]
-    seen_elsewhere = {name for present in others for name in present.split(";")}
-    for name in {"Activity", "Look"} - seen_elsewhere:
+    present = set()
+    for names in film.segments(top=0)["present"].iloc[1:]:  # both are absent from the first passage
+        present |= set(names.split(";"))
+    for name in {"Activity", "Look"} - present:
         assert name not in text
 
 
@@ -137,15 +157,17 @@ def best_passage(film, best):
     return passage
 
 
-def test_the_page_says_for_and_against_which_side_each_concept_is(best_passage):
-    """Of Activity the mean of values is above the usual one and that of probabilities below it."""
+def test_the_page_says_what_speaks_for_a_passage_and_what_against_it(best_passage):
+    """Activity is above its usual value on average; its mean probability, .01, is below the usual one, .17.
+
+    The sentence says both.
+    """
     words = Words("en")
-    both_ways = words.say("why_parted", p="0.01", usual="0.17")
+    parted = words.say("why_parted", p="0.01", usual="0.17")
     in_favour, against = best_passage["sentence"].split("Against it: ")
-    assert (
-        f"For it: more Activity than usual ({both_ways}); "
-        "more Body than usual (0.95, 0.17 at its usual value)"
-    ) in in_favour
+    more_activity = f"more Activity than usual ({parted})"
+    more_body = "more Body than usual (0.95, 0.17 at its usual value)"
+    assert f"For it: {more_activity}; {more_body}" in in_favour
     assert against.startswith("more Look than usual")
     assert words["why_near_chance"] in against
 
@@ -163,40 +185,63 @@ def test_the_page_draws_no_frames_of_absent_concepts(best_passage):
 
 
 def test_the_page_reads_out_no_concept_below_its_threshold(film):
-    """The script names a concept where its rounded percentage reaches the one in the data."""
+    """All thresholds are .5. The script names a concept in the rows whose whole percentage reaches `seen`.
+
+    As percentages are rounded, it may leave out a row of .5 to .52.
+    """
     rows = film.rows()
     for concept in data_of(film_page([film]))["rows"]["concepts"]:
         p = rows[f"{concept['name']}_p"].to_numpy()
-        named = np.array(percentages_of(concept["p"])) >= concept["seen"]
-        assert (p[named] >= 0.5).all()
-        assert named[p >= 0.52].all()
+        is_named = np.array(percentages_of(concept["p"])) >= concept["seen"]
+        assert (p[is_named] >= 0.5).all()
+        assert is_named[p >= 0.52].all()
+
+
+def seen_by_hand(segment, rows, concepts):
+    """Name the concepts whose mean probability in a passage reaches their threshold.
+
+    The one with the largest contribution, of either sign, comes first.
+    """
+    is_inside = (rows["start_s"] >= segment["start_s"]) & (rows["end_s"] <= segment["end_s"])
+    rows_inside = rows[is_inside]
+
+    def mean(column):
+        return np.average(rows_inside[column], weights=durations(rows_inside))
+
+    seen = [concept.name for concept in concepts if mean(f"{concept.name}_p") >= concept.threshold_p]
+    return sorted(seen, key=lambda name: -abs(mean(f"{name}_contribution")))
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_is_seen_is_what_reaches_its_own_threshold_with_the_largest_contribution_first(seed):
+def test_a_passage_lists_what_reaches_its_own_threshold_with_the_largest_contribution_first(seed):
     rng = np.random.default_rng(seed)
     film = invented_film(seed=seed, **SMALL)
-    concepts = [changed(one, threshold_p=float(rng.uniform(0.1, 0.9))) for one in film.model().concepts]
+    concepts = [
+        changed(concept, threshold_p=float(rng.uniform(0.1, 0.9))) for concept in film.model().concepts
+    ]
     film = with_model(film, concepts=concepts)
-    rows = film.rows().dropna(subset="p")
+    judged_rows = film.rows().dropna(subset="p")
     for segment in film.segments().to_dict(orient="records"):
-        inside = rows[(rows["start_s"] >= segment["start_s"]) & (rows["end_s"] <= segment["end_s"])]
+        assert segment["present"] == ";".join(seen_by_hand(segment, judged_rows, concepts))
 
-        def mean(column, inside=inside):
-            return np.average(inside[column], weights=durations(inside))
 
-        seen = [one.name for one in concepts if mean(f"{one.name}_p") >= one.threshold_p]
-        seen.sort(key=lambda name: -abs(mean(f"{name}_contribution")))
-        assert segment["present"] == ";".join(seen)
+ALL_WRITTEN = None
+"""In place of a number of passages to list: all that a folder has."""
 
 
 @pytest.fixture(scope="module")
 def lists(film):
-    """Lists of the film's passages by how many are asked for; under None the list of all that are written."""
-    of_all = film.segments()
-    n_reaching = int(of_all["reaches"].sum())
-    lengths = (0, 20, 25, n_reaching + 2)
-    return {None: of_all} | {length: film.segments(top=length) for length in lengths}
+    """Lists of the film's passages, by `top`, how many are asked for.
+
+    A list has all passages that reach the threshold, even if fewer are asked for, and as many of the next
+    ones as are needed. `top` is 0, a few more than reach it, or more than there are.
+    """
+    all_written = film.segments()
+    n_reaching = int(all_written["reaches"].sum())
+    lists = {ALL_WRITTEN: all_written}
+    for top in (0, 20, 25, n_reaching + 2):
+        lists[top] = film.segments(top=top)
+    return lists
 
 
 def numbers_by_start(passages):
@@ -211,7 +256,7 @@ def test_passages_that_reach_the_threshold_are_numbered_by_time_and_weaker_ones_
 
 
 def test_a_passage_has_one_number_however_many_are_listed(lists):
-    number_of = numbers_by_start(lists[None])
+    number_of = numbers_by_start(lists[ALL_WRITTEN])
     for listed in lists.values():
         numbers = numbers_by_start(listed)
         for start_s in numbers.keys() & number_of.keys():
@@ -234,19 +279,23 @@ def test_an_export_has_the_number_of_each_passage(film, lists, kind):
         assert span.text.startswith(f"{span.number}. ")
 
 
-def test_exports_hold_the_passages_that_reach_and_top_adds_others_marked(film, lists, kind):
+def test_exports_hold_the_passages_that_reach_the_threshold(film, lists, kind):
     reaching = lists[0]
     assert reaching["reaches"].all()
     spans = collect(film, kind, tiers=["segments"]).tiers[0].spans
     assert sorted(span.rank for span in spans) == reaching["rank"].tolist()
-    n = len(reaching)
-    more = collect(film, kind, tiers=["segments"], top=n + 2).tiers[0].spans
-    assert len(more) == n + 2
-    assert {span.rank for span in more if "below the threshold" in span.text} == {n + 1, n + 2}
+
+
+def test_an_export_of_more_passages_than_reach_the_threshold_says_which_are_below_it(film, lists, kind):
+    n_reaching = len(lists[0])
+    spans = collect(film, kind, tiers=["segments"], top=n_reaching + 2).tiers[0].spans
+    assert len(spans) == n_reaching + 2
+    ranks_below = {span.rank for span in spans if "below the threshold" in span.text}
+    assert ranks_below == {n_reaching + 1, n_reaching + 2}
 
 
 def text_in(path):
-    """Read an exported file, of an archive the project in it."""
+    """Read an exported file; one for qualitative research is an archive, of which the project is read."""
     if not zipfile.is_zipfile(path):
         return path.read_text(encoding="utf-8")
     with zipfile.ZipFile(path) as archive:
@@ -260,23 +309,28 @@ def without_passages(request):
     return invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
 
 
-def test_an_export_of_a_film_without_passages_has_no_span_and_a_notice_of_one_line(
-    without_passages, kind, tmp_path
-):
+def test_an_export_of_a_film_without_passages_has_no_span_and_a_notice_of_one_line(without_passages, kind):
     exported = collect(without_passages, kind, tiers=["segments"])
     assert not any(tier.spans for tier in exported.tiers)
     assert len(exported.notice.splitlines()) == 1
+
+
+def test_the_notice_that_a_film_has_no_passages_is_in_the_file_or_told_with_all_other_notes(
+    without_passages, kind, tmp_path
+):
+    """A csv and an edl have no row or event for notes: then all notes are told, of which it is the last."""
+    notice = collect(without_passages, kind, tiers=["segments"]).notice
     told = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
     text = text_in(tmp_path / "film")
     if kind == "rttm":  # it writes _ for a space
         text = text.replace("_", " ")
-    if kind in {"csv", "edl"}:  # these have no row or event for notes: all of them are told
-        assert told.endswith(exported.notice)
-        assert told != exported.notice
-        assert exported.notice not in text
+    if kind in {"csv", "edl"}:
+        assert notice not in text
+        assert told.endswith(notice)
+        assert told != notice
     else:
-        assert told == exported.notice
-        assert exported.notice in text
+        assert notice in text
+        assert told == notice
 
 
 @pytest.mark.long
@@ -311,14 +365,19 @@ def test_the_line_of_probabilities_ends_where_the_credits_begin(with_credits):
     assert max(x for x, _ in corners) == round(10 * start_of_credits(with_credits))  # tenths of a second
 
 
-def test_credits_have_no_probability_in_the_pages_data_and_are_hatched(with_credits):
+def test_credits_have_no_probability_in_the_pages_data(with_credits):
     is_credits = has_flag(with_credits.rows(), "credits")
-    page = film_page([with_credits])
-    rows = data_of(page)["rows"]
-    for packed in (rows["p"], rows["low"], rows["high"], *(concept["p"] for concept in rows["concepts"])):
-        none = -1
-        assert set(np.array(percentages_of(packed))[is_credits]) == {none}
-    assert 'fill="url(#f1-nothing)"' in page
+    rows = data_of(film_page([with_credits]))["rows"]
+    curves = [rows["p"], rows["low"], rows["high"]]
+    curves += [concept["p"] for concept in rows["concepts"]]
+    for curve in curves:
+        percentages = np.array(percentages_of(curve))
+        assert (percentages[is_credits] == -1).all()  # -1 where there is none
+
+
+def test_credits_are_hatched_on_the_page(with_credits):
+    hatching_of_black_and_credits = 'fill="url(#f1-nothing)"'
+    assert hatching_of_black_and_credits in film_page([with_credits])
 
 
 def test_no_passage_reaches_into_the_credits(with_credits):
@@ -334,16 +393,24 @@ def test_nothing_but_shots_is_exported_of_the_credits(with_credits, kind):
 
 # --- small probabilities
 # ---------------------------------------------------------------------------
-def test_a_probability_near_nothing_is_below_a_hundredth_and_has_no_band_of_nothing():
+@pytest.fixture
+def improbable():
+    """A film whose probabilities are all below .005, which would be rounded to 0.00."""
     film = invented_film(**SMALL)
     table = film.table.copy()
-    table[["p", "p_low", "p_high"]] = table[["p", "p_low", "p_high"]] * 0.004
-    film = replace(film, table=table)
-    page = film_page([film])
+    table[["p", "p_low", "p_high"]] *= 0.004
+    return replace(film, table=table)
+
+
+def test_a_page_says_of_a_tiny_probability_and_of_its_band_that_they_are_below_a_hundredth(improbable):
+    page = film_page([improbable])
     assert "probability below 0.01" in page
     assert not re.search(r"\b0\.00\b", text_of(page))
     assert "0.00" not in {passage["value"] for passage in data_of(page)["passages"]}
-    for kind in ("vtt", "eaf"):
-        text = export(film, kind, tiers=["segments", "level"], top=20)
-        assert "below 0.01" in text
-        assert not re.search(r"\b0\.00\b", text)
+
+
+@pytest.mark.parametrize("kind", ["vtt", "eaf"])
+def test_an_export_says_of_a_tiny_probability_that_it_is_below_a_hundredth(improbable, kind):
+    text = export(improbable, kind, tiers=["segments", "level"], top=20)
+    assert "below 0.01" in text
+    assert not re.search(r"\b0\.00\b", text)

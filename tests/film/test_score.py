@@ -176,7 +176,11 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
 def test_the_hop_of_windows_is_between_their_starts():
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8], [4, 12], [8, 20]]))
     assert windows.hop_s == 4
-    assert Windows(("a",), np.array([[0.0, 8.12349]])).window_s == 8.123
+
+
+def test_the_length_of_windows_is_rounded_to_milliseconds():
+    windows = Windows(("a",), np.array([[0.0, 8.12349]]))
+    assert windows.window_s == 8.123
 
 
 def test_a_concept_is_described_by_the_metric_of_its_own_task_that_has_a_chance_level():
@@ -226,11 +230,19 @@ def test_a_film_under_another_name_is_known_by_its_features(trained, tmp_path):
 
 
 def film_unlike_at_its_start(folder, share):
-    """Keep a store of a film of 200 s, whose windows are far from all of training up to a share of it."""
-    like, unlike = film_store(folder, "half", end_s=200.0), film_store(folder, "odd", end_s=200.0, shift=30.0)
-    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in like.clips}
-    is_unlike = np.array([start < 200 * share for start, _ in spans.values()])
-    vectors = np.where(is_unlike[:, None], unlike["descriptors"].pooled(), like["descriptors"].pooled())
+    """Keep a store of a film of 200 s: the windows that begin in this share of it are unlike training.
+
+    A shift of 30 is far from all training clips, whose features have a standard deviation of about 1.
+    """
+    like_training = film_store(folder, "half", end_s=200.0)
+    unlike_training = film_store(folder, "odd", end_s=200.0, shift=30.0)
+    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in like_training.clips}
+    is_unlike = np.array([start_s < 200 * share for start_s, _ in spans.values()])
+    vectors = np.where(
+        is_unlike[:, None],
+        unlike_training["descriptors"].pooled(),
+        like_training["descriptors"].pooled(),
+    )
     groups = {"descriptors": {"pooled": vectors}}
     path = seal_arrays(folder / "mixed", dict.fromkeys(spans, "mixed"), groups, spans=spans)
     return open_store(path)
@@ -239,24 +251,42 @@ def film_unlike_at_its_start(folder, share):
 @pytest.mark.parametrize(("share", "is_refused"), [(0.1, False), (0.3, True)])
 def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path, share, is_refused):
     film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
-    rate, rows = film.rate(), film.rows()
-    assert (rate.value is None) == bool(rate.reason) == is_refused
+    rate = film.rate()
+    assert (rate.value is None) == is_refused
+    assert bool(rate.reason) == is_refused
     assert rate.unreliable == pytest.approx(share, abs=0.05)
-    assert rows.loc[rows["start_s"] < 200 * share - 8, "p"].isna().all()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_what_is_unlike_training_has_no_probability(trained, tmp_path, share):
+    film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
+    rows = film.rows()
+    window_s = 8  # rows near the end of the unlike part are also in windows that are like training
+    surely_unlike = rows["start_s"] < 200 * share - window_s
+    assert rows.loc[surely_unlike, "p"].isna().all()
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
 def test_a_shot_is_unlike_if_more_than_half_of_its_windows_seconds_are_unlike(trained, tmp_path, share):
-    """Windows are unlike training up to a share of the film; the second shot begins 1.5 s before that.
+    """Windows of 8 s that begin every 4 s before `unlike_s` are unlike training; others are like it.
 
-    On it lie 11 seconds of windows, of which 4 are of windows like training.
+    The second shot is from 1.5 s before that to 4 s after it. On it lie, of unlike windows that begin 8 and 4
+    s before, 1.5 + 5.5 s, and of the one like training that begins there, 4 s: 7 of 11 seconds are unlike.
     """
     unlike_s = 200 * share
-    starts, ends = [0.0, unlike_s - 1.5, unlike_s + 4], [unlike_s - 1.5, unlike_s + 4, 200.0]
-    shots = pd.DataFrame({"movie": "mixed", "start_s": starts, "end_s": ends, "detector": "own", "flags": ""})
+    second_start_s, second_end_s = unlike_s - 1.5, unlike_s + 4
+    shots = pd.DataFrame(
+        {
+            "movie": "mixed",
+            "start_s": [0.0, second_start_s, second_end_s],
+            "end_s": [second_start_s, second_end_s, 200.0],
+            "detector": "own",
+            "flags": "",
+        }
+    )
     store = film_unlike_at_its_start(tmp_path, share)
     rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
-    is_of_first_two_shots = rows["start_s"] < unlike_s + 4
+    is_of_first_two_shots = rows["start_s"] < second_end_s
     assert (has_flag(rows, "unlike") == is_of_first_two_shots).all()
 
 
@@ -337,6 +367,13 @@ def test_a_store_of_whole_files_is_refused_as_its_clips_have_no_times_in_a_film(
         score_film(open_store(path), [trained.paths["linear"]])
 
 
+def assert_refused_in_one_line(folder, path):
+    with pytest.raises(FilmError) as error:
+        Timeline.read(folder)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
@@ -347,17 +384,21 @@ def test_a_store_of_whole_files_is_refused_as_its_clips_have_no_times_in_a_film(
         *(("timeline.csv", f"Gun_{name}", "other") for name in ("value", "p", "contribution")),
         ("timeline.csv", ",pcbm_lr,", ",other,"),
         ("timeline.csv", "600.0", "soon"),
-        ("shots.csv", "", "\0"),
     ],
 )
-def test_a_damaged_folder_is_named_in_one_line(timeline, tmp_path, name, old, new):
+def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, old, new):
     timeline.write(tmp_path / "film")
     path = tmp_path / "film" / name
-    path.write_text(path.read_text(encoding="utf-8").replace(old, new) if old else "", encoding="utf-8")
-    with pytest.raises(FilmError) as error:
-        Timeline.read(tmp_path / "film")
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    assert_refused_in_one_line(tmp_path / "film", path)
+
+
+def test_an_empty_file_is_named_in_one_line(timeline, tmp_path):
+    timeline.write(tmp_path / "film")
+    path = tmp_path / "film" / "shots.csv"
+    path.write_text("", encoding="utf-8")
+    assert_refused_in_one_line(tmp_path / "film", path)
 
 
 def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(tmp_path):
@@ -374,9 +415,9 @@ class FlaggedByHand(NamedTuple):
     """Shots of a film of two minutes with flags of a person, and the film scored with and without these."""
 
     shots: pd.DataFrame
-    flagged: pd.DataFrame
+    flagged_shots: pd.DataFrame
     film: Timeline
-    without: Timeline
+    film_without_flags: Timeline
 
 
 @pytest.fixture
@@ -385,18 +426,24 @@ def flagged_by_hand(trained, tmp_path):
 
     Their table has semicolons, commas for points, and times with minutes, as a French spreadsheet writes it.
     """
-    store, shots = film_store(tmp_path, "m", end_s=120.0), shots_of("m", 120.0)
+    store = film_store(tmp_path, "m", end_s=120.0)
+    shots = shots_of("m", 120.0)
     shots.to_csv(tmp_path / "shots.csv", index=False)
-    half_of_black_s = shots["end_s"].iloc[0] / 2
-    end = f"{half_of_black_s:g}".replace(".", ",")
-    (tmp_path / "by_hand.csv").write_text(f"start_s;end_s;flags\n0;{end};\n0:50;1:02,5;credits\n")
-    flagged = read_shots(tmp_path / "shots.csv", ["m"], tmp_path / "by_hand.csv")["m"]
-    film, without = (score_film(store, [trained.paths["pcbm_lr"]], shots=one) for one in (flagged, shots))
-    return FlaggedByHand(shots, flagged, film, without)
+
+    first_shot_end_s = shots["end_s"].iloc[0]  # the black one
+    not_black_until = f"{first_shot_end_s / 2:g}".replace(".", ",")
+    by_hand = f"start_s;end_s;flags\n0;{not_black_until};\n0:50;1:02,5;credits\n"
+    (tmp_path / "by_hand.csv").write_text(by_hand)
+    flagged_shots = read_shots(tmp_path / "shots.csv", ["m"], tmp_path / "by_hand.csv")["m"]
+
+    models = [trained.paths["pcbm_lr"]]
+    film = score_film(store, models, shots=flagged_shots)
+    film_without_flags = score_film(store, models, shots=shots)
+    return FlaggedByHand(shots, flagged_shots, film, film_without_flags)
 
 
 def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(flagged_by_hand):
-    flags, before = flagged_by_hand.film.model().flags, flagged_by_hand.without.model().flags
+    flags, before = flagged_by_hand.film.model().flags, flagged_by_hand.film_without_flags.model().flags
     black_s = flagged_by_hand.shots["end_s"].iloc[0]
     assert flags["black"] == pytest.approx(before["black"] - black_s / 2, abs=0.001)
     assert flags["credits"] == pytest.approx(before["credits"] + 12.5)
@@ -411,30 +458,35 @@ def test_rows_are_cut_at_the_ends_of_a_persons_flags(flagged_by_hand):
 
 
 def test_shots_with_flags_of_a_person_keep_their_cuts_and_cover_the_film(flagged_by_hand):
-    flagged = flagged_by_hand.flagged
+    flagged = flagged_by_hand.flagged_shots
     assert set(flagged_by_hand.shots["start_s"]) <= set(flagged["start_s"])
     assert (flagged["start_s"].to_numpy()[1:] == flagged["end_s"].to_numpy()[:-1]).all()
 
 
 @pytest.mark.parametrize(
-    ("films", "said", "error", "place"),
+    ("films", "table_of_flags", "error", "message"),
     [
-        (["m"], "start_s,end_s\n0,5\n", ManifestError, "flags"),
-        (["m"], "start_s,end_s,flags\n0,5,title\n", ManifestError, "'title'"),
-        (["m", "n"], "movie,start_s,end_s,flags\no,0,5,credits\n", FilmError, "'o'"),
+        pytest.param(["m"], "start_s,end_s\n0,5\n", ManifestError, "flags", id="no column of flags"),
+        pytest.param(
+            ["m"], "start_s,end_s,flags\n0,5,title\n", ManifestError, "'title'", id="an unknown flag"
+        ),
+        pytest.param(
+            ["m", "n"], "movie,start_s,end_s,flags\no,0,5,credits\n", FilmError, "'o'", id="another film"
+        ),
     ],
 )
-def test_flags_that_would_be_lost_are_refused(tmp_path, films, said, error, place):
+def test_flags_that_would_be_lost_are_refused(tmp_path, films, table_of_flags, error, message):
     shots = tmp_path / "shots.csv"
     shots.write_text("movie,start_s,end_s\nm,0,9\nn,0,9\n", encoding="utf-8")
-    (tmp_path / "said.csv").write_text(said, encoding="utf-8")
-    with pytest.raises(error, match=place):
-        read_shots(shots, films, tmp_path / "said.csv")
+    flags = tmp_path / "flags.csv"
+    flags.write_text(table_of_flags, encoding="utf-8")
+    with pytest.raises(error, match=message):
+        read_shots(shots, films, flags)
 
 
 @st.composite
-def windows_and_shots(draw):
-    """Draw the windows of a film of 1 to 300 s, and shots that cover them; None for no shots."""
+def windows_and_cuts(draw):
+    """Draw the windows of a film of 1 to 300 s, and the seconds at which shots meet, if there are any."""
     end_s = draw(st.floats(1, 300))
     window_s, hop_s = draw(st.floats(1, 60)), draw(st.floats(0.5, 80))
     cuts = draw(st.lists(st.floats(0.2, 299), max_size=8))
@@ -460,7 +512,7 @@ SLACK_S = 0.001
 """Times are in milliseconds, and windows that overlap by less do not."""
 
 
-@given(film=windows_and_shots())
+@given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
 def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(film):
     windows, cuts = film
@@ -473,18 +525,22 @@ def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(f
     assert covered_s == pytest.approx(windows.spans[:, 1] - windows.spans[:, 0], abs=0.01)
 
 
-@given(film=windows_and_shots())
+@given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
-def test_rows_are_parts_of_shots_or_else_the_windows_or_steps_of_those_that_overlap(film):
+def test_rows_are_shots_where_there_are_any_or_else_windows_or_steps_if_windows_overlap(film):
     windows, cuts = film
     kind, _ = cut_into_rows(windows, shots_between(cuts, windows))
-    overlap_s = max(windows.spans[:-1, 1] - windows.spans[1:, 0], default=0.0)
+    ends_s, next_starts_s = windows.spans[:-1, 1], windows.spans[1:, 0]
+    overlap_s = max(ends_s - next_starts_s, default=0.0)
+    # An overlap of up to `SLACK_S` is no overlap; one of just this length may be taken for either.
+    overlaps = overlap_s > SLACK_S + 1e-6
+    may_overlap = overlap_s >= SLACK_S - 1e-6
     if cuts:
         assert kind == "shots"
-    elif overlap_s < SLACK_S - 1e-6:
-        assert kind == "windows"
-    elif overlap_s > SLACK_S + 1e-6:  # just at the slack it may be either
+    elif overlaps:
         assert kind == "steps"
+    elif not may_overlap:
+        assert kind == "windows"
 
 
 def test_a_shot_is_cut_where_it_is_longer_than_a_window_and_into_as_few_parts_as_can_be():

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,12 @@ BREAKS_TERMINALS = "\x1b]0;gone\x07"
 
 @pytest.fixture
 def copy(scored, tmp_path):
-    """A copy of a scored film, of which a cell or field can be changed, with digests that fit."""
+    """A function that copies the folder of a scored film with one text in one file changed.
 
-    def change(name, old="", new="", *, digests=True):
+    The digests in `film.json` are those of the changed file, unless `digests` is False.
+    """
+
+    def copy_with(name, old="", new="", *, digests=True):
         folder = tmp_path / "film"
         shutil.copytree(scored[0], folder)
         path = folder / name
@@ -39,18 +43,27 @@ def copy(scored, tmp_path):
             (folder / "film.json").write_text(json.dumps(record), encoding="utf-8")
         return folder
 
-    return change
+    return copy_with
 
 
 def timeline_with(timeline, **record):
     return Timeline(replace(timeline.record, **record), timeline.table, timeline.shots, timeline.frames)
 
 
-def cell(folder, column, row=30):
-    """Give the text of a row of the timeline up to a column, and its cell."""
-    lines = (folder / "timeline.csv").read_text(encoding="utf-8").splitlines()
-    place = lines[0].split(",").index(column)
-    return lines[row], place
+class EditedLine(NamedTuple):
+    """A line of the timeline's table, as it is and with one cell changed."""
+
+    before: str
+    after: str
+
+
+def line_with(folder, column, value, row=30):
+    """Return a line of a film's timeline, and the same with another value in one column."""
+    header, *lines = (folder / "timeline.csv").read_text(encoding="utf-8").splitlines()
+    before = lines[row - 1]
+    cells = dict(zip(header.split(","), before.split(","), strict=True))
+    cells[column] = value
+    return EditedLine(before, ",".join(cells.values()))
 
 
 @pytest.mark.long
@@ -69,19 +82,17 @@ def cell(folder, column, row=30):
     ],
 )
 def test_a_cell_that_no_scored_film_has_is_refused_with_its_file_and_column(scored, copy, column, value):
-    line, place = cell(scored[0], column)
-    cells = line.split(",")
-    cells[place] = value
-    with pytest.raises(FilmError, match=r"timeline\.csv: column.*(start_s|p_low|" + column + ")"):
-        Timeline.read(copy("timeline.csv", line, ",".join(cells)))
+    """An end that does not fit its start may be reported as of `start_s`, and a missing p as of `p_low`."""
+    line = line_with(scored[0], column, value)
+    with pytest.raises(FilmError, match=rf"timeline\.csv: column.*(start_s|p_low|{column})"):
+        Timeline.read(copy("timeline.csv", line.before, line.after))
 
 
 def test_a_span_without_length_is_refused(scored, copy):
-    line, place = cell(scored[0], "start_s")
-    cells = line.split(",")
-    cells[place + 1] = cells[place]
+    start_s = pd.read_csv(scored[0] / "timeline.csv", dtype=str).loc[29, "start_s"]  # of the 30th row
+    line = line_with(scored[0], "end_s", start_s, row=30)
     with pytest.raises(FilmError):
-        Timeline.read(copy("timeline.csv", line, ",".join(cells)))
+        Timeline.read(copy("timeline.csv", line.before, line.after))
 
 
 def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy):
@@ -198,8 +209,9 @@ FIRST_WITHOUT_NEIGHBOUR = 2**53
 
 
 def read_whole_number(number):
-    """Read a cell of a column of whole numbers."""
-    (value,) = scored_files._numbers(pd.Series([str(number)], name="n_windows"), 1.0)
+    """Read a cell of a column of whole numbers, such as `n_windows`."""
+    column = pd.Series([str(number)], name="n_windows")
+    (value,) = scored_files._numbers(column, 1.0)  # multiples of 1
     return value
 
 
@@ -212,7 +224,8 @@ def test_a_whole_number_beyond_what_a_float_holds_is_refused():
         read_whole_number(FIRST_WITHOUT_NEIGHBOUR + 2)
 
 
-def test_no_text_that_controls_is_written(scored, tmp_path):
+def test_no_film_is_written_whose_title_has_control_characters(scored, tmp_path):
+    """The message names the title, of which "gone" are the letters."""
     timeline = Timeline.read(scored[0])
     with pytest.raises(FilmError, match="gone"):
         timeline_with(timeline, title=BREAKS_TERMINALS).write(tmp_path / "film")
@@ -239,22 +252,27 @@ CELLS = (
 @given(
     st.lists(st.one_of(st.sampled_from(CELLS), st.floats(allow_nan=False).map(repr)), min_size=1, max_size=4)
 )
-def test_a_table_that_is_read_as_a_whole_holds_what_python_reads_in_each_cell(cells):
-    """A table whose cells are not all plain numbers is not read as a whole, but cell by cell."""
-    lines = [f'{number}.5,"{text}",NA' for number, text in enumerate(cells)]
-    data = "\n".join(["start_s,p_low,text", *lines]).encode()
-    table = scored_files._plain_table(data)
-    if table is None:
-        return
-    expected = [float(text) if text else np.nan for text in cells]
-    np.testing.assert_array_equal(table["p_low"].to_numpy(), expected)
-    assert np.signbit(table["p_low"]).tolist() == np.signbit(expected).tolist()  # -0.0 keeps its sign
-    assert table["text"].tolist() == ["NA"] * len(cells)  # a text, and no missing number
+def test_the_fast_reading_of_a_table_gives_what_python_reads_in_each_cell(cells):
+    """`_plain_table` reads a table in one call, or returns None if some cell is no plain number."""
+    lines = ["start_s,p_low,text"]
+    lines += [f'{row}.5,"{cell}",NA' for row, cell in enumerate(cells)]
+    table = scored_files._plain_table("\n".join(lines).encode())
+    if table is not None:
+        expected = [float(cell) if cell else np.nan for cell in cells]
+        np.testing.assert_array_equal(table["p_low"].to_numpy(), expected)
+        assert np.signbit(table["p_low"]).tolist() == np.signbit(expected).tolist()  # -0.0 keeps its sign
+        assert table["text"].tolist() == ["NA"] * len(cells)  # a text, and no missing number
 
 
-def test_numbers_of_scored_films_are_read_at_once():
-    data = b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n"
-    table = scored_files._plain_table(data)
+PLAIN_TABLE = b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n"
+
+
+def test_a_table_of_plain_numbers_is_read_in_one_call_to_the_last_bit():
+    table = scored_files._plain_table(PLAIN_TABLE)
     assert table["p"].dtype == np.float64
     assert table["p"][0] == 0.30000000000000004
-    assert scored_files._plain_table(data.replace(b"0.1", b"inf")) is None
+
+
+def test_a_table_with_a_number_that_is_not_finite_is_not_read_in_one_call():
+    """It is read cell by cell, so that a message can name the cell."""
+    assert scored_files._plain_table(PLAIN_TABLE.replace(b"0.1", b"inf")) is None

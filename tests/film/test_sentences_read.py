@@ -61,13 +61,23 @@ def with_unread(film):
     return replace(film, table=film.table.assign(flags=flags))
 
 
-def judged(film, **judges):
-    """Judgements of the first windows of a draw: of each judge a tuple for each, (level, *concepts)."""
+def judged(film, **labels_by_judge):
+    """Plant what judges said of the first windows of a film's draw.
+
+    `AB=[("S", "Look"), ("EN",)]`: AB called the first window S and saw Look, and called the second EN.
+    """
     clips = []
-    for judge, levels in judges.items():
-        for clip, (level, *concepts) in zip(choose_next([film], 40, blind=True), levels, strict=False):
-            own = {"clip_id": f"{judge}-{clip.clip_id}", "level": level, "concepts": tuple(concepts)}
-            clips.append(replace(clip, annotator=judge, **own))
+    for judge, labels_of_windows in labels_by_judge.items():
+        windows = choose_next([film], 40, blind=True)
+        for window, (level, *concepts) in zip(windows, labels_of_windows, strict=False):
+            judgement = replace(
+                window,
+                annotator=judge,
+                clip_id=f"{judge}-{window.clip_id}",
+                level=level,
+                concepts=tuple(concepts),
+            )
+            clips.append(judgement)
     return Manifest(tuple(clips), Path(), BOOK)
 
 
@@ -99,31 +109,43 @@ def test_the_bracket_of_a_film_of_few_windows_is_wider_than_that_of_others(train
 
 
 @pytest.mark.long
-def test_only_of_a_film_of_few_windows_terminal_and_page_say_how_few(films_by_length):
+def test_terminal_and_page_say_how_few_windows_there_are_only_of_a_short_film(films_by_length):
     short, long = films_by_length[13.0], films_by_length[600.0]
-    assert claim_of(short, kinds.ExpectedShare).n_windows == pytest.approx(13 / 8, abs=0.5)
-    for text in (" ".join(lines_of_film(short, ENGLISH)), text_of(film_page([short]))):
-        assert FEW_WINDOWS in text
-    for text in (" ".join(lines_of_film(long, ENGLISH)), text_of(film_page([long]))):
-        assert FEW_WINDOWS not in text
+    n_windows = claim_of(short, kinds.ExpectedShare).n_windows
+    assert n_windows == pytest.approx(1.6, abs=0.5)  # 13 s / 8 s; what has no content does not count
+    assert FEW_WINDOWS in " ".join(lines_of_film(short, ENGLISH))
+    assert FEW_WINDOWS in text_of(film_page([short]))
+    assert FEW_WINDOWS not in " ".join(lines_of_film(long, ENGLISH))
+    assert FEW_WINDOWS not in text_of(film_page([long]))
 
 
 @pytest.mark.long
-def test_few_windows_are_said_from_the_widening_on_that_the_docs_name(trained, films_by_length):
+def test_the_number_of_windows_is_given_where_it_widens_the_bracket_by_what_the_docs_say(
+    trained, films_by_length
+):
+    """The fewer windows, the wider the bracket of a film's expected share."""
     model = load_model(trained.paths["pcbm_lr"])
     film = films_by_length[600.0]
-    widenings = {True: [], False: []}  # by whether the number of windows is said
+    widenings_with_number, widenings_without = [], []
     for n_windows in np.arange(2.0, 80.0, 0.5):
         window_s = film.rate().counted_s / n_windows
         rate = expected_rate(film.rows(), model, window_s=window_s, is_trained_on=False)
-        low, high = model.calibration.bracket(rate.value)
+        low, high = model.calibration.bracket(rate.value)  # of a film of many windows
         widening = max(low - rate.bracket_low, rate.bracket_high - high)
-        widenings[rate.n_windows is not None].append(widening)
-    assert max(widenings[False]) > 0  # a bracket that is a little wider, of which nothing is said
-    assert max(widenings[False]) < LEAST_WIDER <= min(widenings[True])
-    for page in ("film.md", "film-programmers.md"):
-        text = (DOCS / page).read_text(encoding="utf-8")
-        assert f"by {LEAST_WIDER:g} or more".replace("0.", ".") in text
+        if rate.n_windows is None:
+            widenings_without.append(widening)
+        else:
+            widenings_with_number.append(widening)
+    assert max(widenings_without) > 0  # some are a little wider, and nothing is said of it
+    assert max(widenings_without) < LEAST_WIDER
+    assert min(widenings_with_number) >= LEAST_WIDER
+
+
+@pytest.mark.parametrize("page", ["film.md", "film-programmers.md"])
+def test_the_docs_give_the_widening_from_which_on_the_number_of_windows_is_given(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    number = f"{LEAST_WIDER:g}".removeprefix("0")  # the docs write .02, not 0.02
+    assert f"by {number} or more" in text
 
 
 @pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
@@ -137,9 +159,15 @@ def test_a_film_of_two_and_a_half_windows_is_not_said_to_have_two(n, said):
 # --- a model that tells nothing apart
 # ---------------------------------------------------------------------------
 def with_one_probability(film, p=0.0899):
-    """Return the film as a model scores it that gives all that it can judge one probability."""
+    """Let the film's model, one without concepts, give the same probability to every row that it judges.
+
+    Any p will do; .0899 is written as 0.09.
+    """
     table = film.table.copy()
-    table.loc[table["p"].notna(), ["p", "p_low", "p_high"]] = p, p - 0.05, p + 0.05
+    has_p = table["p"].notna()
+    table.loc[has_p, "p"] = p
+    table.loc[has_p, "p_low"] = p - 0.05
+    table.loc[has_p, "p_high"] = p + 0.05
     film = replace(film, table=table)
     return with_model(film, rate=changed(film.model().rate, value=p), by_concepts=False, concepts=[])
 
@@ -172,38 +200,50 @@ def with_one_other_probability(difference):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    ("difference", "numbers"),
-    [(0.0002, [0.3]), (0.008, [0.3, 0.308])],
-    ids=["both are written alike", "both are written"],
-)
-def test_numbers_that_differ_by_less_than_a_hundredth_are_said_to_tell_nothing_apart(
-    language, difference, numbers
-):
-    """A decision tree gave .2727 to .2728 to a whole film, which was one passage at its threshold."""
-    (claim,) = same_probability_claims(with_one_other_probability(difference))
+def test_two_numbers_that_are_written_alike_are_said_to_tell_nothing_apart(language):
+    """Some models give almost one number: a decision tree gave .2727 to .2728 to a whole film."""
+    (claim,) = same_probability_claims(with_one_other_probability(0.0002))  # .3 and .3002
     words = Words(language)
-    written = [words.probability(0.3)] if len(numbers) == 1 else [words.number(p, 3) for p in numbers]
-    assert all(number in phrases.sentence(claim, words) for number in written)
+    assert words.probability(0.3) in phrases.sentence(claim, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_two_numbers_less_than_a_hundredth_apart_are_both_written_and_said_to_tell_nothing_apart(language):
+    (claim,) = same_probability_claims(with_one_other_probability(0.008))  # .3 and .308
+    words = Words(language)
+    sentence = phrases.sentence(claim, words)
+    assert words.number(0.3, 3) in sentence
+    assert words.number(0.308, 3) in sentence
 
 
 def test_numbers_that_differ_by_two_hundredths_are_not_said_to_tell_nothing_apart():
     assert same_probability_claims(with_one_other_probability(0.02)) == []
 
 
+def same_share_claims(compared):
+    return [claim for claim in group_claims(compared) if isinstance(claim, kinds.SameShare)]
+
+
+def three_films():
+    """Plant three films that differ in their probabilities."""
+    return [invented_film(f"m{n}", seed=n, **SMALL) for n in range(3)]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(language):
-    films = [with_one_probability(invented_film(f"m{n}", seed=n, **SMALL)) for n in range(3)]
-    windows = judged(films[0], AB=[("EN",), ("S",)] * 20)
-    (said,) = (
-        phrases.sentence(claim, Words(language))
-        for claim in group_claims(compare_films(films, windows))
-        if isinstance(claim, kinds.SameShare)
-    )
-    assert re.search(r"\b3 films", said)
-    assert said in sentence_on_groups(compare_films(films, windows), language)
-    others = [invented_film(f"m{n}", seed=n, **SMALL) for n in range(3)]
-    assert not any(isinstance(one, kinds.SameShare) for one in group_claims(compare_films(others, windows)))
+def test_films_of_which_a_model_expects_one_share_are_said_not_to_be_told_apart(language):
+    films = [with_one_probability(film) for film in three_films()]
+    judgements = judged(films[0], AB=[("EN",), ("S",)] * 20)
+    compared = compare_films(films, judgements)
+    (claim,) = same_share_claims(compared)
+    sentence = phrases.sentence(claim, Words(language))
+    assert re.search(r"\b3 films", sentence)
+    assert sentence in sentence_on_groups(compared, language)
+
+
+def test_films_of_which_a_model_expects_different_shares_are_not_said_to_be_alike():
+    films = three_films()
+    judgements = judged(films[0], AB=[("EN",), ("S",)] * 20)
+    assert same_share_claims(compare_films(films, judgements)) == []
 
 
 # --- what cannot be judged
@@ -239,10 +279,11 @@ def test_what_is_not_judged_as_it_could_not_be_read_is_not_said_to_be_unlike_tra
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
-def test_what_is_not_judged_for_both_reasons_is_said_to_be_so_for_both(share):
+def test_where_one_part_is_unlike_training_and_one_could_not_be_read_both_are_said(share):
     film = invented_film(unlike_parts=((0.0, share),), **SMALL)
-    flags = film.table["flags"].where(film.table.index > 0, "missing")
-    text = sentences_on_what_is_not_judged(replace(film, table=film.table.assign(flags=flags)))
+    table = film.table.copy()
+    table.loc[0, "flags"] = "missing"  # the first row; those after it stay unlike
+    text = sentences_on_what_is_not_judged(replace(film, table=table))
     assert "like" in text
     assert "read" in text
 
@@ -254,24 +295,28 @@ def test_the_pages_legend_says_why_a_part_is_hatched(change):
 
 
 def beginning_of(words, key):
-    """Return a text of the first sentence up to the time that is judged."""
-    beginning, _ = words[key].format(model_capitalised="", judged="|").split("|")
+    """Return the words before the judged time in one form of the first sentence."""
+    sentence = words[key].format(model_capitalised="", judged="JUDGED TIME")
+    beginning, _ = sentence.split("JUDGED TIME")
     return beginning
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_says_that_all_is_judged_only_of_a_film_that_was_wholly_read(language):
     words, film = Words(language), invented_film(unlike_parts=(), **SMALL)
-    of_all = beginning_of(words, "sentence_all")
-    of_all_that_was_read = beginning_of(words, "sentence_all_read")
+    all_is_judged = beginning_of(words, "sentence_all")
+    all_that_was_read_is_judged = beginning_of(words, "sentence_all_read")
+
     wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
     sentence = first_sentence(wholly_read, language=language)
-    assert of_all in sentence
-    assert of_all_that_was_read not in sentence
-    partly_read = with_model(wholly_read, flags={"partial": 900.0})  # seconds of rows that were read in part
+    assert all_is_judged in sentence
+    assert all_that_was_read_is_judged not in sentence
+
+    # All 900 seconds lie in rows of which some picture could not be read.
+    partly_read = with_model(wholly_read, flags={"partial": 900.0})
     sentence = first_sentence(partly_read, language=language)
-    assert of_all not in sentence
-    assert of_all_that_was_read in sentence
+    assert all_is_judged not in sentence
+    assert all_that_was_read_is_judged in sentence
 
 
 HOLE_S = (60.08, 114.54)
@@ -304,29 +349,41 @@ def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
     assert not reaches_in.any()
 
 
+def test_where_a_third_of_a_film_could_not_be_read_no_share_is_expected(film_with_a_hole):
+    claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
+    assert claim.number is None
+    assert claim.unlike == claim.unread  # nothing else is without a probability
+
+
 @pytest.mark.parametrize(
     ("language", "share", "reason"),
     [("en", "32%", "could not be read"), ("fr", "32 %", "n’a pas pu être lu")],
 )
-def test_a_film_that_could_not_be_read_by_a_third_has_no_share_and_says_why(
+def test_the_sentence_on_an_expected_share_says_that_a_third_of_the_film_could_not_be_read(
     film_with_a_hole, language, share, reason
 ):
     claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
-    assert (claim.number, claim.unlike) == (None, claim.unread)
-    refused = phrases.sentence(claim, Words(language)).replace("\u202f", " ").replace("\xa0", " ")
-    assert share in refused
-    assert reason in refused
+    sentence = phrases.sentence(claim, Words(language))
+    with_plain_spaces = sentence.replace("\u202f", " ").replace("\xa0", " ")
+    assert share in with_plain_spaces
+    assert reason in with_plain_spaces
 
 
 def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained, tmp_path):
-    """Windows of 8 s begin every 4 s. Without pictures from 60 to 64.2 s that at 60 s has less than half."""
-    rows_of = {}
-    for name, holes in (("whole", ()), ("damaged", ((60.0, 64.2),))):
+    """Windows of 8 s begin every 4 s, and the damaged film has no pictures from 60 to 64.2 s.
+
+    So the window from 60 to 68 s has pictures in 3.8 of its 8 seconds, and does not count.
+    """
+
+    def rows_of(name, holes):
         store = film_store(tmp_path / name, "m", end_s=120.0, holes=holes)
-        rows_of[name] = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")
-    whole, damaged = rows_of["whole"], rows_of["damaged"]
+        return score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")
+
+    whole = rows_of("whole", holes=())
+    damaged = rows_of("damaged", holes=((60.0, 64.2),))
     assert whole.loc[64.0]["n_windows"] == 2  # those at 60 and 64 s
-    assert damaged.loc[64.2:]["n_windows"].iloc[0] == 1  # that at 64 s
+    first_row_after_hole = damaged.loc[64.2:].iloc[0]
+    assert first_row_after_hole["n_windows"] == 1  # the one at 64 s
     pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
 
 
@@ -491,18 +548,22 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
 
 
 def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
-    """Black is what begins in the first 200 of 900 s.
+    """The tier has a value for each window of 8 s, every 4 s.
 
-    The tier has a value for each window of 8 s, every 4 s: their mean would count the film's ends too little.
+    The mean of these would count the film's first and last 4 s, which lie in one window, too little.
     """
-    film = invented_film(**SMALL)
-    flags = film.table["flags"].where(film.table["start_s"] > 200.0, "black")
+    film = invented_film(**SMALL)  # 900 s
+    is_black = film.table["start_s"] <= 200.0
     seconds = film.table["end_s"] - film.table["start_s"]
-    black_s = float(seconds[flags == "black"].sum())
-    starts = np.arange(0.0, 893.0, 4.0)
-    black_share_of_window = np.clip((black_s - starts) / 8.0, 0, 1)
-    variables = pd.DataFrame({"start_s": starts, "end_s": starts + 8.0, "black": black_share_of_window})
-    film = replace(film, table=film.table.assign(flags=flags), variables=variables)
+    black_s = float(seconds[is_black].sum())  # all that is black is at the film's start
+    starts = np.arange(0.0, 893.0, 4.0)  # the last window is from 892 to 900 s
+    black_seconds_of_windows = np.clip(black_s - starts, 0, 8)
+    variables = pd.DataFrame(
+        {"start_s": starts, "end_s": starts + 8.0, "black": black_seconds_of_windows / 8.0}
+    )
+    table = film.table.copy()
+    table.loc[is_black, "flags"] = "black"
+    film = replace(film, table=table, variables=variables)
     assert f"{ENGLISH.number(black_s / 900.0)} of the time" in text_of(film_page([film]))
 
 
@@ -523,21 +584,29 @@ def test_half_of_the_time_is_said_to_be_half(shares, said):
 
 @pytest.fixture
 def marked_by_a_concept():
-    """A claim on the passages of a model of Look, of which a part only reaches the threshold."""
+    """A claim on the passages that a model of the concept Look marks.
+
+    Its threshold is only just below the film's highest probability, so that some rows of passages lie
+    below it.
+    """
     film = invented_film(n_rows=400, duration_s=900.0)
-    film = with_model(film, concept="Look", positive=[], negative=[], means={})
     highest_p = float(film.table["p"].max())
-    claim = claim_of(with_model(film, threshold_p=highest_p - 0.005), kinds.MarkedPassages)
+    film = with_model(film, concept="Look", positive=[], negative=[], means={}, threshold_p=highest_p - 0.005)
+    claim = claim_of(film, kinds.MarkedPassages)
     assert claim.called_s < claim.marked_s < claim.judged.judged_s
     return claim
 
 
 def found_in_part(claim, words, name):
-    """Write in how much of the time of passages a concept is found."""
-    times_s = claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s
-    *_, called = words.durations(*times_s)
-    quoted = words.say("quoted", text=name)
-    return words.say("marked_concept_called", reaching=called, positive=quoted)
+    """Write that the concept is found in a part of the passages: "in 6 s of which ... it finds “Look”".
+
+    A sentence writes all its times with the same units, so that all four are formatted together.
+    """
+    _judged, _marked, _nothing, called = words.durations(
+        claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s
+    )
+    quoted_name = words.say("quoted", text=name)
+    return words.say("marked_concept_called", reaching=called, positive=quoted_name)
 
 
 @pytest.mark.long
@@ -563,15 +632,17 @@ def test_a_film_is_said_to_be_marked_wholly_only_if_all_that_is_judged_is_marked
     assert words["marked_all"] in phrases.sentence(all_judged, words)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_reason_calls_its_usual_probability_that_at_the_usual_value(language):
+@pytest.mark.parametrize(
+    ("language", "at_its_usual_value"),
+    [("en", "{p} at its usual value"), ("fr", "{p} à sa valeur habituelle")],
+)
+def test_a_reason_says_that_its_usual_probability_is_the_one_at_the_usual_value(language, at_its_usual_value):
     """It is no mean of the clips' probabilities, which is higher where few clips have much of the concept."""
     words = Words(language)
-    (reason, *_) = (one for one in claim_of_passage(invented_film(**SMALL)).reasons if one.moves)
-    said = phrases.reason_phrase(reason, words)
-    value = {"en": f"{words.number(reason.usual_p)} at its usual value",
-             "fr": f"{words.number(reason.usual_p)} à sa valeur habituelle"}  # fmt: skip
-    assert value[language] in said
+    told_reasons = [reason for reason in claim_of_passage(invented_film(**SMALL)).reasons if reason.moves]
+    reason = told_reasons[0]
+    usual_p = words.number(reason.usual_p)
+    assert at_its_usual_value.format(p=usual_p) in phrases.reason_phrase(reason, words)
 
 
 def claim_of_passage(film):
@@ -610,22 +681,33 @@ def test_page_and_desk_say_of_a_passage_that_its_mean_is_below_the_threshold(tmp
         assert said in evidence["cited"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_reaches_the_threshold_and_is_too_short_for_a_passage_is_said_to_be_left_out(language):
-    """Planted: rows of 4 s, one of which, far from any other, is likely."""
-    words, film = Words(language), invented_film(n_rows=60, duration_s=240.0, unlike_parts=())
+def with_likely_rows(*likely_rows):
+    """Plant a film of 60 rows of 4 s with p .9 in these rows and .1 in all others."""
+    film = invented_film(n_rows=60, duration_s=240.0, unlike_parts=())
     starts = np.arange(0.0, 240.0, 4.0)
     table = film.table.assign(start_s=starts, end_s=starts + 4, flags="", p=0.1, p_low=0.05, p_high=0.2)
-    table.loc[30, "p"] = 0.9
-    film = replace(film, table=table)
+    table.loc[[*likely_rows], "p"] = 0.9
+    return replace(film, table=table)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_reaches_the_threshold_and_is_too_short_for_a_passage_is_said_to_be_left_out(language):
+    """A passage is 5 s long at least, and one row of 4 s is too short for it."""
+    words, film = Words(language), with_likely_rows(30)
     claim = claim_of(film, kinds.MarkedPassages)
-    assert (claim.number, claim.short_s) == (0, 4.0)
-    said = words.say("short_places", time=words.duration(4.0), least="5")
-    assert said in " ".join(lines_of_film(film, words))
-    assert said[1:] in text_of(film_page([film], language=language))
-    table.loc[31, "p"] = 0.9
-    longer = claim_of(replace(film, table=table), kinds.MarkedPassages)
-    assert (longer.number, longer.short_s) == (1, 0.0)
+    assert claim.number == 0
+    assert claim.short_s == 4.0
+    left_out = words.say("short_places", time=words.duration(4.0), least="5")
+    assert left_out in " ".join(lines_of_film(film, words))
+    # On the page the phrase may begin a sentence, with a capital.
+    without_first_letter = left_out[1:]
+    assert without_first_letter in text_of(film_page([film], language=language))
+
+
+def test_two_short_rows_that_follow_each_other_are_long_enough_for_a_passage():
+    claim = claim_of(with_likely_rows(30, 31), kinds.MarkedPassages)
+    assert claim.number == 1
+    assert claim.short_s == 0.0
 
 
 def test_only_an_export_with_contributions_explains_them():
@@ -636,24 +718,27 @@ def test_only_an_export_with_contributions_explains_them():
 
 
 def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither():
-    """Row by row Activity is much more than usual, then a little further below it.
+    """Activity is above its usual value, 0, in odd rows, and further below it in even ones.
 
-    The mean of its values is below the usual one, 0; that of its probabilities is above the usual one, .17.
+    The mean of its values is below the usual one: (3 - 3.5) / 2 = -.25. The mean of its probabilities is
+    above the usual one, .17: (.99 + .001) / 2 is .4955.
     """
     film = invented_film(**SMALL)
     concepts = [changed(concept, usual=0.0, usual_p=0.17) for concept in film.model().concepts]
     is_odd_row = np.arange(len(film.table)) % 2 == 1
-    values = np.where(is_odd_row, 3.0, -3.5)
     has_p = film.table["p"].notna()
+    values = np.where(is_odd_row, 3.0, -3.5)
+    activity_p = np.where(is_odd_row, 0.99, 0.001)
     table = film.table.assign(
         Activity_value=values,
         Activity_contribution=np.where(has_p, -0.5 * values, np.nan),
-        Activity_p=np.where(has_p, np.where(is_odd_row, 0.99, 0.001), np.nan),
+        Activity_p=np.where(has_p, activity_p, np.nan),
     )
     film = with_model(replace(film, table=table), concepts=concepts, threshold_p=0.3)
     text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
-    assert "in part more, in part less Activity than usual (0.4" in text
-    # In passages where it is called less alone, its probability is below the usual one too.
+    mean_p_begins_with = "(0.4"
+    assert f"in part more, in part less Activity than usual {mean_p_begins_with}" in text
+    # Where it is called less, and not "in part less", its probability is below the usual one too.
     called_less = r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value"
     assert all(float(p) < 0.17 for p in re.findall(called_less, text))
 
@@ -667,7 +752,7 @@ def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither
 def test_a_reason_whose_change_and_contribution_contradict_each_other_is_neither_for_nor_against(
     language, contribution, key
 ):
-    """The concept changes the probability by .0325, so that it is for the passage otherwise."""
+    """A concept that raises the probability, by .0325, is for the passage unless it lowers the mean logit."""
     row_of_segment = {
         "concepts": "Type of shot",
         "concepts_p": "0.27",
@@ -686,46 +771,59 @@ def test_a_reason_whose_change_and_contribution_contradict_each_other_is_neither
 
 # --- whose labels, in which language
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_planted_labels_are_no_experts(language):
+@pytest.mark.parametrize(
+    ("language", "labels_of_a_program"),
+    [("en", "a program labelled S"), ("fr", "un programme a étiquetés S")],
+)
+def test_labels_of_a_program_are_not_called_those_of_experts(language, labels_of_a_program):
     film = with_model(invented_film(**SMALL), labelled_by=[PLANTED], human=None, means=BOOK.means)
-    texts = [first_sentence(film, language=language), text_of(film_page([film], language=language))]
-    for text in texts:
+    for text in (first_sentence(film, language=language), text_of(film_page([film], language=language))):
         assert not re.search("experts call|expertes et experts|personnes expertes", text)
-        assert {"en": "a program labelled S", "fr": "un programme a étiquetés S"}[language] in text
-    named = with_model(film, labelled_by=["AB", "CD"])
-    assert "AB" in text_of(film_page([named], language=language))
+        assert labels_of_a_program in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_citation_and_figure_say_that_a_program_gave_the_labels(tmp_path, language):
-    nobody = {"en": "and nobody judged them", "fr": "et personne ne les a jugées"}
-    nobody_some = {"en": "and nobody judged those", "fr": "et personne n’a jugé celles-là"}
-    # Annotators of the training clips -> what is said of them, in a clause.
-    said_of = {(PLANTED,): nobody[language], ("AB", PLANTED): nobody_some[language], ("AB",): ""}
-    for labelled_by, said in said_of.items():
-        film = with_model(ten_minute_film(), labelled_by=list(labelled_by), human=None)
-        opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-        cited = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
-        figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
-        for text in (cited, figure):
-            assert said in text
-            assert (nobody[language] in text) == (labelled_by == (PLANTED,))
-            assert (nobody_some[language] in text) == (labelled_by == ("AB", PLANTED))
-        # A citation is one sentence of several clauses.
-        assert not cited.endswith(".")
+def test_people_who_gave_the_labels_are_named_on_the_page(language):
+    film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD"], human=None, means=BOOK.means)
+    assert "AB" in text_of(film_page([film], language=language))
+
+
+NOBODY_JUDGED_ANY = {"en": "and nobody judged them", "fr": "et personne ne les a jugées"}
+NOBODY_JUDGED_SOME = {"en": "and nobody judged those", "fr": "et personne n’a jugé celles-là"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_labels_of_a_program_beside_those_of_people_are_no_persons(language):
-    """A model that learnt from judgements was trained on the labels of its corpus too."""
+@pytest.mark.parametrize(
+    ("labelled_by", "all_by_program", "some_by_program"),
+    [([PLANTED], True, False), (["AB", PLANTED], False, True), (["AB"], False, False)],
+    ids=["by a program", "by a program and AB", "by AB"],
+)
+def test_citation_and_figure_say_how_many_labels_a_program_gave(
+    tmp_path, language, labelled_by, all_by_program, some_by_program
+):
+    film = with_model(ten_minute_film(), labelled_by=labelled_by, human=None)
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+    citation = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
+    figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
+    for text in (citation, figure):
+        assert (NOBODY_JUDGED_ANY[language] in text) == all_by_program
+        assert (NOBODY_JUDGED_SOME[language] in text) == some_by_program
+    # A citation is one sentence of several clauses.
+    assert not citation.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("language", "by_people"),
+    [
+        ("en", "the others were labelled by AB and CD."),
+        ("fr", "les autres ont été annotés par AB et CD."),
+    ],
+)
+def test_a_program_that_gave_labels_is_not_counted_among_the_people_who_did(language, by_people):
+    """A model that learnt from judgements of people was trained on the planted labels of its corpus too."""
     film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD", PLANTED], human=None)
     page = text_of(film_page([film], language=language))
-    people = {
-        "en": "the others were labelled by AB and CD.",
-        "fr": "les autres ont été annotés par AB et CD.",
-    }
-    assert people[language] in page
+    assert by_people in page
     assert Words(language)["no_human_partly_planted"] in page
 
 
@@ -742,23 +840,26 @@ def test_claims_give_the_meaning_of_a_level_in_the_language_that_is_asked_for(la
 
 # --- judges
 # ---------------------------------------------------------------------------
-def test_who_is_not_sure_of_the_level_still_says_where_a_concept_is():
-    """The model finds the concept Body; NS is the level of who is not sure."""
-    film = with_model(
-        invented_film(**SMALL), concept="Body", positive=[], negative=[], means={"Body": BOOK.means["Body"]}
-    )
-    levels = [("NS", "Body"), ("EN", "Look"), ("NS", "Look"), ("S", "Body")] * 10
-    (share,) = rate_claims(correct_rates(film, judged(film, AB=levels)))
-    n_windows = len(choose_next([film], 40, blind=True))
-    n_body = sum("Body" in level_and_concepts for level_and_concepts in levels[:n_windows])
-    assert (share.n, share.n_unsure, share.positives) == (n_windows, 0, (n_body,))
+def test_a_judge_who_is_not_sure_of_the_level_still_counts_for_the_share_of_a_concept():
+    """The model finds the concept Body. NS is "not sure", of the level: whether Body is there, AB says."""
+    body = {"Body": BOOK.means["Body"]}
+    film = with_model(invented_film(**SMALL), concept="Body", positive=[], negative=[], means=body)
+    labels = [("NS", "Body"), ("EN", "Look"), ("NS", "Look"), ("S", "Body")] * 10
+    (share,) = rate_claims(correct_rates(film, judged(film, AB=labels)))
+    n_windows = len(choose_next([film], 40, blind=True))  # a short film may have fewer than 40
+    n_body = sum("Body" in labels_of_window for labels_of_window in labels[:n_windows])
+    assert share.n == n_windows
+    assert share.n_unsure == 0
+    assert share.positives == (n_body,)
 
 
-def test_a_page_says_why_a_judges_own_share_is_not_that_together():
+def test_a_page_explains_why_the_share_of_one_judge_differs_from_the_share_of_both():
     film = invented_film(**SMALL)
-    found = correct_rates(film, judged(film, AB=[("EN",), ("S",), ("EN",)] * 5, CD=[("S",), ("EN",)] * 6))
-    page = text_of(film_page([film], owned={film.movie: Owned([found])}))
-    assert ENGLISH["own_shares"][:60] in page
+    judgements = judged(film, AB=[("EN",), ("S",), ("EN",)] * 5, CD=[("S",), ("EN",)] * 6)
+    rates = correct_rates(film, judgements)
+    page = text_of(film_page([film], owned={film.movie: Owned([rates])}))
+    first_clause, *_ = ENGLISH["own_shares"].split(",")
+    assert first_clause in page
 
 
 @pytest.mark.parametrize(
@@ -807,13 +908,22 @@ def test_the_windows_beside_a_groups_share_are_those_of_which_anybody_was_sure(j
     assert compare_films([film], judgements).groups["n_windows"].tolist() == [14]
 
 
-def test_notes_say_that_two_shares_rest_on_other_windows_if_several_people_judged(judged_by_both):
+NOTE_ON_SURE_WINDOWS = "each was sure"
+
+
+def test_a_report_on_two_judges_notes_that_their_share_rests_on_windows_of_which_each_was_sure(
+    judged_by_both,
+):
     film, judgements = judged_by_both
-    of_ab = judged(film, AB=[("S",), ("EN",)] * 7)
-    by_both = comparison_report(compare_films([film], judgements))
-    by_ab = comparison_report(compare_films([film], of_ab))
-    assert any("each was sure" in note for note in by_both.notes)
-    assert not any("each was sure" in note for note in by_ab.notes)
+    report = comparison_report(compare_films([film], judgements))
+    assert any(NOTE_ON_SURE_WINDOWS in note for note in report.notes)
+
+
+def test_a_report_on_one_judge_has_no_note_on_windows_of_which_each_was_sure():
+    film = invented_film(**SMALL)
+    judgements = judged(film, AB=[("S",), ("EN",)] * 7)
+    report = comparison_report(compare_films([film], judgements))
+    assert not any(NOTE_ON_SURE_WINDOWS in note for note in report.notes)
 
 
 @pytest.mark.parametrize(("end_s", "is_moved"), [(14.0, True), (16.0, False)])
@@ -831,31 +941,33 @@ def test_windows_of_a_short_film_begin_every_hop_and_the_last_is_moved_back(
     assert ("toutes les 4 s, la dernière reculée" in page) == is_moved
 
 
-def test_of_two_windows_no_step_is_said(trained, tmp_path):
-    """Windows of 8 s every 4 s of a film of 9 s begin at 0 and 1 s."""
+def test_a_page_on_a_film_of_two_windows_does_not_say_how_far_windows_are_apart(trained, tmp_path):
+    """Windows of 8 s of a film of 9 s begin at 0 and 1 s, not 4 s apart as in other films."""
     store = film_store(tmp_path, "short", end_s=9.0, planted=((3.0, 9.0),))
     film = score_film(store, [trained.paths["pcbm_lr"]])
     assert film.record.windows.n == 2
     page = text_of(film_page([film]))
     assert "windows of 8 s" in page
-    assert "windows of 8 s every" not in page
+    assert "windows of 8 s every" not in page  # as in "windows of 8 s every 4 s"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_place_too_short_for_a_passage_is_said_where_no_passage_is_marked(language):
-    """In one short row the model finds what it looks for, and a passage lasts 5 s or more."""
+def test_where_no_passage_is_marked_the_sentence_has_what_is_too_short_for_one(language):
+    """Only one row, which is shorter than a passage of 5 s, reaches the threshold."""
     film, words = invented_film(n_rows=300, duration_s=600.0), Words(language)
     table = film.table.copy()
-    is_judged = table["p"].notna()
-    table.loc[is_judged, "p"] = 0.001
-    row = table.index[is_judged][10]
-    table.loc[row, "p"] = 0.999
-    row_s = float(table.loc[row, "end_s"] - table.loc[row, "start_s"])
+    judged_rows = table.index[table["p"].notna()]
+    table.loc[judged_rows, "p"] = 0.001
+    short_row = judged_rows[10]  # any that is short
+    table.loc[short_row, "p"] = 0.999
+    row_s = float(table.loc[short_row, "end_s"] - table.loc[short_row, "start_s"])
     assert row_s < 5
     claim = claim_of(replace(film, table=table), kinds.MarkedPassages)
-    assert (claim.number, claim.short_s) == (0, pytest.approx(row_s))
-    short = words.say("short_places", time=words.duration(row_s), least=words.seconds(5))
-    assert short[1:] in phrases.sentence(claim, words)
+    assert claim.number == 0
+    assert claim.short_s == pytest.approx(row_s)
+    left_out = words.say("short_places", time=words.duration(row_s), least=words.seconds(5))
+    without_first_letter = left_out[1:]  # which is a capital where the phrase begins a sentence
+    assert without_first_letter in phrases.sentence(claim, words)
 
 
 def page_with_rates(film, judgements, language):
@@ -865,11 +977,14 @@ def page_with_rates(film, judgements, language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_where_all_windows_are_judged_the_share_is_counted_by_their_content(language):
-    """The last window is positive, and has another content than the others."""
+    """A window's content is its seconds that are neither black nor credits nor unread.
+
+    The only positive window is the last one, which has fewer such seconds than the others.
+    """
     film, words = invented_film(**SMALL), Words(language)
     windows = choose_next([film], 40, blind=True)
-    last_start_s = max(clip.start_s for clip in windows)
-    levels = [("S",) if clip.start_s == last_start_s else ("EN",) for clip in windows]
+    last_start_s = max(window.start_s for window in windows)
+    levels = [("S",) if window.start_s == last_start_s else ("EN",) for window in windows]
     page = page_with_rates(film, judged(film, AB=levels, CD=levels), language)
     assert words["windows_by_content"] in page
     assert words["windows_corrected"] not in page
@@ -887,15 +1002,19 @@ def test_where_some_windows_are_judged_the_share_is_corrected_by_the_model(langu
 # --- who found what
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize(("language", "found"), [("en", "found to be black"), ("fr", "détecté")])
-@pytest.mark.parametrize(("detector", "is_found"), [("own", True), ("flags.csv", False)])
-def test_what_a_detector_calls_black_is_said_to_be_found_so_and_what_a_person_calls_black_to_be_so(
+@pytest.mark.parametrize(
+    ("detector", "is_found"),
+    [("own", True), ("flags.csv", False)],
+    ids=["by a detector", "by a person, in a file"],
+)
+def test_credits_are_said_to_be_found_by_a_detector_but_not_if_a_person_flagged_them(
     language, found, detector, is_found
 ):
-    """A person's flags are from a file."""
+    """Black and credits are told together: "found to be black or credits"."""
     film = invented_film(unlike_parts=(), **SMALL)
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
-    of_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
-    for sentence in (first_sentence(film, language=language), of_time):
+    sentence_on_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
+    for sentence in (first_sentence(film, language=language), sentence_on_time):
         assert (found in sentence) == is_found
 
 
@@ -912,15 +1031,18 @@ def test_detectors_of_shots_are_those_of_the_command():
 
 def test_a_passage_that_is_unlike_in_part_says_so():
     film = invented_film(n_rows=300, duration_s=900.0)
-    first = film.segments().iloc[0]
+    passage = film.segments().iloc[0]
     table = film.table.copy()
-    inside = table.index[(table["start_s"] >= first["start_s"]) & (table["end_s"] <= first["end_s"])]
-    middle = inside[len(inside) // 2]
-    table.loc[middle, ["p", "p_low", "p_high"]], table.loc[middle, "flags"] = np.nan, "unlike"
+    is_inside = (table["start_s"] >= passage["start_s"]) & (table["end_s"] <= passage["end_s"])
+    rows_inside = table.index[is_inside]
+    middle_row = rows_inside[len(rows_inside) // 2]
+    table.loc[middle_row, ["p", "p_low", "p_high"]] = np.nan
+    table.loc[middle_row, "flags"] = "unlike"
     film = replace(film, table=table)
-    claims = [one for one in film_claims(film) if isinstance(one, kinds.Passage) and "unlike" in one.flags]
-    assert claims
-    for claim in claims:
+    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
+    unlike_in_part = [claim for claim in passages if "unlike" in claim.flags]
+    assert unlike_in_part
+    for claim in unlike_in_part:
         assert claim.judged_s < claim.time.seconds
         assert "in part unlike training" in phrases.passage_label(claim, ENGLISH)
     assert "in part unlike training" in film_page([film])

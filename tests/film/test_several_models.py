@@ -112,11 +112,13 @@ def assert_names_concept(film, name):
     assert f"<span>{name}</span>" in page
 
 
-def test_concepts_of_another_model_than_the_one_that_decides_name_it():
-    """The first model decides without concepts: those of the second are drawn beside it."""
-    film = scored_by(MODEL, first=changed(MODEL, key="linear", concepts=[], by_concepts=False))
+def test_concepts_of_another_model_than_the_one_that_decides_are_shown_with_its_name():
+    """The first model decides, and has no concepts. Those of the second are drawn beside its curve."""
+    deciding = changed(MODEL, key="linear", concepts=[], by_concepts=False)
+    film = scored_by(MODEL, first=deciding)
     assert_names_concept(film, f"{TYPE_OF_SHOT} ({MODEL.key})")
-    assert f"({MODEL.key})" in film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+    figure = film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+    assert f"({MODEL.key})" in figure
 
 
 def test_concepts_of_the_model_that_decides_name_no_model():
@@ -139,28 +141,31 @@ N_WINDOWS = 10
 
 @pytest.fixture
 def judge(tmp_path, monkeypatch):
-    """Write a film that a model of levels and one of Body scored into `a`; return a function to judge it.
+    """A function that writes blind judgements of ten windows into `judged.csv`: AB=("Body",).
 
-    It writes blind judgements of ten windows into `judged.csv`, and takes the concepts that each judge names
-    in every window.
+    Each judge names the same concepts in every window, and calls every other one S. The working directory
+    has a film `a`, which was scored by a model of levels and by one of Body.
     """
     monkeypatch.chdir(tmp_path)
     film = scored_by(changed(MODEL, key="body", **OF_BODY))
     film.write(Path("a"))
     windows = choose_next([film], N_WINDOWS, blind=True)
 
-    def judge(**concepts_of):
+    def write_judgements(**concepts_by_judge):
         clips = []
-        for annotator, concepts in concepts_of.items():
-            for place, clip in enumerate(windows):
-                level = "S" if place % 2 else "EN"
-                clip_id = f"{annotator}-{clip.clip_id}"
-                clips.append(
-                    replace(clip, clip_id=clip_id, level=level, annotator=annotator, concepts=concepts)
+        for annotator, concepts in concepts_by_judge.items():
+            for place, window in enumerate(windows):
+                judgement = replace(
+                    window,
+                    clip_id=f"{annotator}-{window.clip_id}",
+                    annotator=annotator,
+                    level="S" if place % 2 else "EN",
+                    concepts=concepts,
                 )
+                clips.append(judgement)
         write_manifest(Manifest(tuple(clips), Path(), BOOK), Path("judged.csv"))
 
-    return judge
+    return write_judgements
 
 
 class Ended(NamedTuple):
@@ -195,13 +200,13 @@ def test_a_judge_who_names_no_concept_counts_in_the_share_of_a_level(judge, caps
     assert re.search("AB and CD (would )?mark", rate(capsys).out)
 
 
-def test_where_nobody_names_a_concept_the_model_of_levels_has_its_share_and_that_of_the_concept_none(
+def test_where_nobody_names_a_concept_there_is_a_share_by_the_model_of_levels_and_none_by_that_of_a_concept(
     judge, capsys
 ):
     judge(AB=())
     ended = rate(capsys)
-    some_have_no_share = 3
-    assert ended.code == some_have_no_share
+    some_models_have_no_share = 3  # exit code
+    assert ended.code == some_models_have_no_share
     assert "AB" in ended.out
     assert "body: film" in ended.notes  # the key of the model that has none
     assert f"left out {N_WINDOWS} judgements of AB, who" in ended.notes
@@ -212,11 +217,13 @@ def test_where_nobody_names_a_concept_the_model_of_levels_has_its_share_and_that
 def test_the_desk_says_that_blind_judgements_without_concepts_do_not_count_for_a_concept(
     tmp_path, language, body
 ):
+    """The film is scored by a model of Body. AB judged four windows, and named no concept in any."""
     film = scored_by(first=changed(MODEL, **OF_BODY))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     judge_blindly(opened.decisions, *["S"] * 4, who="AB", in_all=10)
     words = Words(language)
-    too_few = next_window(opened, "AB", 10, words, tells_share=True)["few"]
-    assert words["counted_0"] in too_few  # no window counts
-    assert words.say("why_no_concept", who="AB", concept=body) in too_few
-    assert "4" in too_few  # are judged
+    why_there_is_no_share = next_window(opened, "AB", 10, words, tells_share=True)["few"]
+    assert words["counted_0"] in why_there_is_no_share  # no window counts
+    assert words.say("why_no_concept", who="AB", concept=body) in why_there_is_no_share
+    n_judged = 4
+    assert str(n_judged) in why_there_is_no_share

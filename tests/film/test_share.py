@@ -2,20 +2,20 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
-from obygaze_features.store import open_store
+from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.claims import LANGUAGES, Words
 from obygaze_film.claims.of_film import other_windows
 from obygaze_film.claims.phrases import windows_sentence
 from obygaze_film.score import score_films
 from obygaze_film.timeline import Timeline
-from obygaze_models.dataset import load_dataset
+from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.evaluation import evaluate
 from obygaze_models.persistence.card import parse_card
 from obygaze_models.prediction.final import save_models
@@ -46,20 +46,25 @@ LENGTHS = {"EN": 3.0, "HN": 4.5, "S": 5.0}
 
 
 def clips_of(movies, per_film, seed, lengths=None):
-    """Draw clips of five seconds, or of their level's `lengths`, and features, in the planted shares."""
+    """Draw clips and their features; of each film, EN, HN and S have the planted `SHARES`.
+
+    Clips last five seconds, or as long as `lengths` says of their level. Feature 0 tells S from others well,
+    and HN from EN a little; all features have noise, and an offset that each film has of its own.
+    """
+    offset_of_level = {"EN": -0.2, "HN": 0.0, "S": 1.6}
+    n_of_levels = np.rint(np.array(SHARES) * per_film).astype(int)
     rng = np.random.default_rng(seed)
     clips, rows = [], []
     for movie in movies:
-        levels = rng.permutation(
-            np.repeat(["EN", "HN", "S"], np.rint(np.array(SHARES) * per_film).astype(int))
-        )
-        own = 0.2 * rng.normal(size=D)
+        levels = rng.permutation(np.repeat(["EN", "HN", "S"], n_of_levels))
+        offset_of_film = 0.2 * rng.normal(size=D)
         for place, level in enumerate(levels.tolist()):
-            start = 5.0 * place
-            end = start + (lengths or {}).get(level, 5.0)
-            clips.append(Clip(f"{movie}-{place:04}", movie, f"{movie}.mp4", start, end, level))
-            row = rng.normal(size=D) + own
-            row[0] += {"EN": -0.2, "HN": 0.0, "S": 1.6}[level]
+            start_s = 5.0 * place
+            length_s = 5.0 if lengths is None else lengths[level]
+            clip_id = f"{movie}-{place:04}"
+            clips.append(Clip(clip_id, movie, f"{movie}.mp4", start_s, start_s + length_s, level))
+            row = rng.normal(size=D) + offset_of_film
+            row[0] += offset_of_level[level]
             rows.append(row.astype(np.float32))
     return clips, np.stack(rows)
 
@@ -70,17 +75,39 @@ def store_of(folder, name, clips, rows):
     return open_store(seal_arrays(folder / name, movie_of, {"descriptors": {"pooled": rows}}, spans=spans))
 
 
+class Planted(NamedTuple):
+    """What is trained on the planted films.
+
+    Attributes
+    ----------
+    runs, paths
+        By the name of a recipe: the evaluation of a linear model, and the file of the model.
+    data
+        Dataset of the films trained on.
+    new
+        Store of three new films.
+    """
+
+    runs: dict
+    paths: dict
+    data: Dataset
+    new: Store
+
+
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """Models and runs by recipe, the data of the training films, and a store of three new films."""
     folder = tmp_path_factory.mktemp("share")
     clips, rows = clips_of(FILMS, 60, seed=0, lengths=LENGTHS)
     manifest = Manifest(tuple(clips), folder, builtin_codebook("obygaze12"))
     data = load_dataset(store_of(folder, "films", clips, rows), manifest)
-    runs = {name: evaluate(data, ["linear"], task, test) for name, (task, test) in RECIPES.items()}
-    paths = {name: save_models(run, data, ["linear"], folder / name)["linear"] for name, run in runs.items()}
-    new = store_of(folder, "new", *clips_of(("new1", "new2", "new3"), 400, seed=1))
-    return SimpleNamespace(paths=paths, runs=runs, data=data, new=new)
+    runs, paths = {}, {}
+    for name, (task, test) in RECIPES.items():
+        run = evaluate(data, ["linear"], task, test)
+        runs[name] = run
+        paths[name] = save_models(run, data, ["linear"], folder / name)["linear"]
+    new_clips, new_rows = clips_of(("new1", "new2", "new3"), 400, seed=1)
+    new = store_of(folder, "new", new_clips, new_rows)
+    return Planted(runs, paths, data, new)
 
 
 def mean_share(store, path):
@@ -89,9 +116,9 @@ def mean_share(store, path):
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
 def test_a_planted_share_is_recovered_where_the_calibration_knows_all_levels(planted, recipe):
-    """The margin is twice the SD of the mean of three new films, .027, whose shares lie .032 apart.
+    """The mean of three new films has a standard deviation of .027, and .06 is about twice as much.
 
-    Over many such corpora the mean is unbiased: .198 over 85 of them, asked about 30 new films each.
+    Planted is .2. Simulated with 85 corpora and 30 new films for each, the mean was .198.
     """
     assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARE_OF_S, abs=0.06)
 
@@ -159,35 +186,46 @@ def test_a_scored_film_says_which_clips_its_model_was_calibrated_on(planted, cou
     assert film.model().calibration.clips == counts
 
 
-def test_lengths_are_of_the_clips_that_a_sentence_names(planted):
-    """Not of all clips of the corpus: those trained on are some of those calibrated on."""
-    learnt = [LENGTHS[level] for level in planted.data.levels if level != "EN"]
-    every = [LENGTHS[level] for level in planted.data.levels]
-    (film, *_) = score_films(planted.new, [planted.paths["recipe"]])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_sentence_has_the_median_length_of_the_clips_trained_on_and_of_those_calibrated_on(
+    planted, language
+):
+    """A model that learns HN and S is calibrated on all clips of the corpus, those of EN too."""
+    trained_on = [LENGTHS[level] for level in planted.data.levels if level != "EN"]
+    calibrated_on = [LENGTHS[level] for level in planted.data.levels]
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     claim = other_windows(film.model(), film.record.windows)
-    assert (claim.trained_s, claim.calibrated_s) == (np.median(learnt), np.median(every))
-    for language in LANGUAGES:
-        words = Words(language)
-        said = windows_sentence(claim, words)
-        assert words.seconds(claim.trained_s) in said
-        assert words.seconds(claim.calibrated_s) in said
+    assert claim.trained_s == np.median(trained_on)
+    assert claim.calibrated_s == np.median(calibrated_on)
+    words = Words(language)
+    sentence = windows_sentence(claim, words)
+    assert words.seconds(claim.trained_s) in sentence
+    assert words.seconds(claim.calibrated_s) in sentence
 
 
 def test_a_calibration_on_a_wider_test_is_fitted_to_the_scores_of_films_left_out_of_training(planted):
-    """A sigmoid fitted to scores expects their share of positives, but for Platt's smoothed labels."""
+    """A logistic curve that is fitted to scores gives them, on average, the share of positives.
+
+    Platt's labels, which are not quite 0 and 1, move it a little: up to .005 here.
+    """
     calibration = load_model(planted.paths["recipe"]).calibration
     held_out = planted.runs["recipe"].predictions.table.query("model == 'linear'")
     p = calibration.probability(held_out["score"])
-    assert p.mean() == pytest.approx((planted.data.levels == "S").mean(), abs=0.005)
+    positive_share = (planted.data.levels == "S").mean()
+    assert p.mean() == pytest.approx(positive_share, abs=0.005)
 
 
 def model_of_unknown_clips(path, *, codebook="obygaze12"):
-    """Read a model as an earlier version kept it: its card does not name the clips calibrated on."""
+    """Read a model as an earlier version kept it: its card does not say on which clips it is calibrated.
+
+    That is in the card's field `population`.
+    """
     model = load_model(path)
-    card = model.card.to_json() | {"arrays": {}}
+    card = model.card.to_json() | {"arrays": {}}  # which a card in a file has
     del card["population"]
     card["codebook"]["name"] = codebook
-    return replace(model, card=parse_card(json.loads(json.dumps(card)), "nameless.model"))
+    as_in_file = json.loads(json.dumps(card))
+    return replace(model, card=parse_card(as_in_file, "nameless.model"))
 
 
 def rate_by(planted, model):
@@ -214,12 +252,23 @@ def test_a_model_that_names_no_clips_and_whose_codebook_is_not_built_in_gives_no
     assert len(rate.reason.splitlines()) == 1
 
 
-def test_the_bracket_of_a_share_is_the_margin_of_films_and_the_band_that_of_the_calibration(planted):
+@pytest.fixture(scope="module")
+def rate_of_new_film(planted):
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
-    rate = film.rate()
+    return film.rate()
+
+
+def test_the_bracket_of_a_share_is_as_wide_as_shares_of_films_were_off(planted, rate_of_new_film):
+    """`film_margin` is measured with films left out of training. A share lies between 0 and 1."""
+    rate = rate_of_new_film
     margin = load_model(planted.paths["recipe"]).calibration.film_margin
-    assert (rate.bracket_low, rate.bracket_high) == (max(rate.value - margin, 0), min(rate.value + margin, 1))
-    assert rate.calibration_low < rate.value < rate.calibration_high
+    assert rate.bracket_low == max(rate.value - margin, 0)
+    assert rate.bracket_high == min(rate.value + margin, 1)
+
+
+def test_the_band_of_a_share_lies_around_it(rate_of_new_film):
+    """The band is how far the share would differ with other calibrations that fit as well."""
+    assert rate_of_new_film.calibration_low < rate_of_new_film.value < rate_of_new_film.calibration_high
 
 
 def test_a_share_is_read_back_with_its_bracket_and_its_band(planted, tmp_path):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,30 +35,38 @@ def table(path, lines=LINES, head=HEAD):
     return path
 
 
+class ReadTable(NamedTuple):
+    """What is read of a table of variables, by film, and the notices on it."""
+
+    variables: dict[str, pd.DataFrame]
+    notices: list[str]
+
+
 @pytest.fixture
 def read(tmp_path):
-    """Read a table for films a and c; return what is read and what is said.
+    """A table that is read for films a and c, which last a minute.
 
-    Beside the lines it has one of film b, one that begins where film a ends, and an empty column `black`.
+    Of its lines one is of film b, and one begins where film a ends. The column `black` is empty.
     """
-    lines = [*(f"{line}," for line in LINES), "a-0009,a,60,70,1,1,1,"]
-    said = []
+    behind_the_end = "a-0009,a,60,70,1,1,1"
+    black = ""
+    lines = [f"{line},{black}" for line in (*LINES, behind_the_end)]
     path = table(tmp_path / "v.csv", lines, f"{HEAD},black")
-    return read_variables(path, films_of("a", "c"), said.append), said
+    notices = []
+    variables = read_variables(path, films_of("a", "c"), notices.append)
+    return ReadTable(variables, notices)
 
 
 def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(read):
-    found, _ = read
-    assert list(found) == ["a"]
-    variables = found["a"].drop(columns="black")
-    assert list(variables) == ["start_s", "end_s", "loudness", "cuts", "camera"]
-    assert variables["cuts"].tolist()[0] == 12
-    assert np.isnan(variables["cuts"][1])
+    assert list(read.variables) == ["a"]
+    of_film_a = read.variables["a"].drop(columns="black")
+    assert list(of_film_a) == ["start_s", "end_s", "loudness", "cuts", "camera"]
+    assert of_film_a["cuts"].tolist()[0] == 12
+    assert np.isnan(of_film_a["cuts"][1])
 
 
 def test_columns_and_rows_of_a_table_that_are_left_out_are_said(read):
-    _, said = read
-    assert said == [
+    assert read.notices == [
         "v.csv: loudness, cuts, camera; left out black, 2 rows of other films, or behind a film's end"
     ]
 
@@ -96,17 +105,18 @@ def test_two_rows_of_a_window_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "late",
+    "behind_the_end",
     [
         {"variables": pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "cuts": [1.0]})},
         {"subtitles": pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "text": ["late"]})},
     ],
     ids=["variables", "subtitles"],
 )
-def test_times_that_no_film_has_are_not_written_as_they_could_not_be_read_again(tmp_path, trained, late):
+def test_a_film_with_times_that_no_film_has_is_not_written(tmp_path, trained, behind_the_end):
+    """It could not be read again."""
     (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained.paths["pcbm_lr"]])
     with pytest.raises(FilmError, match=r"1e\+09 s"):
-        replace(film, **late).write(tmp_path / "late")
+        replace(film, **behind_the_end).write(tmp_path / "late")
 
 
 def test_a_shot_that_ends_when_no_film_does_is_refused(tmp_path, trained):
@@ -148,8 +158,12 @@ def test_seconds_in_which_two_windows_overlap_are_half_of_each():
     assert shared_seconds(windows).tolist() == [3 + 7 / 2, 3 + 7 / 2]
 
 
-def test_a_mean_weighs_a_window_by_its_seconds_and_its_parts_of_seconds_in_common():
-    """The second window is there twice: three windows share the 7 s, the two share their own 3 s."""
+def test_each_second_counts_once_in_a_mean_and_is_shared_by_the_windows_that_it_lies_in():
+    """A window from 0 to 10 s, and one from 3 to 13 s that stands there twice.
+
+    The first window has 3 s alone, and a third of the 7 s that all three share. The other two have a third
+    each of these 7 s, and together the last 3 s.
+    """
     windows = pd.DataFrame(
         {"start_s": [0.0, 3.0, 3.0], "end_s": [10.0, 13.0, 13.0], "loudness": [-30.0, -20.0, -20.0]}
     )
@@ -214,24 +228,30 @@ def test_a_column_that_neither_a_table_nor_a_variable_has_is_refused(films):
         compare_films(all_with_variables, NOTHING_JUDGED, by="zoom")
 
 
+def people_in_windows(*, on_screen, is_close):
+    """Plant two windows of a film, with people on screen for a share of the first and all of the second.
+
+    `is_close` says whether the first has close pictures of them. No window was searched for faces.
+    """
+    return pd.DataFrame(
+        {
+            "start_s": [0.0, 4.0],
+            "end_s": [4.0, 8.0],
+            "screen": [on_screen, 1.0],
+            "close": [is_close, np.nan],
+            "face": [np.nan, np.nan],
+        }
+    )
+
+
 @pytest.fixture
 def films_with_people(trained, tmp_path):
-    """Films a, b and c of which two windows were looked at for people, but for their largest face.
-
-    People are on screen for 0, 1/3 and 2/3 of the first window and for all of the second; the first has close
-    pictures in film c alone.
-    """
-    people_of = {}
-    for movie, on_screen, is_close in (("a", 0.0, 0.0), ("b", 1 / 3, 0.0), ("c", 2 / 3, 1.0)):
-        people_of[movie] = pd.DataFrame(
-            {
-                "start_s": [0.0, 4.0],
-                "end_s": [4.0, 8.0],
-                "screen": [on_screen, 1.0],
-                "close": [is_close, np.nan],
-                "face": [np.nan, np.nan],
-            }
-        )
+    """Films a, b and c, with more people on screen from one to the next, and close pictures in c alone."""
+    people_of = {
+        "a": people_in_windows(on_screen=0.0, is_close=0.0),
+        "b": people_in_windows(on_screen=1 / 3, is_close=0.0),
+        "c": people_in_windows(on_screen=2 / 3, is_close=1.0),
+    }
     store = film_store(tmp_path, *"abc", end_s=60.0)
     return score_films(store, [trained.paths["pcbm_lr"]], variables=people_of)
 

@@ -25,35 +25,46 @@ AFTER_START_S = 10
 
 @pytest.fixture
 def traced():
-    """An invented film with a step for every second.
+    """An invented film with a step for every second, in which Body and Type of shot have the probability .2.
 
-    Body and Type of shot have 0.2 in each, but 0.95 in that `AFTER_START_S` after a segment's start.
+    `AFTER_START_S` after the start of each segment is a step in which they have .95.
     """
     film = invented_film(**SMALL)
     starts = np.arange(0.0, 600.0)
-    frames = pd.DataFrame({"movie": film.movie, "model": "pcbm_lr", "start_s": starts, "end_s": starts + 1})
-    frames["n_frames"] = pd.array([2] * len(frames), dtype="Int64")
-    frames["weight"] = frames["contribution"] = np.nan
-    likeliest_s = np.floor(film.segments()["start_s"].to_numpy() + AFTER_START_S)
-    for concept in ("Body", "Type of shot"):
-        frames[f"{concept}_p"] = np.where(np.isin(starts, likeliest_s), 0.95, 0.2)
+    likeliest_steps = np.floor(film.segments()["start_s"].to_numpy() + AFTER_START_S)
+    p = np.where(np.isin(starts, likeliest_steps), 0.95, 0.2)
+    frames = pd.DataFrame(
+        {
+            "movie": film.movie,
+            "model": "pcbm_lr",
+            "start_s": starts,
+            "end_s": starts + 1,
+            "n_frames": pd.array([2] * len(starts), dtype="Int64"),
+            "weight": np.nan,
+            "contribution": np.nan,
+            "Body_p": p,
+            "Type of shot_p": p,
+        }
+    )
     return replace(film, frames=frames)
 
 
-def traces_of(monkeypatch, frames, *clip_ids):
-    """Average values of frames over steps of the film of these clips; its store has a clip of another too.
+def traces_of_frames(monkeypatch, frames, *clip_ids):
+    """Compute the traces of a film from what a model gives of the frames of its clips, `frames`.
 
-    `frames` stands for what the model gives of the frames of the film's clips.
+    Store and model are stand-ins: the store also has a clip of another film, for which nothing may be asked.
     """
-    group = SimpleNamespace(clip_ids=(*clip_ids, "other-0001"), usable=np.ones(len(clip_ids) + 1, bool))
+    all_clip_ids = (*clip_ids, "other-0001")
+    group = SimpleNamespace(clip_ids=all_clip_ids, usable=np.ones(len(all_clip_ids), bool))
     model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=(), concepts_with_probability=())
 
-    def frames_of(_model, _store, rows):
-        assert rows.tolist() == list(range(len(clip_ids)))  # all of the film's, none of the other's
+    def frames_of_rows(_model, _store, rows):
+        rows_of_film = list(range(len(clip_ids)))
+        assert rows.tolist() == rows_of_film
         return frames
 
     monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
-    monkeypatch.setattr(score, "frames_of", frames_of)
+    monkeypatch.setattr(score, "frames_of", frames_of_rows)
     return score.traces_of(model, "attention", {"toy": group}, "film", list(clip_ids))
 
 
@@ -67,20 +78,20 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
     half_seconds = np.arange(8) / 2
     first = frames_at(half_seconds, "film-0001", weight=0)
     second = frames_at(half_seconds + 2, "film-0002", weight=1)
-    steps = traces_of(monkeypatch, pd.concat([first, second]), "film-0001", "film-0002")
+    steps = traces_of_frames(monkeypatch, pd.concat([first, second]), "film-0001", "film-0002")
     assert steps["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
     assert steps["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
     assert steps["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
 
 
 def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypatch):
-    steps = traces_of(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
+    steps = traces_of_frames(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
     columns = ["start_s", "end_s", "n_frames"]
     assert steps[columns].to_numpy().tolist() == [[0, 3, 1], [3, 6, 1], [6, 9, 1], [9, 12, 1]]
 
 
 def test_frames_of_unknown_times_are_left_out(monkeypatch):
-    assert len(traces_of(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")) == 0
+    assert len(traces_of_frames(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")) == 0
 
 
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
@@ -124,6 +135,10 @@ def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
 
 
 def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left_out():
+    """Steps of a second. Credits from 1.3 to 2.6 s are .7 s of the second step and .6 s of the third.
+
+    The first is black for half, and the last has bars (a black rim), which are no black pictures.
+    """
     shots = pd.DataFrame(
         {
             "start_s": [0.0, 0.5, 1.3, 2.6],
@@ -132,8 +147,7 @@ def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left
         }
     )
     steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
-    half_black, wholly_bars = 0.0, 3.0  # those between are credits by .7 and .6 s
-    assert score._with_content(steps, shots)["start_s"].tolist() == [half_black, wholly_bars]
+    assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]
 
 
 def time_of_likeliest_body(frames, start_s, end_s):

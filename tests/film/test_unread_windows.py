@@ -41,20 +41,32 @@ def judged(cut, tmp_path_factory):
     return Manifest(tuple(clips), folder, codebook(folder))
 
 
+def n_windows_read(cells):
+    """Count the windows of the cut film of which half or more could be read; they follow each other."""
+    return int((cells.spans.mean(axis=1) <= CUT_S).sum())  # their middle lies before the cut
+
+
 def test_no_window_is_drawn_of_which_more_than_half_could_not_be_read(cut):
     cells = cells_of(cut)
     window_s = cells.spans[0, 1]
     blind = choose_next([cut], 30, blind=True)
     in_sight = choose_next([cut], 30)
-    n_read = int((CUT_S + window_s / 2) // window_s)
-    assert len(blind) == n_read
+    assert len(blind) == n_windows_read(cells)
     for clip in [*blind, *in_sight]:
         assert CUT_S - clip.start_s >= window_s / 2
-    n_left_out = len(cells.spans) - n_read
+
+
+def test_a_notice_counts_the_windows_that_are_never_drawn(cut):
+    cells = cells_of(cut)
+    n_left_out = len(cells.spans) - n_windows_read(cells)
     assert n_left_out > 3
     assert unread_notices([cut]) == [
         f"cut: {n_left_out} windows are never drawn: more than half of each could not be read"
     ]
+
+
+def test_content_and_unread_seconds_of_a_cut_film_add_up_to_its_length(cut):
+    cells = cells_of(cut)
     assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
 
 
@@ -65,22 +77,31 @@ READ = {
 """Of which time a share is: no window of which more than half could not be read counts, not even what was."""
 
 
-@pytest.mark.parametrize(
-    ("language", "black", "unsure"),
-    [
-        ("en", " and credits", ", credits and 1 window (4 s)"),
-        ("fr", " ni générique", ", ni générique, ni 1 fenêtre (4 s)"),
-    ],
-    ids=["en", "fr"],
-)
-def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judged, language, black, unsure):
-    """The seconds from 120 to 121 were read, but their window is never drawn."""
+def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judged):
+    """Second 120 could be read, but the window that it lies in is never drawn."""
     (rate,) = correct_rates(cut, judged).rates
     assert rate.content_s + rate.unread_s == pytest.approx(168.0)
     assert rate.content_s < CUT_S
-    assert READ[language] + black in sentences([judged_share(rate)], language)[0]
-    doubted = structs.replace(rate, n_unsure=1, unsure_s=4.0)
-    assert READ[language] + unsure in sentences([judged_share(doubted)], language)[0]
+
+
+@pytest.mark.parametrize(("language", "rest"), [("en", " and credits"), ("fr", " ni générique")])
+def test_the_sentence_on_a_share_says_that_it_is_of_what_could_be_read(cut, judged, language, rest):
+    (rate,) = correct_rates(cut, judged).rates
+    (sentence,) = sentences([judged_share(rate)], language)
+    assert READ[language] + rest in sentence
+
+
+@pytest.mark.parametrize(
+    ("language", "rest"),
+    [("en", ", credits and 1 window (4 s)"), ("fr", ", ni générique, ni 1 fenêtre (4 s)")],
+)
+def test_the_sentence_on_a_share_also_leaves_out_the_windows_of_which_the_judge_was_not_sure(
+    cut, judged, language, rest
+):
+    (rate,) = correct_rates(cut, judged).rates
+    with_unsure_window = structs.replace(rate, n_unsure=1, unsure_s=4.0)
+    (sentence,) = sentences([judged_share(with_unsure_window)], language)
+    assert READ[language] + rest in sentence
 
 
 def test_compared_films_that_could_be_read_in_part_are_named(cut, judged):
@@ -88,21 +109,40 @@ def test_compared_films_that_could_be_read_in_part_are_named(cut, judged):
     assert "films of which a part could not be read, and counts in no share of theirs: 1 (cut)" in notes
 
 
-def test_the_share_of_a_group_is_of_what_could_be_read_of_its_films(cut, judged):
+@pytest.fixture
+def share_of_group(cut, judged):
+    """A function that claims a share of the group of the cut film: one film is too few for a real one."""
     (row,) = compare_films([cut], judged).groups.to_dict("records")
     assert row["has_unread"]
-    claim = group_share(row | {"value": 0.3, "low": 0.2, "high": 0.5}, positive_of(cut.model()))
-    english, french = (groups_sentence([claim], Words(language)) for language in ("en", "fr"))
-    assert (
-        "of what could be read of a film in windows that can be drawn, without black and credits" in english
-    )
-    assert (
-        "de ce qui a pu être lu d’un film dans les fenêtres qui peuvent être tirées, sans noir ni générique"
-        in french
-    )
-    whole = row | {"value": 0.3, "low": 0.2, "high": 0.5, "has_unread": False}
-    plain = group_share(whole, positive_of(cut.model()))
-    assert "of a film without black and credits" in groups_sentence([plain], Words("en"))
+
+    def claim(**changed):
+        with_share = row | {"value": 0.3, "low": 0.2, "high": 0.5} | changed
+        return group_share(with_share, positive_of(cut.model()))
+
+    return claim
+
+
+@pytest.mark.parametrize(
+    ("language", "of_what"),
+    [
+        ("en", "of what could be read of a film in windows that can be drawn, without black and credits"),
+        (
+            "fr",
+            (
+                "de ce qui a pu être lu d’un film dans les fenêtres qui peuvent être tirées, "
+                "sans noir ni générique"
+            ),
+        ),
+    ],
+    ids=["en", "fr"],
+)
+def test_the_share_of_a_group_is_of_what_could_be_read_of_its_films(share_of_group, language, of_what):
+    assert of_what in groups_sentence([share_of_group()], Words(language))
+
+
+def test_the_share_of_a_group_whose_films_were_wholly_read_is_of_all_of_them(share_of_group):
+    sentence = groups_sentence([share_of_group(has_unread=False)], Words("en"))
+    assert "of a film without black and credits" in sentence
 
 
 def test_a_film_of_which_no_window_could_be_read_is_in_no_group(trained, tmp_path, cut, judged):

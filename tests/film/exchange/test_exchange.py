@@ -55,9 +55,10 @@ def test_two_exports_of_a_film_have_the_same_bytes(kind):
 
 
 def labelled_by(film, *annotators):
-    """Return the film scored by a model whose training clips these annotators labelled.
+    """Return the film as scored by a model whose training clips these annotators labelled.
 
-    `PLANTED` stands for a program. The record of the corpus's own experts (`human`) is removed.
+    One called `PLANTED` is a program. The model's record of experts' labels (`human`) is removed, as a text
+    on it would take the place of that on the annotators.
     """
     return with_model(film, labelled_by=list(annotators), human=None)
 
@@ -161,13 +162,14 @@ def test_webvtts_own_reader_reads_cues_back_to_the_millisecond(film, segments_ms
     assert [(clock_ms(cue.start), clock_ms(cue.end)) for cue in cues] == segments_ms
 
 
-def test_subrip_has_one_numbered_block_a_segment_after_one_of_caveats(film, segments_ms):
+def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(film, segments_ms):
     blocks = [block.split("\n") for block in export(film, "srt", top=20).strip().split("\n\n")]
-    numbers = [int(block[0]) for block in blocks]
-    assert numbers == list(range(1, 1 + len(segments_ms) + 1))
+    _caveats, *blocks_of_segments = blocks
+    numbers = [int(number) for number, *_ in blocks]
+    assert numbers == list(range(1, len(blocks) + 1))
     times_ms = []
-    for block in blocks[1:]:
-        start, end = block[1].split(" --> ")
+    for _number, times, *_text in blocks_of_segments:
+        start, end = times.split(" --> ")
         times_ms.append((clock_ms(start), clock_ms(end)))
     assert times_ms == segments_ms
 
@@ -203,7 +205,7 @@ EDL_EVENT = re.compile(
 
 
 @pytest.mark.parametrize(
-    ("rate", "start"),
+    ("rate", "start_code"),
     [
         ("25", "00:00:00:00"),
         ("25", "01:00:00:00"),
@@ -211,23 +213,27 @@ EDL_EVENT = re.compile(
         ("24000/1001", "10:00:00:00"),
     ],
 )
-def test_an_edit_list_has_markers_of_resolve_with_their_ends_from_the_start_time_code(
-    film, segments_ms, rate, start
+def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_time_code(
+    film, segments_ms, rate, start_code
 ):
-    """An event lasts one frame; its marker says how many frames the segment has."""
+    """As DaVinci Resolve reads them: an event lasts one frame, and its marker has the segment's frames."""
     fps = Fraction(rate)
 
     def frame_number(code):
         seconds = time_code(code, fps)
         return round(Fraction(seconds) * fps)
 
-    text = export(film, "edl", rate=fps, top=20, start=start)
-    markers = []
+    text = export(film, "edl", rate=fps, top=20, start=start_code)
+    segments_in_frames = []
     for event in EDL_EVENT.finditer(text):
-        first = frame_number(event["start"]) - frame_number(start)
-        assert frame_number(event["end"]) - frame_number(event["start"]) == 1
-        markers.append((first, first + int(event["n_frames"])))
-    assert markers == [(round(a * fps / 1000), round(b * fps / 1000)) for a, b in segments_ms]
+        event_start, event_end = frame_number(event["start"]), frame_number(event["end"])
+        assert event_end - event_start == 1
+        first = event_start - frame_number(start_code)  # the film begins at the start time code
+        segments_in_frames.append((first, first + int(event["n_frames"])))
+    expected = []
+    for start_ms, end_ms in segments_ms:
+        expected.append((round(start_ms * fps / 1000), round(end_ms * fps / 1000)))
+    assert segments_in_frames == expected
 
 
 def test_the_time_codes_of_an_edit_list_start_at_zero_by_default(film):
@@ -247,11 +253,12 @@ RTTM_COLUMNS = (
 )  # fmt: skip
 
 
-def test_pyannotes_columns_have_a_turn_a_segment(film, segments_ms):
+def test_rttm_has_one_speakers_turn_per_segment_in_the_columns_that_pyannote_reads(film, segments_ms):
     text = export(film, "rttm", tiers=["segments"], top=20)
     turns = pd.read_csv(io.StringIO(text), names=RTTM_COLUMNS, sep=r"\s+")
-    starts_ms = (1000 * turns["start_s"].astype(float)).round()
-    ends_ms = (1000 * (turns["start_s"].astype(float) + turns["duration_s"].astype(float))).round()
+    start_s, duration_s = turns["start_s"].astype(float), turns["duration_s"].astype(float)
+    starts_ms = (1000 * start_s).round()
+    ends_ms = (1000 * (start_s + duration_s)).round()
     assert list(zip(starts_ms, ends_ms, strict=True)) == segments_ms
 
 
@@ -279,12 +286,17 @@ def without_a_passage(film):
 
 
 def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_passage):
+    """pyannote.database reads ten columns, and groups turns by the second one, the film.
+
+    A line of caveats is one word, so that its second column is empty, and a group of it is left out.
+    """
     text = export(without_a_passage, "rttm", tiers=["segments"])
     assert text.startswith(";;_Scores_of_a_model_")
-    # As pyannote.database reads it: columns by name, and turns by the second one.
-    read = pd.read_csv(io.StringIO(text), names=range(10), sep=r"\s+", dtype={1: str, 3: float, 4: float})
-    assert len(read) == 1
-    assert len(read.groupby(1)) == 0
+    film, start, duration = 1, 3, 4  # numbers of columns
+    types = {film: str, start: float, duration: float}
+    table = pd.read_csv(io.StringIO(text), names=range(10), sep=r"\s+", dtype=types)
+    assert len(table) == 1
+    assert len(table.groupby(film)) == 0
 
 
 @pytest.mark.parametrize("format_name", ["edl", "csv"])
@@ -310,17 +322,18 @@ def test_concepts_without_a_tier_are_named_in_the_file_and_told(film, kind, tmp_
 def test_every_format_says_how_many_decimals_its_probabilities_have(film, kind):
     text = export(film, kind, tiers=["segments"])
     loses = FORMATS[kind].loses
-    passage = film.segments(top=0).iloc[0]
-    four, two = f"{passage['p']:.4f}".rstrip("0"), f"{passage['p']:.2f}"
+    p = film.segments(top=0).iloc[0]["p"]
+    with_two_decimals = f"{p:.2f}"
+    with_four_decimals = f"{p:.4f}".rstrip("0")  # as programs write numbers
     if kind == "rttm":
         assert "without probabilities" in loses
-        assert two not in text
+        assert with_two_decimals not in text
     elif "four decimals" in loses:
-        assert four in text
+        assert with_four_decimals in text
     else:
         assert "two decimals" in loses
-        assert two in text
-        assert four not in text
+        assert with_two_decimals in text
+        assert with_four_decimals not in text
 
 
 @pytest.mark.parametrize(
@@ -413,15 +426,19 @@ def annotation_context():
 
 @pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")  # rdflib's own parser of JSON-LD
 def test_web_annotations_are_linked_data_whose_nodes_have_iris(film):
+    """A node of linked data has an IRI, by which others can refer to it, or is a blank node, which has none.
+
+    The document names its context by an address. The context itself is put there, so that none is fetched.
+    """
     rdflib = pytest.importorskip("rdflib")
     document = json.loads(export(film, "jsonld", top=20))
-    in_place = document | {"@context": annotation_context()}  # the address in the file is not looked up
-    graph = rdflib.Graph().parse(data=json.dumps(in_place), format="json-ld")
-    expected = {"Annotation": document["total"], "AnnotationPage": 1, "AnnotationCollection": 1}
-    for kind, n in expected.items():
-        nodes = set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{kind}")))
+    with_context = document | {"@context": annotation_context()}
+    graph = rdflib.Graph().parse(data=json.dumps(with_context), format="json-ld")
+    n_of_types = {"Annotation": document["total"], "AnnotationPage": 1, "AnnotationCollection": 1}
+    for type_name, n in n_of_types.items():
+        nodes = set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{type_name}")))
         assert len(nodes) == n
-        assert all(isinstance(node, rdflib.URIRef) for node in nodes)  # no blank node
+        assert all(isinstance(node, rdflib.URIRef) for node in nodes)
 
 
 def test_all_bodies_of_web_annotations_are_texts(film):
@@ -444,19 +461,22 @@ def test_iiifs_own_parser_reads_the_manifest_back(film, top):
     assert page.items[0].target == f"{canvas.id}#t={first['start_s']},{first['end_s']}"
 
 
-def test_a_level_that_somebody_writes_into_the_table_is_imported_as_made_in_sight_of_the_score(
-    film, tmp_path
-):
+def test_a_level_written_into_an_exported_table_is_imported_as_judged_in_sight_of_the_score(film, tmp_path):
     text = export(film, "csv", tiers=["segments", "concepts"], top=20)
     table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-    table.loc[1, ["level", "concepts", "annotator"]] = "S", "Body", "AB"
+    table.loc[1, "level"] = "S"
+    table.loc[1, "concepts"] = "Body"
+    table.loc[1, "annotator"] = "AB"
     table.to_csv(tmp_path / "a.csv", index=False)
+
     imported = import_spans([tmp_path / "a.csv"], tmp_path)
     (clip,) = imported.manifest
-    assert (repr(clip.start_s), clip.level, clip.concepts) == (table["start_s"][1], "S", ("Body",))
+    assert str(clip.start_s) == table.loc[1, "start_s"]
+    assert clip.level == "S"
+    assert clip.concepts == ("Body",)
     assert clip.annotator == "AB"
     assert clip.extras["seen_score"] == "1"
-    assert len(imported.accounts[0].left_out) == len(table) - 1
+    assert len(imported.accounts[0].left_out) == len(table) - 1  # rows without a level
 
 
 def test_no_cell_of_the_table_is_a_formula_to_a_spreadsheet():
@@ -539,23 +559,33 @@ def test_elan_has_a_probability_as_the_range_that_holds_it(film, p, value):
     assert re.findall(r"<ANNOTATION_VALUE>([^<]*)", text) == [value]
 
 
-def test_the_caveats_of_every_format_have_the_conditions_that_the_page_has(film, kind):
-    """The film was trained on and is black in part, the windows are longer, and a concept is near chance."""
+@pytest.fixture
+def film_with_all_caveats(film):
+    """A film that the model was trained on, with a black row.
+
+    The model's clips have another length than the film's windows, and it found a concept no better than by
+    chance.
+    """
     table = film.table.copy()
-    table.loc[3, ["p", "p_low", "p_high"]] = float("nan")
-    table.loc[3, "flags"] = "black"
-    film = with_model(replace(film, table=table), is_trained_on=True, clip_s=6.083)
-    model, words = film.model(), Words("en")
+    any_row = 3
+    table.loc[any_row, ["p", "p_low", "p_high"]] = float("nan")
+    table.loc[any_row, "flags"] = "black"
+    return with_model(replace(film, table=table), is_trained_on=True, clip_s=6.083)
+
+
+def test_the_caveats_of_every_format_have_the_conditions_that_the_page_has(film_with_all_caveats, kind):
+    film, words = film_with_all_caveats, Words("en")
+    model = film.model()
     near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
     assert near_chance
-    assert film.time().black_or_credits_s  # the black row
-    on_the_page = [
+    assert film.time().black_or_credits_s
+    caveats = " ".join(collect(film, kind).caveats)
+    for sentence in (
         words["trained_on"],
         phrases.evidence_sentence(of_film.model_evidence(model), words),
         phrases.windows_sentence(of_film.other_windows(model, film.record.windows), words),
         phrases.near_chance_caveat(near_chance, words),
         phrases.black_caveat(of_film.judged_time(model, film.time()), words),
-    ]
-    caveats = " ".join(collect(film, kind).caveats)
-    assert [sentence for sentence in on_the_page if sentence not in caveats] == []
-    assert "6.08" in export(film, kind)  # seconds of a window, as sentences round them
+    ):
+        assert sentence in caveats
+    assert "6.08" in export(film, kind)  # seconds of a clip, as sentences round them

@@ -155,17 +155,19 @@ def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(visit
     subtitles = pd.DataFrame(LINES_SAID, columns=["start_s", "end_s", "text"])
     film = replace(invented_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
     write_film_page([film], tmp_path / "said.html")
-    seen = visit(tmp_path / "said.html").page
-    assert seen.title() != "broken"  # what the hostile line would set
-    listed = seen.locator("#f1-said-list li")
-    seen.locator(".said summary").click()
-    expect(listed).to_have_count(3)  # they are drawn after the list has opened
-    seen.locator("#f1-search").fill("GUN")
-    expect(listed).to_have_count(2)
-    listed.locator("button").first.click()
+    page = visit(tmp_path / "said.html").page
+    assert page.title() != "broken"  # what the hostile line would set
+
+    lines = page.locator("#f1-said-list li")
+    page.locator(".said summary").click()
+    expect(lines).to_have_count(3)  # they are drawn after the list has opened
+    page.locator("#f1-search").fill("GUN")
+    expect(lines).to_have_count(2)  # "Give me the gun" at 70 s, and "No gun"
+
+    lines.locator("button").first.click()
     rows = film.rows()
-    (row_start_s,) = rows.loc[(rows["start_s"] <= 70) & (rows["end_s"] > 70), "start_s"]
-    assert spoken_time(seen).startswith(clock(row_start_s))
+    (row_at_70_s,) = rows[(rows["start_s"] <= 70) & (rows["end_s"] > 70)].to_dict("records")
+    assert spoken_time(page).startswith(clock(row_at_70_s["start_s"]))
 
 
 @pytest.fixture
@@ -255,9 +257,9 @@ def n_pages(pdf):
 
 
 def test_a_page_prints_on_few_sheets(visit, page, tmp_path):
-    pytest.importorskip("av")  # the machine that prints is the one with the films
-    seen = visit(page).page
-    seen.pdf(path=tmp_path / "film.pdf", format="A4")
+    pytest.importorskip("av")  # printing is tested on machines that are set up for films alone
+    opened = visit(page).page
+    opened.pdf(path=tmp_path / "film.pdf", format="A4")
     assert 2 <= n_pages((tmp_path / "film.pdf").read_bytes()) <= 20
 
 
@@ -325,21 +327,30 @@ def test_the_page_of_twelve_hours_has_few_elements_and_its_script_takes_less_tha
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """A page of a film of a minute, written beside the owner's copy, with what two people decided."""
+    """A folder with the page of a film of a minute, on which two people decided, and copies of the film.
+
+    Beside the page `film.html` are `own.webm`, the owner's copy; `shorter.webm`, which ends after 50 s; and
+    `old.mpg`, which browsers do not play.
+    """
     folder = tmp_path_factory.mktemp("watched")
+    fps, duration_s = 10, 60
+    pictures = [np.full((48, 64, 3), frame % 200, np.uint8) for frame in range(fps * duration_s)]
     quick = {"deadline": "realtime", "cpu-used": "8"}
-    pictures = [np.full((48, 64, 3), number % 200, np.uint8) for number in range(600)]
-    for name, frames in (("own.webm", pictures), ("shorter.webm", pictures[:500])):
-        encode(folder / name, iter(frames), "libvpx", 10, options=quick)
-    encode(folder / "old.mpg", iter(pictures), "mpeg2video", 10)
+    encode(folder / "own.webm", iter(pictures), "libvpx", fps, options=quick)
+    encode(folder / "shorter.webm", iter(pictures[: fps * 50]), "libvpx", fps, options=quick)
+    encode(folder / "old.mpg", iter(pictures), "mpeg2video", fps)
+
     film = invented_film(duration_s=60.0, n_rows=30, unlike_parts=())
     people = [
         Decided(5.0, 15.0, ("AB",), level="S", note="=1+1"),
         Decided(5.0, 15.0, ("CD",), level="HN", is_blind=True),
         Decided(5.0, 15.0, ("AB", "CD"), level="S", is_agreed=True),
     ]
-    copy = ScoredCopy(60.0, 10.0, content_key(folder / "own.webm"), {})
-    write_film_page([film], folder / "film.html", owned={film.movie: Owned(people=people, copy=copy)})
+    copy = ScoredCopy(
+        duration_s=float(duration_s), fps=float(fps), key=content_key(folder / "own.webm"), stills={}
+    )
+    owned = Owned(people=people, copy=copy)
+    write_film_page([film], folder / "film.html", owned={film.movie: owned})
     return folder
 
 
@@ -437,8 +448,10 @@ def test_no_hostile_name_of_a_readers_file_runs(hostile, watched, tmp_path):
 
 
 def test_no_hostile_name_of_a_readers_file_is_in_the_command_that_converts_it(hostile, tmp_path):
+    """The page writes "FILM" for the file, whose name would end the quotes and run a command."""
     path = tmp_path / "a\";'$(touch x)`.webm"
-    path.write_bytes(b"\x1aE\xdf\xa3 no film")
+    first_bytes_of_webm = b"\x1aE\xdf\xa3"
+    path.write_bytes(first_bytes_of_webm + b" no film")
     hostile.page.get_by_label("Open your own copy").set_input_files(path)
     command = hostile.page.locator("#f1-command")
     expect(command).to_be_visible()

@@ -112,19 +112,23 @@ def marked_passages_of(film):
     return film.segments().query("reaches == 1")
 
 
+def in_minutes(seconds):
+    return f"{seconds / 60:.1f} minutes"
+
+
 def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
-    """A passage may go on over rows below the threshold: its length and what reaches it are two numbers."""
+    """A passage may go on over rows below the threshold, so that less of it reaches the threshold."""
     film = with_model(invented_film(), means={"S": "staged like what experts call M"})
     time, passages = film.time(), marked_passages_of(film)
+    marked_s = passages["judged_s"].sum()
     reaching_rows = film.rows().query(f"p >= {film.model().threshold_p}")
-    judged = f"{time.judged_s / 60:.1f} minutes"
-    black = f"{time.black_or_credits_s / 60:.1f} minutes"
-    marked = f"{passages['judged_s'].sum() / 60:.1f} minutes"
-    reaching = f"{seconds_within(reaching_rows, passages) / 60:.1f} minutes"
+    reaching_s = seconds_within(reaching_rows, passages)
     share, *_ = Words("en").shares_of_whole([time.judged_s, time.unjudged_s, time.black_or_credits_s])
     assert first_sentence(film).startswith(
-        f"Of the {judged} that it can judge ({share} of the film; {black} of black or credits) "
-        f"the model marks {len(passages)} passages, {marked} ({reaching} of them at its threshold or above), "
+        f"Of the {in_minutes(time.judged_s)} that it can judge "
+        f"({share} of the film; {in_minutes(time.black_or_credits_s)} of black or credits) "
+        f"the model marks {len(passages)} passages, {in_minutes(marked_s)} "
+        f"({in_minutes(reaching_s)} of them at its threshold or above), "
         "as S (Sure: staged like what experts call M)"
     )
 
@@ -147,8 +151,10 @@ def test_the_first_sentence_names_three_concepts_that_raise_the_probability_of_t
 
 def test_where_every_concept_lowers_the_probability_the_first_sentence_names_none():
     film = invented_film()
-    contributions = film.table.filter(like="_contribution")
-    lowered = with_columns(film, **-contributions.abs())
+    table = film.table.copy()
+    columns = [column for column in table if column.endswith("_contribution")]
+    table[columns] = -table[columns].abs()
+    lowered = film_of(film, table=table)
     assert marked_passages(lowered, lowered.model(), film.segments()).concepts == ()
 
 
@@ -268,13 +274,24 @@ class ShownFigure(NamedTuple):
     note: str
 
 
+FIGURE = re.compile(
+    '<p class="value">(.*?)</p>'  # its number
+    "(.*?)"  # its interval, in any markup
+    "<p>(.*?)</p>\n"  # what it is
+    '<p class="facts">(.*?)</p>',  # its note
+    re.DOTALL,
+)
+
+
 def figures(film, **options):
     """Read the three key figures of a film's page: the share, the number of passages, the AUC."""
-    part = film_page([film], **options).split('<div class="figures">')[1].split("</section>")[0]
-    texts = re.findall(
-        '<p class="value">(.*?)</p>(.*?)<p>(.*?)</p>\n<p class="facts">(.*?)</p>', part, re.DOTALL
-    )
-    return [ShownFigure(*map(unescape, found)) for found in texts]
+    page = film_page([film], **options)
+    _, from_figures_on = page.split('<div class="figures">')
+    part, *_ = from_figures_on.split("</section>")
+    shown = []
+    for value, interval, name, note in FIGURE.findall(part):
+        shown.append(ShownFigure(unescape(value), unescape(interval), unescape(name), unescape(note)))
+    return shown
 
 
 def warnings(film):
@@ -312,19 +329,19 @@ def test_of_a_film_without_a_probability_no_passages_are_counted():
 def with_unjudged_row_in_a_passage(film):
     """Take the probability from a row within the longest passage; return the film and the row's seconds.
 
-    The row lasts .6 to 4.9 seconds: a passage goes on over up to 5, and the page says from .5 on how much is
-    judged.
+    The row is short enough, up to 5 s, that the passage goes on over it; and long enough, from .5 s on, that
+    the page says how much of the passage is judged.
     """
     rows = film.rows()
     longest = marked_passages_of(film).sort_values("judged_s").iloc[-1]
     within = rows[(rows["start_s"] > longest["start_s"]) & (rows["end_s"] < longest["end_s"])]
     seconds = within["end_s"] - within["start_s"]
     candidates = within.index[seconds.between(0.6, 4.9)]
-    row = candidates[len(candidates) // 2]
+    middle_row = candidates[len(candidates) // 2]
     table = film.table.copy()
-    table.loc[row, ["p", "p_low", "p_high"]] = np.nan
-    table.loc[row, "flags"] = "unlike"
-    return film_of(film, table=table), seconds[row]
+    table.loc[middle_row, ["p", "p_low", "p_high"]] = np.nan
+    table.loc[middle_row, "flags"] = "unlike"
+    return film_of(film, table=table), seconds[middle_row]
 
 
 @pytest.mark.long
@@ -413,22 +430,36 @@ def test_the_script_has_concepts_in_the_order_of_how_well_they_are_found():
     assert {concept["doubt"] for concept in concepts} == {"", "(not shown better than chance)"}
 
 
-@pytest.mark.parametrize("above", [0.0, 1e-9, 0.002])
+def rows_seen_by_script(concept):
+    """Return the rows in which the page's script says that a concept can be seen.
+
+    The script has whole percentages alone: it counts the rows that reach `seen` percent, but for a list of
+    rows, `unseen`, whose rounded percentage reaches it while the probability does not.
+    """
+    rows = []
+    for row, percent in enumerate(b64decode(concept["p"])):
+        has_p = percent != MISSING
+        if has_p and percent >= concept["seen"] and row not in concept["unseen"]:
+            rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize(
+    "above", [0.0, 1e-9, 0.002], ids=["at a row's probability", "just above it", "above, by less than .01"]
+)
 def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above):
-    """The script has whole percentages alone, and .504 has that of a threshold of .5 and of one of .5041."""
+    """The threshold is the probability of row 20, or more by so little that the percentage is the same."""
     film = ten_minute_film()
-    p_of = {concept.name: film.rows()[f"{concept.name}_p"].to_numpy() for concept in film.model().concepts}
-    concepts = [
-        replace(concept, threshold_p=float(p_of[concept.name][20] + above))
-        for concept in film.model().concepts
-    ]
-    in_script = data_of(film_page([with_model(film, concepts=concepts)]))["rows"]["concepts"]
-    for concept, script in itertools.product(concepts, in_script):
-        if concept.name == script["name"]:
-            percents = b64decode(script["p"])
-            seen = [row for row, percent in enumerate(percents) if MISSING != percent >= script["seen"]]
-            reached = np.flatnonzero(p_of[concept.name] >= concept.threshold_p)
-            assert [row for row in seen if row not in script["unseen"]] == reached.tolist()
+    concepts = []
+    for concept in film.model().concepts:
+        p_of_row_20 = film.rows()[f"{concept.name}_p"].iloc[20]
+        concepts.append(replace(concept, threshold_p=float(p_of_row_20 + above)))
+    data = data_of(film_page([with_model(film, concepts=concepts)]))
+    in_script = {concept["name"]: concept for concept in data["rows"]["concepts"]}
+    for concept in concepts:
+        p = film.rows()[f"{concept.name}_p"].to_numpy()
+        rows_that_reach = np.flatnonzero(p >= concept.threshold_p)
+        assert rows_seen_by_script(in_script[concept.name]) == rows_that_reach.tolist()
 
 
 @pytest.mark.long
@@ -441,8 +472,8 @@ def test_several_films_stand_in_the_order_of_their_years_and_one_without_a_year_
     ]
     page = film_page(films)
     links = re.findall(r'<a href="#f\d">([^<]*)</a>', page)
-    years = [re.search(r"\((\d{4})\)|$", link)[1] for link in links]
-    assert years == ["1989", "1999", "2009", None]
+    years = [re.findall(r"\((\d{4})\)", link) for link in links]
+    assert years == [["1989"], ["1999"], ["2009"], []]
     assert page == film_page(films[::-1])
 
 
@@ -509,15 +540,19 @@ def test_the_line_begins_anew_after_a_row_without_a_probability():
     assert charts.line(rows).count("M") == 2
 
 
-def sentence_on(parts, words, not_better_than_chance=""):
-    """Return the sentence on a passage's concepts; one of them may be found no better than chance."""
+def sentence_on(concept_reasons, words, not_better_than_chance=None):
+    """Return the sentence on the reasons for a passage.
+
+    `not_better_than_chance` is the name of the concept that the model found no better than by chance, if any.
+    """
     model = ten_minute_film().model()
     concepts = []
     if not_better_than_chance:
-        (weak, *_) = (concept for concept in model.concepts if concept.is_near_chance)
-        concepts = [replace(weak, name=not_better_than_chance)]
+        near_chance = [concept for concept in model.concepts if concept.is_near_chance]
+        concepts = [replace(near_chance[0], name=not_better_than_chance)]
+    model = replace(model, concepts=concepts)
     passage = ClaimTime("span", 10.0, 0.0, 10.0)
-    return reasons_sentence(passage_reasons(replace(model, concepts=concepts), parts, passage), words)
+    return reasons_sentence(passage_reasons(model, concept_reasons, passage), words)
 
 
 def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
@@ -569,16 +604,19 @@ def test_a_sentence_says_how_much_of_a_concept_there_is_and_how_it_moves_the_pro
 
 
 def change_by_hand(film, rows, concept):
-    """Return the mean probability of rows minus what it is with a concept at its usual value.
+    """Return the mean probability of rows minus what it would be with a concept at its usual value.
 
-    There it contributes nothing to the logit.
+    At its usual value a concept contributes nothing to the logit.
     """
     draws = np.array(film.model().calibration.draws)
-    weights = (rows["end_s"] - rows["start_s"]).to_numpy()
+    seconds = (rows["end_s"] - rows["start_s"]).to_numpy()
+
+    def mean_p(logit):
+        return np.average(mean_probability(draws, logit), weights=seconds)
+
     logit = rows["logit"].to_numpy()
-    at_usual = logit - rows[f"{concept}_contribution"].to_numpy()
-    p = np.average(mean_probability(draws, logit), weights=weights)
-    return p - np.average(mean_probability(draws, at_usual), weights=weights)
+    logit_at_usual = logit - rows[f"{concept}_contribution"].to_numpy()
+    return mean_p(logit) - mean_p(logit_at_usual)
 
 
 def reasons_of_passages(film):
@@ -592,22 +630,28 @@ def reasons_of_passages(film):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_reason_is_for_a_passage_if_the_concepts_usual_value_would_lower_its_probability(seed):
+def test_a_reason_has_the_change_that_its_concept_makes_of_the_passages_probability(seed):
     film = ten_minute_film(seed=seed)
-    n_for_or_against = 0
-    for part, rows in reasons_of_passages(film):
-        change = change_by_hand(film, rows, part.concept)
-        assert part.change == pytest.approx(change, abs=1e-4)  # tables have four decimals
-        if abs(change) < 1e-4:
-            continue
-        assert part.is_for == (change > 0)
-        sentence = sentence_on([part], Words("en"))
-        if part.moves:
+    for reason, rows in reasons_of_passages(film):
+        change = change_by_hand(film, rows, reason.concept)
+        assert reason.change == pytest.approx(change, abs=1e-4)  # tables have four decimals
+        if abs(change) >= 1e-4:
+            assert reason.is_for == (change > 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sentence_says_for_or_against_as_its_concept_raises_or_lowers_the_probability(seed):
+    film = ten_minute_film(seed=seed)
+    n_moving = 0
+    for reason, rows in reasons_of_passages(film):
+        change = change_by_hand(film, rows, reason.concept)
+        sentence = sentence_on([reason], Words("en"))
+        if reason.moves:
+            n_moving += 1
             assert sentence.startswith("For it" if change > 0 else "Against it")
-            n_for_or_against += 1
-        else:
-            assert part.concept not in sentence
-    assert n_for_or_against > 10
+        elif abs(change) >= 1e-4:
+            assert reason.concept not in sentence
+    assert n_moving > 10
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -660,9 +704,12 @@ def test_an_end_that_rounds_to_no_hundredth_is_written_as_below_one():
 
 
 def test_a_probability_whose_band_ends_below_a_hundredth_is_read_out_without_its_band():
+    """`spoken` has the probability, and where its band begins and ends."""
     words = Words("en")
-    assert words.spoken(0.0, 0.0, 0.004) == words["probability_low"]
-    assert "band" in words.spoken(0.0, 0.0, 0.005)
+    p, low = 0.0, 0.0
+    high_that_rounds_to_zero, high_that_rounds_to_a_hundredth = 0.004, 0.005
+    assert words.spoken(p, low, high_that_rounds_to_zero) == words["probability_low"]
+    assert "band" in words.spoken(p, low, high_that_rounds_to_a_hundredth)
 
 
 def test_a_concept_that_contributes_nothing_is_no_reason():
@@ -679,12 +726,12 @@ def classes_styled_by(css):
 
 @pytest.mark.parametrize("name", ["film", "desk", "figures"])
 def test_no_class_of_the_films_styles_is_one_of_the_reports(name):
-    """Both are in one page: a rule of one would style what is the other's."""
+    """A page has both style sheets: a class of both would get the rules of both."""
     of_reports = classes_styled_by(asset("page.css"))
     assert len(of_reports) > 8
-    by_place = {"facts", "n"}  # films style these two by the element that they are in
     of_films = classes_styled_by(asset(f"{name}.css", "obygaze_film.page"))
-    assert of_films & of_reports - by_place == set()
+    in_certain_elements_only = {"facts", "n"}  # as films style these two, no rule touches a report
+    assert (of_films & of_reports) - in_certain_elements_only == set()
 
 
 def test_no_class_of_the_desk_is_one_of_the_figures():
@@ -693,7 +740,7 @@ def test_no_class_of_the_desk_is_one_of_the_figures():
 
 
 def strips_of(figure):
-    """Return first and last tenth of a second that the strips of a figure show, of each strip."""
+    """Return where each strip of a figure begins and ends, in tenths of a second of the film."""
     boxes = re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)
     return [(int(start), int(start) + int(width)) for start, width in boxes]
 
@@ -737,23 +784,40 @@ def words_of(figure):
     return " ".join(text_of(str(figure)).split())
 
 
-def test_a_figure_without_passages_does_not_say_that_passages_reach_the_threshold():
+def figure_words(film, start_s=0.0, end_s=600.0, language="en"):
+    """Return the words of the figure of a span of a film; by default of all ten minutes."""
+    return words_of(film_figure(view_of(film, language), start_s, end_s))
+
+
+@pytest.mark.parametrize(
+    ("language", "none", "some"),
+    [("en", "No passage", "Passages reach"), ("fr", "Aucun passage", "Les passages atteignent")],
+)
+def test_a_figure_of_a_film_without_passages_says_that_none_reaches_the_threshold(language, none, some):
+    without_passages = with_model(ten_minute_film(), threshold_p=0.999)
+    words = figure_words(without_passages, language=language)
+    assert none in words
+    assert some not in words
+
+
+def test_a_figure_without_passages_has_the_notice_that_exports_and_terminal_have():
+    without_passages = with_model(ten_minute_film(), threshold_p=0.999)
+    notice = collect(without_passages, "eaf", tiers=["segments"]).notice
+    assert notice.startswith("No passage")
+    assert notice in figure_words(without_passages)
+
+
+def test_a_figure_of_a_film_with_passages_says_what_reaches_the_threshold():
+    assert "Passages reach" in figure_words(ten_minute_film())
+
+
+def test_a_figure_of_a_part_without_passages_says_nothing_of_passages():
     film = ten_minute_film()
-    above_all = with_model(film, threshold_p=0.999)
-    none = collect(above_all, "eaf", tiers=["segments"]).notice  # the sentence that exports and terminal say
-    assert none.startswith("No passage")
-    whole_film = words_of(film_figure(view_of(above_all), 0.0, 600.0))
-    assert none in whole_film
-    assert "Passages reach" not in whole_film
-    french = words_of(film_figure(view_of(above_all, "fr"), 0.0, 600.0))
-    assert "Aucun passage" in french
-    assert "Les passages atteignent" not in french
-    # A film with passages: of a part without any nothing is said.
-    assert "Passages reach" in words_of(film_figure(view_of(film), 0.0, 600.0))
-    start_s = float(film.segments(film.model().key, top=0)["end_s"].max()) + 31  # beyond what is drawn around
-    beside = words_of(film_figure(view_of(film), start_s, start_s + 1))
-    assert "reach the threshold" not in beside
-    assert "No passage" not in beside
+    last_end_s = float(film.segments(film.model().key, top=0)["end_s"].max())
+    start_s = last_end_s + 31  # a figure also draws the 30 s before its span
+    words = figure_words(film, start_s, start_s + 1)
+    assert "reach the threshold" not in words
+    assert "No passage" not in words
 
 
 @pytest.mark.parametrize(
@@ -853,6 +917,7 @@ class GreyStills:
     width, height = 96, 54
 
     def address(self, at_s):
+        """Return a still as grey as its second is late: `grey_of` reads the second again, up to 255."""
         file = io.BytesIO()
         Image.new("L", (self.width, self.height), int(at_s) % 256).save(file, "PNG")
         return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
@@ -869,7 +934,7 @@ def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
     svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
     stills = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     assert len(stills) > 4
-    times_s = [grey_of(still.getAttribute("href")) for still in stills]
+    times_s = [grey_of(still.getAttribute("href")) for still in stills]  # a still's grey is its second
     assert times_s == sorted(times_s)
     assert 70 <= times_s[0] < times_s[-1] <= 190
     figure_width = 760
@@ -928,20 +993,21 @@ def test_a_french_page_says_in_french_what_a_level_means():
 # --- minute by minute
 # ---------------------------------------------------------------------------
 def film_of_seconds(judged_in_minutes):
-    """Make a film of rows of a second, of which so many are judged at the end of each minute.
+    """Make a film of rows of a second; of each minute only its last seconds are judged, so many as given.
 
-    The other rows have no probability of the level; concepts have theirs in all rows.
+    [0, 20] is a film of two minutes, of which the last 20 seconds are judged. The other rows have no
+    probability of the level; concepts have theirs in all rows.
     """
     n_rows = 60 * len(judged_in_minutes)
     film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike_parts=())
     draws = [(0.3, -1.0), (0.9, -0.4), (2.0, 0.3)]  # slope and intercept of three calibrations
     table = film.table.assign(start_s=np.arange(n_rows) * 1.0, end_s=np.arange(1, n_rows + 1) * 1.0, flags="")
     p = mean_probability(np.array(draws), table["logit"].to_numpy())
-    table["p"], table["p_low"], table["p_high"] = p, 0.5 * p, 0.5 * (1 + p)
-    for minute, judged in enumerate(judged_in_minutes):
-        without = slice(60 * minute, 60 * minute + 59 - judged)
-        table.loc[without, ["p", "p_low", "p_high"]] = np.nan
-        table.loc[without, "flags"] = "unlike"
+    is_judged = np.concatenate([np.arange(60) >= 60 - n_judged for n_judged in judged_in_minutes])
+    table["p"] = np.where(is_judged, p, np.nan)
+    table["p_low"] = np.where(is_judged, 0.5 * p, np.nan)
+    table["p_high"] = np.where(is_judged, 0.5 * (1 + p), np.nan)
+    table["flags"] = np.where(is_judged, "", "unlike")
     calibration = replace(film.model().calibration, draws=draws)
     return with_model(film_of(film, table=table), calibration=calibration)
 

@@ -3,6 +3,7 @@
 import http.client
 import json
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -56,15 +57,21 @@ class Served:
     """
 
     def __init__(self, address: str, said: str = "", *, enter: bool = True) -> None:
-        self.address, self.said = address, said
-        self.host, _, entry = address.removeprefix("http://").partition("/")
-        self.entry, self.cookie, self.base = f"/{entry}", "", ""
-        if not enter:
-            return
+        self.address = address
+        self.said = said
+        self.host, _, path = address.removeprefix("http://").partition("/")
+        self.entry = f"/{path}"
+        self.base = self.cookie = ""
+        if enter:
+            self._enter()
+
+    def _enter(self) -> None:
+        """Ask for the entry, as a browser does: it sets the cookie and names the path of all pages."""
         self.entered, page = self.ask("GET", self.entry)
-        self.base = page.decode().partition("url=")[2].partition('"')[0].rstrip("/")
+        # The page redirects: <meta http-equiv="refresh" content="0; url=/TOKEN/films">
+        self.base = re.search('url=([^"]*)"', page.decode())[1].rstrip("/")
         self.set_cookie = self.entered.getheader("set-cookie", "")
-        self.cookie = self.set_cookie.partition(";")[0]
+        self.cookie, *_ = self.set_cookie.split(";")
 
     def ask(self, method, path, body=None, *, base=None, **headers):
         """Ask as the page itself does, and return the answer and its bytes.
@@ -92,41 +99,51 @@ class Served:
         return answer.status, json.loads(text)
 
 
+ADDRESS_OF_NOTHING = "http://127.0.0.1:1/ended"
+"""Stands for the address of a command that ended before it printed one: no server listens there."""
+
+
 @pytest.fixture
 def serve(monkeypatch, tmp_path):
-    """Run `film open` on copies of its folders, in a thread that ends with the test; its cache goes too."""
+    """Run `film open` on folders, each time in a thread that ends with the test; its cache goes too."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    running, said = [], queue.Queue()
-    of_earlier_tests = {*threading.enumerate()}  # copies and stills are made in threads that nobody waits for
+    servers_and_threads = []
+    printed_lines = queue.Queue()
+    # Threads of earlier tests, which make copies and stills, may still run and print.
+    threads_of_earlier_tests = {*threading.enumerate()}
 
-    def say(line: object, **_: object) -> None:
-        if threading.current_thread() not in of_earlier_tests:
-            said.put(str(line))
+    def collect(line: object, **_: object) -> None:
+        """Stand in for `click.echo`."""
+        if threading.current_thread() not in threads_of_earlier_tests:
+            printed_lines.put(str(line))
 
     class Stoppable(uvicorn.Server):
+        """A server that is known to this fixture, so that it can be told to exit."""
+
         def __init__(self, config: uvicorn.Config) -> None:
             super().__init__(config)
-            running.append((self, threading.current_thread()))
+            servers_and_threads.append((self, threading.current_thread()))
 
     monkeypatch.setattr(uvicorn, "Server", Stoppable)
-    monkeypatch.setattr(click, "echo", say)
+    monkeypatch.setattr(click, "echo", collect)
 
     def run(words: list[str]) -> None:
         try:
             film_open.open_.main(words, standalone_mode=False)
         finally:
-            said.put("http://127.0.0.1:1/ended")  # where it ended before it listened, asking fails
+            # If it ended before it printed an address, `start` must not wait forever.
+            printed_lines.put(ADDRESS_OF_NOTHING)
 
     def start(scored: Path, book: Path, *more: str, enter: bool = True) -> Served:
         words = [str(scored), "--no-browser", "--codebook", str(book), *more]
         threading.Thread(target=run, args=(words,), daemon=True).start()
-        lines = []
-        while not (line := said.get()).startswith("http://127.0.0.1:"):
-            lines.append(line)
-        return Served(line, "\n".join(lines), enter=enter)
+        lines_before_address = []
+        while not (line := printed_lines.get()).startswith("http://127.0.0.1:"):
+            lines_before_address.append(line)
+        return Served(line, "\n".join(lines_before_address), enter=enter)
 
     yield start
-    for server, thread in running:
+    for server, thread in servers_and_threads:
         server.should_exit = True
         thread.join()
 
@@ -194,7 +211,7 @@ def film(tmp_path_factory):
 
 @pytest.fixture
 def opened(serve, films, film, tmp_path, browser):
-    """The workspace in a browser: its page, all requests, all errors, and the folders."""
+    """The workspace in a browser: its page, all requests, all errors, and the folder of the film tt1."""
     shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
     book = films / "violence.codebook.toml"
     served = serve(tmp_path / "scored", book, "--film", str(film), enter=False)
@@ -202,12 +219,12 @@ def opened(serve, films, film, tmp_path, browser):
     context.set_default_timeout(LONG_MS)
     page = context.new_page()
     requests, errors = [], []
-    page.on("request", lambda one: requests.append(one.url))
-    page.on("console", lambda one: errors.append(one.text))
-    page.on("pageerror", lambda one: errors.append(str(one)))
-    with _door(served.address) as door:
-        page.goto(door)
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    # As the command itself opens a browser: on a file that leads to the address.
+    with _door(served.address) as file_that_leads_there:
+        page.goto(file_that_leads_there)
         page.wait_for_url("http://**/films")
-    page.set_default_timeout(LONG_MS)
     yield page, requests, errors, tmp_path / "scored" / "tt1"
     context.close()

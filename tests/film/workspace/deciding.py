@@ -31,7 +31,10 @@ def judge_blindly(decisions, *levels, who="AB", in_all=99):
 
 
 def judge_list(decisions, level, who="AB", n=5):
-    """Judge the first `n` windows of the draw as in a list that another program had: no number is fixed."""
+    """Judge the first `n` windows of the draw, without a number that the judge fixed before.
+
+    So are judgements from a list that was judged in another program.
+    """
     for place, (start, end) in enumerate(decisions.windows[:n], start=1):
         judge(decisions, start, end, level, who, place=place)
 

@@ -14,8 +14,27 @@ SCROLLING = """[...document.querySelectorAll("html, main > section, #d-why, .d-j
     .map((one) => one.className || one.id)"""
 """What does not fit on one screen: neither the page nor what is said of a passage scrolls."""
 
-KEYS = {"calm": "1", "violent": "3"}
-"""Key of each level of the films here; another codebook has its own, from 1 on."""
+CALM, UNSURE, VIOLENT = "1", "2", "3"
+"""Keys of the levels of the films here; another codebook has its own, from 1 on."""
+
+KEYS = {"calm": CALM, "violent": VIOLENT}
+
+NEXT, NEXT_WEAK = "n", "w"
+"""Go to the model's next passage, or to the next place below its threshold."""
+
+BEGIN_HERE, END_HERE = "i", "o"
+"""Begin or end one's own passage where the film is."""
+
+UNDO, REDO, DELETE = "z", "y", "x"
+
+CITE, HELP = "c", "?"
+
+NEXT_DIFFERENCE = "d"
+"""Go to the next span that two judges differ on."""
+
+NEXT_KIND_OF_ROWS = "f"
+"""Show other rows in the table of decisions."""
+
 PROGRESS = "document.querySelector('#d-progress').textContent"
 """Which window of how many a judge is at."""
 TITLE = "(document.querySelector('#d-title')?.textContent ?? '')"
@@ -105,13 +124,17 @@ class Keyboard:
         self.n_pressed += 1
 
     def give_name(self, name):
-        """Type a name in place of the one there, and wait until what is hidden from them is shown."""
+        """Type a name in place of the one there, and wait until nothing is hidden any more.
+
+        The focus leaves the fields of text, in which keys would be letters.
+        """
         wait_until(self.page, TITLE)
         self.page.locator("#d-who").focus()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.type(name)
         while self.page.evaluate("document.activeElement.matches('input:not([type=checkbox])')"):
-            self.page.keyboard.press("Tab")  # within a field keys would be letters of it
+            self.page.keyboard.press("Tab")
+        # "60 judgements are hidden" is there as long as no name is.
         wait_until(self.page, "document.querySelector('#d-hidden').textContent === ''")
 
     def settle(self, level):

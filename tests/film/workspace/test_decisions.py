@@ -4,9 +4,9 @@ import errno
 from dataclasses import replace
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec import structs
 
 from obygaze_features import io
 from obygaze_features.errors import ObygazeError
@@ -97,21 +97,21 @@ def test_a_folder_with_decisions_is_still_a_scored_film(decisions):
     assert Timeline.read(decisions.folder).movie == "tt1"
 
 
-def test_a_level_that_the_model_does_not_find_disagrees_and_one_that_is_left_out_of_its_task_is_unsure(
-    scored_tt1,
-):
-    """Rates and the desk's head count levels so. The model finds "violent" against "calm".
+def test_a_judgement_agrees_disagrees_or_is_unsure_as_the_models_task_has_its_level(scored_tt1):
+    """The model finds "violent" among clips of "calm" and "violent".
 
-    "none" is a level that the model was not trained on; no task has "unsure".
+    A level that it does not find disagrees, even "none", on which it was not trained. "unsure" is a level
+    that no task has. Rates and the count at the head of the desk take the levels in the same way.
     """
     folder, film, book = scored_tt1
     decisions = Decisions(folder, film, replace(book, levels=(Level("none"), *book.levels)))
-    expected = {"none": "disagree", "calm": "disagree", "unsure": "unsure", "violent": "agree"}
-    for start, level in enumerate(expected):
-        judge(decisions, start, start + 1, level)
-    assert [row["judgement"] for row in rows_of(folder / JUDGEMENTS)] == [*expected.values()]
-    shown = shown_decisions(OpenFilm(0, film, decisions), "AB")
-    assert [decision["verdict"] for decision in shown] == [*expected.values()]
+    verdicts = {"none": "disagree", "calm": "disagree", "unsure": "unsure", "violent": "agree"}
+    for start_s, level in enumerate(verdicts):
+        judge(decisions, start_s, start_s + 1, level)
+    in_table = [row["judgement"] for row in rows_of(folder / JUDGEMENTS)]
+    assert in_table == [*verdicts.values()]
+    on_desk = [decision["verdict"] for decision in shown_decisions(OpenFilm(0, film, decisions), "AB")]
+    assert on_desk == [*verdicts.values()]
 
 
 @pytest.fixture
@@ -165,17 +165,24 @@ def test_what_was_decided_in_an_earlier_sitting_is_not_undone(decisions):
 
 
 def act_at_random(decisions, rng, number):
-    """Delete or change one of AB's decisions, judge a span or mark a passage; each act is another."""
+    """Delete or change one of AB's decisions, judge a span or mark a passage.
+
+    `number` counts the acts: it makes spans that no other act has.
+    """
     ids = [clip.clip_id for clips in decisions.kept.values() for clip in clips]
-    act = rng.choice(["judge", "mark", *(["delete", "change"] if ids else [])])
-    level = ["calm", "violent"][number % 2]
+    acts = ["judge", "mark"]
+    if ids:
+        acts += ["delete", "change"]
+    act = rng.choice(acts)
+    level = "violent" if number % 2 else "calm"
     if act == "delete":
         decisions.delete(rng.choice(ids), "AB")
     elif act == "change":
-        start = float(rng.integers(90)) + number / 100
-        decisions.keep("passage", start, start + 3, "AB", level=level, changed_id=rng.choice(ids))
+        start_s = float(rng.integers(90)) + number / 100
+        decisions.keep("passage", start_s, start_s + 3, "AB", level=level, changed_id=rng.choice(ids))
     elif act == "judge":
-        judge(decisions, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
+        start_s = 10.0 * int(rng.integers(3))  # one of three spans, which may be judged already
+        judge(decisions, start_s, 50, level)
     else:
         decisions.keep("passage", 30 + number, 40 + number, "AB", level=level)
 
@@ -378,22 +385,19 @@ def test_who_decides_again_replaces_both_judgements_that_stood_beside_each_other
     assert decisions.conflicts() == set()
 
 
-@pytest.mark.parametrize(
-    ("levels", "times"),
-    [
-        (("violent", "unsure"), ("2026-11-29T02:16:43+00:00", "2026-11-29T02:17:21+00:00")),
-        (("unsure", "violent"), ("2026-11-29T02:17:21+00:00", "2026-11-29T02:16:43+00:00")),
-    ],
-    ids=["kept last", "kept first"],
-)
-def test_of_two_that_stand_beside_each_other_the_one_judged_later_is_last_and_counts_in_shares(
-    decisions, levels, times
+@pytest.mark.parametrize("is_later_kept_first", [False, True], ids=["later kept last", "later kept first"])
+def test_of_two_judgements_of_one_span_the_one_judged_later_counts_whichever_was_kept_first(
+    decisions, is_later_kept_first
 ):
-    """The level "unsure" was judged 38 seconds after "violent", whichever was kept first."""
+    """AB judged in two sittings at once: "violent", and 38 seconds later "unsure"."""
+    levels = ("violent", "unsure")
+    times = ("2026-11-29T02:16:43+00:00", "2026-11-29T02:17:21+00:00")
+    if is_later_kept_first:
+        levels, times = levels[::-1], times[::-1]
     judge_in_two_sittings_at_once(decisions, level=levels, judged_at=times)
     assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
     assert tabled_levels(decisions) == ["violent", "unsure"]
-    assert [clip.level for clip in decisions.judgements()] == ["unsure"]
+    assert [clip.level for clip in decisions.judgements()] == ["unsure"]  # of which shares are made
 
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
@@ -585,15 +589,21 @@ class AskedInterval(NamedTuple):
 
 @pytest.fixture
 def asked_intervals(monkeypatch):
-    """Answer every interval at any time by 0 to 1, and return what was asked."""
+    """What is asked of a stand-in for `anytime_interval`, which always answers 0 to 1."""
     asked = []
 
-    def answer(cells, judged, y):
-        starts = [cells.spans[cell][0] for cell in judged]
-        asked.append(AskedInterval(starts, [*y], cells.content_s.sum(), cells.content_s[judged].sum()))
+    def record_and_answer(cells, judged, y):
+        asked.append(
+            AskedInterval(
+                [cells.spans[cell][0] for cell in judged],
+                [*y],
+                cells.content_s.sum(),
+                cells.content_s[judged].sum(),
+            )
+        )
         return 0.0, 1.0
 
-    monkeypatch.setattr(pages, "anytime_interval", answer)
+    monkeypatch.setattr(pages, "anytime_interval", record_and_answer)
     return asked
 
 
@@ -608,19 +618,23 @@ def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(decisio
 
 
 def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(decisions, asked_intervals):
-    """All windows but the last of the draw are judged; the judge is unsure of the second."""
-    n = len(decisions.windows)
-    judge_blindly(decisions, "violent", "unsure", *["calm"] * (n - 3), in_all=n)
-    so_far = next_window(OpenFilm(0, decisions.film, decisions), "AB", n, tells_share=True)["sofar"]
+    """All windows but the last of the draw are judged; AB is unsure of the second."""
+    _, unsure_window, *_, unjudged_window = decisions.windows
+    n_windows = len(decisions.windows)
+    n_calm = n_windows - 3  # neither the first, nor the second, nor the last
+    judge_blindly(decisions, "violent", "unsure", *["calm"] * n_calm, in_all=n_windows)
+    opened = OpenFilm(0, decisions.film, decisions)
+    text = next_window(opened, "AB", n_windows, tells_share=True)["sofar"]
+
     cells = cells_of(decisions.film)
-    unsure_s = cells.content_s[cells.index_of(*decisions.windows[1])]
-    unjudged_s = cells.content_s[cells.index_of(*decisions.windows[-1])]
+    unsure_s = cells.content_s[cells.index_of(*unsure_window)]
+    unjudged_s = cells.content_s[cells.index_of(*unjudged_window)]
     (asked,) = asked_intervals
     assert asked.content_s == pytest.approx(cells.content_s.sum() - unsure_s)
     assert asked.judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
-    assert len(asked.is_positive) == n - 2
-    assert "1 window (" in so_far
-    assert "earlier law" not in so_far
+    assert len(asked.is_positive) == 1 + n_calm
+    assert "1 window (" in text  # is left out
+    assert "earlier law" not in text  # which is said of a draw whose windows lack their content
 
 
 def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
@@ -631,20 +645,26 @@ def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
     assert decisions.n_planned_by("somebody else") == n
 
 
-@pytest.mark.parametrize("times", [1, 10])
-def test_where_all_windows_are_judged_the_share_is_counted_and_no_interval_is_given(decisions, times):
-    n = len(decisions.windows)
-    levels = [["violent", "calm"][number % 2] for number in range(n)]
-    judge_blindly(decisions, *levels, in_all=10 * n)
-    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", times * n, tells_share=True)
-    assert (answer["done"], answer["fixed"]) == (n, n)
-    assert "window" not in answer
-    assert "sofar" not in answer
+@pytest.mark.parametrize("asks_for_more", [False, True], ids=["asks for all", "asks for ten times as many"])
+def test_where_all_windows_are_judged_the_share_is_counted_and_no_interval_is_given(decisions, asks_for_more):
+    """AB wanted to judge more windows than there are, and judged all."""
+    n_windows = len(decisions.windows)
+    levels = ["violent" if number % 2 else "calm" for number in range(n_windows)]
+    judge_blindly(decisions, *levels, in_all=10 * n_windows)
+    n_asked = 10 * n_windows if asks_for_more else n_windows
+    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
+    assert answer["done"] == n_windows
+    assert answer["fixed"] == n_windows
+    assert "window" not in answer  # to judge next
+    assert "sofar" not in answer  # the interval
     assert "no window is left" in answer["share"]
 
 
-def test_the_judge_of_a_list_fixed_no_number_and_is_asked_for_one(decisions):
-    """Another program had the list: nobody waits for more windows of AB's than those judged in it."""
+def test_who_judged_a_list_elsewhere_fixed_no_number_of_windows_and_is_asked_for_one(decisions):
+    """AB judged five windows of a list, as in a spreadsheet. Nobody need wait for AB to judge more.
+
+    CD judges at the desk, and fixed ten.
+    """
     judge_list(decisions, "violent", who="AB", n=5)
     judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
     assert decisions.n_stated_by("AB") == 0
@@ -822,8 +842,11 @@ def with_black_from_60_to_90_s(film):
     return replace(film, table=table)
 
 
-def test_a_film_goes_on_by_its_draw_where_content_changed_since(decisions):
-    """12 windows are judged when some are found to be black: a notice says so, and nothing is lost."""
+def test_judging_goes_on_with_the_same_windows_if_some_are_found_to_be_black_meanwhile(decisions):
+    """12 windows are judged when half a minute of the film is found to be black.
+
+    Black changes the content of windows, by which they were drawn: a notice says so, and nothing is lost.
+    """
     judge_blindly(decisions, *["violent"] * 12, in_all=40)
     changed = with_black_from_60_to_90_s(decisions.film)
     again = Decisions(decisions.folder, changed, decisions.codebook)
@@ -831,25 +854,31 @@ def test_a_film_goes_on_by_its_draw_where_content_changed_since(decisions):
     assert [*again.blind_judgements()["AB"]] == [*range(1, 13)]
     (notice,) = again.notices
     assert "content" in notice
+
     judge_blindly(again, "calm", in_all=40)
     assert len(judged_film(changed, again.judgements()).of("AB").by_cell) == 13
 
 
-@pytest.mark.parametrize("wrong", ["movie", "seed", "number of windows", "content longer than the windows"])
-def test_a_draw_in_a_strangers_sitting_that_is_not_of_the_films_windows_counts_nowhere(decisions, wrong):
-    """Anybody may write a sitting, whose header holds the draw that its judgements are of."""
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda draw: structs.replace(draw, movie="another"),
+        lambda draw: structs.replace(draw, seed=3),
+        lambda draw: structs.replace(draw, content=(1.0,)),
+        lambda draw: structs.replace(draw, content=(1e6,) * len(draw.content)),
+    ],
+    ids=["another movie", "another seed", "another number of windows", "content longer than the windows"],
+)
+def test_a_draw_in_a_strangers_sitting_that_is_not_of_the_films_windows_counts_nowhere(decisions, forge):
+    """A sitting is a file of a ledger. Its header holds the draw that its judgements are of."""
     draw = decisions.draw
-    fields = {
-        "movie": {"movie": "another"},
-        "seed": {"seed": 3},
-        "number of windows": {"content": (1.0,)},
-        "content longer than the windows": {"content": tuple(1e6 for _ in draw.content)},
-    }[wrong]
-    header = Header(draw=msgspec.structs.replace(draw, **fields))
-    sitting = Ledger(decisions.folder, print, lambda: header)
-    start, end = decisions.windows[0]
-    row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "seen_score": "0", "place": "1"}
-    sitting.add("judgement", row | {"law": draw.sampling, "seed": "0"})
+    forged_header = Header(draw=forge(draw))
+    sitting = Ledger(decisions.folder, print, lambda: forged_header)
+    start_s, end_s = decisions.windows[0]
+    cells = {"start_s": f"{start_s:g}", "end_s": f"{end_s:g}", "seen_score": "0"}
+    of_draw = {"place": "1", "law": draw.sampling, "seed": "0"}
+    sitting.add("judgement", ROW | cells | of_draw)
+
     again = open_again(decisions)
     assert again.draw == draw
     assert again.windows == decisions.windows

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec import structs
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Codebook, import_spans, judgements_of
@@ -26,15 +27,13 @@ REWORDED = "any shot in which a weapon is on the table"
 
 def reworded(book):
     """Return the codebook with another meaning of the level "violent"; its name and levels are the same."""
-    changed = [
-        type(level)(**{name: getattr(level, name) for name in level.__struct_fields__} | {"means": REWORDED})
-        if level.name == "violent"
-        else level
-        for level in book.levels
+    levels = [
+        structs.replace(level, means=REWORDED) if level.name == "violent" else level for level in book.levels
     ]
-    made = replace(book, levels=tuple(changed))
-    assert (made.name, made.digest()) == (book.name, book.digest())
-    return made
+    changed = replace(book, levels=tuple(levels))
+    assert changed.name == book.name
+    assert changed.digest() == book.digest()
+    return changed
 
 
 class Judged(NamedTuple):
@@ -231,7 +230,8 @@ def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
     assert meanings.of("g") == "g"  # nothing is declared of it
 
 
-def test_a_decision_of_a_sitting_whose_digest_is_not_that_of_its_text_has_no_definition(decisions):
+def test_a_decision_has_no_definition_if_the_digest_in_its_sitting_is_not_that_of_the_text_there(decisions):
+    """A sitting begins with the codebook that its decisions were made under, and the codebook's digest."""
     book = decisions.codebook
     own_id = judge(decisions, 10, 20)
     forged = Header(StoredCodebook(book.definition(), reworded(book).to_toml()))

@@ -208,6 +208,9 @@ def test_a_warning_of_a_models_predictions_is_in_every_citation(tmp_path, langua
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_the_length_of_the_models_clips_is_in_every_citation_of_a_film_of_other_windows(tmp_path, language):
+def test_where_the_models_clips_and_the_films_windows_differ_in_length_a_citation_has_that_of_the_clips(
+    tmp_path, language
+):
     film = with_model(film_of_seconds(), clip_s=6.083)
-    assert Words(language).number(6.08) in cite(film, 50.0, 70.0, tmp_path, language).text
+    citation = cite(film, 50.0, 70.0, tmp_path, language)
+    assert Words(language).number(6.08) in citation.text  # 6.083 s, rounded

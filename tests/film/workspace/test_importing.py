@@ -124,36 +124,53 @@ def nobody_decided(decisions, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_into_an_empty_ledger_comes_what_went_out(judged, nobody_decided, kind):
-    """All decisions, with who and how; times to a millisecond, or to half a frame where frames count."""
+def test_all_decisions_that_were_exported_are_imported_into_an_empty_ledger(judged, nobody_decided, kind):
     path = exported(judged, kind, tiers=["people"])
     assert import_file(nobody_decided, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
+    # Times are exact to half a frame (of 25 a second) where a format counts frames, or to a millisecond.
     slack_s = 0.021 if kind in IN_FRAMES else 0.001
     for label, expected in zip(labels_of(nobody_decided), labels_of(judged), strict=True):
         assert label.start_s == pytest.approx(expected.start_s, abs=slack_s)
         assert label.end_s == pytest.approx(expected.end_s, abs=slack_s)
         assert label._replace(start_s=0, end_s=0) == expected._replace(start_s=0, end_s=0)
-    blind = nobody_decided.blind_judgements()
-    assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 4, "C D": 3}
+    n_blind = {judge: len(by_place) for judge, by_place in nobody_decided.blind_judgements().items()}
+    assert n_blind == {"AB": 4, "C D": 3}
 
 
-def call_first_violent_calm(path, kind):
-    """Change AB's judgement of 40 to 48.0625 s from "violent" to "calm" in a file of a kind."""
+def change_violent_at_40_s_to_calm(path, kind):
+    """Change AB's judgement of 40 to 48.0625 s from "violent" to "calm" in an exported file of a kind."""
     text = path.read_text(encoding="utf-8")
-    if kind == "eaf":
-        first_slot_at_40_s, *_ = re.findall(r'"(ts\d+)" TIME_VALUE="40000"', text)
-        value = rf'({first_slot_at_40_s}" [^>]*>\s*<ANNOTATION_VALUE>)violent'
-        edited = re.sub(value, r"\1calm", text)
-    elif kind == "textgrid":
-        edited = text.replace('xmin = 40\n            xmax = 48.0625\n            text = "violent"',
-                              'xmin = 40\n            xmax = 48.0625\n            text = "calm"')  # fmt: skip
-    elif kind == "csv":
-        edited = re.sub(r"^([^\n]*,40\.0,48\.0625,.*?),violent,", r"\1,calm,", text, flags=re.MULTILINE)
-    else:
-        edited = text.replace("= violent; Gun; Dim light", "= calm; Gun; Dim light")
-        edited = edited.replace("=_violent;_Gun;_Dim_light", "=_calm;_Gun;_Dim_light")
+    change_in_format = {
+        "eaf": violent_at_40_s_to_calm_in_elan,
+        "textgrid": violent_at_40_s_to_calm_in_praat,
+        "csv": violent_at_40_s_to_calm_in_csv,
+    }
+    edited = change_in_format.get(kind, violent_with_gun_to_calm_in_subtitles)(text)
     assert edited != text
     path.write_text(edited, encoding="utf-8")
+
+
+def violent_at_40_s_to_calm_in_elan(text):
+    """An annotation names its time slots, which stand apart: the first one at 40 s is the judgement's."""
+    first_slot_at_40_s, *_ = re.findall(r'"(ts\d+)" TIME_VALUE="40000"', text)
+    before_level = rf'({first_slot_at_40_s}" [^>]*>\s*<ANNOTATION_VALUE>)'
+    return re.sub(before_level + "violent", r"\1calm", text)
+
+
+def violent_at_40_s_to_calm_in_praat(text):
+    interval = 'xmin = 40\n            xmax = 48.0625\n            text = "{level}"'
+    return text.replace(interval.format(level="violent"), interval.format(level="calm"))
+
+
+def violent_at_40_s_to_calm_in_csv(text):
+    beginning_of_row = r"^([^\n]*,40\.0,48\.0625,.*?)"
+    return re.sub(beginning_of_row + ",violent,", r"\1,calm,", text, flags=re.MULTILINE)
+
+
+def violent_with_gun_to_calm_in_subtitles(text):
+    """Only this judgement has both concepts. RTTM writes _ for a space."""
+    edited = text.replace("= violent; Gun; Dim light", "= calm; Gun; Dim light")
+    return edited.replace("=_violent;_Gun;_Dim_light", "=_calm;_Gun;_Dim_light")
 
 
 @pytest.mark.long
@@ -161,7 +178,7 @@ def call_first_violent_calm(path, kind):
 def test_a_level_that_was_changed_replaces_ones_own_judgement_and_nothing_else(judged, kind):
     before = stands(judged)
     path = exported(judged, kind)
-    call_first_violent_calm(path, kind)
+    change_violent_at_40_s_to_calm(path, kind)
     assert import_file(judged, path) == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
     after = stands(judged)
     judgements_before, judgements_after = before.pop("judgement"), after.pop("judgement")
@@ -176,7 +193,7 @@ def test_a_level_that_was_changed_replaces_ones_own_judgement_and_nothing_else(j
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_judgement_whose_level_was_changed_keeps_its_concepts_and_has_a_history(judged, kind):
     path = exported(judged, kind)
-    call_first_violent_calm(path, kind)
+    change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)
     (changed,) = [clip for clip in judged.kept["judgement"] if clip.start_s == 40]
     assert changed.concepts == ("Gun", "Dim light")
@@ -187,7 +204,7 @@ def test_a_judgement_whose_level_was_changed_keeps_its_concepts_and_has_a_histor
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_changed_file_that_is_imported_twice_changes_nothing_the_second_time(judged, kind):
     path = exported(judged, kind)
-    call_first_violent_calm(path, kind)
+    change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)
     after_first, n_after_first = stands(judged), n_sittings(judged)
     assert import_file(judged, path)["AB"] == Imported(unchanged=6)
@@ -195,11 +212,10 @@ def test_a_changed_file_that_is_imported_twice_changes_nothing_the_second_time(j
     assert n_sittings(judged) == n_after_first
 
 
-def later_in_elan(path, time_ms, by_ms):
+def move_time_slot(path, time_ms, by_ms):
     """Move the first time slot at a time in an ELAN document; `by_ms` below 0 moves it back."""
-    edit(
-        path, lambda text: re.sub(f'TIME_VALUE="{time_ms}"', f'TIME_VALUE="{time_ms + by_ms}"', text, count=1)
-    )
+    slot, moved_slot = f'TIME_VALUE="{time_ms}"', f'TIME_VALUE="{time_ms + by_ms}"'
+    edit(path, lambda text: text.replace(slot, moved_slot, 1))
 
 
 @pytest.mark.long
@@ -207,10 +223,10 @@ def later_in_elan(path, time_ms, by_ms):
 def test_a_file_that_is_changed_and_imported_again_replaces_what_came_of_it_first(judged, kind):
     """First a level is changed and then an end is moved in one document: both are of one judgement."""
     path = exported(judged, kind)
-    call_first_violent_calm(path, kind)
+    change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)
     if kind == "eaf":
-        later_in_elan(path, 48062, by_ms=400)
+        move_time_slot(path, 48062, by_ms=400)
     else:
         edit(path, lambda text: text.replace("40.0,48.0625", "40.0,48.462"))
     assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
@@ -222,7 +238,7 @@ def test_a_file_that_is_changed_and_imported_again_replaces_what_came_of_it_firs
 def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(judged):
     assert stands(judged)["passage"] == [("AB", 42.123, 60.5, "violent", "a note")]
     path = exported(judged, "eaf")
-    later_in_elan(path, 42123, by_ms=-500)
+    move_time_slot(path, 42123, by_ms=-500)
     assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
     assert stands(judged)["passage"] == [("AB", 41.623, 60.5, "violent", "a note")]
 
@@ -262,43 +278,58 @@ def test_an_unchanged_file_does_not_take_back_what_was_judged_again_since(judged
 def test_what_a_file_changes_stands_beside_what_was_judged_again_since(judged):
     path = exported(judged, "eaf")
     judge(judged, 40, 48.0625, "unsure")
-    call_first_violent_calm(path, "eaf")
+    change_violent_at_40_s_to_calm(path, "eaf")
     import_file(judged, path)
     at_40_s = [judgement for judgement in stands(judged)["judgement"] if judgement[1] == 40]
     assert {level for _, _, _, level, _ in at_40_s} == {"unsure", "calm"}
     assert len(judged.conflicts()) == 2
 
 
-@pytest.mark.parametrize(
-    ("tiers", "levels", "blind_level"),
-    [
-        ((), {"0": "calm", "1": "violent"}, "calm"),  # by whether the score was seen
-        (("people",), {"0": "violent"}, "violent"),
-    ],
-    ids=["beside the scores", "without the scores"],
-)
-def test_a_blind_judgement_that_is_changed_is_blind_still_only_if_the_file_has_no_scores(
-    judged, tiers, levels, blind_level
-):
-    """Beside the scores it becomes a judgement in sight of them, and the blind one stays."""
-    blind = judged.blind_judgements()["AB"][1]
-    path = exported(judged, "csv", tiers=tiers)
+@pytest.fixture
+def first_of_ab(judged):
+    """AB's blind judgement of the first window of the draw, which is calm."""
+    return judged.blind_judgements()["AB"][1]
+
+
+def import_with_violent_for_calm(judged, judgement, tiers):
+    """Export decisions to a table, call one judgement violent there instead of calm, and import it."""
 
     def with_violent_for_calm(text):
-        (row,) = [line for line in text.splitlines() if blind.clip_id in line]
+        (row,) = [line for line in text.splitlines() if judgement.clip_id in line]
         return text.replace(row, row.replace(",calm,", ",violent,"))
 
+    path = exported(judged, "csv", tiers=tiers)
     edit(path, with_violent_for_calm)
     import_file(judged, path)
-    of_window = [label for label in labels_of(judged) if label[:2] == ("AB", blind.start_s)]
-    assert {label.seen_score: label.level for label in of_window} == levels
-    assert judged.blind_judgements()["AB"][1].level == blind_level
+
+
+def levels_of_window(judged, judgement):
+    """Return AB's levels of a window, by whether the score was seen: "0" is blind, "1" in sight of it."""
+    return {
+        label.seen_score: label.level
+        for label in labels_of(judged)
+        if label.annotator == "AB" and label.start_s == judgement.start_s
+    }
+
+
+def test_a_blind_judgement_that_is_changed_in_a_file_with_scores_is_kept_beside_one_in_sight_of_them(
+    judged, first_of_ab
+):
+    import_with_violent_for_calm(judged, first_of_ab, tiers=())
+    assert levels_of_window(judged, first_of_ab) == {"0": "calm", "1": "violent"}
+    assert judged.blind_judgements()["AB"][1].level == "calm"
+
+
+def test_a_blind_judgement_that_is_changed_in_a_file_without_scores_is_blind_still(judged, first_of_ab):
+    import_with_violent_for_calm(judged, first_of_ab, tiers=("people",))
+    assert levels_of_window(judged, first_of_ab) == {"0": "violent"}
+    assert judged.blind_judgements()["AB"][1].level == "violent"
 
 
 def test_a_blind_judgement_whose_window_is_moved_is_left_out(judged):
     path = exported(judged, "eaf", tiers=["people"])
     start_of_fourth_window_s, _ = judged.windows[3]
-    later_in_elan(path, round(1000 * start_of_fourth_window_s), by_ms=300)
+    move_time_slot(path, round(1000 * start_of_fourth_window_s), by_ms=300)
     before = stands(judged)
     assert import_file(judged, path)["AB"] == Imported(unchanged=5, left_out=1)
     assert stands(judged) == before
@@ -375,7 +406,7 @@ def test_tiers_beside_the_scores_are_not_taken_for_blind_ones(judged):
 
 
 def test_a_tier_of_spoken_words_is_no_tier_of_levels_even_if_one_of_them_is_a_levels_name(judged):
-    """Whoever means it as one says so."""
+    """In a tier of levels every text is a level, unless its name says that it is one."""
     path = judged.folder.parent / "words.TextGrid"
     words = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
     path.write_text(write_textgrid({"words": words}, 12), encoding="utf-8")
@@ -386,7 +417,7 @@ def test_a_tier_of_spoken_words_is_no_tier_of_levels_even_if_one_of_them_is_a_le
 
 def test_a_judgement_from_a_file_is_under_the_definitions_that_the_file_was_written_with(judged):
     path = exported(judged, "eaf")
-    call_first_violent_calm(path, "eaf")
+    change_violent_at_40_s_to_calm(path, "eaf")
     earlier = judged.codebook
     calm, *others = earlier.levels
     assert calm.name == "calm"

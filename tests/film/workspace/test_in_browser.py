@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from typing import NamedTuple
 
 import pytest
 
@@ -12,12 +13,24 @@ from tests.browsers import LONG_MS
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly
 from tests.film.workspace.driving import (
+    BEGIN_HERE,
+    CALM,
+    CITE,
+    DELETE,
+    END_HERE,
+    HELP,
     IS_LOOPING,
+    NEXT,
+    NEXT_WEAK,
     PRESSED_CONCEPTS,
     PROGRESS,
+    REDO,
     SCROLLING,
     TITLE,
+    UNDO,
+    UNSURE,
     VIDEO,
+    VIOLENT,
     decided_texts,
     drag,
     give_name,
@@ -28,7 +41,7 @@ from tests.film.workspace.driving import (
     wait_until,
     wait_until_said,
 )
-from tests.film.workspace.test_definitions import reworded
+from tests.film.workspace.test_definitions import REWORDED, reworded
 from tests.planted_models import codebook
 
 pytestmark = pytest.mark.long
@@ -47,78 +60,116 @@ ONCE = """([start, status, body]) => {
 
 
 def test_a_sitting_of_reading(opened):
+    """A person judges a passage, marks one of their own with a note, and cites it."""
     page, requests, errors, folder = opened
     page.get_by_role("link", name="A Planted Film").first.click()
     wait_until(page, TITLE)
-    page.keyboard.press("n")
-    press_and_hear(page, "1", "name")  # who decides is asked first
-    page.keyboard.type("AB")
-    page.keyboard.press("Tab")
-    wait_until(page, f"!{VIDEO}.paused && {VIDEO}.currentTime > 30")
-    passages = Timeline.read(folder).segments().query("reaches == 1").sort_values("start_s")
-    start, end = passages[["start_s", "end_s"]].to_numpy()[0]
-    page.evaluate(f"{VIDEO}.currentTime = {end} - .3")
-    wait_until(page, f"{VIDEO}.currentTime < {start} + 5")  # it began again
-    press_and_hear(page, "3")
+    give_name_when_asked(page)
+    watch_first_passage_again(page, folder)
+
+    press_and_hear(page, VIOLENT)
     assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
+
     drag(page, 240, 262)
-    press_and_hear(page, "3")
+    press_and_hear(page, VIOLENT)
     page.get_by_label("Note").fill("=a note")
     page.get_by_role("button", name="Keep the note").click()
     wait_until_said(page, "kept")
     assert "added: 1" in page.locator("#d-progress").inner_text()
     assert page.locator("#d-count").inner_text() == "judged: 2, notes: 1"
-    (own,) = rows_of(folder / PASSAGES)
-    assert (own["note"][-7:], own["level"], own["origin"]) == ("=a note", "violent", "own")
-    assert abs(float(own["start_s"]) - 240) < 1 > abs(float(own["end_s"]) - 262)
-    assert float(own["start_s"]) * 5 == pytest.approx(
-        round(float(own["start_s"]) * 5)
-    )  # five frames a second
+    row = row_of_own_passage(folder)
+
     page.keyboard.press("Escape")
-    page.keyboard.press("c")
-    cited = page.locator("#d-citation").inner_text()
-    assert "A Planted Film (1950), 0:0" in cited
-    assert "Marked violent by AB" in cited
-    assert f"tt1.webm#t={float(own['start_s']):g}," in cited
-    kinds = {"Save the still": ".png", "Save the figure": ".svg", "Save it as PDF": ".pdf"}
-    for link, kind in kinds.items():
-        with page.expect_download() as kept:
-            page.get_by_role("link", name=link).click()
-        assert kept.value.suggested_filename.endswith(kind)
-        assert kept.value.path().stat().st_size > 100
+    page.keyboard.press(CITE)
+    citation = page.locator("#d-citation").inner_text()
+    assert "A Planted Film (1950), 0:0" in citation
+    assert "Marked violent by AB" in citation
+    assert f"tt1.webm#t={float(row['start_s']):g}," in citation
+    save_all_files_of_citation(page)
     page.keyboard.press("Escape")
-    press_and_hear(page, "7", "keys 1 to 3")  # what does nothing says so
-    page.keyboard.press("n")
+
+    press_and_hear(page, "7", "keys 1 to 3")  # a key that does nothing says which ones do
+    page.keyboard.press(NEXT)
     page.get_by_role("button", name="Keep the note").click()
     wait_until_said(page, "note is empty")
-    page.keyboard.press("?")
+    page.keyboard.press(HELP)
     assert page.get_by_role("dialog").is_visible()
     page.keyboard.press("Escape")
+
     assert errors == []
-    assert {url.split("/")[2] for url in requests} == {"", page.url.split("/")[2]}  # "" of the file
+    hosts = {url.split("/")[2] for url in requests}
+    host_of_desk = page.url.split("/")[2]
+    assert hosts == {host_of_desk, ""}  # "" of the file that opened the desk
 
 
-def test_space_plays_after_a_click_on_a_level_or_a_concept_and_presses_what_keys_have_reached(opened):
+def give_name_when_asked(page):
+    """Judge the first passage without a name: who decides is asked first, and nothing is kept."""
+    page.keyboard.press(NEXT)
+    press_and_hear(page, CALM, "name")
+    page.keyboard.type("AB")
+    page.keyboard.press("Tab")
+
+
+def watch_first_passage_again(page, folder):
+    """See that the passage plays, and begins again where it ends."""
+    wait_until(page, f"!{VIDEO}.paused && {VIDEO}.currentTime > 30")
+    passages = Timeline.read(folder).segments().query("reaches == 1").sort_values("start_s")
+    first = passages.iloc[0]
+    page.evaluate(f"{VIDEO}.currentTime = {first['end_s']} - .3")
+    wait_until(page, f"{VIDEO}.currentTime < {first['start_s']} + 5")
+
+
+def row_of_own_passage(folder):
+    """Return the only row of the table of own passages, which was marked from 240 to 262 s."""
+    (row,) = rows_of(folder / PASSAGES)
+    assert row["note"].endswith("=a note")  # a quote before it keeps spreadsheets from computing it
+    assert row["level"] == "violent"
+    assert row["origin"] == "own"
+    assert float(row["start_s"]) == pytest.approx(240, abs=1)  # one pixel is about half a second
+    assert float(row["end_s"]) == pytest.approx(262, abs=1)
+    frame_number = float(row["start_s"]) * 5  # five frames a second
+    assert frame_number == pytest.approx(round(frame_number))
+    return row
+
+
+def save_all_files_of_citation(page):
+    endings = {"Save the still": ".png", "Save the figure": ".svg", "Save it as PDF": ".pdf"}
+    for link, ending in endings.items():
+        with page.expect_download() as download:
+            page.get_by_role("link", name=link).click()
+        assert download.value.suggested_filename.endswith(ending)
+        assert download.value.path().stat().st_size > 100
+
+
+def pause(page):
+    page.evaluate(f"{VIDEO}.pause()")
+    wait_until(page, f"{VIDEO}.paused")
+
+
+def test_space_plays_after_a_click_on_a_button_but_presses_a_button_that_was_reached_by_keys(opened):
     page, _, errors, folder = opened
     open_desk(page)
-    page.keyboard.press("n")
+    page.keyboard.press(NEXT)
     wait_until(page, f"{TITLE}.startsWith('Passage')")
+
+    # A level and a concept are clicked, and Space plays: it does not press the button again.
     for button in ("[data-level=violent]", "[data-concept]"):
-        page.evaluate(f"{VIDEO}.pause()")
-        wait_until(page, f"{VIDEO}.paused")
+        pause(page)
         page.locator(button).first.click()
         wait_until_said(page, "kept")
-        kept = rows_of(folder / JUDGEMENTS)
+        rows = rows_of(folder / JUDGEMENTS)
         page.keyboard.press("Space")
         wait_until(page, f"!{VIDEO}.paused")
-        assert rows_of(folder / JUDGEMENTS) == kept
+        assert rows_of(folder / JUDGEMENTS) == rows
     assert page.evaluate(f"{PRESSED_CONCEPTS}.length") == 1
+
+    # Who uses no pointer reaches the concept by Tab: Enter and Space press it, and nothing plays.
     page.evaluate(f"{VIDEO}.pause()")
     page.locator("[data-concept]").first.focus()
     page.keyboard.press("Enter")
     wait_until_said(page, "kept")
     wait_until(page, f"{PRESSED_CONCEPTS}.length === 0")
-    page.keyboard.press("Space")  # the button's, as for whoever uses no pointer
+    page.keyboard.press("Space")
     wait_until_said(page, "kept")
     wait_until(page, f"{PRESSED_CONCEPTS}.length === 1")
     assert page.evaluate(f"{VIDEO}.paused")
@@ -126,161 +177,229 @@ def test_space_plays_after_a_click_on_a_level_or_a_concept_and_presses_what_keys
 
 
 def test_forty_windows_in_two_sittings(opened, tmp_path):
+    """A person judges 14 of 40 windows blindly, and the others another day; every fourth one is violent."""
     page, _, errors, folder = opened
-    page.goto(page.url.rpartition("/films")[0] + "/film/0/blind")
-    wait_until(page, TITLE)
+    go_to_blind_desk(page)
+    begin_without_a_name(page)
+
+    # First sitting
+    page.reload()
+    give_name(page)
+    page.get_by_label("How many in all").fill("40")
     page.get_by_role("button", name="Begin").click()
-    wait_until_said(page, "name")
-    page.keyboard.type("AB")
-    for number in range(1, 41):
-        if number in {1, 15}:  # the number is fixed by the first sitting
-            page.reload()
-            give_name(page)
-            how_many = page.get_by_label("How many in all")
-            if number == 1:
-                how_many.fill("40")
-            else:
-                wait_until(page, "document.querySelector('#d-n').disabled")
-                assert how_many.input_value() == "40"
-            page.get_by_role("button", name="Begin").click()
-        wait_until(
-            page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 40')"
-        )
-        page.keyboard.press("1" if number % 4 else "3")
-        if number == 5:  # another judgement for the one before, and then the queue goes on
-            wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 6 of 40')")
-            following = page.evaluate(TITLE)
-            page.get_by_role("button", name="Edit").last.click()
-            press_and_hear(page, "3")
-            wait_until(page, f"{TITLE} === {following!r}")
-            assert len(decided_texts(page)) == 5
-        if number == 20:
-            wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 21')")
-            page.get_by_role("button", name="Show the interval so far").click()
-            page.get_by_text(re.compile("whenever you stop")).wait_for()
+    judge_windows(page, 1, 5)
+    call_the_last_row_violent(page)
+    judge_windows(page, 6, 14)
+
+    # Second sitting: the number is fixed by the first one
+    page.reload()
+    give_name(page)
+    wait_until(page, "document.querySelector('#d-n').disabled")
+    assert page.get_by_label("How many in all").input_value() == "40"
+    page.get_by_role("button", name="Begin").click()
+    judge_windows(page, 15, 20)
+    wait_until(page, f"{PROGRESS}.includes('Window 21 of 40')")
+    page.get_by_role("button", name="Show the interval so far").click()
+    page.get_by_text(re.compile("whenever you stop")).wait_for()
+    judge_windows(page, 21, 40)
     page.get_by_text(re.compile("from 40 windows")).wait_for()
-    clips = import_spans([folder / JUDGEMENTS], tmp_path, "judgements", codebook=codebook(tmp_path)).manifest
+
+    rows = rows_of(folder / JUDGEMENTS)
+    assert {row["windows"] for row in rows} == {"40"}
+    judgements = import_spans([folder / JUDGEMENTS], tmp_path, "judgements", codebook=codebook(tmp_path))
+    clips = judgements.manifest
     assert [clip.extras["seen_score"] for clip in clips] == ["0"] * 40
-    assert {row["windows"] for row in rows_of(folder / JUDGEMENTS)} == {"40"}
-    assert sum(clip.level == "violent" for clip in clips) in {10, 11}
+    n_violent = sum(clip.level == "violent" for clip in clips)
+    assert n_violent in {10, 11}  # every fourth, and the edited one, if it is not one of these
     assert errors == []
 
 
-def test_concepts_and_evidence_are_of_the_passage_that_is_judged(opened):
+def go_to_blind_desk(page):
+    page.goto(page.url.rpartition("/films")[0] + "/film/0/blind")
+    wait_until(page, TITLE)
+
+
+def begin_without_a_name(page):
+    """See that who judges is asked first; typing there alone begins nothing."""
+    page.get_by_role("button", name="Begin").click()
+    wait_until_said(page, "name")
+    page.keyboard.type("AB")
+
+
+def judge_windows(page, first, last):
+    """Judge the windows of the draw with these numbers: every fourth violent, the others calm."""
+    for number in range(first, last + 1):
+        wait_until(page, f"{PROGRESS}.includes('Window {number} of 40')")
+        page.keyboard.press(VIOLENT if number % 4 == 0 else CALM)
+
+
+def call_the_last_row_violent(page):
+    """Edit the last of the five rows in the table; then the queue goes on with the window it was at, 6."""
+    wait_until(page, f"{PROGRESS}.includes('Window 6 of 40')")
+    title_of_sixth = page.evaluate(TITLE)
+    page.get_by_role("button", name="Edit").last.click()
+    press_and_hear(page, VIOLENT)
+    wait_until(page, f"{TITLE} === {title_of_sixth!r}")
+    assert len(decided_texts(page)) == 5
+
+
+def first_two_concepts(page):
+    first, second, *_ = page.locator("[data-concept]").all()
+    return first.get_attribute("data-concept"), second.get_attribute("data-concept")
+
+
+def test_concepts_are_ticked_anew_at_each_passage_and_shown_where_it_is_met_again(opened):
+    """The film has four passages. Each gets a judgement: calm with a concept, twice, and unsure."""
     page, _, errors, folder = opened
     open_desk(page)
-    first, second = (one.get_attribute("data-concept") for one in page.locator("[data-concept]").all()[:2])
-    seen = []
-    for concept in (first, second):  # ticked anew at each passage, or not recorded
-        page.keyboard.press("n")
+    first, second = first_two_concepts(page)
+    evidence = []
+    for concept in (first, second):
+        page.keyboard.press(NEXT)
         assert page.evaluate(PRESSED_CONCEPTS) == []
         page.get_by_role("button", name=concept).click()
         wait_until(page, "document.querySelector('#d-p').textContent")
-        seen.append(page.locator("#d-why").inner_text())
-        press_and_hear(page, "1")
-    assert seen[0] != seen[1]
-    page.keyboard.press("n")
-    press_and_hear(page, "2")
-    page.keyboard.press("n")
+        evidence.append(page.locator("#d-why").inner_text())
+        press_and_hear(page, CALM)
+    assert evidence[0] != evidence[1]
+    page.keyboard.press(NEXT)
+    press_and_hear(page, UNSURE)
+    page.keyboard.press(NEXT)  # the fourth, which stays as it is
     assert page.evaluate(PRESSED_CONCEPTS) == []
-    for expected in ([first], [second], []):  # what was kept of a passage is shown where it is met again
-        page.keyboard.press("n")
-        assert page.evaluate(PRESSED_CONCEPTS) == expected
-    drag(page, 92, 104)  # where nothing was planted: its own evidence, not that of the passage before
-    wait_until(page, "document.querySelector('#d-p').textContent < '0.3'")
-    assert page.evaluate(PRESSED_CONCEPTS) == []
-    drag(page, 160, 170)
-    wait_until(page, "document.querySelector('#d-p').textContent > '0.6'")
-    assert "Gun" in page.locator("#d-sentence").inner_text()
-    assert "→" in page.locator("#d-parts").inner_text()
-    assert page.locator("#d-like li").count() == 4
-    page.set_viewport_size({"width": 1280, "height": 720})
-    assert page.evaluate(SCROLLING) == []
+
+    # From the first passage again
+    for concepts in ([first], [second], []):
+        page.keyboard.press(NEXT)
+        assert page.evaluate(PRESSED_CONCEPTS) == concepts
     assert [row["concepts"] for row in rows_of(folder / JUDGEMENTS)] == [first, second, ""]
     assert errors == []
 
 
-@pytest.mark.parametrize("there", ["video", "click", "key"])
-def test_a_look_elsewhere_leaves_the_passage(opened, there):
+def test_a_span_that_is_dragged_has_its_own_evidence_and_concepts(opened):
+    page, _, errors, _ = opened
+    open_desk(page)
+    concept, _ = first_two_concepts(page)
+    page.keyboard.press(NEXT)
+    page.get_by_role("button", name=concept).click()
+    press_and_hear(page, CALM)
+
+    # Nothing was planted from 92 to 104 s, and the concept of the passage is not ticked there.
+    drag(page, 92, 104)
+    wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) < 0.3")
+    assert page.evaluate(PRESSED_CONCEPTS) == []
+
+    # From 160 to 170 s a gun was.
+    drag(page, 160, 170)
+    wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0.6")
+    assert "Gun" in page.locator("#d-sentence").inner_text()
+    assert "→" in page.locator("#d-parts").inner_text()
+    assert page.locator("#d-like li").count() == 4  # spans that are like it
+    page.set_viewport_size({"width": 1280, "height": 720})
+    assert page.evaluate(SCROLLING) == []
+    assert errors == []
+
+
+@pytest.mark.parametrize("by", ["video", "click", "key"])
+def test_a_look_elsewhere_stops_the_repetition_of_a_passage(opened, by):
+    """Whoever goes to 560 s, beyond the passages, is not taken back to the passage that was repeated."""
     page = opened[0]
     open_desk(page)
-    for _ in range(2):
-        page.keyboard.press("n")
+    for _ in range(2):  # also of the second passage
+        page.keyboard.press(NEXT)
         wait_until(page, f"!{VIDEO}.paused && !{VIDEO}.seeking && {VIDEO}.currentTime < 480")
         assert page.evaluate(IS_LOOPING) == "true"
-        if there == "video":
+        if by == "video":
             page.evaluate(f"{VIDEO}.currentTime = 560")
-        elif there == "click":
+        elif by == "click":
             page.mouse.click(*position_of(page, 560))
         else:
-            page.locator(".d-over").focus()
+            slider_of_film = page.locator(".d-over")
+            slider_of_film.focus()
             page.keyboard.press("End")
-        wait_until(page, f"!{VIDEO}.seeking && {VIDEO}.currentTime > 560.3")
+        wait_until(page, f"!{VIDEO}.seeking && {VIDEO}.currentTime > 560.3")  # it plays on there
         assert page.evaluate(IS_LOOPING) == "false"
-    page.keyboard.press("n")
+
+
+def test_escape_stops_the_repetition_of_a_passage(opened):
+    page = opened[0]
+    open_desk(page)
+    page.keyboard.press(NEXT)
+    wait_until(page, f"!{VIDEO}.paused")
     page.keyboard.press("Escape")
     assert page.evaluate(IS_LOOPING) == "false"
 
 
-def test_decisions_are_marked_moved_edited_deleted_undone_and_done_again(opened):
+class SpanAndLevel(NamedTuple):
+    """A passage that a person marked, to whole seconds."""
+
+    start_s: int
+    end_s: int
+    level: str
+
+
+def own_passages(folder):
+    """Return the rows of the table of own passages."""
+    return [
+        SpanAndLevel(round(float(row["start_s"])), round(float(row["end_s"])), row["level"])
+        for row in rows_of(folder / PASSAGES)
+    ]
+
+
+def drag_decision(page, start, end):
+    """Drag on the tier of one's own decisions, where an end is moved, or the whole between the ends."""
+    box = page.locator("#d-you").bounding_box()
+    drag(page, start, end, y=box["y"] + box["height"] / 2)
+    wait_until_said(page, "kept")
+
+
+MARKED = SpanAndLevel(240, 262, "violent")
+WITH_END_MOVED = SpanAndLevel(240, 280, "violent")
+MOVED = SpanAndLevel(250, 290, "violent")
+MOVED_AND_CALM = SpanAndLevel(250, 290, "calm")
+
+
+def mark_move_and_edit(page, folder):
+    """Mark a passage, move its end, move it as a whole, and call it calm."""
+    drag(page, 240, 262)
+    press_and_hear(page, VIOLENT)
+    drag_decision(page, 261.8, 280)
+    assert own_passages(folder) == [WITH_END_MOVED]
+    drag_decision(page, 255, 265)  # 10 s later
+    assert own_passages(folder) == [MOVED]
+    press_and_hear(page, CALM)
+    assert own_passages(folder) == [MOVED_AND_CALM]
+    n_earlier_versions = page.locator("#d-table .d-was div").count()
+    assert n_earlier_versions == 3
+
+
+def test_a_passage_is_marked_moved_edited_and_deleted_and_all_is_undone_and_done_again(opened):
     page, _, errors, folder = opened
     open_desk(page)
+    mark_move_and_edit(page, folder)
+    press_and_hear(page, DELETE, "deleted")
+    assert own_passages(folder) == []
+    assert decided_texts(page) == []
 
-    def ends():
-        rows = rows_of(folder / PASSAGES)
-        return [(round(float(row["start_s"])), round(float(row["end_s"])), row["level"]) for row in rows]
+    for passage in (MOVED_AND_CALM, MOVED, WITH_END_MOVED, MARKED):
+        press_and_hear(page, UNDO, "undo")
+        assert own_passages(folder) == [passage]
+    press_and_hear(page, UNDO, "undo")
+    assert own_passages(folder) == []
+    press_and_hear(page, UNDO, "nothing")
 
-    drag(page, 240, 262)
-    press_and_hear(page, "3")
-    box = page.locator("#d-you").bounding_box()
-    drag(page, 261.8, 280, box["y"] + box["height"] / 2)  # its end
-    wait_until_said(page, "kept")
-    assert ends() == [(240, 280, "violent")]
-    drag(page, 255, 265, box["y"] + box["height"] / 2)  # the whole
-    wait_until_said(page, "kept")
-    assert ends() == [(250, 290, "violent")]
-    press_and_hear(page, "1")
-    assert ends() == [(250, 290, "calm")]
-    assert page.locator("#d-table .d-was div").count() == 3
-    press_and_hear(page, "x", "deleted")
-    assert (ends(), decided_texts(page)) == ([], [])
-    for expected in (
-        [(250, 290, "calm")],
-        [(250, 290, "violent")],
-        [(240, 280, "violent")],
-        [(240, 262, "violent")],
-        [],
-    ):
-        press_and_hear(page, "z", "undo")
-        assert ends() == expected
-    press_and_hear(page, "z", "nothing")
-    for _ in range(4):
-        press_and_hear(page, "y", "redo")
-    assert ends() == [(250, 290, "calm")]
-    press_and_hear(page, "z", "undo")
-    press_and_hear(page, "y", "redo")
+    for _ in (MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM):
+        press_and_hear(page, REDO, "redo")
+    assert own_passages(folder) == [MOVED_AND_CALM]
+    press_and_hear(page, UNDO, "undo")
+    press_and_hear(page, REDO, "redo")
+
+    # After the page is loaded again, the passage is edited in the table.
     page.reload()
     assert len(decided_texts(page)) == 1
     page.get_by_role("button", name="Edit").click()
     assert page.evaluate(TITLE).startswith("Your passage")
-    press_and_hear(page, "2")
-    assert ends() == [(250, 290, "unsure")]
-    seek(page, 400)
-    page.keyboard.press("n")  # a passage of the model: its end moved, it is one's own
-    page.keyboard.press("Escape")
-    seek(page, 500)
-    page.keyboard.press("i")
-    seek(page, 503)
-    page.keyboard.press("o")
-    press_and_hear(page, "3")
-    assert ends() == [(250, 290, "unsure"), (500, 503, "violent")]
-    page.get_by_role("button", name="Delete").last.click()
-    wait_until_said(page, "deleted")
-    drag(page, 100, 120)  # keys that are pressed before the answer comes are of one decision
-    for key in "312":
-        page.keyboard.press(key)
-    wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
-    assert sorted(ends()) == [(100, 120, "unsure"), (250, 290, "unsure")]
+    press_and_hear(page, UNSURE)
+    assert own_passages(folder) == [SpanAndLevel(250, 290, "unsure")]
     assert errors == []
 
 
@@ -289,127 +408,216 @@ def test_blind_judgements_are_of_the_name_typed_before_the_mode_changes(opened):
     page, _, errors, folder = opened
     open_desk(page)
     give_name(page, "CD")
-    page.keyboard.press("n")
-    press_and_hear(page, "3")
+    page.keyboard.press(NEXT)
+    press_and_hear(page, VIOLENT)
     give_name(page, "AB")
     page.get_by_role("link", name="Judge blind").click()
     wait_until(page, f"location.pathname.endsWith('/blind') && {TITLE}")
     assert page.locator("#d-who").input_value() == "AB"
     page.get_by_role("button", name="Begin").click()
     wait_until(page, f"{PROGRESS}.includes('Window 1 of')")
-    page.keyboard.press("3")
+    page.keyboard.press(VIOLENT)
     wait_until(page, f"{PROGRESS}.includes('Window 2 of')")
     judges = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
     assert judges == {"1": "CD", "0": "AB"}
     assert not errors
 
 
-def test_two_windows_of_one_film_see_each_other(opened):
+def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(opened):
+    page, _, errors, folder = opened
+    open_desk(page)
+    seek(page, 400)
+    page.keyboard.press(NEXT)
+    page.keyboard.press("Escape")  # leaves the model's passage, so that the keys below begin another one
+    seek(page, 500)
+    page.keyboard.press(BEGIN_HERE)
+    seek(page, 503)
+    page.keyboard.press(END_HERE)
+    press_and_hear(page, VIOLENT)
+    assert own_passages(folder) == [SpanAndLevel(500, 503, "violent")]
+    page.get_by_role("button", name="Delete").last.click()
+    wait_until_said(page, "deleted")
+    assert own_passages(folder) == []
+    assert errors == []
+
+
+def test_keys_that_are_pressed_before_the_answer_comes_are_of_one_decision(opened):
+    page, _, errors, folder = opened
+    open_desk(page)
+    drag(page, 100, 120)
+    for level in (VIOLENT, CALM, UNSURE):
+        page.keyboard.press(level)
+    wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
+    assert own_passages(folder) == [SpanAndLevel(100, 120, "unsure")]
+    assert errors == []
+
+
+def come_back_to(page):
+    """Let a page know that it is looked at again, on which it asks what was decided meanwhile."""
+    page.evaluate("dispatchEvent(new Event('focus'))")
+
+
+def wait_for_rows(page, n):
+    """Wait until the table of decisions has n rows."""
+    wait_until(page, f"document.querySelectorAll('#d-table tbody tr').length === {n}")
+
+
+def test_two_pages_of_one_film_show_what_was_decided_in_the_other(opened):
     page, _, errors, folder = opened
     open_desk(page)
     other = page.context.new_page()
     other.goto(page.url)
     give_name(other)
-    page.keyboard.press("n")
-    press_and_hear(page, "3")
-    other.evaluate("dispatchEvent(new Event('focus'))")
-    wait_until(other, "document.querySelectorAll('#d-table tbody tr').length === 1")
+
+    page.keyboard.press(NEXT)
+    press_and_hear(page, VIOLENT)
+    come_back_to(other)
+    wait_for_rows(other, 1)
+
+    # A judgement that is edited here was deleted there meanwhile.
     other.get_by_role("button", name="Edit").click()
-    press_and_hear(page, "x", "deleted")
-    press_and_hear(other, "1", "Not kept")  # it was deleted meanwhile
+    press_and_hear(page, DELETE, "deleted")
+    press_and_hear(other, CALM, "Not kept")
     assert rows_of(folder / JUDGEMENTS) == []
-    wait_until(other, "document.querySelectorAll('#d-table tbody tr').length === 0")
-    other.keyboard.press("n")
-    press_and_hear(other, "1")
-    page.evaluate("dispatchEvent(new Event('focus'))")
-    wait_until(page, "document.querySelectorAll('#d-table tbody tr').length === 1")
+    wait_for_rows(other, 0)
+
+    other.keyboard.press(NEXT)
+    press_and_hear(other, CALM)
+    come_back_to(page)
+    wait_for_rows(page, 1)
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["calm"]
     assert errors == []
 
 
-def test_what_the_server_refuses_or_answers_no_more_is_said(opened):
+NO_ANSWER = None
+"""In place of a status: the request fails, as of a server that was stopped."""
+
+
+def answer_next_request(page, path, status, body):
+    """Let the next request to a path get this answer; see `ONCE`."""
+    page.evaluate(ONCE, [path, status, body])
+
+
+@pytest.mark.parametrize("status", [403, NO_ANSWER], ids=["it refuses", "it was stopped"])
+def test_the_page_says_that_a_decision_is_not_kept_where_the_server_does_not_take_it(opened, status):
     page, *_ = opened
     open_desk(page)
-    page.keyboard.press("n")
-    for status in (403, None):
-        page.evaluate(ONCE, ["decide", status, "not this address"])
-        page.keyboard.press("1")
-        wait_until_said(page, "Not kept: the workspace was stopped")
-    page.evaluate(ONCE, ["span", 400, '{"said": "no features"}'])
-    page.keyboard.press("n")
-    wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
-    page.keyboard.press("n")
-    wait_until(page, "document.querySelector('#d-p').textContent > '0'")
-    press_and_hear(page, "1")
+    page.keyboard.press(NEXT)
+    answer_next_request(page, "decide", status, "not this address")
+    page.keyboard.press(CALM)
+    wait_until_said(page, "Not kept: the workspace was stopped")
 
 
-def test_single_letters_can_be_switched_off_and_all_is_done_by_the_keyboard(opened):
-    page, _, errors, folder = opened
+def test_the_page_says_why_a_passage_has_no_evidence_and_goes_on_with_the_next(opened):
+    page, *_ = opened
     open_desk(page)
-    page.keyboard.press("?")
+    answer_next_request(page, "span", 400, '{"said": "no features"}')
+    page.keyboard.press(NEXT)
+    wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
+    page.keyboard.press(NEXT)
+    wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0")
+    press_and_hear(page, CALM)
+
+
+def switch_off_single_letters(page):
+    page.keyboard.press(HELP)
     page.get_by_label(re.compile("Single letters")).uncheck()
     page.keyboard.press("Escape")
+
+
+def tab_to_button(page, word):
+    """Press Tab until a button is reached that has this word in its text.
+
+    "Next" is the button to the model's next passage, and not "Next that differs".
+    """
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        text = page.evaluate("document.activeElement.closest('button')?.textContent ?? ''")
+        if word in text.split() and "differs" not in text.split():
+            return
+    pytest.fail(f"no button {word} by Tab")
+
+
+def test_with_single_letters_switched_off_a_passage_is_judged_by_tab_and_enter(opened):
+    page, _, errors, folder = opened
+    open_desk(page)
+    switch_off_single_letters(page)
     page.reload()
     give_name(page)
-    for key in ("n", "3", "i", ","):
+    for key in (NEXT, VIOLENT, BEGIN_HERE, ","):
         page.keyboard.press(key)
-    assert page.evaluate(TITLE).startswith("Nothing")
-    for name, done in (
-        ("Next", f"{TITLE}.startsWith('Passage 1')"),
-        ("violent", "document.querySelector('#d-table tbody tr')"),
-    ):
-        for _ in range(120):
-            page.keyboard.press("Tab")
-            words = page.evaluate("document.activeElement.closest('button')?.textContent ?? ''").split()
-            if name in words and "differs" not in words:
-                break
-        else:
-            pytest.fail(f"no button {name} by Tab")
-        page.keyboard.press("Enter")
-        wait_until(page, done)
+    assert page.evaluate(TITLE).startswith("Nothing")  # is selected
+
+    tab_to_button(page, "Next")
+    page.keyboard.press("Enter")
+    wait_until(page, f"{TITLE}.startsWith('Passage 1')")
+    tab_to_button(page, "violent")
+    page.keyboard.press("Enter")
+    wait_until(page, "document.querySelector('#d-table tbody tr')")
     assert len(rows_of(folder / JUDGEMENTS)) == 1
     assert errors == []
 
 
-def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened):
+def keep_note(page, text):
+    page.locator("#d-note").fill(text)
+    page.get_by_role("button", name="Keep the note").click()
+
+
+def leave_fields(page):
+    """Click on the title, so that keys are not letters of a field."""
+    page.locator("#d-title").click()
+
+
+def test_a_judgement_whose_change_was_undone_is_deleted_and_brought_back(opened):
+    page, _, errors, _ = opened
+    open_desk(page)
+    leave_fields(page)
+    page.keyboard.press(NEXT)
+    press_and_hear(page, VIOLENT)
+    press_and_hear(page, CALM)
+    press_and_hear(page, UNDO, "undo")  # violent again
+    press_and_hear(page, DELETE, "deleted")
+    press_and_hear(page, DELETE, "nothing of yours")
+    press_and_hear(page, UNDO, "undo")
+    assert decided_texts(page) == ["violent"]
+    assert errors == []
+
+
+def test_a_note_on_a_time_is_deleted_by_emptying_it(opened):
+    page, _, errors, _ = opened
+    open_desk(page)
+    keep_note(page, "")
+    wait_until_said(page, "note is empty")
+    keep_note(page, "here")
+    wait_until_said(page, "kept")
+    keep_note(page, "")
+    wait_until_said(page, "deleted: 0:00:00")
+    assert errors == []
+
+
+def test_a_blind_judgement_has_the_note_written_before_it_and_is_judged_again_when_deleted(opened):
     page, _, errors, folder = opened
     open_desk(page)
-    page.locator("#d-title").click()
-    page.keyboard.press("n")
-    for key, text in (
-        ("3", "kept"),
-        ("1", "kept"),
-        ("z", "undo"),
-        ("x", "deleted"),
-        ("x", "nothing of yours"),
-    ):
-        press_and_hear(page, key, text)
-    press_and_hear(page, "z", "undo")
-    assert decided_texts(page) == ["violent"]
-    page.reload()
-    give_name(page)
-    for text, answer in (("", "note is empty"), ("here", "kept"), ("", "deleted: 0:00:00")):
-        page.locator("#d-note").fill(text)
-        page.get_by_role("button", name="Keep the note").click()
-        wait_until_said(page, answer)
     page.get_by_role("link", name="Judge blind").click()
     page.wait_for_url("**/blind")
     give_name(page)
     page.get_by_role("button", name="Begin").click()
     wait_until(page, f"{TITLE}.startsWith('Window to judge')")
-    page.locator("#d-title").click()
-    for key in "cnw":  # of passages, which are not shown here
+    leave_fields(page)
+    for key in (CITE, NEXT, NEXT_WEAK):  # passages of the model are not shown here
         press_and_hear(page, key, "only the windows")
-    page.locator("#d-note").fill("dark")
-    page.get_by_role("button", name="Keep the note").click()
-    wait_until_said(page, "with it")
-    page.locator("#d-title").click()
-    press_and_hear(page, "1")
-    (row,) = [row for row in rows_of(folder / JUDGEMENTS) if row["seen_score"] == "0"]
+
+    keep_note(page, "dark")
+    wait_until_said(page, "with it")  # the note is kept with the judgement
+    leave_fields(page)
+    press_and_hear(page, CALM)
+    (row,) = rows_of(folder / JUDGEMENTS)
+    assert row["seen_score"] == "0"
     assert row["note"] == "dark"
-    wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 2')")
+
+    wait_until(page, f"{PROGRESS}.includes('Window 2')")
     page.locator("#d-table").get_by_role("button", name="Delete").click()
-    wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 1')")
+    wait_until(page, f"{PROGRESS}.includes('Window 1')")
     assert errors == []
 
 
@@ -425,13 +633,22 @@ def test_the_film_as_a_figure_shows_what_is_shown_to_whoever_saves_it(opened):
     assert f"who={name.replace(' ', '+')}" in downloading.value.url
 
 
+def begin_to_judge_again(page):
+    """Open the dialog on what was decided under another text of the codebook, begin, and return its text."""
+    page.get_by_role("button", name="decided under other words").click()
+    dialog = page.get_by_role("dialog")
+    text = dialog.inner_text()
+    dialog.get_by_role("button", name="Judge these again").click()
+    return text
+
+
 def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film, scored_once, tmp_path):
-    """Windows and a passage are judged, then the codebook is reworded: the dialog has both texts."""
+    """Ten windows and a passage are judged violent, then the codebook is reworded. They become calm."""
     folder = shutil.copytree(scored_once[0], tmp_path / "tt1")
     book = codebook(tmp_path)
-    made = Decisions(folder, scored_once[1], book)
-    judge_blindly(made, *["violent"] * 10, in_all=10)
-    judge(made, 10, 20, "violent")
+    decisions = Decisions(folder, scored_once[1], book)
+    judge_blindly(decisions, *["violent"] * 10, in_all=10)
+    judge(decisions, 10, 20, "violent")
     path = tmp_path / "other.codebook.toml"
     path.write_text(reworded(book).to_toml(), "utf-8")
     served = serve(folder, path, "--film", str(film), enter=False)
@@ -440,35 +657,33 @@ def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film,
     page.goto(served.address)
     page.wait_for_url("**/read")
     wait_until(page, TITLE)
+
+    # The dialog shows the new text and the one that was judged under. Without a name nothing begins.
     page.get_by_label("Your name").fill("")
-
-    def again():
-        page.get_by_role("button", name="decided under other words").click()
-        dialog = page.get_by_role("dialog")
-        shown = dialog.inner_text()
-        dialog.get_by_role("button", name="Judge these again").click()
-        return shown
-
-    shown = again()
-    assert "any shot in which a weapon is on the table" in shown
-    assert book.levels[-1].means in shown
-    wait_until_said(page, "name")  # nobody has said whose they are
+    text = begin_to_judge_again(page)
+    assert REWORDED in text
+    assert book.levels[-1].means in text
+    wait_until_said(page, "name")
     give_name(page)
-    again()
-    wait_until(page, "document.querySelector('#d-title').textContent.includes('0:10')")
-    press_and_hear(page, "1")  # the passage
-    again()  # the windows of the draw come again by themselves
+
+    # The passage from 10 to 20 s
+    begin_to_judge_again(page)
+    wait_until(page, f"{TITLE}.includes('0:10')")
+    press_and_hear(page, CALM)
+
+    # The ten windows, which come one after the other
+    begin_to_judge_again(page)
     page.wait_for_url("**/blind")
     give_name(page)
     page.get_by_label("How many in all").fill("10")
     page.get_by_role("button", name="Begin").click()
     for number in range(1, 11):
-        wait_until(
-            page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 10')"
-        )
-        page.keyboard.press("1")
-    wait_until(page, "document.querySelector('#d-progress').textContent.includes('judged: 10 of 10')")
+        wait_until(page, f"{PROGRESS}.includes('Window {number} of 10')")
+        page.keyboard.press(CALM)
+    wait_until(page, f"{PROGRESS}.includes('judged: 10 of 10')")
     assert {row["level"] for row in rows_of(folder / JUDGEMENTS)} == {"calm"}
+
+    # Nothing is left to be judged again.
     page.goto(page.url.replace("/blind", "/read"))
     wait_until(page, TITLE)
     assert page.get_by_role("button", name="under other words").count() == 0

@@ -13,6 +13,7 @@ import pytest
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
 from tests.browsers import LONG_MS
 from tests.files import rows_of
+from tests.film.workspace.driving import BEGIN_HERE, CALM, END_HERE, NEXT, REDO, UNDO, VIOLENT
 
 pytestmark = pytest.mark.long
 
@@ -20,64 +21,89 @@ ENTER, ESCAPE = "\ue007", "\ue00c"
 
 
 class Firefox:
-    """A headless Firefox with a profile of its own."""
+    """A headless Firefox with a profile of its own, driven by Marionette, its remote protocol.
+
+    A message is JSON with its length in bytes before it, as `7:[0,1,2]`. A command is the list [0, number,
+    name, parameters], and its answer [1, number, error, result].
+    """
 
     def __init__(self, path, folder):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         (folder / "user.js").write_text(f'user_pref("marionette.port", {port});\n')
-        words = [path, "--headless", "--marionette", "--no-remote", "--profile", str(folder)]
         self.process = subprocess.Popen(
-            words,
+            [path, "--headless", "--marionette", "--no-remote", "--profile", str(folder)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "HOME": str(folder)},
         )
-        self.numbers, ends = count(1), time.monotonic() + LONG_MS / 1000
+        self.socket = self.connect(port)
+        self.file = self.socket.makefile("rwb")
+        self.command_numbers = count(1)
+        self.read()  # its greeting
+        self.ask("WebDriver:NewSession", capabilities={})
+
+    def connect(self, port):
+        """Connect to Firefox as soon as it listens."""
+        ends = time.monotonic() + LONG_MS / 1000
         while True:
             try:
-                self.socket = socket.create_connection(("127.0.0.1", port))
-                break
+                return socket.create_connection(("127.0.0.1", port))
             except ConnectionRefusedError:
                 assert self.process.poll() is None
                 assert time.monotonic() < ends
                 time.sleep(0.1)
-        self.file = self.socket.makefile("rwb")
-        self.read()  # its greeting
-        self.ask("WebDriver:NewSession", capabilities={})
 
     def read(self):
+        """Read the next message."""
         size = b""
         while (digit := self.file.read(1)) != b":":
             size += digit
         return json.loads(self.file.read(int(size)))
 
-    def ask(self, name, **asked):
-        data = json.dumps([0, next(self.numbers), name, asked]).encode()
-        self.file.write(b"%d:%s" % (len(data), data))
+    def ask(self, command, **parameters):
+        """Give a command, and return its result."""
+        message = json.dumps([0, next(self.command_numbers), command, parameters]).encode()
+        self.file.write(b"%d:%s" % (len(message), message))
         self.file.flush()
-        _, _, error, answer = self.read()
+        _, _, error, result = self.read()
         assert error is None, error
-        return answer
+        return result
 
     def run(self, script):
+        """Return the value of an expression of JavaScript."""
         return self.ask("WebDriver:ExecuteScript", script=f"return {script}", args=[])["value"]
 
     def until(self, script):
+        """Wait until an expression of JavaScript is true."""
         ends = time.monotonic() + LONG_MS / 1000
         while not self.run(script):
             assert time.monotonic() < ends, script
             time.sleep(0.05)
 
+    def until_said(self, text):
+        """Wait until the page says a text to a screen reader, and empty what it said."""
+        self.until(f"document.querySelector('#d-spoken').textContent.includes({text!r})")
+        self.run("document.querySelector('#d-spoken').textContent = ''")
+
     def press(self, keys):
-        acts = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
-        self.ask("WebDriver:PerformActions", actions=[{"type": "key", "id": "keys", "actions": acts}])
+        """Press and release one key after the other."""
+        actions = []
+        for key in keys:
+            actions.append({"type": "keyDown", "value": key})
+            actions.append({"type": "keyUp", "value": key})
+        keyboard = {"type": "key", "id": "keys", "actions": actions}
+        self.ask("WebDriver:PerformActions", actions=[keyboard])
 
     def close(self):
         self.ask("Marionette:Quit", flags=["eForceQuit"])
         self.process.wait()
         self.file.close()
         self.socket.close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 @pytest.fixture
@@ -91,33 +117,42 @@ def firefox(tmp_path):
     running.close()
 
 
+N_ROWS = "document.querySelectorAll('#d-table tbody tr').length"
+"""How many decisions the table of the desk shows."""
+
+
 def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_path):
-    shutil.copytree(films / "scored" / "tt1", tmp_path / "tt1")
-    served = serve(tmp_path / "tt1", films / "violence.codebook.toml", enter=False)
+    folder = tmp_path / "tt1"
+    shutil.copytree(films / "scored" / "tt1", folder)
+    served = serve(folder, films / "violence.codebook.toml", enter=False)
     firefox.ask("WebDriver:Navigate", url=served.address)
     firefox.until("document.querySelector('#d-title')?.textContent")
 
-    def said(text):
-        firefox.until(f"document.querySelector('#d-spoken').textContent.includes({text!r})")
-        firefox.run("document.querySelector('#d-spoken').textContent = ''")
-
-    rows = "document.querySelectorAll('#d-table tbody tr').length"
-    firefox.press("n3")
-    said("name")
-    firefox.press("AB" + ENTER)
+    # The first passage is judged violent, once who judges has a name.
+    firefox.press([NEXT, VIOLENT])
+    firefox.until_said("name")
+    firefox.press(["A", "B", ENTER])
     firefox.run("document.activeElement.blur()")
-    firefox.press("3")
-    said("kept")
-    firefox.until("document.querySelector('#d-p').textContent > '0'")
-    assert [row["level"] for row in rows_of(tmp_path / "tt1" / JUDGEMENTS)] == ["violent"]
-    assert firefox.run(rows) == 1
-    for key, text, left in (("z", "undo", []), ("y", "redo", ["violent"]), ("1", "kept", ["calm"])):
-        firefox.press(key)
-        said(text)
-        assert [row["level"] for row in rows_of(tmp_path / "tt1" / JUDGEMENTS)] == left
-        assert firefox.run(rows) == len(left)
-    firefox.press("io3")
-    said("kept")
-    assert [row["level"] for row in rows_of(tmp_path / "tt1" / PASSAGES)] == ["violent"]
+    firefox.press([VIOLENT])
+    firefox.until_said("kept")
+    firefox.until("parseFloat(document.querySelector('#d-p').textContent) > 0")
+    assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["violent"]
+    assert firefox.run(N_ROWS) == 1
+
+    # It is undone, done again and changed.
+    for key, answer, levels in (
+        (UNDO, "undo", []),
+        (REDO, "redo", ["violent"]),
+        (CALM, "kept", ["calm"]),
+    ):
+        firefox.press([key])
+        firefox.until_said(answer)
+        assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == levels
+        assert firefox.run(N_ROWS) == len(levels)
+
+    # A passage is marked, and both are there when the page is loaded again.
+    firefox.press([BEGIN_HERE, END_HERE, VIOLENT])
+    firefox.until_said("kept")
+    assert [row["level"] for row in rows_of(folder / PASSAGES)] == ["violent"]
     firefox.ask("WebDriver:Refresh")
-    firefox.until(f"{rows} === 2")
+    firefox.until(f"{N_ROWS} === 2")

@@ -27,12 +27,21 @@ def row(n, who="AB"):
     return {"annotator": who, "start_s": f"{n}"}
 
 
+class ListeningLedger(Ledger):
+    """A ledger that collects the messages on what is wrong in its files, in `damage`."""
+
+    def __init__(self, folder):
+        self.damage = []
+        super().__init__(folder, self._add_message)
+
+    def _add_message(self, message):
+        if message not in self.damage:
+            self.damage.append(message)
+
+
 def opened(folder):
-    """Make a ledger that collects what is wrong in its files, by message, as `damage`."""
-    damage = {}
-    ledger = Ledger(folder, damage.setdefault)
-    ledger.damage = damage
-    return ledger
+    """Make a ledger that has not read its folder yet."""
+    return ListeningLedger(folder)
 
 
 def read(folder):
@@ -73,52 +82,68 @@ ACTS = st.lists(
 )
 
 
-def do(act, ledgers_of_machines):
-    """Let a machine do one act; it reads its folder first. Without a line to change it adds a note."""
+def perform(act, ledgers_of_machines):
+    """Let a machine perform one act, after it has read its folder.
+
+    Where it has no line that could be replaced or undone, it adds a note instead.
+    """
     ledger = ledgers_of_machines[act.machine]
     ledger.read()
-    # What takes back is taken back too, though it is no decision that stands.
-    ids = [*ledger.lines] if act.kind == "undo" else ids_that_stand(ledger)
+    cells = row(act.number)
     if act.kind == "fetch":
-        other = ledgers_of_machines[act.number % 3]
-        copy(other.folder.parent, ledger.folder.parent)
-    elif act.kind == "note" or not ids:
-        ledger.add("note", row(act.number))
+        fetched_from = ledgers_of_machines[act.number % 3]
+        copy(fetched_from.folder.parent, ledger.folder.parent)
+    elif act.kind == "replace" and ids_that_stand(ledger):
+        ledger.add("judgement", cells, [choose(ids_that_stand(ledger), act.number)])
+    elif act.kind == "undo" and ledger.lines:
+        # An undo is itself a line, which may be undone: then its decision is done again.
+        ledger.add("undo", cells, [choose([*ledger.lines], act.number)])
     else:
-        kind = "undo" if act.kind == "undo" else "judgement"
-        ledger.add(kind, row(act.number), [ids[act.number % len(ids)]])
+        ledger.add("note", cells)
 
 
-def tear_last_lines(folder, n_bytes):
-    """Append the beginning of a line to each file, as a crash leaves it: nobody was told that it is kept."""
+def choose(ids, number):
+    return ids[number % len(ids)]
+
+
+def begin_a_line(folder, n_bytes):
+    """Append the first bytes of a line to each file, as a crash leaves it: the line was never kept."""
+    beginning = encode_line({"id": "torn"})[:n_bytes]
     for path in folder.glob("ledger/*.jsonl"):
-        path.write_bytes(path.read_bytes() + encode_line({"id": "torn"})[:n_bytes])
+        with path.open("ab") as file:
+            file.write(beginning)
 
 
-@given(acts=ACTS, order=st.permutations(range(3)), torn=st.integers(0, 40))
-def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, order, torn):
+@given(acts=ACTS, order=st.permutations(range(3)), n_torn_bytes=st.integers(0, 40))
+def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, order, n_torn_bytes):
     """Three machines decide and fetch from each other; then their files are merged one by one."""
     with TemporaryDirectory() as folder:
         machines = [Path(folder, name) for name in "abc"]
         merged = Path(folder, "merged")
         for path in (*machines, merged):
             path.mkdir()
+
+        # Given: what each machine has after its acts
         sittings = [opened(machine) for machine in machines]
         for act in acts:
-            do(act, sittings)
+            perform(act, sittings)
         for sitting in sittings:
             sitting.close()
-        read_step_by_step = opened(merged)
+
+        # When one reader reads after each merge, and another one when all are merged
+        reader_of_each_step = opened(merged)
         for number in order:
             copy(machines[number], merged)
-            read_step_by_step.read()
-        tear_last_lines(merged, torn)
-        read_step_by_step.read()
-        read_at_once = read(merged)
-        assert stands(read_step_by_step) == stands(read_at_once)
-        assert read_step_by_step.damage == {}
+            reader_of_each_step.read()
+        begin_a_line(merged, n_torn_bytes)
+        reader_of_each_step.read()
+        reader_of_all = read(merged)
+
+        # Then both know the same, and all that any machine knew
+        assert stands(reader_of_each_step) == stands(reader_of_all)
+        assert reader_of_each_step.damage == []
         for sitting in sittings:
-            assert sitting.lines.items() <= read_at_once.lines.items()
+            assert sitting.lines.items() <= reader_of_all.lines.items()
 
 
 def copy(source, target):
@@ -177,7 +202,7 @@ def test_a_conflicted_copy_of_a_sitting_changes_nothing(three_notes, tmp_path):
     path.with_name(f"{path.stem} (conflicted copy).jsonl").write_bytes(path.read_bytes())
     again = read(tmp_path)
     assert stands(again) == before
-    assert again.damage == {}
+    assert again.damage == []
 
 
 def test_lines_that_end_as_on_windows_are_read(three_notes, tmp_path):
@@ -185,7 +210,7 @@ def test_lines_that_end_as_on_windows_are_read(three_notes, tmp_path):
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     again = read(tmp_path)
     assert stands(again) == before
-    assert again.damage == {}
+    assert again.damage == []
 
 
 def test_git_is_told_not_to_change_the_ends_of_lines(three_notes):
@@ -242,7 +267,14 @@ FARTHEST_AHEAD = 2**32
 """How far a line's clock may be ahead of its number in its sitting, which an honest ledger never comes to."""
 
 
-@pytest.mark.parametrize("clock", [LATEST, 1 + FARTHEST_AHEAD + 1])
+LATEST_OF_FIRST_LINE = 1 + FARTHEST_AHEAD
+"""The latest clock that the line with the number 1 may have, as `VALID` is."""
+
+AHEAD_OF_ALL = 2**20 + 9
+"""A clock that is far ahead of all others here, but may be read."""
+
+
+@pytest.mark.parametrize("clock", [LATEST, LATEST_OF_FIRST_LINE + 1])
 def test_a_line_whose_clock_is_too_far_ahead_is_left_out_and_its_annotator_named(tmp_path, clock):
     path = write_sitting(tmp_path, VALID | {"clock": clock, "row": row(1, "MALLORY")})
     ledger = read(tmp_path)
@@ -253,37 +285,45 @@ def test_a_line_whose_clock_is_too_far_ahead_is_left_out_and_its_annotator_named
     assert [*read(tmp_path).lines] == [added.id]
 
 
-@pytest.mark.parametrize("clock", [1, 99, 2**20 + 9, 1 + FARTHEST_AHEAD])
-def test_whatever_clock_a_stranger_writes_people_change_undo_and_redo_what_they_decided(tmp_path, clock):
+@pytest.mark.parametrize("clock", [1, 99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
+def test_people_change_undo_and_redo_what_they_decided_whatever_clock_a_stranger_writes(tmp_path, clock):
     write_sitting(tmp_path, VALID | {"clock": clock, "row": row(0, "MALLORY")})
     first = read(tmp_path).add("note", row(1))
     ledger = read(tmp_path)  # another sitting of the same person
-    second = ledger.add("note", row(2), [first.id])
-    undo = ledger.add("undo", row(2), [second.id])
+
+    change = ledger.add("note", row(2), [first.id])
+    undo = ledger.add("undo", row(2), [change.id])
     assert first.id in ids_that_stand(read(tmp_path))
-    ledger.add("undo", row(2), [undo.id])  # which is a redo
-    of_stranger = (VALID["id"], row(0, "MALLORY"))
-    assert sorted(stands(read(tmp_path))) == sorted([of_stranger, (second.id, row(2))])
+
+    ledger.add("undo", row(2), [undo.id])  # undoing the undo is a redo
+    line_of_stranger = (VALID["id"], row(0, "MALLORY"))
+    assert sorted(stands(read(tmp_path))) == sorted([line_of_stranger, (change.id, row(2))])
 
 
-@pytest.mark.parametrize("clock", [99, 2**20 + 9, 1 + FARTHEST_AHEAD])
+@pytest.mark.parametrize("clock", [99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
 def test_nobody_takes_back_beforehand_what_somebody_will_decide(tmp_path, clock):
-    """A stranger signs an undo as AB, of lines of AB's sitting that are not written yet."""
+    """A stranger signs an undo as AB, of lines of AB's sitting that are not written yet.
+
+    So AB's next lines go into another sitting.
+    """
     ledger = opened(tmp_path)
     first = ledger.add("note", row(1, "AB"))
-    future_ids = [f"{first.sitting}-{number}" for number in range(2, 60)]
-    undo = {"clock": clock, "kind": "undo", "row": row(0, "AB"), "replaces": future_ids}
+    ids_of_next_lines = [f"{first.sitting}-{number}" for number in range(2, 60)]
+    undo = {"clock": clock, "kind": "undo", "row": row(0, "AB"), "replaces": ids_of_next_lines}
     write_sitting(tmp_path, VALID | undo)
     ledger.read()
-    second, third = ledger.add("note", row(2)), ledger.add("note", row(3))
+    second = ledger.add("note", row(2))
+    third = ledger.add("note", row(3))
+    assert second.sitting != first.sitting
     assert sorted(ids_that_stand(read(tmp_path))) == sorted([first.id, second.id, third.id])
 
 
 def test_a_line_whose_clock_is_the_latest_that_is_read_cannot_be_taken_back_and_an_error_says_so(tmp_path):
-    """An undo needs a later clock. Other decisions go on."""
-    highest_number = 999_999_999
+    """An undo needs a later clock than the line that it takes back. Other decisions go on."""
+    highest_number = 999_999_999  # of a line in its sitting: an id has nine digits at most
     last_id = f"0123456789abcdef-{highest_number}"
-    write_sitting(tmp_path, VALID | {"id": last_id, "clock": highest_number + FARTHEST_AHEAD, "row": row(0)})
+    latest_clock = highest_number + FARTHEST_AHEAD
+    write_sitting(tmp_path, VALID | {"id": last_id, "clock": latest_clock, "row": row(0)})
     ledger = read(tmp_path)
     with pytest.raises(FilmError, match="clock"):
         ledger.add("undo", row(0), [last_id])
@@ -346,19 +386,28 @@ def test_a_table_comes_in_once(tmp_path):
     assert len(ids_that_stand(ledger)) == 2
 
 
-def test_rows_of_a_table_are_numbered_with_those_that_are_known_already(tmp_path):
-    """None is such a row. The first line is of the table itself."""
+ROW_THAT_IS_KNOWN = None
+"""In place of a table's row that says nothing new."""
+
+
+def test_lines_have_the_numbers_of_a_tables_rows_among_which_are_those_that_are_known_already(tmp_path):
+    """Line 1 is on the table itself. The second of three rows, which is known, leaves out the number 3."""
     ledger = opened(tmp_path)
-    ledger.add_table(token_hex(32), "note", [TableRow(row(1)), None, TableRow(row(2))])
+    ledger.add_table(token_hex(32), "note", [TableRow(row(1)), ROW_THAT_IS_KNOWN, TableRow(row(2))])
     assert [line.number for line in standing(ledger.lines.values())] == [2, 4]
 
 
 def test_one_table_on_two_machines_of_which_each_knew_another_row_gives_each_row_once(tmp_path):
+    """The table has three rows. Here the second one was known, and there the third.
+
+    Both write a file of the same name, with the rows that are new to them. When the files are merged one of
+    them stays, with its two rows; the third one is in the ledger of the machine that knew it.
+    """
     here, there, digest = tmp_path / "here", tmp_path / "there", token_hex(32)
     here.mkdir()
     there.mkdir()
-    opened(here).add_table(digest, "note", [TableRow(row(1)), None, TableRow(row(2))])
-    opened(there).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), None])
+    opened(here).add_table(digest, "note", [TableRow(row(1)), ROW_THAT_IS_KNOWN, TableRow(row(2))])
+    opened(there).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), ROW_THAT_IS_KNOWN])
     copy(there, here)
     assert len(ids_that_stand(read(here))) == 2
 
@@ -395,7 +444,7 @@ def test_a_sitting_that_became_shorter_and_long_again_is_read_anew(two_notes_tha
     path.write_bytes(whole)
     reader.read()
     assert {*reader.lines} == {*ids}
-    assert reader.damage == {}
+    assert reader.damage == []
 
 
 def test_a_sitting_whose_file_is_replaced_by_a_longer_one_is_read_anew(two_notes_that_are_read):
@@ -408,7 +457,7 @@ def test_a_sitting_whose_file_is_replaced_by_a_longer_one_is_read_anew(two_notes
     arriving.replace(path)
     reader.read()
     assert {*reader.lines} == {ids[1], *other_ids}
-    assert reader.damage == {}
+    assert reader.damage == []
 
 
 def test_a_line_that_another_file_has_too_stays_when_one_of_them_becomes_shorter(tmp_path):
@@ -421,31 +470,36 @@ def test_a_line_that_another_file_has_too_stays_when_one_of_them_becomes_shorter
     assert [*reader.lines] == [line.id]
 
 
-@pytest.mark.parametrize("levels", [("calm", "violent"), ("violent", "calm")])
+@pytest.mark.parametrize(
+    "levels", [("calm", "violent"), ("violent", "calm")], ids=["calm is read first", "violent is read first"]
+)
 def test_of_two_lines_with_one_id_every_machine_takes_the_same_and_both_people_are_named(tmp_path, levels):
-    """Whichever is read first, by whatever names of files."""
-    for name, level in zip(("0" * 16, "1" * 16), levels, strict=True):
-        cells = row(1, f"judge of {level}") | {"level": level}
-        write_sitting(tmp_path, VALID | {"row": cells}, name=name)
+    """Two files have a line with the same id. Which of them counts does not depend on the files' names."""
+    for file_name, level in zip(("0" * 16, "1" * 16), levels, strict=True):
+        cells = row(1, who=f"judge of {level}") | {"level": level}
+        write_sitting(tmp_path, VALID | {"row": cells}, name=file_name)
     ledger = read(tmp_path)
-    assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]
+    assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]  # always this one
     (message,) = ledger.damage
     assert "judge of calm" in message
     assert "judge of violent" in message
 
 
 def test_when_the_first_decision_is_kept_the_name_of_its_sitting_is_on_the_disk(tmp_path, monkeypatch):
-    """A folder is forced to the disk with the names in it: the ledger's, and the one that it is in."""
-    names_forced = {}
-    monkeypatch.setattr(
-        ledgers,
-        "sync",
-        lambda folder: names_forced.update({folder: {path.name for path in folder.iterdir()}}),
-    )
+    """A new file's name is on the disk when its folder is forced to it, after the file was made.
+
+    The ledger's folder is new, too, and so the folder that it is in must be forced to the disk as well.
+    """
+    names_in_forced_folders = {}
+
+    def record_names(folder):
+        names_in_forced_folders[folder] = {path.name for path in folder.iterdir()}
+
+    monkeypatch.setattr(ledgers, "sync", record_names)
     opened(tmp_path).add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    assert path.name in names_forced[path.parent]
-    assert path.parent.name in names_forced[tmp_path]
+    assert path.name in names_in_forced_folders[path.parent]
+    assert path.parent.name in names_in_forced_folders[tmp_path]
 
 
 @pytest.fixture
@@ -477,16 +531,19 @@ def test_readers_pass_over_what_a_later_version_wrote_into_a_header(sitting_with
     assert read(tmp_path).header_of(line) == header
 
 
-def test_a_line_that_was_refused_is_taken_back_whoever_decides_next(tmp_path, monkeypatch):
-    """It may have got into the file all the same; then it must not stand, for anybody."""
+def test_a_line_that_could_not_be_written_is_taken_back_whoever_decides_next(tmp_path, monkeypatch):
+    """AB was told that the line is not kept, but it may have got into the file. It must not stand.
+
+    The ledger takes it back together with the next decision, which is CD's here.
+    """
     ledger = opened(tmp_path)
     first_of_ab = ledger.add("note", row(1, "AB"))
     with monkeypatch.context() as disk:
         disk.setattr(lines, "force_to_disk", fail_to_write)
         with pytest.raises(OSError, match="error"):
             ledger.add("note", row(2, "AB"))
-    of_cd = ledger.add("judgement", row(3, "CD"))
-    assert {*ids_that_stand(read(tmp_path))} == {first_of_ab.id, of_cd.id}
+    next_of_cd = ledger.add("judgement", row(3, "CD"))
+    assert {*ids_that_stand(read(tmp_path))} == {first_of_ab.id, next_of_cd.id}
 
 
 def test_after_a_failed_write_nothing_is_appended_behind_a_torn_line(tmp_path):
@@ -513,11 +570,13 @@ def test_a_row_of_a_table_replaces_a_line_of_a_late_clock(tmp_path):
     assert [cells for _, cells in stands(read(tmp_path))] == [row(9)]
 
 
-def test_of_many_lines_that_are_none_the_first_are_named_and_the_others_counted(tmp_path):
-    messages = []
+def test_of_many_damaged_lines_the_first_ten_are_named_and_the_others_counted(tmp_path):
+    """5,000 lines are empty."""
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "0000000000000000.jsonl").write_bytes(b"\n" * 5000)
+    messages = []
     Ledger(tmp_path, messages.append).read()
     assert MOST_OF_A_KIND == 10
-    assert len(messages) == 10 + 1
-    assert "4990" in messages[-1].replace(",", "")  # 5000 less the ten
+    *of_single_lines, on_all_others = messages
+    assert len(of_single_lines) == 10
+    assert "4990" in on_all_others.replace(",", "")

@@ -17,9 +17,14 @@ from tests.film.conftest import axe_violations
 from tests.film.page.invented import invented_film
 from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import (
+    BEGIN_HERE,
+    END_HERE,
+    NEXT,
     SCROLLING,
     TITLE,
+    UNDO,
     VIDEO,
+    VIOLENT,
     decided_texts,
     drag,
     give_name,
@@ -44,90 +49,153 @@ HALVED = """[...document.querySelectorAll(".d-tiers .label span")]
 """Tiers whose names are cut."""
 
 
-@pytest.mark.parametrize("mode", ["films", "film/0/read", "film/0/blind"])
+def go_to(page, path):
+    """Go to a page of the workspace: its address begins with http://HOST/TOKEN."""
+    root = "/".join(page.url.split("/")[:4])
+    page.goto(f"{root}/{path}")
+
+
+def show_evidence(page):
+    """Go to the model's first passage, and wait until its probability is there."""
+    page.keyboard.press(NEXT)
+    wait_until(page, "document.querySelector('#d-p').textContent")
+
+
+WIDTH_OF_A4 = 718
+"""Pixels of CSS between the margins of a printed page."""
+
+
+@pytest.mark.parametrize("path", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
-def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
+def test_axe_finds_nothing_and_nothing_overflows(opened, path, theme, width):
     page = opened[0]
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 720})
-    page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
-    if mode != "films":
+    go_to(page, path)
+    if path == "film/0/blind":
         give_name(page)
-    if mode.endswith("blind"):
         page.get_by_role("button", name="Begin").click()
         wait_until(page, f"{TITLE}.startsWith('Window')")
-    if mode.endswith("read"):
-        page.keyboard.press("n")
-        wait_until(page, "document.querySelector('#d-p').textContent")
+    if path == "film/0/read":
+        give_name(page)
+        show_evidence(page)
+
     assert axe_violations(page) == []
-    if width == 1280 and mode != "films":
-        assert page.evaluate(SCROLLING) == []
-    for size, media in (
-        (width, "screen"),
-        (620, "screen"),
-        (900, "screen"),
-        (1600, "screen"),
-        (718, "print"),
-    ):
-        page.set_viewport_size({"width": size, "height": 900})  # 718: A4
-        page.emulate_media(media=media)
-        assert page.evaluate(CUT) == [], (size, media)
-        assert page.evaluate("document.documentElement.scrollWidth") == size
+    if width == 1280 and path != "films":
+        assert page.evaluate(SCROLLING) == []  # the desk fits on a wide screen
+    for screen_width in (width, 620, 900, 1600):
+        assert_nothing_overflows(page, screen_width, "screen")
+    assert_nothing_overflows(page, WIDTH_OF_A4, "print")
 
 
-def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, film, tmp_path):
-    lines = pd.DataFrame({"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]})
-    scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=lines)
-    scored.write(tmp_path / "tt1")
-    book = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
-    served = serve(tmp_path / "tt1", book, "--film", str(film), enter=False)
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
+def assert_nothing_overflows(page, width, media):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(media=media)
+    assert page.evaluate(CUT) == [], (width, media)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+OBYGAZE12_FILE = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
+
+
+def open_desk_in_browser(served, browser, *, width=1280, height=720):
+    """Open the desk of the only film that is served, and give a name."""
+    page = browser.new_page(viewport={"width": width, "height": height})
     page.set_default_timeout(LONG_MS)
     page.goto(served.address)
     page.wait_for_url("**/read")
     give_name(page)
-    page.keyboard.press("n")
-    wait_until(page, "document.querySelector('#d-p').textContent")
-    shown = page.locator("#d-why").inner_text()
-    assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", shown)  # how sure is this, of this passage
+    return page
+
+
+@pytest.fixture
+def desk_of_a_scholar(serve, browser, film, tmp_path):
+    """The desk of a film with traces and subtitles, at the model's first passage, in a real codebook."""
+    subtitles = pd.DataFrame(
+        {"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]}
+    )
+    scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=subtitles)
+    scored.write(tmp_path / "tt1")
+    served = serve(tmp_path / "tt1", OBYGAZE12_FILE, "--film", str(film), enter=False)
+    page = open_desk_in_browser(served, browser)
+    show_evidence(page)
+    yield page
+    page.context.close()
+
+
+def test_how_sure_is_this(desk_of_a_scholar):
+    page = desk_of_a_scholar
+    evidence = page.locator("#d-why").inner_text()
+    assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", evidence)  # a probability with its band
     page.get_by_role("button", name="How sure is this?").click()
-    sure = page.get_by_role("dialog").inner_text()
-    assert all(words in sure for words in ("films left out", "kappa", "cannot be judged"))
-    page.locator("#d-minutes summary").click()  # the tiers as a table
-    wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")
-    page.keyboard.press("Escape")
-    seen = page.locator("#d-parts tbody tr").all_inner_texts()  # what does it look at, and how does it count
-    assert len(seen) > 1
-    assert all(re.search(r"[+−]?\d\.\d\d", text) for text in seen)
-    page.get_by_role("button", name="Hard Negative").hover()  # what does Hard Negative mean
+    answer = page.get_by_role("dialog").inner_text()
+    for words in ("films left out", "kappa", "cannot be judged"):
+        assert words in answer
+    tiers_as_a_table = page.locator("#d-minutes summary")
+    tiers_as_a_table.click()
+    wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
+
+
+def test_what_does_the_model_look_at_and_how_does_it_count(desk_of_a_scholar):
+    concepts = desk_of_a_scholar.locator("#d-parts tbody tr").all_inner_texts()
+    assert len(concepts) > 1
+    for text in concepts:
+        assert re.search(r"[+−]?\d\.\d\d", text)
+
+
+def test_what_does_a_level_or_a_concept_mean(desk_of_a_scholar):
+    page = desk_of_a_scholar
+    page.get_by_role("button", name="Hard Negative").hover()
     assert "can objectify a character, and do not here" in page.locator("#d-means").inner_text()
     page.get_by_role("button", name="Posture").focus()
     assert page.locator("#d-means").inner_text().startswith("Posture: ")
-    press_and_hear(page, "1")  # what did I already do
+
+
+def test_what_did_i_already_do(desk_of_a_scholar):
+    page = desk_of_a_scholar
+    press_and_hear(page, "1")  # Easy Negative
     assert "not 1" in page.locator("#d-progress").inner_text()
     assert decided_texts(page) == ["Easy Negative"]
-    page.get_by_role("button", name="Learn").click()  # what if I disagree
+    assert page.evaluate(SCROLLING) == []
+
+
+def test_what_if_i_disagree(desk_of_a_scholar):
+    page = desk_of_a_scholar
+    page.get_by_role("button", name="Learn").click()
     assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
-    page.keyboard.press("Escape")
-    wait_until(
-        page, "document.querySelector('#d-stills').clientHeight"
-    )  # stills and colours are made meanwhile
+
+
+def test_what_is_on_the_picture(desk_of_a_scholar):
+    """Stills and colours are made in the background; the film has no sound, and the desk none to show."""
+    page = desk_of_a_scholar
+    wait_until(page, "document.querySelector('#d-stills').clientHeight")
     assert page.evaluate(SCROLLING) == []
     assert page.locator("#d-colours image").get_attribute("width") == "6000"
-    assert not page.locator("#d-sound").is_visible()  # it has none
-    drag(page, 110, 130)  # what is said here, and on the picture
+    assert not page.locator("#d-sound").is_visible()
+
+
+def test_what_is_said_here(desk_of_a_scholar):
+    page = desk_of_a_scholar
+    drag(page, 110, 130)  # a line is said from 119 to 122 s
     wait_until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
-    wait_until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
+    wait_until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")  # both lines are subtitles of the picture
     assert page.evaluate(SCROLLING) == []
+
+
+def test_an_own_passage_cannot_end_before_it_begins(desk_of_a_scholar):
+    page = desk_of_a_scholar
     page.keyboard.press("Escape")
-    seek(page, 300)  # an end before the beginning
-    page.keyboard.press("i")
+    seek(page, 300)
+    page.keyboard.press(BEGIN_HERE)
     seek(page, 290)
-    page.keyboard.press("o")
+    page.keyboard.press(END_HERE)
     wait_until_said(page, "after the beginning")
+
+
+def test_no_name_of_a_tier_is_cut_on_a_telephone(desk_of_a_scholar):
+    page = desk_of_a_scholar
     page.set_viewport_size({"width": 400, "height": 720})
     assert page.evaluate(HALVED) == []
-    page.context.close()
 
 
 DRAWN_OVER = """(() => {
@@ -147,60 +215,84 @@ DRAWN_OVER = """(() => {
 """What of film, evidence and decisions is drawn over the timeline below them."""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (900, 640)])
-def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(serve, browser, tmp_path, width, height):
-    """With all that a desk can have: a film that is encoded while it plays, two judges, what is said."""
-    lines = pd.DataFrame(
-        {"start_s": np.arange(0.0, 590.0, 6.0), "end_s": np.arange(3.0, 593.0, 6.0), "text": "Look"}
-    )
-    scored = replace(invented_film(n_rows=100, duration_s=600.0), subtitles=lines)
+@pytest.fixture
+def served_with_everything(serve, tmp_path):
+    """A served film with all that a desk can have: encoding as it plays, two judges, and subtitles."""
+    starts = np.arange(0.0, 590.0, 6.0)
+    subtitles = pd.DataFrame({"start_s": starts, "end_s": starts + 3.0, "text": "Look"})
+    scored = replace(invented_film(n_rows=100, duration_s=600.0), subtitles=subtitles)
     scored.write(tmp_path / "tt1")
-    book = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
-    made = Decisions(tmp_path / "tt1", scored, builtin_codebook("obygaze12"))
-    for who in ("AB", "CD"):
-        judge_blindly(made, *["S", "HN"] * 5, who=who, in_all=10)
-    made.ledger.close()
-    pictures = (np.full((48, 64, 3), number % 200, np.uint8) for number in range(600))
+    decisions = Decisions(tmp_path / "tt1", scored, builtin_codebook("obygaze12"))
+    for annotator in ("AB", "CD"):
+        judge_blindly(decisions, *["S", "HN"] * 5, who=annotator, in_all=10)
+    decisions.ledger.close()
+    # 600 s of one grey a second, in a format that browsers do not play
+    pictures = (np.full((48, 64, 3), second % 200, np.uint8) for second in range(600))
     path = encode(tmp_path / "tt1.mkv", pictures, "mpeg2video", 1)
-    served = serve(tmp_path / "tt1", book, "--film", str(path), enter=False)
-    page = browser.new_page(viewport={"width": width, "height": height})
-    page.set_default_timeout(LONG_MS)
-    page.goto(served.address)
-    page.wait_for_url("**/read")
-    give_name(page)
-    page.keyboard.press("n")
-    wait_until(page, "document.querySelector('#d-p').textContent")
+    return serve(tmp_path / "tt1", OBYGAZE12_FILE, "--film", str(path), enter=False)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (900, 640)])
+def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
+    served_with_everything, browser, width, height
+):
+    page = open_desk_in_browser(served_with_everything, browser, width=width, height=height)
+    show_evidence(page)
     wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
     assert page.evaluate(DRAWN_OVER) == []
-    assert page.locator("video").bounding_box()["height"] >= 120
+    least_height_of_film = 120  # pixels
+    assert page.locator("video").bounding_box()["height"] >= least_height_of_film
     page.context.close()
 
 
 ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
 
 
-def test_a_french_browser_gets_french(opened):
+@pytest.fixture
+def french_page(opened):
     page = opened[0]
     page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
     page.reload()
-    for mode in ("films", "film/0/read", "film/0/blind"):
-        page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
-        assert page.evaluate("document.documentElement.lang") == "fr"
-        if mode != "films":
-            wait_until(page, TITLE)
-            page.get_by_label("Votre nom").fill("AB")
-        if mode == "film/0/read":
-            page.locator("#d-title").click()
-            page.keyboard.press("n")
-            press_and_hear(page, "3", "gardé")
-            press_and_hear(page, "z", "annulé")
-            assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
-        if mode == "film/0/blind":
-            page.get_by_role("button", name="Commencer").click()
-            wait_until(page, f"{TITLE}.startsWith('Fenêtre')")
-        page.evaluate("document.querySelectorAll('dialog').forEach((one) => one.show())")
-        shown = page.inner_text("body").replace("A Planted Film", "")
-        assert re.findall(ENGLISH, shown) == [], mode
+    return page
+
+
+def assert_all_is_french(page):
+    """See that no English word is shown, not even in a dialog; the film's title is English."""
+    assert page.evaluate("document.documentElement.lang") == "fr"
+    page.evaluate("document.querySelectorAll('dialog').forEach((dialog) => dialog.show())")
+    text = page.inner_text("body").replace("A Planted Film", "")
+    assert re.findall(ENGLISH, text) == []
+
+
+def give_name_in_french(page):
+    wait_until(page, TITLE)
+    page.get_by_label("Votre nom").fill("AB")
+
+
+def test_a_french_browser_gets_the_list_of_films_in_french(french_page):
+    go_to(french_page, "films")
+    assert_all_is_french(french_page)
+
+
+def test_a_french_browser_gets_the_desk_in_french(french_page):
+    page = french_page
+    go_to(page, "film/0/read")
+    give_name_in_french(page)
+    page.locator("#d-title").click()  # keys are not letters of the name any more
+    page.keyboard.press(NEXT)
+    press_and_hear(page, VIOLENT, "gardé")
+    press_and_hear(page, UNDO, "annulé")
+    assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
+    assert_all_is_french(page)
+
+
+def test_a_french_browser_gets_the_page_of_windows_in_french(french_page):
+    page = french_page
+    go_to(page, "film/0/blind")
+    give_name_in_french(page)
+    page.get_by_role("button", name="Commencer").click()
+    wait_until(page, f"{TITLE}.startsWith('Fenêtre')")
+    assert_all_is_french(page)
 
 
 def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
@@ -228,19 +320,25 @@ GREY = """(() => {
 def test_a_film_that_browsers_do_not_play_plays_while_it_is_encoded_from_where_one_looks(
     opened, serve, films, tmp_path, monkeypatch
 ):
+    """In the film of 60 s, second n is as grey as 4 n, so that a grey tells which second is shown."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page, requests, errors, _ = opened
-    pictures = (np.full((48, 64, 3), 4 * (number // 25), np.uint8) for number in range(25 * 60))
+    frame_rate = 25
+    pictures = (np.full((48, 64, 3), 4 * (frame // frame_rate), np.uint8) for frame in range(frame_rate * 60))
     path = encode(tmp_path / "tt2.mkv", pictures, "mpeg2video")
     book = films / "violence.codebook.toml"
     served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
     page.goto(served.address)
     page.wait_for_url("**/read")
-    for second in (40.5, 12.5, 41.5, 3.5):  # there and back: what is there is not encoded again
+
+    # One looks here and there: 41.5 s is encoded already when one comes back from 12.5 s.
+    for second in (40.5, 12.5, 41.5, 3.5):
         seek(page, second)
-        wait_until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY} - {4 * int(second)}) < 8")
-    starts = [url.partition("/stream?t=")[2] for url in requests if "/stream?" in url]
-    assert len(starts) == len(set(starts))
+        grey = 4 * int(second)
+        wait_until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY} - {grey}) < 8")
+    encoded_from = [url.partition("/stream?t=")[2] for url in requests if "/stream?" in url]
+    assert len(encoded_from) == len(set(encoded_from))  # nothing is encoded twice from the same time
+
     page.evaluate(f"{VIDEO}.muted = true; {VIDEO}.play()")
     wait_until(page, f"{VIDEO}.currentTime > 5")
     assert page.get_by_role("button", name="Make the copy").is_visible()

@@ -41,7 +41,10 @@ class Judge:
             synchronise(self.folder, other.folder)
 
     def judges_seen(self):
-        """Return whose judgements are shown, by the answer to a note, which is taken back."""
+        """Return whose judgements the desk shows to this judge.
+
+        The desk answers a decision with what it shows; so a note is written, and undone.
+        """
         note = {"kind": "note", "start_s": 0, "end_s": 9, "note": "here"}
         _, answer = self.desk.decide(who=self.name, **note)
         self.desk.decide(kind="undo", who=self.name)

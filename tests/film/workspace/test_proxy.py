@@ -31,24 +31,40 @@ def times_of(path):
         )
 
 
+def noise_frame(rng, time_ms):
+    """Make a picture of 64 by 48 pixels of noise.
+
+    In yuv420p 48 lines of brightness are followed by 24 with both halves of colour: 72 lines of 64 bytes.
+    """
+    frame = av.VideoFrame.from_ndarray(rng.integers(0, 255, (48 + 24, 64), np.uint8), "yuv420p")
+    frame.pts = int(time_ms)
+    frame.time_base = Fraction(1, 1000)
+    return frame
+
+
+def two_seconds_of_silence():
+    rate = 48_000
+    frame = av.AudioFrame.from_ndarray(np.zeros((1, 2 * rate), np.float32), "fltp", "mono")
+    frame.sample_rate = rate
+    frame.pts = 0
+    frame.time_base = Fraction(1, rate)
+    return frame
+
+
 def film_with_sounds(path, codec, times_ms, *sounds):
     """Encode pictures of noise at these times, beside two seconds of silence by each codec of sound."""
     rng = np.random.default_rng(0)
-    with av.open(str(path), "w") as made:
-        video = made.add_stream(codec, rate=25)
+    with av.open(str(path), "w") as container:
+        video = container.add_stream(codec, rate=25)
         video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
         video.time_base = video.codec_context.time_base = Fraction(1, 1000)
-        tracks = [made.add_stream(name, rate=48_000, layout="mono") for name in sounds]
+        tracks = [container.add_stream(name, rate=48_000, layout="mono") for name in sounds]
         for time_ms in times_ms:
-            frame = av.VideoFrame.from_ndarray(rng.integers(0, 255, (72, 64), np.uint8), "yuv420p")
-            frame.pts, frame.time_base = int(time_ms), Fraction(1, 1000)
-            made.mux(video.encode(frame))
-        made.mux(video.encode(None))
+            container.mux(video.encode(noise_frame(rng, time_ms)))
+        container.mux(video.encode(None))
         for track in tracks:
-            silence = av.AudioFrame.from_ndarray(np.zeros((1, 96_000), np.float32), "fltp", "mono")
-            silence.sample_rate, silence.pts, silence.time_base = 48_000, 0, Fraction(1, 48_000)
-            made.mux(track.encode(silence))
-            made.mux(track.encode(None))
+            container.mux(track.encode(two_seconds_of_silence()))
+            container.mux(track.encode(None))
     return path
 
 
@@ -193,14 +209,16 @@ def test_a_film_with_another_last_byte_and_an_empty_file_are_other_films(tmp_pat
 
 
 def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
+    """The key of a DVD's folder, and of its first file, is that of all files together."""
     first, second = (tmp_path / f"VTS_01_{n}.VOB" for n in (1, 2))
     first.write_bytes(b"one")
-    alone = content_key(first)
+    key_of_first_alone = content_key(first)
     second.write_bytes(b"two")
-    both = content_key(tmp_path)
-    assert both == content_key(first) != alone
+    key_of_both = content_key(tmp_path)
+    assert content_key(first) == key_of_both
+    assert key_of_both != key_of_first_alone
     second.write_bytes(b"ten")
-    assert content_key(tmp_path) not in {alone, both}
+    assert content_key(tmp_path) not in {key_of_first_alone, key_of_both}
 
 
 def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):
@@ -287,10 +305,13 @@ def encode_transparent(path):
 
 
 def encode_cropped(path):
-    """Encode five times the red bar; the file says that 64 by 40 pixels of it are shown (`clap`)."""
+    """Encode five times the red bar, in a file that says that only a part of the picture is shown.
+
+    Its `clap` box shows 64 by 40 pixels, whose middle is 4 right of that of the picture and 6 above it.
+    """
     film = encode_five(path.with_name("whole.mov"), "yuv420p")
     cropped = with_box(film, path, b"avc1", clean_aperture_box(64, 40, 4, -6))
-    assert needs_copy(cropped)
+    assert needs_copy(cropped)  # browsers would show all of the picture
     return cropped
 
 

@@ -56,19 +56,24 @@ def last_of_ef(planned_round):
 
 @pytest.fixture
 def judged_round(films, planned_round, last_of_ef, tmp_path):
-    """The round as it was judged: AB calls more and more windows S, EF has not judged the last film.
+    """The table of the round as it was judged; EF has not judged the last film.
 
-    CD and EF call three windows in ten S. All judge by the same latent number of a window, so that two people
-    with one share agree.
+    CD and EF call three windows in ten S. AB does so in the first film, and calls more in each later one.
+    Each window has a random number, and a judge calls those with the lowest numbers S, so that judges of one
+    share agree.
     """
     rng = np.random.default_rng(0)
-    latent = {clip.clip_id: rng.random() for film in films.values() for clip in windows_of(film)}
-    order = {(clip.movie, clip.annotator): int(clip.extras["order"]) for clip in planned_round}
-    for (movie, annotator), place in order.items():
-        if (movie, annotator) == (last_of_ef, "EF"):
-            continue
-        share = 0.3 + 0.15 * (place - 1) if annotator == "AB" else 0.3
-        judge_windows(tmp_path / movie, films[movie], planned_round.codebook, annotator, share, latent)
+    number_of_window = {clip.clip_id: rng.random() for film in films.values() for clip in windows_of(film)}
+    # Which film of a judge's list comes first, second, ...
+    place_in_list = {(clip.movie, clip.annotator): int(clip.extras["order"]) for clip in planned_round}
+    del place_in_list[last_of_ef, "EF"]
+    for (movie, annotator), place in place_in_list.items():
+        share = 0.3
+        if annotator == "AB":
+            share = 0.3 + 0.15 * (place - 1)
+        judge_windows(
+            tmp_path / movie, films[movie], planned_round.codebook, annotator, share, number_of_window
+        )
     tables = sorted(path.as_posix() for path in tmp_path.glob("*/judgements.csv"))
     assert obygaze("manifest", "import", "spans", *tables, "--out", (tmp_path / "done.csv").as_posix()) == 0
     return tmp_path / "done.csv"
@@ -95,7 +100,11 @@ def test_the_progress_of_a_round_counts_what_each_judged(planned_round, judged_r
 
 
 @pytest.mark.long
-def test_the_progress_of_a_round_finds_who_judges_otherwise_as_time_goes_on(planned_round, judged_round):
+def test_the_progress_of_a_round_finds_the_judge_whose_judgements_change_with_time(
+    planned_round, judged_round
+):
+    """`against` is a judge's drift: how the differences from the others' calls change from film to film."""
     progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
-    assert progress["AB"].against.is_found
-    assert progress["AB"].against.value == max(person.against.value for person in progress.values())
+    of_ab = progress["AB"].against
+    assert of_ab.is_found
+    assert of_ab.value == max(person.against.value for person in progress.values())

@@ -27,7 +27,7 @@ import pytest
 import uvicorn
 from starlette.requests import Request
 
-import obygaze_features as of
+import obygaze_features
 from obygaze_features.manifest import write_manifest
 from obygaze_features.store import open_store
 from obygaze_film import Timeline
@@ -275,8 +275,8 @@ def test_why_a_disk_keeps_no_decision_is_said_in_english_and_french(serve, copie
     assert_says_why_in_english_and_french(serve(*copied), JUDGEMENT, key)
 
 
-def wait_for_threads_but(n_threads):
-    """Wait until no more threads run than these."""
+def wait_until_threads_are_at_most(n_threads):
+    """Wait until the threads that were begun since have ended, and only `n_threads` run."""
     ends = time.monotonic() + 60
     while threading.active_count() > n_threads:
         assert time.monotonic() < ends
@@ -290,15 +290,18 @@ def test_work_that_ends_by_a_fault_of_ours_is_said_to_have_failed_and_can_begin_
 
     job, n_threads = Job(), threading.active_count()
     job.begin(fail)
-    wait_for_threads_but(n_threads)
+    wait_until_threads_are_at_most(n_threads)
     assert (job.error, job.share, job.notes) == (texts("en")["work_failed"], None, None)
     job.begin(lambda _: ["done"])
-    wait_for_threads_but(n_threads)
+    wait_until_threads_are_at_most(n_threads)
     assert (job.error, job.notes) == ("", ["done"])
 
 
 class JobThatEndsWhileItIsRead:
-    """Learning that adds its film to the desk at the moment at which an answer reads its notes."""
+    """A stand-in for a job of learning that ends at the moment at which an answer reads its notes.
+
+    Then the film that was scored anew is added to the desk's films.
+    """
 
     share, error = 1.0, ""
 
@@ -307,25 +310,36 @@ class JobThatEndsWhileItIsRead:
 
     @property
     def notes(self):
-        self.films.append(SimpleNamespace(number=len(self.films), timeline=self.films[0].timeline))
+        """Add a film, and return that there are no notes."""
+        learnt_film = SimpleNamespace(number=len(self.films), timeline=self.films[0].timeline)
+        self.films.append(learnt_film)
         return []
 
 
+def learning_state(workspace, film_number):
+    """Ask how far learning has come, as the desk of a film does."""
+    request = Request(
+        {
+            "type": "http",
+            "method": "GET",
+            "path_params": {"number": film_number},
+            "headers": [],
+            "query_string": b"",
+        }
+    )
+    return json.loads(workspace.learn(request).body)
+
+
 def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
-    """The answer reads first whether learning is done, and only then which film is the last."""
+    """The answer must read first whether learning is done, and only then which film is the last."""
     films = [SimpleNamespace(number=0, timeline=SimpleNamespace(movie="tt1"))]
-    work = server.Workspace(films, str, lambda _: [])
-    work.learning_job = JobThatEndsWhileItIsRead(films)
-    question = {
-        "type": "http",
-        "method": "GET",
-        "path_params": {"number": 0},
-        "headers": [],
-        "query_string": b"",
-    }
-    state = json.loads(work.learn(Request(question)).body)
+    workspace = server.Workspace(films, str, lambda _: [])
+    workspace.learning_job = JobThatEndsWhileItIsRead(films)
+    state = learning_state(workspace, film_number=0)
     assert state["done"]
-    assert state["film"] == films[-1].number > 0
+    learnt_film = films[-1]
+    assert learnt_film.number > 0
+    assert state["film"] == learnt_film.number
 
 
 @pytest.mark.long
@@ -491,37 +505,45 @@ def gun_of(answer):
     return gun, p, p_at_usual
 
 
-def test_the_probability_without_what_a_concept_contributes_is_the_mean_over_the_spans_rows(
-    films, gun_at_160_s
-):
-    """Rows that reach beyond the span weigh by their seconds within it."""
+def test_the_probability_at_a_concepts_usual_value_is_the_mean_over_the_rows_of_a_span(films, gun_at_160_s):
+    """At its usual value the gun contributes nothing to the logit of a row.
+
+    Rows that reach beyond the span, 160 to 168 s, weigh by their seconds within it.
+    """
     answer, _, _ = gun_at_160_s
     film = Timeline.read(films / "scored" / "tt1")
     rows = film.rows().query("start_s < 168 and end_s > 160")
     seconds_within = rows["end_s"].clip(upper=168) - rows["start_s"].clip(lower=160)
     draws = np.array(film.model().calibration.draws)
-    p_without_gun = mean_probability(draws, (rows["logit"] - rows["Gun_contribution"]).to_numpy())
+    logit_without_gun = rows["logit"] - rows["Gun_contribution"]
+    p_without_gun = mean_probability(draws, logit_without_gun.to_numpy())
     _, p, p_at_usual = gun_of(answer)
     assert f"{p:.2f}" == answer["p"]
-    assert p_at_usual == pytest.approx(np.average(p_without_gun, weights=seconds_within), abs=0.0051)
+    expected = np.average(p_without_gun, weights=seconds_within)
+    assert p_at_usual == pytest.approx(expected, abs=0.0051)  # the desk has two decimals
 
 
 def test_a_concept_that_raises_the_probability_of_its_clip_raises_that_of_the_span(trained, gun_at_160_s):
     answer, store, clip = gun_at_160_s
     model = load_model(trained.paths["pcbm_lr"])
     explained = explain(model, [store], clip.clip_id, {})
-    change = explained.changes[list(model.concepts).index("Gun")]
+    change_of_clip = explained.changes[list(model.concepts).index("Gun")]
     gun, p, p_at_usual = gun_of(answer)
-    assert (p_at_usual < p) == (change > 0)
-    assert (p_at_usual < p) == (not gun["value"].startswith("−"))
+    raises_p_of_span = p > p_at_usual
+    has_minus_sign = gun["value"].startswith("\N{MINUS SIGN}")
+    assert raises_p_of_span == (change_of_clip > 0)
+    assert raises_p_of_span == (not has_minus_sign)
 
 
 def test_spans_that_are_like_a_span_are_the_nearest_in_the_store(gun_at_160_s):
+    """Windows that overlap the span, 160 to 168 s, are left out: windows last 8 s."""
     answer, store, clip = gun_at_160_s
-    hits = of.search_like(store, clip.clip_id, top=40)
-    nearest = next(hit for hit in hits if not 152 < hit.start_s < 168)  # others overlap the span
+    hits = obygaze_features.search_like(store, clip.clip_id, top=40)
+    nearest, *_ = [hit for hit in hits if hit.start_s <= 152 or hit.start_s >= 168]
     assert len(answer["like"]) == 4
-    assert (answer["like"][0]["film"], answer["like"][0]["start"]) == (0, nearest.start_s)
+    first = answer["like"][0]
+    assert first["film"] == 0
+    assert first["start"] == nearest.start_s
 
 
 def test_a_page_is_in_the_browsers_language_compressed_and_below_100_kb(serve, copied):
@@ -642,19 +664,31 @@ def test_the_desk_learns_nothing_without_a_judgement(desk_that_learns):
 
 @pytest.mark.long  # trains
 def test_the_desk_learns_and_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_path):
+    """The desk has films 0 and 1; film 0 as the learnt model scores it becomes film 2."""
     served = desk_that_learns
+
+    def decisions_of(film_number):
+        _, answer = served.ask("GET", f"/film/{film_number}/decisions?who=AB")
+        return json.loads(answer)["you"]
+
     served.decide(kind="judgement", start_s=40.0, end_s=72.0, level="violent", concepts=["Gun"])
-    assert served.decide(kind="passage", start_s=200.0, end_s=216.0, level="calm")[0] == 200
+    status, _ = served.decide(kind="passage", start_s=200.0, end_s=216.0, level="calm")
+    assert status == 200
+
     state = learn(served)
-    assert (state["film"], state["error"]) == (2, "")  # after films 0 and 1
+    assert state["error"] == ""
+    assert state["film"] == 2
     assert "no change can be told" in state["said"][0]
     assert (tmp_path / "learnt-1" / "manifest.csv").is_file()
-    assert b'id="d-moved"' in served.ask("GET", "/film/2/read")[1]
-    shown = json.loads(served.ask("GET", "/film/2/decisions?who=AB")[1])["you"]
-    assert [decision["level"] for decision in shown] == ["violent", "calm"]
-    assert served.decide(2, kind="delete", id=shown[0]["id"])[0] == 200
-    of_first_film = json.loads(served.ask("GET", "/film/0/decisions?who=AB")[1])["you"]
-    assert len(of_first_film) == 1  # both have one ledger
+    _, page = served.ask("GET", "/film/2/read")
+    assert b'id="d-moved"' in page  # passages that moved by what was learnt
+    assert [decision["level"] for decision in decisions_of(2)] == ["violent", "calm"]
+
+    # Both films have one ledger: what is deleted of one is gone from the other.
+    first, _ = decisions_of(2)
+    status, _ = served.decide(2, kind="delete", id=first["id"])
+    assert status == 200
+    assert len(decisions_of(0)) == 1
 
 
 def test_a_blind_page_shows_no_passages_and_no_decision_made_in_sight_of_the_score(serve, copied):
@@ -696,24 +730,26 @@ class OpenedFile(NamedTuple):
 
 @pytest.fixture
 def opened_by_browser(monkeypatch):
-    """Print the address of a desk and open it in a browser; return the file opened and the address.
+    """Serve a desk that opens a browser: return the file that the browser opens, and the printed address.
 
-    In the server's place stands one that waits until the browser has been told.
+    Stand-ins record what the browser is told to open, and let the server end as soon as it has been told.
     """
-    opened, printed = queue.Queue(), []
+    opened_files, printed = queue.Queue(), []
+    is_told = threading.Event()
 
-    def open_in_browser(url):
+    def record_file(url):
         path = Path(url2pathname(urlsplit(url).path))
         mode = path.stat().st_mode & 0o777
-        opened.put(OpenedFile(path, path.read_text("utf-8"), mode, threading.current_thread()))
+        opened_files.put(OpenedFile(path, path.read_text("utf-8"), mode, threading.current_thread()))
+        is_told.set()
 
-    def wait_for_browser(*_, **__):
-        opened.put(opened.get(timeout=600))
+    def serve_until_told(*_, **__):
+        assert is_told.wait(timeout=600)
 
-    monkeypatch.setattr("webbrowser.open", open_in_browser)
-    monkeypatch.setattr(uvicorn.Server, "run", wait_for_browser)
+    monkeypatch.setattr("webbrowser.open", record_file)
+    monkeypatch.setattr(uvicorn.Server, "run", serve_until_told)
     address.serve([], str, port=0, browser=True, tell=printed.append)
-    return opened.get(timeout=600), printed[0]
+    return opened_files.get(timeout=600), printed[0]
 
 
 def test_the_browser_opens_a_file_that_leads_to_the_address_and_is_removed(opened_by_browser):
@@ -751,11 +787,19 @@ def test_two_workspaces_of_one_folder_lose_nothing_of_each_other(serve, copied):
 def test_a_judgement_is_undone_in_the_workspace_in_which_it_was_made(serve, copied):
     one, other = serve(*copied), serve(*copied)
     judgements_in_two_workspaces(one, other)
-    assert other.decide(kind="undo", who="AB")[1]["said"].startswith("nothing")
-    assert one.decide(kind="undo", who="AB")[1]["said"].startswith("undo: 0:00:02")
-    for workspace in (one, other):  # both show it
-        _, answer = workspace.decide(kind="undo", who="")
-        assert len(answer["you"]) == 5
+    _, answer = other.decide(kind="undo", who="AB")
+    assert answer["said"].startswith("nothing")
+    _, answer = one.decide(kind="undo", who="AB")
+    assert answer["said"].startswith("undo: 0:00:02")
+
+
+def test_what_is_undone_in_one_workspace_is_gone_in_another(serve, copied):
+    one, other = serve(*copied), serve(*copied)
+    judgements_in_two_workspaces(one, other)
+    one.decide(kind="undo", who="AB")
+    for workspace in (one, other):
+        _, answer = workspace.decide(kind="undo", who="")  # without a name it undoes nothing, and shows all
+        assert len(answer["you"]) == 3 + 3 - 1
 
 
 def test_two_people_in_one_workspace_take_back_their_own(serve, copied):

@@ -190,15 +190,18 @@ def test_the_table_of_what_is_agreed_is_read_again_and_changes_nothing(judged):
 
 @pytest.mark.long
 def test_models_learn_what_is_agreed_in_place_of_the_two_judgements_that_it_settles(judged):
-    first, _ = judged.disagreements()
-    settle(judged, first, "unsure", who="AB")
-    tables = (JUDGEMENTS, PASSAGES)
-    folders = {judged.folder: judged.film}
-    assert len(read_judged(folders, judged.codebook, tables).manifest) == 6
+    """Of six judgements two differ on one span, and AB writes down that both agree on "unsure"."""
+    disagreement, _ = judged.disagreements()
+    settle(judged, disagreement, "unsure", who="AB")
+    tables, folders = (JUDGEMENTS, PASSAGES), {judged.folder: judged.film}
+    as_judged = read_judged(folders, judged.codebook, tables).manifest
+    assert len(as_judged) == 6
+
     clips = [*read_judged(folders, judged.codebook, tables, settled=True).manifest]
-    assert len({clip.clip_id for clip in clips}) == len(clips) == 6 - 2 + 1
-    at_first = [clip.level for clip in clips if clip.start_s == pytest.approx(first.start_s)]
-    assert at_first == ["unsure"]
+    assert len(clips) == 6 - 2 + 1
+    assert len({clip.clip_id for clip in clips}) == len(clips)
+    of_settled_span = [clip for clip in clips if clip.start_s == pytest.approx(disagreement.start_s)]
+    assert [clip.level for clip in of_settled_span] == ["unsure"]
     assert {clip.annotator for clip in clips} == {"AB", "CD"}  # what is agreed is AB's, who wrote it down
 
 
@@ -222,14 +225,24 @@ def test_exports_say_who_agreed(judged):
 
 
 def test_an_agreed_line_of_a_stranger_removes_no_decision_that_it_names(judged):
+    """EF, who judged nothing, writes that two decisions are settled, and that the line replaces all.
+
+    `parents` are the two judgements that an agreed line settles, `replaces` the lines that it takes away.
+    """
     ids = {line.id for line in judged.lines.values()}
+    parents = sorted(ids)[:2]
     row = {
-        "movie": "tt1", "start_s": "0", "end_s": "8", "annotator": "EF", "level": "calm", "seen_score": "1",
-        "parents": ";".join(sorted(ids)[:2]),
-    }  # fmt: skip
+        "movie": "tt1",
+        "start_s": "0",
+        "end_s": "8",
+        "annotator": "EF",
+        "level": "calm",
+        "seen_score": "1",
+        "parents": ";".join(parents),
+    }
     judged.ledger.add("agreed", row, replaces=[*ids])
     judged.refresh()
-    judged._update()
+    judged._update()  # as after each act at the desk
     assert {line.id for line in judged.lines.values()} == ids
 
 

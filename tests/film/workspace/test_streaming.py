@@ -51,12 +51,16 @@ def received(stream):
 @pytest.mark.long
 @pytest.mark.parametrize("start_s", [0.0, 3.3, 11.9])
 def test_a_film_is_sent_from_a_time_on_with_the_films_own_times_and_pictures(film, start_s):
+    """Each second of the film is lighter than the one before, by `GREY_A_SECOND`."""
     stream = FilmStream(film, start_s)
     assert 0 <= stream.start_s - start_s < 1 / RATE  # it starts at the next picture
     times, greys = received(stream)
-    numbers = np.arange(np.ceil(start_s * RATE - 0.01), RATE * LENGTH_S)  # of the pictures from there on
-    assert times == pytest.approx(numbers / RATE, abs=0.002)
-    assert greys == pytest.approx(GREY_A_SECOND * (numbers // RATE), abs=6)
+    rounding = 0.01  # of a picture: 3.3 s is the start of a picture, though 3.3 * RATE may be a little more
+    first_picture = np.ceil(start_s * RATE - rounding)
+    picture_numbers = np.arange(first_picture, RATE * LENGTH_S)
+    assert times == pytest.approx(picture_numbers / RATE, abs=0.002)
+    seconds = picture_numbers // RATE
+    assert greys == pytest.approx(GREY_A_SECOND * seconds, abs=6)
 
 
 @pytest.mark.long

@@ -15,28 +15,38 @@ from tests.film.workspace.deciding import HEAD, ROW, judge, open_again, standing
 
 
 def test_concepts_that_an_earlier_version_kept_for_a_second_span_in_a_row_are_named(decisions, tmp_path):
-    """It kept those of the span before if nobody changed them. A ledger of this version has no such doubt."""
+    """In an earlier version the concepts of a span stayed ticked at the next one.
+
+    So a table of that version may have, at a span after another, concepts that nobody chose there: a notice
+    names the line. A ledger was never written by that version, and beside one there is no such notice.
+    """
     judge(decisions, 10, 15, "violent", concepts=["Gun"])
-    judge(decisions, 30, 35, "violent", concepts=["Gun"])
+    judge(decisions, 30, 35, "violent", concepts=["Gun"])  # line 3 of the table, after the head
     judge(decisions, 50, 55, "violent", concepts=[])
     assert open_again(decisions).notices == []
+
     table_alone = tmp_path / "table_alone"
     table_alone.mkdir()
     shutil.copy(decisions.folder / JUDGEMENTS, table_alone)
     notices = Decisions(table_alone, decisions.film, decisions.codebook).notices
-    line_of_second_span = 3
-    assert any(
-        "1 decision " in notice and notice.endswith(f" line {line_of_second_span}") for notice in notices
-    )
+    (notice,) = [notice for notice in notices if "1 decision " in notice]
+    assert notice.endswith(" line 3")
+
+
+def table_of_judgements(*rows):
+    """Write a table of judgements, as an earlier version did: `HEAD` names the columns."""
+    lines = [",".join(row.get(column, "") for column in HEAD.strip().split(",")) for row in rows]
+    return HEAD + "".join(f"{line}\n" for line in lines)
 
 
 @pytest.fixture
 def earlier_version(scored_tt1):
     """A folder with tables and no ledger: two judgements of XY, with a column of their own, and a note."""
     folder = scored_tt1[0]
-    (folder / JUDGEMENTS).write_text(
-        f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8"
-    )
+    by_xy = {"movie": "tt1", "annotator": "XY", "seen_score": "1"}
+    first = by_xy | {"clip_id": "a", "start_s": "0", "end_s": "8.50", "level": "calm", "mine": "kept"}
+    second = by_xy | {"clip_id": "b", "start_s": "8", "end_s": "16", "level": "Violent", "concepts": "gun"}
+    (folder / JUDGEMENTS).write_text(table_of_judgements(first, second), "utf-8")
     (folder / NOTES).write_text(
         "movie,start_s,end_s,annotator,note,written_at\ntt1,0,1,XY,why,2020\n", "utf-8"
     )
@@ -69,28 +79,43 @@ def test_tables_of_an_earlier_version_are_read_once_and_not_undone(scored_tt1):
 
 
 def test_an_old_table_that_a_synchronised_folder_brings_back_removes_nothing(earlier_version, scored_tt1):
+    """The old table has the two judgements of XY. AB's two, one before and one after it, stay beside them."""
     path = earlier_version / JUDGEMENTS
-    before = path.read_bytes()
+    old_table = path.read_bytes()
     decisions = Decisions(*scored_tt1)
     judge(decisions, 10, 20)
     again = open_again(decisions)
-    path.write_bytes(before)
+    path.write_bytes(old_table)
     judge(again, 30, 40)
-    assert {str(path) in notice for notice in again.notices} == {True}
-    assert len(standing_levels(again)) == len(rows_of(path)) == 4
+    assert again.notices
+    assert all(str(path) in notice for notice in again.notices)
+    assert len(standing_levels(again)) == 4
+    assert len(rows_of(path)) == 4
+
+
+def open_with_row_of(movie, scored_tt1):
+    """Open the film tt1 with a table that has one judgement, of this movie."""
+    cells = {"clip_id": "a", "movie": movie, "start_s": "8", "end_s": "16"}
+    judgement = cells | {"level": "calm", "annotator": "XY", "seen_score": "1"}
+    (scored_tt1[0] / JUDGEMENTS).write_text(table_of_judgements(judgement), "utf-8")
+    return Decisions(*scored_tt1)
 
 
 @pytest.mark.parametrize(
-    ("movie", "is_own"), [("TT1", True), ("0000001", True), ("x/tt1.mkv", True), ("tt2", False)]
+    "spelling", ["TT1", "0000001", "x/tt1.mkv"], ids=["in capitals", "digits of IMDb", "the video's file"]
 )
-def test_a_row_is_of_the_film_however_it_spells_its_id_and_one_of_another_film_has_a_notice(
-    scored_tt1, movie, is_own
-):
-    (scored_tt1[0] / JUDGEMENTS).write_text(f"{HEAD}a,{movie},,8,16,calm,,XY,1,,,\n", "utf-8")
-    decisions = Decisions(*scored_tt1)
+def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
+    decisions = open_with_row_of(spelling, scored_tt1)
     (clip,) = decisions.kept["judgement"]
-    assert clip.movie == ("tt1" if is_own else movie)
-    assert any("of another film" in notice for notice in decisions.notices) == (not is_own)
+    assert clip.movie == "tt1"
+    assert not any("of another film" in notice for notice in decisions.notices)
+
+
+def test_a_row_of_another_film_has_a_notice(scored_tt1):
+    decisions = open_with_row_of("tt2", scored_tt1)
+    (clip,) = decisions.kept["judgement"]
+    assert clip.movie == "tt2"
+    assert any("of another film" in notice for notice in decisions.notices)
 
 
 def replace_text(path, old, new):
@@ -108,7 +133,8 @@ def add_row(path, **cells):
         csv.DictWriter(file, columns, lineterminator="\n").writerow(cells)
 
 
-def test_what_is_added_to_and_changed_in_a_table_meanwhile_stands_beside_what_is_decided_next(decisions):
+def test_a_decision_is_added_to_what_was_edited_in_the_table_meanwhile(decisions):
+    """AB judges twice, both rows are changed to violent, a colleague's row is added, and AB judges again."""
     path = decisions.folder / JUDGEMENTS
     first_id = judge(decisions, 0, 8)
     judge(decisions, 20, 28)
@@ -116,14 +142,17 @@ def test_what_is_added_to_and_changed_in_a_table_meanwhile_stands_beside_what_is
     cells = {"clip_id": "b", "movie": "tt1", "start_s": 10, "end_s": 20, "level": "violent"}
     add_row(path, **cells, annotator="COLLEAGUE", seen_score=1)
     judge(decisions, 30, 38)
+
     expected = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
     assert sorted(standing_levels(decisions)) == expected
     assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == expected
-    assert first_id not in {clip.clip_id for clip in decisions.kept["judgement"]}  # it was replaced
+    assert stands(open_again(decisions)) == stands(decisions)
+    # A changed row is a new decision, which replaces the earlier one.
+    assert first_id not in {clip.clip_id for clip in decisions.kept["judgement"]}
     (notice,) = decisions.notices
     assert str(path) in notice
-    assert stands(open_again(decisions)) == stands(decisions)
-    assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 2  # the desk's, and one of the table
+    n_sittings = len([*decisions.folder.glob("ledger/*.jsonl")])
+    assert n_sittings == 2  # that of the desk, and one of the table
 
 
 def save_as_a_spreadsheet_does(path):
@@ -157,11 +186,14 @@ def test_a_row_that_is_gone_from_a_table_is_written_anew(decisions):
     header, first_row, _ = path.read_text("utf-8").splitlines(keepends=True)
     written_at = path.stat().st_mtime
     path.write_text(header + first_row, "utf-8")
-    os.utime(path, (written_at + 9, written_at + 9))
+    nine_seconds_later = written_at + 9  # another time on any disk, however it rounds times
+    os.utime(path, (nine_seconds_later, nine_seconds_later))
+
     again = open_again(decisions)
     (notice,) = again.notices
     assert str(path) in notice
-    assert len(rows_of(path)) == len(standing_levels(again)) == 2
+    assert len(rows_of(path)) == 2
+    assert len(standing_levels(again)) == 2
 
 
 def test_a_table_that_is_gone_is_written_anew_with_the_next_decision(decisions):
@@ -298,36 +330,50 @@ def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(de
     assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
 
 
-@pytest.mark.parametrize("lost", ["clip_id", "definition"])
-def test_a_column_that_a_spreadsheet_loses_doubles_nothing(decisions, lost):
+@pytest.mark.parametrize("column", ["clip_id", "definition"])
+def test_a_column_that_a_spreadsheet_empties_doubles_nothing(decisions, column):
+    def empty_column(rows):
+        for row in rows:
+            row[column] = ""
+
     judge(decisions, 0, 8)
     judge(decisions, 8, 16)
-    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: [row.update({lost: ""}) for row in rows])
+    edit_rows(decisions.folder / JUDGEMENTS, empty_column)
     decisions.refresh()
     assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm")]
 
 
-def test_what_a_table_changes_can_be_changed_back_at_the_desk(decisions):
-    for level in ("calm", "violent"):  # the line that is replaced has a clock of its own
-        judge(decisions, 0, 8, level)
+def test_a_decision_at_the_desk_that_changes_an_edited_row_can_be_undone(decisions):
+    """The edited row is a second version already, so that its line in the ledger replaces another one."""
+    judge(decisions, 0, 8, "calm")
+    judge(decisions, 0, 8, "violent")
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
     decisions.refresh()
     assert judged(decisions) == [("AB", 0, "unsure")]
+
     judge(decisions, 0, 8, "violent")
+    assert judged(decisions) == [("AB", 0, "violent")]
     decisions.undo("AB")
-    assert judged(decisions) == judged(open_again(decisions)) == [("AB", 0, "unsure")]
+    assert judged(decisions) == [("AB", 0, "unsure")]
+    assert judged(open_again(decisions)) == [("AB", 0, "unsure")]
 
 
 ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")
 
 
+def random_span(rng, step):
+    """Draw a span that no other step draws: it begins at second 60 + `step`, after all judgements."""
+    milliseconds = rng.integers(1, 999)
+    return {"start_s": f"{60 + step}", "end_s": f"{61 + step}.{milliseconds:03d}"}
+
+
 def edit_at_random(rows, rng, step):
-    """Edit each row in one way; return what was done to each line, by its id."""
-    act_of = {}
+    """Do one of `ACTS` with each row; return what was done, by the id of the row's line."""
+    act_by_id = {}
     for row in [*rows]:
         act = str(rng.choice(ACTS))
-        act_of[row["clip_id"]] = act
-        span = {"start_s": f"{60 + step}", "end_s": f"{61 + step}.{rng.integers(1, 999):03d}"}
+        act_by_id[row["clip_id"]] = act
+        span = random_span(rng, step)
         if act == "level":
             row["level"] = "violent" if row["level"] == "calm" else "calm"
         elif act == "give":
@@ -340,27 +386,28 @@ def edit_at_random(rows, rng, step):
             rows.append(row | span | {"annotator": f"{row['annotator']}Y"})
         elif act == "delete":
             rows.remove(row)
-    return act_of
+    return act_by_id
 
 
-def test_of_random_edits_of_a_table_only_those_of_a_judgements_own_row_replace_it(decisions):
-    """Its level or its span. A row that is given to somebody, copied or deleted leaves the judgement."""
+def test_of_random_edits_of_a_table_only_another_level_and_another_span_replace_a_judgement(decisions):
+    """A row that is given to somebody, copied or deleted leaves the judgement as it is."""
     rng = np.random.default_rng(0)
     for number in range(6):
         judge(decisions, 8 * number, 8 * number + 8, "calm", who="AB" if number % 2 else "CD")
     path = decisions.folder / JUDGEMENTS
     for step in range(8):
-        before = dict(decisions.lines)
-        act_of = {}
+        ids_before = {*decisions.lines}
+        act_by_id = {}
 
-        def edit(rows, act_of=act_of, step=step):
-            act_of.update(edit_at_random(rows, rng, step))
+        def edit(rows, act_by_id=act_by_id, step=step):
+            act_by_id.update(edit_at_random(rows, rng, step))
 
         edit_rows(path, edit)
         decisions.refresh()
-        replaced = {line_id for line_id, act in act_of.items() if act in {"level", "move"}}
-        assert {*before} - {*decisions.lines} == replaced
-        n_new = len({*decisions.lines} - {*before})
-        assert n_new == sum(act not in {"leave", "delete"} for act in act_of.values())
-        assert len(rows_of(path)) == len(decisions.lines)
+        ids = {*decisions.lines}
+        replaced = {line_id for line_id, act in act_by_id.items() if act in {"level", "move"}}
+        assert ids_before - ids == replaced
+        adding = [act for act in act_by_id.values() if act not in {"leave", "delete"}]
+        assert len(ids - ids_before) == len(adding)
+        assert len(rows_of(path)) == len(ids)
     assert judged(open_again(decisions)) == judged(decisions)

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from typing import NamedTuple
 
 import pytest
 
@@ -17,7 +18,19 @@ from obygaze_film.workspace.pages import desk_page, visible_decisions
 from tests.browsers import LONG_MS
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge_blindly, open_again
-from tests.film.workspace.driving import TITLE, Keyboard, decided_texts, wait_until, wait_until_said
+from tests.film.workspace.driving import (
+    CALM,
+    DELETE,
+    NEXT_DIFFERENCE,
+    NEXT_KIND_OF_ROWS,
+    TITLE,
+    UNDO,
+    VIOLENT,
+    Keyboard,
+    decided_texts,
+    wait_until,
+    wait_until_said,
+)
 from tests.film.workspace.test_people import synchronise
 from tests.planted_models import codebook
 
@@ -48,161 +61,222 @@ def machine(process, browser):
 
 
 def levels_of_both():
-    """What two people call 30 windows, of which 14 are unlike."""
-    first = ["violent", "calm"] * (N // 2)
-    unlike = set(random.Random(3).sample(range(N), N_UNLIKE))
-    turned = {"violent": "calm", "calm": "violent"}
-    return first, [turned[level] if place in unlike else level for place, level in enumerate(first)]
+    """Return what each of two people calls 30 windows; at 14 of them, drawn at random, they differ."""
+    by_first = ["violent", "calm"] * (N // 2)
+    differing = random.Random(3).sample(range(N), N_UNLIKE)
+    by_second = by_first.copy()
+    for place in differing:
+        by_second[place] = "calm" if by_first[place] == "violent" else "violent"
+    return by_first, by_second
 
 
 def both_judged(folder, book):
-    """Two people judge 30 windows each, of which 14 are unlike; one of them is called a tag."""
-    made = Decisions(folder, Timeline.read(folder), book)
-    first, second = levels_of_both()
-    judge_blindly(made, *first, in_all=N)
-    judge_blindly(made, *second, who=HOSTILE, in_all=N)
-    made.ledger.close()
+    """Plant what AB and a person with a hostile name judged of 30 windows each: at 14 they differ."""
+    decisions = Decisions(folder, Timeline.read(folder), book)
+    by_first, by_second = levels_of_both()
+    judge_blindly(decisions, *by_first, in_all=N)
+    judge_blindly(decisions, *by_second, who=HOSTILE, in_all=N)
+    decisions.ledger.close()
+
+
+class Settled(NamedTuple):
+    """Of a folder: the spans on which two judges differ, and how many of them they agreed on afterwards."""
+
+    n_differing: int
+    n_agreed: int
 
 
 def settled_in(folder, book):
-    made = Decisions(folder, Timeline.read(folder), book)
-    differ = made.disagreements()
-    return sum(bool(one.agreed) for one in differ), len(differ), len(made.kept["agreed"])
+    decisions = Decisions(folder, Timeline.read(folder), book)
+    disagreements = decisions.disagreements()
+    n_agreed = sum(bool(disagreement.agreed) for disagreement in disagreements)
+    return Settled(len(disagreements), n_agreed)
+
+
+def stop(process):
+    process.terminate()
+    process.wait()
+
+
+def judge_on_the_page_of_windows(machine, folder, path):
+    """Two people judge 30 windows each, one after the other, with the keys of the page of windows."""
+    for name, levels in zip(("AB", HOSTILE), levels_of_both(), strict=True):
+        process, desk = machine(folder, path, "blind")
+        desk.judge_blindly(name, levels)
+        assert desk.errors == []
+        stop(process)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_path, mode):
-    """On two machines with a folder each, of which one is killed meanwhile; a level is settled by a key."""
+    """On two machines with a folder each, of which one is killed meanwhile."""
     book, path = codebook(tmp_path), films / "violence.codebook.toml"
     here, there = (tmp_path / name / "tt1" for name in ("here", "there"))
     shutil.copytree(films / "scored" / "tt1", here)
 
-    # Two people judge 30 windows each: on the page of windows, each on a day of their own, or by the library.
+    # Given: both judged the same 30 windows apart.
     if mode == "blind":
-        for name, levels in zip(("AB", HOSTILE), levels_of_both(), strict=True):
-            started, judging = machine(here, path, mode)
-            judging.judge_blindly(name, levels)
-            assert judging.errors == []
-            started.terminate()
-            started.wait()
+        judge_on_the_page_of_windows(machine, here, path)
     else:
         both_judged(here, book)
     shutil.copytree(here, there)
 
     # They sit down together. Before anybody has written a name, the 60 judgements are hidden.
-    started, desk = machine(here, path, mode)
+    process, desk = machine(here, path, mode)
     wait_until(desk.page, TITLE)
     assert "60" in desk.page.locator("#d-hidden").inner_text()
-    desk.press("d")
+    desk.press(NEXT_DIFFERENCE)
     wait_until_said(desk.page, "hidden")
     desk.give_name("AB")
     assert desk.count_of_differences() == "differ: 14, settled: 0"
 
-    # Five are settled, one of them after the page was loaded again; then the program is killed.
+    # Five are settled, one of them after the page was loaded again.
     desk.n_pressed = 0
     for _ in range(4):
-        desk.settle("3")
+        desk.settle(VIOLENT)
     assert desk.count_of_differences() == "differ: 14, settled: 4"
     desk.page.reload()
     desk.give_name("AB")
-    desk.settle("1")
+    desk.settle(CALM)
     assert desk.count_of_differences() == "differ: 14, settled: 5"
-    started.kill()
-    started.wait()
-    desk.press("d")
-    desk.press("1")
+
+    # The program is killed, and what is decided then is not kept.
+    process.kill()
+    process.wait()
+    desk.press(NEXT_DIFFERENCE)
+    desk.press(CALM)
     wait_until_said(desk.page, "Not kept")
 
-    # Started again it has all five. Both machines go on, and neither has seen what the other settles.
-    _, again = machine(here, path, mode)
-    again.give_name("AB")
-    assert again.count_of_differences() == "differ: 14, settled: 5"
-    synchronise(here, there)
-    _, elsewhere = machine(there, path, mode)
-    elsewhere.give_name("AB")
-    for _ in range(2):
-        elsewhere.settle("3")
-    again.settle("3")
-    synchronise(here, there)
-    again.page.reload()
-    again.give_name("AB")
-    while "settled: 14" not in again.count_of_differences():
-        again.settle("1")
-    assert desk.n_pressed + again.n_pressed + elsewhere.n_pressed <= MOST_KEYS
+    # Started again it has all five.
+    _, desk_again = machine(here, path, mode)
+    desk_again.give_name("AB")
+    assert desk_again.count_of_differences() == "differ: 14, settled: 5"
 
-    # Both folders have the same 14 agreed spans, and every judgement of the two people is still there.
+    # On another machine two are settled, here one, and neither has seen what the other settles.
     synchronise(here, there)
-    assert settled_in(here, book)[:2] == settled_in(there, book)[:2] == (14, 14)
+    _, desk_there = machine(there, path, mode)
+    desk_there.give_name("AB")
+    desk_there.settle(VIOLENT)
+    desk_there.settle(VIOLENT)
+    desk_again.settle(VIOLENT)
+
+    # The folders are synchronised, and the others are settled here.
+    synchronise(here, there)
+    desk_again.page.reload()
+    desk_again.give_name("AB")
+    while "settled: 14" not in desk_again.count_of_differences():
+        desk_again.settle(CALM)
+    assert desk.n_pressed + desk_again.n_pressed + desk_there.n_pressed <= MOST_KEYS
+
+    # Both folders have the same 14 agreed spans.
+    synchronise(here, there)
+    assert settled_in(here, book) == Settled(n_differing=14, n_agreed=14)
+    assert settled_in(there, book) == Settled(n_differing=14, n_agreed=14)
     agreed = rows_of(here / SETTLED)
     assert len({(row["start_s"], row["end_s"]) for row in agreed}) == 14
     assert {row["seen_score"] for row in agreed} == {"0" if mode == "blind" else "1"}
-    made = Decisions(here, Timeline.read(here), book)
-    assert {who: len(places) for who, places in made.blind_judgements().items()} == {"AB": 30, HOSTILE: 30}
+
+    # Every judgement of the two people is still there.
+    decisions = Decisions(here, Timeline.read(here), book)
+    n_blind = {judge: len(places) for judge, places in decisions.blind_judgements().items()}
+    assert n_blind == {"AB": 30, HOSTILE: 30}
     judgements = import_spans([here / JUDGEMENTS], tmp_path, "judgements", codebook=book)
     assert len(judgements.manifest) == 60
-    to_learn_from = read_judged({here: made.film}, book, (JUDGEMENTS, PASSAGES), settled=True)
-    assert len(to_learn_from.manifest) == 60 - 2 * 14 + 14  # what is agreed is in the place of the two
-    for one in (desk, again, elsewhere):
-        assert one.errors == []
-        assert one.page.evaluate("window.ran") is None  # what `HOSTILE` would set
+    # A model learns what is agreed in place of the two judgements that differ.
+    to_learn_from = read_judged({here: decisions.film}, book, (JUDGEMENTS, PASSAGES), settled=True)
+    assert len(to_learn_from.manifest) == 60 - 2 * 14 + 14
+
+    for used_desk in (desk, desk_again, desk_there):
+        assert used_desk.errors == []
+        assert used_desk.page.evaluate("window.ran") is None  # what `HOSTILE` would set
 
 
-@pytest.mark.long
-def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_path):
+DRAW_ALL_ROWS = "dispatchEvent(new Event('beforeprint'))"
+"""A long table is drawn as far as it is seen, and as a whole to be printed."""
+
+N_ROWS = f"({DRAW_ALL_ROWS}, document.querySelectorAll('#d-table tbody tr').length)"
+
+N_ROWS_OF_KINDS = {
+    "mine": 30,
+    "theirs": 30,
+    "differ": 14,
+    "undecided": 4,  # passages of the model
+    "blind": 60,
+    "passages": 4,
+    "all": 60,
+}
+"""Kinds of rows in the order in which a key shows them, of a film that two people judged blindly."""
+
+
+def is_shown(name):
+    """Return an expression of JavaScript: whether a kind of rows is shown."""
+    return f"document.querySelector('[data-filter={name}]').ariaPressed === 'true'"
+
+
+def show_kind_of_rows(desk, name):
+    """Press the key that shows the next kind of rows until this kind is shown."""
+    for _ in N_ROWS_OF_KINDS:
+        if desk.page.evaluate(is_shown(name)):
+            return
+        desk.press(NEXT_KIND_OF_ROWS)
+    wait_until(desk.page, is_shown(name))
+
+
+@pytest.fixture
+def desk_of_both(machine, films, tmp_path):
+    """The desk of AB on a film that AB and another person judged: at 14 of 30 windows they differ."""
     folder, path = tmp_path / "tt1", films / "violence.codebook.toml"
     shutil.copytree(films / "scored" / "tt1", folder)
     both_judged(folder, codebook(tmp_path))
     _, desk = machine(folder, path)
     desk.give_name("AB")
-    page = desk.page
-    all_drawn = "dispatchEvent(new Event('beforeprint'))"  # a long table is drawn as far as it is seen
-    n_rows = f"({all_drawn}, document.querySelectorAll('#d-table tbody tr').length)"
+    return desk
 
-    # The key f shows one kind after the other.
-    n_of_kind = {
-        "mine": 30,
-        "theirs": 30,
-        "differ": 14,
-        "undecided": 4,
-        "blind": 60,
-        "passages": 4,
-        "all": 60,
-    }
-    for name, n in n_of_kind.items():
-        desk.press("f")
-        wait_until(page, f"document.querySelector('[data-filter={name}]').ariaPressed === 'true'")
-        assert page.evaluate(n_rows) == n, name
 
-    # Undecided passages by strength: the first is chosen and decided, and is a row less.
-    for _ in range(4):
-        desk.press("f")
+@pytest.mark.long
+def test_a_key_shows_one_kind_of_rows_after_the_other(desk_of_both):
+    for name, n_rows in N_ROWS_OF_KINDS.items():
+        desk_of_both.press(NEXT_KIND_OF_ROWS)
+        wait_until(desk_of_both.page, is_shown(name))
+        assert desk_of_both.page.evaluate(N_ROWS) == n_rows, name
+    assert desk_of_both.errors == []
+
+
+@pytest.mark.long
+def test_undecided_passages_are_ordered_by_strength_and_leave_the_table_when_decided(desk_of_both):
+    page = desk_of_both.page
+    show_kind_of_rows(desk_of_both, "undecided")
     page.locator("#d-order").focus()
     page.keyboard.press("ArrowDown")  # strongest first
-    numbers = page.locator("#d-table td.n").all_inner_texts()
-    assert numbers == sorted(numbers, reverse=True)
+    probabilities = page.locator("#d-table td.n").all_inner_texts()
+    assert probabilities == sorted(probabilities, reverse=True)
+
     page.locator("#d-table button").first.focus()
     page.keyboard.press("Enter")
     wait_until(page, f"{TITLE}.startsWith('Passage')")
-    desk.press("3")
+    desk_of_both.press(VIOLENT)
     wait_until_said(page, "kept")
-    assert page.evaluate(n_rows) == 3
+    assert page.evaluate(N_ROWS) == 4 - 1
+    assert desk_of_both.errors == []
 
-    # All of them: a span on which both differ is settled, which is deleted and undone.
-    for _ in range(3):
-        desk.press("f")
-    page.evaluate(all_drawn)
-    desk.press("d")
-    desk.press("3")
+
+@pytest.mark.long
+def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
+    page = desk_of_both.page
+    show_kind_of_rows(desk_of_both, "all")
+    page.evaluate(DRAW_ALL_ROWS)
+    desk_of_both.press(NEXT_DIFFERENCE)
+    desk_of_both.press(VIOLENT)
     wait_until_said(page, "kept")
     assert any("settled by" in text for text in decided_texts(page))
-    desk.press("x")
+    desk_of_both.press(DELETE)
     wait_until_said(page, "deleted")
-    assert desk.count_of_differences() == "differ: 14, settled: 0"
-    desk.press("z")
+    assert desk_of_both.count_of_differences() == "differ: 14, settled: 0"
+    desk_of_both.press(UNDO)
     wait_until_said(page, "undo")
-    assert desk.count_of_differences() == "differ: 14, settled: 1"
-    assert desk.errors == []
+    assert desk_of_both.count_of_differences() == "differ: 14, settled: 1"
+    assert desk_of_both.errors == []
 
 
 @pytest.fixture
