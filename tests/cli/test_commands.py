@@ -34,7 +34,7 @@ def bytes_below(folder):
 def networks_at_hand(place, request, monkeypatch):
     """Tiny networks in files and in a cache of the hub, which then asks no server and has no other cache.
 
-    Tests of maps are skipped where the package of `grad_cam` is not installed.
+    The test is skipped where grad-cam, by which the commands make maps, is not installed.
     """
     from huggingface_hub import constants
 

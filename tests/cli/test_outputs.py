@@ -555,7 +555,7 @@ def test_a_projected_manifest_keeps_its_codebook(ok, place):
 
 @pytest.mark.long
 def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_removed(ok, place):
-    """One of the examples is the scale "tension", whose level "high" begins at a cut of 0.6 or below."""
+    """One of the examples is the scale "tension", whose level "high" begins at 0.5."""
     ok("codebook init --out out/mine.toml")
     text = (place / "out/mine.toml").read_text(encoding="utf-8")
     comment_sign_before_toml = re.compile(r"^# (?=\[\[|name|levels|cuts)", re.MULTILINE)

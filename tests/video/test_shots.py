@@ -364,17 +364,19 @@ class NotesPictures:
 
 
 def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, monkeypatch):
-    """The film is dark but for 16 columns on its left, which the container says to leave out."""
-    picture = np.full((64, 96, 3), 30, np.uint8)
-    picture[:, :16] = 250
+    """The film is dark but for 16 light columns on its left, which the container says to leave out."""
+    dark, light = 30, 250
+    picture = np.full((64, 96, 3), dark, np.uint8)
+    picture[:, :16] = light
     film = encode(tmp_path / "a.mp4", [picture] * 4, options={"crf": "4"})
-    crop = clean_aperture_box(width=64, height=40, right=4, down=-6)  # from column 20 on
+    # The columns from (96 - 64) / 2 + 4 = 20 on remain.
+    crop = clean_aperture_box(width=64, height=40, right=4, down=-6)
     cropped = with_box(film, tmp_path / "cropped.mp4", b"avc1", crop)
     detector = NotesPictures()
     monkeypatch.setitem(cuts_room.DETECTORS, "notes", lambda: detector)
     find_shots(cropped, "notes")
     assert detector.sizes == {(64, 40)}
-    assert detector.lightest_left_edge < 60
+    assert detector.lightest_left_edge < 2 * dark
 
 
 @pytest.mark.long
