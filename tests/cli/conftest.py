@@ -1,4 +1,4 @@
-"""A folder of inputs of marked name, so that no path of it is printed or written unseen; commands in it."""
+"""Inputs of commands in a folder of marked name, so that no path of it is printed or written unseen."""
 
 import json
 import re
@@ -14,37 +14,40 @@ from tests.store.serving import serving
 
 
 @pytest.fixture(scope="session")
-def given(tmp_path_factory):
-    """The inputs."""
+def inputs(tmp_path_factory):
+    """The folder of all inputs of commands (`shelf.py`); it must not be changed."""
     pytest.importorskip("av")
     from tests.cli import shelf
 
-    folder = tmp_path_factory.mktemp("given")
+    folder = tmp_path_factory.mktemp("inputs")
     shelf.write(folder)
     return folder
 
 
 @pytest.fixture(scope="session")
-def url(given):
+def url(inputs):
     """The address of the inputs on a server."""
-    with serving(given) as server:
+    with serving(inputs) as server:
         yield server.url
 
 
 @pytest.fixture
-def place(given, tmp_path, monkeypatch):
-    """A folder of marked name to stand in, with the inputs in `in`, and marked secrets in the environment."""
+def place(inputs, tmp_path, monkeypatch):
+    """The current folder: its name is `MARK`, the inputs are in `in`, `out` is empty.
+
+    The environment holds `SECRETS`, which no command may print or write.
+    """
     place = tmp_path / MARK
-    shutil.copytree(given, place / "in", symlinks=True)
+    shutil.copytree(inputs, place / "in", symlinks=True)
     return stand_in(place, monkeypatch)
 
 
 @pytest.fixture
 def run(capfd, request):
-    """Run a command; gives its exit code and what it printed, with single blanks.
+    """Run a command line in a folder; gives its exit code, output and messages, both by `without_place`.
 
     What begins with in/ or out/ is typed as an absolute path; data/ is the folder of real annotations, and
-    url/ a server of the inputs.
+    url/ a server of the inputs. Fails if a secret or the name of the folder is printed.
     """
 
     def typed(word, place):
@@ -52,17 +55,31 @@ def run(capfd, request):
             return str(request.getfixturevalue("shared_data") / word.removeprefix("data/"))
         if word.startswith("url/"):
             return f"{request.getfixturevalue('url')}/{word.removeprefix('url/')}"
-        return f"{place}/{word}" if word.startswith(("in/", "out/")) else word
+        if word.startswith(("in/", "out/")):
+            return f"{place}/{word}"
+        return word
 
-    def run(command, place):
+    def run_command(command, place):
         words = [typed(word, place) for word in shlex.split(command)]
         code = obygaze(*words)
-        printed = []
-        for text in capfd.readouterr():
-            assert not [word for word in SECRET_VALUES if word in text], command
-            flat = re.sub(r"\s+", " ", text.replace(json.dumps(MARK)[1:-1], MARK)).replace(f"{place}/", "")
-            assert MARK not in flat, (command, flat)
-            printed.append(flat)
-        return code, *printed
+        out, err = (without_place(text, place) for text in capfd.readouterr())
+        check_that_nothing_private_is_printed(out + err, command)
+        return code, out, err
 
-    return run
+    return run_command
+
+
+MARK_IN_JSON = json.dumps(MARK).strip('"')
+"""The mark as JSON writes it, without umlauts."""
+
+
+def without_place(text, place):
+    """Return a text in which paths are relative to a folder, and all white space is single blanks."""
+    single_blanks = re.sub(r"\s+", " ", text.replace(MARK_IN_JSON, MARK))
+    return single_blanks.replace(f"{place}/", "")
+
+
+def check_that_nothing_private_is_printed(text, command):
+    """Check that a text has no secret and, outside of typed paths, no part of the folder's name."""
+    assert not [secret for secret in SECRET_VALUES if secret in text], command
+    assert MARK not in text, (command, text)

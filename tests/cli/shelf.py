@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -29,12 +30,13 @@ from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.mediaeval15 import import_mediaeval15
 from obygaze_studies.saliency.maps_file import SIDE, Maps, write_maps
 from tests.film.films import MODELS, film_store
-from tests.planted_models import corpus, make_shelf
+from tests.planted_models import Shelf, corpus, make_shelf
 from tests.studies.lsmdc.corpus import picture, tiny_clip, write_corpus, write_video
 from tests.tiny_checkpoints import tiny_language_model, tiny_text_checkpoint
 from tests.video.encoding import encode
 
 SPACE = "xclip sha256:0123"
+VISUAL_CONCEPTS = builtin_codebook("obygaze12").visual_concepts
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 FIELDS = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 MAN, WOMAN = "an angry man with a shoe", "a sad woman with a shoe"
@@ -93,237 +95,429 @@ TABLES = {
 
 
 def write(folder: Path) -> None:
-    """Write everything."""
-    for name, lines in TABLES.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    _planted(folder)
-    _marked(folder)
-    _stages(folder)
+    """Write all inputs of commands but those for networks, which `write_networks` writes."""
+    _write_tables(folder)
+    _write_films_and_models(folder)
+    _write_marked_movies(folder)
+    _write_stages(folder)
+    _write_small_stores(folder / "stores")
     pack(folder / "films-1.0.0", folder / "packed.zip", None)
-    _audits(folder)
-    _mediaeval(folder / "mediaeval15")
+    _write_inputs_of_audits(folder)
+    _write_mediaeval(folder)
+    _write_stills(folder / "stills")
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _write_tables(folder: Path) -> None:
+    for name, lines in TABLES.items():
+        _write_lines(folder / name, lines)
+
+
+def _write_stills(folder: Path) -> None:
+    folder.mkdir()
     for name, colour in (("warm", "red"), ("cold", "blue")):
-        (folder / "stills").mkdir(exist_ok=True)
-        Image.new("RGB", (64, 64), colour).save(folder / "stills" / f"{name}.png")
+        Image.new("RGB", (64, 64), colour).save(folder / f"{name}.png")
 
 
-def _planted(folder: Path) -> None:
-    """Keep films of another codebook than ObyGaze12's, models of them, windows to score and a video."""
+# --- films of a codebook of violence
+# ------------------------------------------------------------------------------
+def _write_films_and_models(folder: Path) -> None:
+    """Write what is about films whose codebook has the levels calm, unsure and violent.
+
+    The films f0 to f5 with models that were trained on them (`films`, `models`), and a table of a variable of
+    their clips; other films (`more`, with f0 again, and `alien`, unlike the others); a film m in windows, its
+    scores and its truth; and files to import.
+    """
     trained = make_shelf(folder, MODELS)
     write_manifest(trained.manifest, folder / "films.csv")
-    measured = [
-        f"{clip.clip_id},{clip.movie},{clip.start_s},{clip.end_s},{n % 5}"
-        for n, clip in enumerate(trained.manifest)
+    cuts = [
+        f"{clip.clip_id},{clip.movie},{clip.start_s},{clip.end_s},{number % 5}"
+        for number, clip in enumerate(trained.manifest)
     ]
-    (folder / "variables.csv").write_text("\n".join(["clip_id,movie,start_s,end_s,cuts", *measured]) + "\n")
-    _, more = corpus(folder, "more", ("g0", "f0"), seed=1)
-    write_manifest(more, folder / "more.csv")
+    _write_lines(folder / "variables.csv", ["clip_id,movie,start_s,end_s,cuts", *cuts])
+    _, more_films = corpus(folder, "more", ("g0", "f0"), seed=1)
+    write_manifest(more_films, folder / "more.csv")
     corpus(folder, "alien", ("g8",), seed=2, shift=30.0)
+    _write_scored_film(folder, trained)
+    rng = np.random.default_rng(0)
+    _write_arrays_to_import(folder, rng)
+    _write_videos_to_import(folder, rng)
+
+
+def _write_scored_film(folder: Path, trained: Shelf) -> None:
+    """Write the windows of a film m of two minutes, a model's scores of them, and its truth."""
     store = film_store(folder, "m", end_s=120.0)
     score_film(store, [trained.paths["pcbm_lr"]]).write(folder / "scored")
-    truth = [Clip(f"m-{n}", "m", "", 20.0 * n, 20.0 * n + 20, ("calm", "violent")[n % 2]) for n in range(6)]
+    truth = []
+    for number in range(6):  # six spans of 20 s, calm and violent in turn
+        start_s = 20.0 * number
+        level = ("calm", "violent")[number % 2]
+        truth.append(Clip(f"m-{number}", "m", "", start_s, start_s + 20, level))
     write_manifest(Manifest(tuple(truth), folder, trained.manifest.codebook), folder / "truth.csv")
-    rng = np.random.default_rng(0)
+
+
+def _write_arrays_to_import(folder: Path, rng: np.random.Generator) -> None:
+    """Write vectors of all 180 clips of the films in one file, and files of single clips, one of none."""
     np.save(folder / "rows.npy", rng.normal(size=(180, 3)).astype(np.float32))
     (folder / "npy").mkdir()
-    for clip in ("f0-00", "f0-07", "stray"):
-        np.save(folder / "npy" / f"{clip}.npy", np.arange(4, dtype=np.float32))
+    for clip_id in ("f0-00", "f0-07", "stray"):
+        np.save(folder / "npy" / f"{clip_id}.npy", np.arange(4, dtype=np.float32))
+
+
+def _write_videos_to_import(folder: Path, rng: np.random.Generator) -> None:
+    """Write a video of four seconds of noise, a folder with it, and its manifest by another codebook."""
     (folder / "videos" / "m1").mkdir(parents=True)
-    pictures = (rng.integers(0, 255, (48, 64, 3), np.uint8) // (1 + n % 5) for n in range(32))
+    pictures = []
+    for number in range(32):
+        noise = rng.integers(0, 255, (48, 64, 3), np.uint8)
+        darkness = 1 + number % 5
+        pictures.append(noise // darkness)
     encode(folder / "video.mp4", pictures, "mpeg4", 8)
     shutil.copy(folder / "video.mp4", folder / "videos" / "m1" / "a.mp4")
-    calm = (folder / "violence.codebook.toml").read_text("utf-8").replace('version = "1"', 'version = "2"')
-    (folder / "other.toml").write_text(calm, encoding="utf-8")
-    fights = import_folder(folder / "videos", folder, load_codebook(folder / "other.toml"))
-    write_manifest(fights.manifest, folder / "fights-2.csv")
+    codebook = (folder / "violence.codebook.toml").read_text("utf-8")
+    next_version = codebook.replace('version = "1"', 'version = "2"')
+    (folder / "other.toml").write_text(next_version, encoding="utf-8")
+    clips = import_folder(folder / "videos", folder, load_codebook(folder / "other.toml")).manifest
+    write_manifest(clips, folder / "fights-2.csv")
 
 
-def _marked(folder: Path) -> None:
-    """Keep clips of four movies with concepts, texts in their space, and two people's segments."""
-    codebook, rng = builtin_codebook("obygaze12"), np.random.default_rng(0)
-    names = codebook.visual_concepts
-    clips = []
-    for movie, place in product(range(4), range(16)):
-        there = tuple(name for name in names if rng.random() < 0.4)
-        level = "S" if "Body" in there else ("EN", "HN")[place % 2]
-        start = 4.0 * place
-        clips.append(Clip(f"m{movie}-{place:02}", f"m{movie}", "", start, start + 4, level, concepts=there))
+# --- movies with the concepts of ObyGaze12
+# ------------------------------------------------------------------------------
+def _write_marked_movies(folder: Path) -> None:
+    """Write what is about 64 clips of four movies, m0 to m3, in which concepts of ObyGaze12 are marked.
+
+    Their manifest and stores whose features tell the concepts, texts in the same space, and tables of other
+    annotators' segments, levels and comparisons of the clips.
+    """
+    rng = np.random.default_rng(0)
+    clips = _clips_with_concepts(rng)
     write_manifest(Manifest(tuple(clips), folder), folder / "marked.csv")
-    released = [
-        replace(clip, video=f"films/{clip.clip_id}.mp4", extras=_folds(clip, n))
-        for n, clip in enumerate(clips)
+    _write_published_manifest(folder, clips)
+    _write_stores_of_marked_clips(folder, clips, rng)
+    _write_segments_of_two_annotators(folder)
+    _write_levels_of_three_annotators(folder, clips, rng)
+    sex_of_clip = [f"{clip.clip_id},{clip.movie},{'mw'[number % 2]}" for number, clip in enumerate(clips)]
+    _write_lines(folder / "sexes.csv", ["item_id,movie,sex", *sex_of_clip])
+    _write_comparisons(folder, clips[:6])
+
+
+def _clips_with_concepts(rng: np.random.Generator) -> list[Clip]:
+    """Make 16 clips of 4 s of each movie: those with the concept Body are S, the others EN and HN in turn."""
+    clips = []
+    for movie in range(4):
+        for place in range(16):
+            concepts = [concept for concept in VISUAL_CONCEPTS if rng.random() < 0.4]
+            level = "S" if "Body" in concepts else ("EN", "HN")[place % 2]
+            start_s = 4.0 * place
+            clip_id = f"m{movie}-{place:02}"
+            clips.append(
+                Clip(clip_id, f"m{movie}", "", start_s, start_s + 4, level, concepts=tuple(concepts))
+            )
+    return clips
+
+
+def _write_published_manifest(folder: Path, clips: list[Clip]) -> None:
+    """Write the clips as ObyGaze12 publishes its own: with files and with their folds."""
+    published = [
+        replace(clip, video=f"films/{clip.clip_id}.mp4", extras=_folds(clip, number))
+        for number, clip in enumerate(clips)
     ]
-    write_manifest(Manifest(tuple(released), folder), folder / "published.csv")
-    movie_of = {clip.clip_id: clip.movie for clip in clips}
-    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in clips}
-    seen = np.array([[name in clip.concepts for name in names] for clip in clips])
-    X = (3.0 * seen + rng.normal(size=seen.shape)).astype(np.float32)
-    arrays = {"pooled": X, "frames": np.stack([X, X + 1, X - 1, X], axis=1)}
-    seal_arrays(folder / "marked", movie_of, {"xclip": {"pooled": X}}, space=SPACE)
-    seal_arrays(folder / "frames", movie_of, {"xclip": arrays}, spans=spans, n_frames=4, space=SPACE)
-    two = {"xclip": {"pooled": X}, "vivit": {"pooled": X}}
-    seal_arrays(folder / "backbones", movie_of, two, failed={"m0-00": "the file is empty (0 bytes)"})
-    texts = {f"t{place}": text.text for place, text in enumerate(concept_texts(codebook))}
-    vectors = rng.normal(size=(len(texts), len(names))).astype(np.float32)
+    write_manifest(Manifest(tuple(published), folder), folder / "published.csv")
+
+
+LEVELS_OF_TASK = {
+    "en_s": ("EN", "S"),
+    "hn_s": ("HN", "S"),
+    "enhn_s": ("EN", "HN", "S"),
+    "en_hn_s": ("EN", "HN", "S"),
+}
+"""Tasks of ObyGaze12 -> the levels of their clips."""
+
+
+def _folds(clip: Clip, number: int) -> dict[str, str]:
+    """Return a clip's folds in ObyGaze12's split files, which the protocol `paper` reads; "" in no fold.
+
+    Ten folds have six clips in a row in turn; where movies are kept together, each is a fold.
+    """
+    folds = {}
+    for task, levels in LEVELS_OF_TASK.items():
+        fold = number // 6 % 10
+        folds[f"fold_{task}"] = str(fold) if clip.level in levels else ""
+    for task in ("hn_s", "enhn_s"):
+        fold_of_movie = clip.movie.removeprefix("m")
+        folds[f"fold_movieset_{task}"] = fold_of_movie if clip.level in LEVELS_OF_TASK[task] else ""
+    return folds
+
+
+def _write_stores_of_marked_clips(folder: Path, clips: list[Clip], rng: np.random.Generator) -> None:
+    """Write stores in which feature k is larger by 3 where concept k is marked, and one of texts.
+
+    `marked` has vectors of clips, `frames` four of each clip besides, `backbones` vectors of two backbones
+    and a clip that failed, `texts` vectors of the concepts' texts, which are random.
+    """
+    movie_of_clip = {clip.clip_id: clip.movie for clip in clips}
+    span_of_clip = {clip.clip_id: (clip.start_s, clip.end_s) for clip in clips}
+    is_marked = np.array([[concept in clip.concepts for concept in VISUAL_CONCEPTS] for clip in clips])
+    X = (3.0 * is_marked + rng.normal(size=is_marked.shape)).astype(np.float32)  # [N clips, K concepts]
+    frames = np.stack([X, X + 1, X - 1, X], axis=1)  # [N clips, 4 frames, K concepts]
+    seal_arrays(folder / "marked", movie_of_clip, {"xclip": {"pooled": X}}, space=SPACE)
+    with_frames = {"xclip": {"pooled": X, "frames": frames}}
+    seal_arrays(folder / "frames", movie_of_clip, with_frames, spans=span_of_clip, n_frames=4, space=SPACE)
+    two_backbones = {"xclip": {"pooled": X}, "vivit": {"pooled": X}}
+    failed = {"m0-00": "the file is empty (0 bytes)"}
+    seal_arrays(folder / "backbones", movie_of_clip, two_backbones, failed=failed)
+
+    texts = {
+        f"t{number}": text.text for number, text in enumerate(concept_texts(builtin_codebook("obygaze12")))
+    }
+    vectors = rng.normal(size=(len(texts), len(VISUAL_CONCEPTS))).astype(np.float32)
     no_movie = dict.fromkeys(texts, "")
     seal_arrays(folder / "texts", no_movie, {"xclip-text": {"pooled": vectors}}, texts=texts, space=SPACE)
-    segments = [
-        Clip(
-            f"m{movie}-{annotator}-{place}",
-            f"m{movie}",
-            "",
-            8.0 * place + 1 + shift,
-            8.0 * place + 4 + shift,
-            ("S", "HN")[place % 2],
-            concepts=("Body",),
-            annotator=annotator,
-        )
-        for movie, (annotator, shift), place in product(range(4), (("ann", 0.0), ("bea", 0.5)), range(8))
-    ]
+
+
+def _write_segments_of_two_annotators(folder: Path) -> None:
+    """Write eight segments of 3 s of each movie as ann has them, and half a second later as bea has them."""
+    segments = []
+    for movie in range(4):
+        for annotator, later_s in (("ann", 0.0), ("bea", 0.5)):
+            for place in range(8):
+                start_s = 8.0 * place + 1 + later_s
+                segment = Clip(
+                    f"m{movie}-{annotator}-{place}",
+                    f"m{movie}",
+                    "",
+                    start_s,
+                    start_s + 3,
+                    level=("S", "HN")[place % 2],
+                    concepts=("Body",),
+                    annotator=annotator,
+                )
+                segments.append(segment)
     write_manifest(Manifest(tuple(segments), folder), folder / "segments.csv")
-    judged = [
-        replace(
-            clip,
-            level="EN" if rng.random() < 0.1 else clip.level,
-            annotator=annotator,
-            extras={"model": "tiny" if annotator == "vlm" else ""},
-        )
-        for clip, annotator in product(clips, ("ann", "bea", "vlm"))
+
+
+def _write_levels_of_three_annotators(folder: Path, clips: list[Clip], rng: np.random.Generator) -> None:
+    """Write the clips as two people and a model label them, who make every tenth of them EN by mistake."""
+    answers = []
+    for clip in clips:
+        for annotator in ("ann", "bea", "vlm"):
+            is_mistaken = rng.random() < 0.1
+            level = "EN" if is_mistaken else clip.level
+            model = "tiny" if annotator == "vlm" else ""
+            answers.append(replace(clip, level=level, annotator=annotator, extras={"model": model}))
+    write_manifest(Manifest(tuple(answers), folder), folder / "answered.csv")
+
+
+def _write_comparisons(folder: Path, clips: list[Clip]) -> None:
+    """Write clips without levels, and comparisons of all pairs of them: the later clip is always chosen.
+
+    Three workers compare in turn. In one-pair.csv, the clip chosen is none of the two, and one is not known.
+    """
+    without_levels = [replace(clip, level=None, concepts=()) for clip in clips]
+    codebook = builtin_codebook("mediaeval15")
+    write_manifest(Manifest(tuple(without_levels), folder, codebook), folder / "scaled.csv")
+    header = "worker,left,right,chosen"
+    comparisons = []
+    for later_place, later in enumerate(clips):
+        for place, earlier in enumerate(clips[:later_place]):
+            comparisons.append(f"w{place % 3},{earlier.clip_id},{later.clip_id},{later.clip_id}")
+    _write_lines(folder / "pairs.csv", [header, *comparisons])
+    _write_lines(folder / "one-pair.csv", [header, "w,m0-00,m0-01,m0-02", "w,m0-00,x,x"])
+
+
+# --- stages and small stores
+# ------------------------------------------------------------------------------
+TOY_GROUP = toy_group("toy", {"pooled": np.ones((1, 2), np.float32)}, n_frames=1)
+TOY_FEATURES = {"toy": ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": np.ones(2, np.float32)})}
+
+
+def _write_stages(folder: Path) -> None:
+    """Write two stages of the clips a, b and c: `whole` is done, and c failed; `late` has only a yet."""
+    results = [
+        ClipResult("a", "ok", groups=TOY_FEATURES),
+        ClipResult("b", "ok", groups=TOY_FEATURES),
+        ClipResult("c", "failed", "no file"),
     ]
-    write_manifest(Manifest(tuple(judged), folder), folder / "answered.csv")
-    sexes = [f"{clip.clip_id},{clip.movie},{'mw'[n % 2]}" for n, clip in enumerate(clips)]
-    (folder / "sexes.csv").write_text("\n".join(["item_id,movie,sex", *sexes, ""]))
-    scaled = [replace(clip, level=None, concepts=()) for clip in clips[:6]]
-    write_manifest(Manifest(tuple(scaled), folder, builtin_codebook("mediaeval15")), folder / "scaled.csv")
-    pairs = [(f"w{n % 3}", clips[n].clip_id, clips[m].clip_id) for m in range(6) for n in range(m)]
-    lines = [f"{annotator},{left},{right},{right}" for annotator, left, right in pairs]
-    (folder / "pairs.csv").write_text("\n".join(["worker,left,right,chosen", *lines, ""]))
-    (folder / "one-pair.csv").write_text("worker,left,right,chosen\nw,m0-00,m0-01,m0-02\nw,m0-00,x,x\n")
+    _write_stage(folder / "stores" / "whole", "abc", results)
+    _write_stage(folder / "stores" / "late", "abc", results[:1])
 
 
-def _folds(clip: Clip, place: int) -> dict[str, str]:
-    """Give a clip its folds of ObyGaze12's split files, which the protocol `paper` reads."""
-    levels_of = {"en_s": "EN S", "hn_s": "HN S", "enhn_s": "EN HN S", "en_hn_s": "EN HN S"}
-    folds = {f"fold_{name}": (levels, place // 6 % 10) for name, levels in levels_of.items()}
-    folds |= {f"fold_movieset_{name}": (levels_of[name], int(clip.movie[1:])) for name in ("hn_s", "enhn_s")}
-    return {name: str(fold) if clip.level in levels.split() else "" for name, (levels, fold) in folds.items()}
+def _write_stage(store: Path, clip_ids: Iterable[str], results: list[ClipResult]) -> None:
+    """Write the stage of a store of some clips of the movie m, with the results that there are yet."""
+    planned = [PlannedClip(clip_id, "m") for clip_id in clip_ids]
+    stage = Stage.open(staging_path(store), planned, [TOY_GROUP], {"name": "Films"})
+    with stage.writer() as writer:
+        writer.commit(results)
 
 
-def _stages(folder: Path) -> None:
-    """Keep a stage whose last clip failed, and one that is not done; a damaged store and a link."""
-    group = toy_group("toy", {"pooled": np.ones((1, 2), np.float32)}, n_frames=1)
-    good = {"toy": ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": np.ones(2, np.float32)})}
-    results = [ClipResult(clip, "ok", groups=good) for clip in "ab"] + [ClipResult("c", "failed", "no file")]
-    for name, done in (("whole", 3), ("late", 1)):
-        path = staging_path(folder / "stores" / name)
-        stage = Stage.open(path, [PlannedClip(clip, "m") for clip in "abc"], [group], {"name": "Films"})
-        with stage.writer() as writer:
-            writer.commit(results[:done])
+def _write_small_stores(folder: Path) -> None:
+    """Write stores of one or two clips.
+
+    `mit` and `cc` differ in licence; `left` and `right` can be merged, and neither with `other`, whose layer
+    differs; `broken-1.0.0` has no metadata, and `link` is a link to it.
+    """
     for name, licence, citation in (("mit", "MIT", "A"), ("cc", "CC0-1.0", "B")):
-        path = staging_path(folder / "stores" / name)
-        stage = Stage.open(path, [PlannedClip(name, "m")], [group], {"name": "Films"})
-        with stage.writer() as writer:
-            writer.commit([ClipResult(name, "ok", groups=good)])
-        seal(None, folder / "stores" / name, licence=licence, citation=citation)
-    (folder / "stores" / "broken-1.0.0" / "data" / "features.zarr").mkdir(parents=True)
-    (folder / "stores" / "link").symlink_to("broken-1.0.0")
-    rows = np.ones((2, 4), np.float32)
-    for name, clips, changes in (
-        ("left", "ab", {}),
-        ("right", "cd", {}),
-        ("other", "cd", {"layer": "other"}),
-    ):
-        movies = dict.fromkeys(clips, "m")
-        seal_arrays(folder / "stores" / name, movies, {"toy": {"pooled": rows}}, **changes)
+        clip_id = name
+        _write_stage(folder / name, [clip_id], [ClipResult(clip_id, "ok", groups=TOY_FEATURES)])
+        seal(None, folder / name, licence=licence, citation=citation)
+    rows = {"toy": {"pooled": np.ones((2, 4), np.float32)}}
+    seal_arrays(folder / "left", {"a": "m", "b": "m"}, rows)
+    seal_arrays(folder / "right", {"c": "m", "d": "m"}, rows)
+    seal_arrays(folder / "other", {"c": "m", "d": "m"}, rows, layer="other")
+    (folder / "broken-1.0.0" / "data" / "features.zarr").mkdir(parents=True)
+    (folder / "link").symlink_to("broken-1.0.0")
 
 
-def _audits(folder: Path) -> None:
-    """Keep SOBEM-like images of which the clothed lie near emotion, prompts, maps and texts' priors."""
-    rng, space = np.random.default_rng(0), "toy-clip sha256:0123"
-    images = [
-        f"{who}_{emotion}{level}_{worn}_1"
-        for who, emotion, level, worn in product(range(1, 5), ("AN", "SA", "HA"), (1, 2), ("NO", "O"))
-    ]
+# --- audits
+# ------------------------------------------------------------------------------
+def _write_inputs_of_audits(folder: Path) -> None:
+    """Write what audits of backbones read: images of people, prompts, maps, captions and their pictures."""
+    rng = np.random.default_rng(0)
+    space = "toy-clip sha256:0123"
+    _write_images_and_prompts(folder, space, rng)
+    _write_maps_of_two_images(folder, space)
+    priors = {text: {"n_tokens": 6, "lm_mean": 0.2} for text in (MAN, WOMAN, *SWAPPED)}
+    write_priors(folder / "lm.csv", priors, {})
+    _write_pictures(folder)
+    captions = (MAN, WOMAN, *SWAPPED, "shoe")
+    texts = {f"t{number}": caption for number, caption in enumerate(captions)}
+    rows = {"pooled": rng.normal(size=(len(texts), 4)).astype(np.float32)}
+    seal_arrays(folder / "said", dict.fromkeys(texts, ""), {"toy": rows}, texts=texts, space=space)
+
+
+def _write_images_and_prompts(folder: Path, space: str, rng: np.random.Generator) -> None:
+    """Write stores of images like SOBEM's and of prompts, and the table of the prompts.
+
+    Four people are shown with three emotions in two strengths, not objectified (NO, clothed) and objectified
+    (O). Feature 0 is larger by 4 in clothed images and by 2 in prompts of emotions, so that these are near.
+    """
+    images = []
+    for person, emotion, strength, condition in product(range(1, 5), ("AN", "SA", "HA"), (1, 2), ("NO", "O")):
+        images.append(f"{person}_{emotion}{strength}_{condition}_1")
+    rows = rng.normal(size=(len(images), 4)).astype(np.float32)
+    rows[["_NO_" in image for image in images], 0] += 4
+    seal_arrays(folder / "sobem", dict.fromkeys(images, "none"), {"toy": {"pooled": rows}}, space=space)
+
     prompts = prompt_rows("code")
     with (folder / "prompts.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, list(prompts[0]))
         table.writeheader()
         table.writerows(prompts)
-    near = {
-        "sobem": [4.0 * ("_NO_" in name) for name in images],
-        "prompted": [2.0 * (row["list"] in {"angry", "sad", "happy"}) for row in prompts],
-    }
-    ids = {"sobem": images, "prompted": [row["text_id"] for row in prompts]}
-    for name, moved in near.items():
-        rows = rng.normal(size=(len(moved), 4)).astype(np.float32)
-        rows[:, 0] += moved
-        seal_arrays(folder / name, dict.fromkeys(ids[name], "none"), {"toy": {"pooled": rows}}, space=space)
-    about = {"text": "angry person", "group": "g", "score": 0.5, "peak": 1.0}
-    pairs = tuple({"image_id": name, **about} for name in ("i1", "i2"))
-    raw = np.ones((2, SIDE, SIDE), np.float32)
-    write_maps(Maps({"space": space, "layer": "it"}, pairs, raw), folder / "maps.zarr")
-    write_priors(folder / "lm.csv", {t: {"n_tokens": 6, "lm_mean": 0.2} for t in (MAN, WOMAN, *SWAPPED)}, {})
+    rows = rng.normal(size=(len(prompts), 4)).astype(np.float32)
+    rows[[prompt["list"] in {"angry", "sad", "happy"} for prompt in prompts], 0] += 2
+    movies = dict.fromkeys([prompt["text_id"] for prompt in prompts], "none")
+    seal_arrays(folder / "prompted", movies, {"toy": {"pooled": rows}}, space=space)
+
+
+def _write_maps_of_two_images(folder: Path, space: str) -> None:
+    """Write the file of maps of the images i1 and i2 for a text, which are the same everywhere."""
+    text = {"text": "angry person", "group": "g", "score": 0.5, "peak": 1.0}
+    pairs = ({"image_id": "i1", **text}, {"image_id": "i2", **text})
+    values = np.ones((2, SIDE, SIDE), np.float32)
+    write_maps(Maps({"space": space, "layer": "it"}, pairs, values), folder / "maps.zarr")
+
+
+def _write_pictures(folder: Path) -> None:
+    """Write manifests of pictures: two, one and a file that is none (`torn`), an absent one (`no`).
+
+    The folder `mine` has a file of somebody's own.
+    """
     for name in ("pictures", "torn", "mine"):
         (folder / name).mkdir()
     (folder / "mine" / "thesis.txt").touch()
-    for name, colour in (("i1", "red"), ("i2", "blue")):
-        Image.new("RGB", (6, 8), colour).save(folder / "pictures" / f"{name}.png")
+    Image.new("RGB", (6, 8), "red").save(folder / "pictures" / "i1.png")
+    Image.new("RGB", (6, 8), "blue").save(folder / "pictures" / "i2.png")
     shutil.copy(folder / "pictures" / "i1.png", folder / "torn")
     (folder / "torn" / "i2.jpg").write_bytes(b"no picture")
-    for name, files in (("pictures", ("i1.png", "i2.png")), ("torn", ("i1.png", "i2.jpg")), ("no", ())):
-        rows = "".join(f"{file[:2]},m,{name}/{file},,,,,\n" for file in files or ("i3.png",))
-        (folder / f"{name}.csv").write_text(f"{FIELDS}\n{rows}", encoding="utf-8")
-    said = {f"t{place}": text for place, text in enumerate((MAN, WOMAN, *SWAPPED, "shoe"))}
-    rows = {"pooled": rng.normal(size=(len(said), 4)).astype(np.float32)}
-    seal_arrays(folder / "said", dict.fromkeys(said, ""), {"toy": rows}, texts=said, space=space)
+    files_of_manifest = {"pictures": ("i1.png", "i2.png"), "torn": ("i1.png", "i2.jpg"), "no": ("i3.png",)}
+    for name, files in files_of_manifest.items():
+        rows = [f"{Path(file).stem},m,{name}/{file},,,,," for file in files]
+        _write_lines(folder / f"{name}.csv", [FIELDS, *rows])
 
 
-def _mediaeval(folder: Path) -> None:
-    """Keep the annotations of 60 clips of six movies, and a store of features that tell the violent ones."""
-    folder.mkdir()
-    lines, movie_of = ["clip,movie,split,valence,arousal,violence"], {}
+# --- MediaEval 2015
+# ------------------------------------------------------------------------------
+def _write_mediaeval(folder: Path) -> None:
+    """Write the annotations of 60 clips of six movies, their manifest, and stores of their features.
+
+    Every fourth clip is violent, and feature 0 larger by 9 in it. The first 30 clips, of three movies, are
+    for development, the others for testing; in leak.csv, a clip of the first movie is for testing, too.
+    """
+    annotations = folder / "mediaeval15"
+    annotations.mkdir()
+    lines = ["clip,movie,split,valence,arousal,violence"]
+    movie_of_clip = {}
     X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
     for row in range(60):
-        clip, split = f"ACCEDE{row:05}.mp4", ("dev", "test")[row >= 30]
-        movie_of[clip] = f"film{row // 10}"
-        valence, arousal = (row % 3 - 1) / 2, ("calm", "neutral", "active")[row % 3]
-        lines.append(f"{clip},{movie_of[clip]},{split},{valence},{arousal},{int(row % 4 == 0)}")
-        X[row, 0] += 9 * (row % 4 == 0)
-    (folder / "clips.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    imported = import_mediaeval15(folder, folder.parent).manifest
-    write_manifest(imported, folder.with_name("m15.csv"))
-    leaking = folder.with_name("m15.csv").read_text("utf-8").replace(",dev,", ",test,", 1)
-    folder.with_name("leak.csv").write_text(leaking, encoding="utf-8")
+        clip_id = f"ACCEDE{row:05}.mp4"
+        movie = f"film{row // 10}"
+        split = "dev" if row < 30 else "test"
+        valence = (-0.5, 0.0, 0.5)[row % 3]
+        arousal = ("calm", "neutral", "active")[row % 3]
+        is_violent = row % 4 == 0
+        if is_violent:
+            X[row, 0] += 9
+        movie_of_clip[clip_id] = movie
+        lines.append(f"{clip_id},{movie},{split},{valence},{arousal},{int(is_violent)}")
+    _write_lines(annotations / "clips.csv", lines)
+    write_manifest(import_mediaeval15(annotations, folder).manifest, folder / "m15.csv")
+    manifest = (folder / "m15.csv").read_text("utf-8")
+    leaking = manifest.replace(",dev,", ",test,", 1)
+    (folder / "leak.csv").write_text(leaking, encoding="utf-8")
     failed = {"ACCEDE00059.mp4": "the file is empty (0 bytes)"}
-    seal_arrays(folder.with_name("m15"), movie_of, {"descriptors": {"pooled": X}}, failed=failed)
-    digest = {"weights_sha256": "0" * 64}
-    seal_arrays(folder.with_name("m15-xclip"), movie_of, {"xclip": {"pooled": X}}, **digest)
+    seal_arrays(folder / "m15", movie_of_clip, {"descriptors": {"pooled": X}}, failed=failed)
+    seal_arrays(folder / "m15-xclip", movie_of_clip, {"xclip": {"pooled": X}}, weights_sha256="0" * 64)
 
 
+# --- networks
+# ------------------------------------------------------------------------------
 def write_networks(folder: Path) -> None:
-    """Write tiny networks, the corpus that one is trained on, and four films to extract."""
+    """Write tiny networks, what they are run and trained on, and a cache of the hub with one of them."""
     tiny_clip(folder / "lsmdc-clip")
     write_corpus(folder / "lsmdc", training=4, held_out=2)
     tiny_text_checkpoint("clip", folder / "clip")
     tiny_language_model(folder / "gpt2")
     tiny_text_checkpoint("xclip", folder / "xclip")
-    repository = folder / "hub" / "models--lab--net"
-    shutil.copytree(folder / "clip", repository / "snapshots" / COMMIT)
+    _write_cache_of_hub(folder / "hub", folder / "clip")
+    _write_store_of_network(folder / "xclip")
+    _write_drawn_films(folder)
+
+
+def _write_cache_of_hub(cache: Path, weights: Path) -> None:
+    """Write the cache in which the hub's client finds weights as the version v1 of lab/net."""
+    repository = cache / "models--lab--net"
+    shutil.copytree(weights, repository / "snapshots" / COMMIT)
     (repository / "refs").mkdir()
     (repository / "refs" / "v1").write_text(COMMIT)
-    digest = find_weights(folder / "xclip").sha256
-    width = json.loads((folder / "xclip" / "config.json").read_text())["projection_dim"]
+
+
+def _write_store_of_network(weights: Path) -> None:
+    """Write beside weights a store of four clips that names these weights; its features are random."""
+    config = json.loads((weights / "config.json").read_text())
+    width = config["projection_dim"]
     rows = np.random.default_rng(0).normal(size=(4, width)).astype(np.float32)
-    movies = dict.fromkeys("abcd", "m")
-    seal_arrays(folder / "xclip", movies, {"xclip": {"pooled": rows}}, weights_sha256=digest)
+    movie_of_clip = dict.fromkeys("abcd", "m")
+    digest = find_weights(weights).sha256
+    seal_arrays(weights, movie_of_clip, {"xclip": {"pooled": rows}}, weights_sha256=digest)
+
+
+def _write_drawn_films(folder: Path) -> None:
+    """Write four films to extract, of ten clips of a second: calm and violent ones in turn look different."""
     rng = np.random.default_rng(0)
     (folder / "drawn").mkdir()
-    for movie in ("f0", "f1", "f2", "f3"):
-        write_video(folder / "drawn" / f"{movie}.mp4", [picture(n // 4 % 2, rng) for n in range(40)], rate=4)
+    movies = ("f0", "f1", "f2", "f3")
+    for movie in movies:
+        pictures = [picture(number // 4 % 2, rng) for number in range(40)]
+        write_video(folder / "drawn" / f"{movie}.mp4", pictures, rate=4)
+    clips = []
+    for movie in movies:
+        for second in range(10):
+            level = ("calm", "violent")[second % 2]
+            clips.append(
+                Clip(f"{movie}-{second}", movie, f"drawn/{movie}.mp4", float(second), second + 1.0, level)
+            )
     codebook = load_codebook(folder / "violence.codebook.toml")
-    clips = [
-        Clip(f"{movie}-{n}", movie, f"drawn/{movie}.mp4", float(n), n + 1.0, ("calm", "violent")[n % 2])
-        for movie in ("f0", "f1", "f2", "f3")
-        for n in range(10)
-    ]
     write_manifest(Manifest(tuple(clips), folder, codebook), folder / "drawn.csv")

@@ -37,20 +37,34 @@ class Row:
     is_repeated: bool
 
 
-def read_table(lines: str) -> Iterator[Row]:
-    """Read a table: a line is a command; an indented one below it is `CODES FILE ... | WORDS | WORDS`."""
-    for command, expected in re.findall(r"^(\S.*)\n(?: +(.*)\n)?", lines, re.MULTILINE):
-        codes_and_files, *words = re.split(r" *\| ", expected or "0")
-        codes, *files = codes_and_files.split()
-        numbers = frozenset(map(int, re.findall(r"\d+", codes)))
-        yield Row(command.removeprefix("="), numbers, tuple(files), tuple(words), command.startswith("="))
+def read_table(table: str) -> Iterator[Row]:
+    """Read a table of commands, each in a line, with what it must do in an indented line below it.
+
+    The indented line is `CODES FILE ... | WORDS | WORDS`; without one, the command ends with the code 0. A
+    command behind "=" is run a second time.
+    """
+    lines = table.splitlines()
+    next_lines = [*lines[1:], ""]
+    for line, next_line in zip(lines, next_lines, strict=True):
+        is_command = line != "" and not line.startswith(" ")
+        if is_command:
+            has_expectation = next_line.startswith(" ")
+            yield _read_row(line, next_line.strip() if has_expectation else "0")
+
+
+def _read_row(command: str, expectation: str) -> Row:
+    codes_and_files, *words = re.split(r" *\| ", expectation)
+    codes, *files = codes_and_files.split()
+    numbers = frozenset(int(code) for code in re.findall(r"\d+", codes))
+    is_repeated = command.startswith("=")
+    return Row(command.removeprefix("="), numbers, tuple(files), tuple(words), is_repeated)
 
 
 def stand_in(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder, with marked secrets in the environment."""
+    """Make a folder the current one, with a folder `out` in it; put marked secrets into the environment."""
     (place / "out").mkdir(exist_ok=True)
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("COLUMNS", "500")  # no path is broken
+    monkeypatch.setenv("COLUMNS", "500")  # wide enough that no path is broken into two lines
     monkeypatch.chdir(place)
     return place

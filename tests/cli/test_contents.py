@@ -28,9 +28,11 @@ LARGE_LIBRARIES = {
 
 def modules_loaded_by(code: str) -> set[str]:
     """Run code in a process of its own; gives the names of the top-level modules that it has loaded then."""
-    script = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    print_modules = "import sys, json; print(json.dumps(list(sys.modules)))"
+    script = f"{code}\n{print_modules}"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    *_, last_line = process.stdout.splitlines()
+    return {module.split(".")[0] for module in json.loads(last_line)}
 
 
 def test_help_loads_nothing_but_click():

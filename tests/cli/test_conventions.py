@@ -280,19 +280,20 @@ def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command
 
 @pytest.fixture
 def devices_asked_for(monkeypatch):
-    """The device of each backbone that `extract` asks for; it is stopped before it decodes."""
+    """The device of each backbone that `extract` asks for; the command then fails, before it decodes.
+
+    A device can be asked for though this machine has none: nothing looks for a GPU.
+    """
     devices = []
 
     def note_devices(_manifest, _store, recipes, **_):
         for recipe in recipes:
             compute = recipe.options.get("compute")
             devices.append(compute.device if compute else None)
-        raise ExtractError("it is known now")
+        raise ExtractError("stopped by the test")
 
     monkeypatch.setattr(extraction, "prepare", note_devices)
-    monkeypatch.setattr(
-        "obygaze_features.commands.extract_command.no_gpu_here", lambda: ""
-    )  # it may have one
+    monkeypatch.setattr("obygaze_features.commands.extract_command.no_gpu_here", lambda: "")
     return devices
 
 

@@ -371,10 +371,10 @@ MISTAKES = f"""
 
 
 @pytest.fixture(scope="module")
-def folder_of_inputs(given, tmp_path_factory):
+def folder_of_inputs(inputs, tmp_path_factory):
     """A folder of marked name with the inputs in `in`, for all mistakes, none of which changes it."""
     folder = tmp_path_factory.mktemp("mistakes") / MARK
-    shutil.copytree(given, folder / "in", symlinks=True)
+    shutil.copytree(inputs, folder / "in", symlinks=True)
     return folder
 
 

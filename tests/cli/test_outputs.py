@@ -195,14 +195,18 @@ MAKE_SHEETS_OF_ERRORS = "manifest sheets in/two.csv --predictions in/p.csv --out
 
 @pytest.fixture
 def predictions_of_two_models(two_films):
-    """The table in/p.csv of predictions of mlp and linear; gives the folder.
+    """The table in/p.csv of predictions of mlp and linear for four clips; gives the folder.
 
-    The threshold is 0.5 and a2 alone is positive: mlp is wrong on a1, by 0.9, on b1, by 0.6, and on a2.
+    Clip a2 alone is positive. At the threshold of 0.5, mlp takes a1 and b1 for positive and misses a2.
     """
     labels = {"a1": 0, "a2": 1, "b1": 0, "b2": 0}
     scores_of_mlp = {"a1": 0.9, "a2": 0.1, "b1": 0.6, "b2": 0.2}
-    rows = [f"mlp,hn_s>hn_s,0,{clip},{labels[clip]},{score},0.5" for clip, score in scores_of_mlp.items()]
-    rows += [f"linear,hn_s>hn_s,0,{clip},{label},0,0.5" for clip, label in labels.items()]
+    task, fold, threshold = "hn_s>hn_s", 0, 0.5
+    rows = []
+    for clip, label in labels.items():
+        rows.append(f"mlp,{task},{fold},{clip},{label},{scores_of_mlp[clip]},{threshold}")
+    for clip, label in labels.items():
+        rows.append(f"linear,{task},{fold},{clip},{label},0,{threshold}")
     (two_films / "in/p.csv").write_text("\n".join([HEADER_OF_PREDICTIONS, *rows, ""]), encoding="utf-8")
     return two_films
 
@@ -309,8 +313,15 @@ def labels_in_hdf5(file):
 
 def labels_in_anndata(file):
     """Read clip -> (level, concepts) from the table of an exported file's observations."""
-    clips, levels, concepts = (file["obs"][name].asstr()[()] for name in ("_index", "level", "concepts"))
-    return dict(zip(clips, zip(levels, concepts, strict=True), strict=True))
+    whole_array = ()
+    observations = file["obs"]
+    clips = observations["_index"].asstr()[whole_array]
+    levels = observations["level"].asstr()[whole_array]
+    concepts = observations["concepts"].asstr()[whole_array]
+    return {
+        clip: (level, concepts_of_clip)
+        for clip, level, concepts_of_clip in zip(clips, levels, concepts, strict=True)
+    }
 
 
 @pytest.fixture
@@ -544,10 +555,12 @@ def test_a_projected_manifest_keeps_its_codebook(ok, place):
 
 @pytest.mark.long
 def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_removed(ok, place):
+    """One of the examples is the scale "tension", whose level "high" begins at 0.5."""
     ok("codebook init --out out/mine.toml")
     text = (place / "out/mine.toml").read_text(encoding="utf-8")
-    lines_of_examples = re.compile(r"^# (?=\[\[|name|levels|cuts)", re.MULTILINE)
-    (place / "out/all.toml").write_text(lines_of_examples.sub("", text), encoding="utf-8")
+    comment_sign_before_toml = re.compile(r"^# (?=\[\[|name|levels|cuts)", re.MULTILINE)
+    with_examples = comment_sign_before_toml.sub("", text)
+    (place / "out/all.toml").write_text(with_examples, encoding="utf-8")
     tension = load_codebook(place / "out/all.toml").scale("tension")
     assert tension.level_of("0.7") == "high"
 

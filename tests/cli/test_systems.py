@@ -27,13 +27,13 @@ TESTS_OF_LAPTOPS = """manifest/test_import_folder.py persistence/test_model_file
 
 
 @pytest.fixture(scope="module")
-def outputs_on_linux(given, url, tmp_path_factory):
+def outputs_on_linux(inputs, url, tmp_path_factory):
     """Give what the commands of a group leave and print on this system, where they are run once."""
     outputs = {}
 
     def of_group(group):
         if group not in outputs:
-            outputs[group] = run_rows("", group, given, url, tmp_path_factory.mktemp("linux"))
+            outputs[group] = run_rows("", group, inputs, url, tmp_path_factory.mktemp("linux"))
         return outputs[group]
 
     return of_group
@@ -45,16 +45,22 @@ OF_ONE_RUN = ("journal/", "reports/", "$ extract", "$ doctor")
 
 def environment_of(system):
     """Make the environment of a process that sees a simulated system; "" is this one."""
-    path = os.pathsep.join([*([str(ROOT / "tests" / "simulated")] if system else []), str(ROOT)])
-    return os.environ | {"SIMULATED": system, "PYTHONPATH": path}
+    folders_of_modules = [str(ROOT)]
+    if system:
+        folders_of_modules.insert(0, str(ROOT / "tests" / "simulated"))
+    return os.environ | {"SIMULATED": system, "PYTHONPATH": os.pathsep.join(folders_of_modules)}
 
 
-def run_rows(system, group, given, url, place):
-    """Run a group of the table on a system; gives the files that it leaves, and what `$ COMMAND` printed."""
-    shutil.copytree(given, place / "in", symlinks=True)
+def run_rows(system, group, inputs, url, place):
+    """Run the commands of a group of the table on a system, in a folder with the inputs.
+
+    Gives the bytes of all files that are then there, by their path, and what each command printed, by
+    `$ COMMAND`. What differs from run to run is left out (`OF_ONE_RUN`).
+    """
+    shutil.copytree(inputs, place / "in", symlinks=True)
     (place / "out").mkdir()
     encoding = "cp1252" if system == "windows" else "utf-8"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tests.simulated.run_rows", group, url],
         cwd=place,
         env=environment_of(system) | {"PYTHONIOENCODING": encoding},
@@ -62,23 +68,33 @@ def run_rows(system, group, given, url, place):
         encoding=encoding,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    parts = re.split(r"^(?=\$ )", done.stdout.replace(f"{place}/", ""), flags=re.MULTILINE)
-    printed = dict(part.partition("\n")[::2] for part in parts)
-    files = filter(Path.is_file, place.rglob("*"))
-    left = {file.relative_to(place).as_posix(): file.read_bytes() for file in files}
-    left |= {command: text.encode() for command, text in printed.items()}
-    return {name: data for name, data in left.items() if not any(part in name for part in OF_ONE_RUN)}
+    assert process.returncode == 0, process.stderr[-3000:]
+    outputs = {}
+    for path in place.rglob("*"):
+        if path.is_file():
+            outputs[path.relative_to(place).as_posix()] = path.read_bytes()
+    outputs |= printed_by_command(process.stdout.replace(f"{place}/", ""))
+    return {name: data for name, data in outputs.items() if not any(part in name for part in OF_ONE_RUN)}
+
+
+def printed_by_command(text):
+    """Split what a run of several commands printed: `$ COMMAND`, a line before each -> its output."""
+    start_of_command = re.compile(r"^(?=\$ )", re.MULTILINE)
+    printed = {}
+    for part in start_of_command.split(text):
+        command, _, output = part.partition("\n")
+        printed[command] = output.encode()
+    return printed
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 @pytest.mark.parametrize(("system", "group"), SYSTEMS_AND_GROUPS)
 def test_commands_write_and_print_on_a_simulated_system_what_they_do_on_linux(
-    system, group, given, url, tmp_path, outputs_on_linux
+    system, group, inputs, url, tmp_path, outputs_on_linux
 ):
     """Names, locks, line ends and missing functions are then those of the other system."""
-    outputs = run_rows(system, group, given, url, tmp_path)
+    outputs = run_rows(system, group, inputs, url, tmp_path)
     expected = outputs_on_linux(group)
     assert outputs.keys() == expected.keys()
     assert [name for name in expected if outputs[name] != expected[name]] == []

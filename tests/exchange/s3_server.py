@@ -26,7 +26,7 @@ class Endpoint:
     requests
         (LIST or the HTTP method, path) of every request.
     n_puts_left
-        How many objects may still be put, by PUT or as the first part of several; -1 for any number.
+        How many objects may still be put, by PUT or as the first part of several; None for any number.
     n_bytes_sent
         Bytes of bodies that answers to GET had.
     """
@@ -34,12 +34,12 @@ class Endpoint:
     def __init__(self, url: str) -> None:
         self.url = url
         self.requests: list[tuple[str, str]] = []
-        self.n_puts_left = -1
+        self.n_puts_left: int | None = None
         self.n_bytes_sent = 0
         self._lock = Lock()
 
     def allow_all_puts(self) -> None:
-        self.n_puts_left = -1
+        self.n_puts_left = None
 
     def names(self, method: str) -> list[str]:
         """List the objects of all requests of a method, without folders."""
@@ -48,18 +48,16 @@ class Endpoint:
         ]
 
     def watching(self, application):
-        """Wrap a server's WSGI application."""
+        """Wrap a server's WSGI application: note its requests, and refuse objects that are too many."""
 
         def answer(environ, start_response):
             method = environ["REQUEST_METHOD"]
-            path = environ["PATH_INFO"]
-            query = environ["QUERY_STRING"]
-            path = path.encode("latin-1").decode()
+            path = environ["PATH_INFO"].encode("latin-1").decode()  # as WSGI gives text of UTF-8
+            is_list = "list-type" in environ["QUERY_STRING"]
             with self._lock:
-                self.requests.append(("LIST" if "list-type" in query else method, path))
-                refused = method == "PUT" and self.n_puts_left == 0
-                self.n_puts_left -= method == "PUT" and self.n_puts_left > 0
-            if refused:
+                self.requests.append(("LIST" if is_list else method, path))
+                is_refused = method == "PUT" and not self._takes_one_more_object()
+            if is_refused:
                 start_response("403 Forbidden", [("Content-Type", "application/xml")])
                 return [b"<Error><Code>AccessDenied</Code><Message>no more</Message></Error>"]
             body = application(environ, start_response)
@@ -67,7 +65,17 @@ class Endpoint:
 
         return answer
 
+    def _takes_one_more_object(self) -> bool:
+        """Return whether an object may be put, and count it."""
+        if self.n_puts_left is None:
+            return True
+        if self.n_puts_left == 0:
+            return False
+        self.n_puts_left -= 1
+        return True
+
     def _counted(self, body):
+        """Yield the blocks of an answer's body, and count their bytes."""
         for block in body:
             self.n_bytes_sent += len(block)
             yield block
@@ -101,6 +109,6 @@ def s3_settings(endpoint: Endpoint) -> Iterator[None]:
         for name, value in {**SETTINGS, "AWS_ENDPOINT_URL": endpoint.url}.items():
             patch.setenv(name, value)
         endpoint.requests.clear()
-        endpoint.n_puts_left = -1
+        endpoint.allow_all_puts()
         endpoint.n_bytes_sent = 0
         yield

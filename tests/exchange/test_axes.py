@@ -1,7 +1,6 @@
 """Axes of imported arrays are taken as an option states them; without it they are guessed, and shown."""
 
 import re
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -131,9 +130,12 @@ def test_the_axis_of_a_single_frame_is_kept(shape, axes):
     assert reordered.shape == (1, 16)
 
 
-@pytest.mark.parametrize(
-    "form", [form for forms in SAVED_AS.values() for form in forms.values()], ids=chain(*SAVED_AS.values())
-)
+ALL_FORMS = {}
+for _forms in SAVED_AS.values():
+    ALL_FORMS |= _forms
+
+
+@pytest.mark.parametrize("form", ALL_FORMS.values(), ids=ALL_FORMS)
 def test_frames_imported_as_one_vector_are_refused_with_the_options_that_import_them(
     save_frames, capfd, form
 ):

@@ -151,8 +151,9 @@ def test_a_difference_of_provenance_that_forbids_mixing_is_described_as_such(oth
 
 
 def test_the_record_says_which_differences_of_provenance_are_of_numerics(other_device_and_contact):
-    """Those that forbid mixing; JSON has no nan."""
-    record = json.loads(json.dumps(other_device_and_contact.record(), allow_nan=False))
+    """Differences of numerics are those that forbid to mix features. The record must have no nan."""
+    text = json.dumps(other_device_and_contact.record(), allow_nan=False)
+    record = json.loads(text)
     assert record["provenance"]["toy"] == [
         {"field": "compute.device", "numerics": True},
         {"field": "contact", "numerics": False},

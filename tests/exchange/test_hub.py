@@ -30,51 +30,63 @@ class HubHandler(Handler):
     """Answers as the Hub does for the data set lab/films, whose only commit is `COMMIT`.
 
     It refuses as many commits as `n_commits_to_refuse` says, and lists `damaged_files` with a wrong digest
-    until it is asked for /mended. Among the requests are PARENT, the commit that a commit follows, and FILE,
-    each file of a commit.
+    until a test asks for the path /mended. Among the requests are PARENT, the commit that a commit follows,
+    and FILE, each file of a commit.
     """
 
     def do_GET(self):  # noqa: N802 - the name that http.server calls
+        """Answer with the list of files, with what the data set is, or with a file."""
         path = urlsplit(self.path).path
         self.server.requests.append((self.command, path, ""))
         if path == "/mended":
             self.server.damaged_files = set()
             self.say({})
-            return
-        if path.startswith("/api/datasets/lab/films/tree/"):
-            self.say([self.entry(file) for file in sorted(self.server.root.rglob("*")) if file.is_file()])
-            return
-        if path.startswith("/api/datasets/lab/films"):
+        elif path.startswith("/api/datasets/lab/films/tree/"):
+            files = [file for file in sorted(self.server.root.rglob("*")) if file.is_file()]
+            self.say([self.entry(file) for file in files])
+        elif path.startswith("/api/datasets/lab/films"):
             self.say({"id": "lab/films", "sha": COMMIT})
-            return
-        file = self.server.root / path.partition("/resolve/")[2].partition("/")[2]
-        if "/resolve/" not in path or not file.is_file():
+        else:
+            self.send_file(path)
+
+    def send_file(self, path):
+        """Answer with the file of a path .../resolve/REVISION/FILE, or with 404 where there is none."""
+        _, _, revision_and_name = path.partition("/resolve/")
+        _, _, name = revision_and_name.partition("/")
+        file = self.server.root / name
+        if name and file.is_file():
+            data = file.read_bytes()
+            self.answer(200, data, ETag=f'"{hashlib.sha256(data).hexdigest()}"', X_Repo_Commit=COMMIT)
+        else:
             self.answer(404, X_Repo_Commit=COMMIT, X_Error_Code="EntryNotFound")
-            return
-        data = file.read_bytes()
-        self.answer(200, data, ETag=f'"{hashlib.sha256(data).hexdigest()}"', X_Repo_Commit=COMMIT)
 
     def do_POST(self):  # noqa: N802 - the name that http.server calls
+        """Answer the requests of a push: to create the data set, to check its card and files, to commit."""
         path = urlsplit(self.path).path
         body = self.body()
         self.server.requests.append(("POST", path, ""))
         if "/preupload/" in path:
-            paths = [file["path"] for file in json.loads(body)["files"]]
-            as_regular = {"uploadMode": "regular", "shouldIgnore": False}
-            self.say({"files": [{"path": path, **as_regular} for path in paths]})
-        elif "/commit/" in path and self.server.n_commits_to_refuse:
-            self.server.n_commits_to_refuse -= 1
-            self.answer(412, X_Repo_Commit=COMMIT)
+            in_the_commit_itself = {"uploadMode": "regular", "shouldIgnore": False}
+            files = json.loads(body)["files"]
+            self.say({"files": [{"path": file["path"], **in_the_commit_itself} for file in files]})
         elif "/commit/" in path:
-            for line in body.splitlines():
-                entry = json.loads(line)
-                self.take(entry["key"], entry["value"])
-            url = f"{self.server.url}/datasets/lab/films/commit/{COMMIT}"
-            self.say({"commitUrl": url, "commitOid": COMMIT})
+            self.commit(body)
         elif path == "/api/validate-yaml":
             self.say({"errors": [], "warnings": []})
         else:
             self.say({"url": f"{self.server.url}/datasets/lab/films"})
+
+    def commit(self, body):
+        """Take the lines of a commit, or refuse it with 412, as the Hub does if another one came before."""
+        if self.server.n_commits_to_refuse:
+            self.server.n_commits_to_refuse -= 1
+            self.answer(412, X_Repo_Commit=COMMIT)
+            return
+        for line in body.splitlines():
+            entry = json.loads(line)
+            self.take(entry["key"], entry["value"])
+        url = f"{self.server.url}/datasets/lab/films/commit/{COMMIT}"
+        self.say({"commitUrl": url, "commitOid": COMMIT})
 
     def take(self, key, value):
         """Take a line of a commit: write a file, and note the path, or note the commit that it follows."""
@@ -87,11 +99,13 @@ class HubHandler(Handler):
             self.server.requests.append(("FILE", value["path"], ""))
 
     def entry(self, file):
-        """Describe a file as the Hub does, with git's digest of it; of a flipped file the digest is wrong."""
+        """Describe a file as the Hub does, with git's digest of it; a damaged file has a wrong digest."""
         data = file.read_bytes()
         path = file.relative_to(self.server.root).as_posix()
-        stated_size = len(data) + (path in self.server.damaged_files)
-        oid = hashlib.sha1(b"blob %d\0" % stated_size + data, usedforsecurity=False).hexdigest()
+        size_in_digest = len(data)
+        if path in self.server.damaged_files:
+            size_in_digest += 1
+        oid = hashlib.sha1(b"blob %d\0" % size_in_digest + data, usedforsecurity=False).hexdigest()
         return {"type": "file", "path": path, "size": len(data), "oid": oid}
 
     def say(self, document):

@@ -32,13 +32,20 @@ def folder(tmp_path):
 
 
 def frame_table(**columns):
-    """One row a frame: its clip, its vector, and columns that are values or made of the frames' numbers."""
-    numbers = np.concatenate([np.arange(length) for length in LENGTHS.values()])  # from 0 on in each clip
-    clips = np.repeat(list(LENGTHS), list(LENGTHS.values()))
+    """Make a table of all frames of all clips, a row each: clip_id, more columns, and the frame's vector.
+
+    The values of a column are one for all rows, one for each, or a function of the frames' numbers, which are
+    counted from 0 on in each clip.
+    """
+    clip_of_row = []
+    number_of_row = []
+    for clip, length in LENGTHS.items():
+        clip_of_row += [clip] * length
+        number_of_row += range(length)
     table = pd.DataFrame(np.concatenate(list(TRUTH.values())), columns=COLUMNS)
-    table.insert(0, "clip_id", clips)
+    table.insert(0, "clip_id", clip_of_row)
     for name, values in columns.items():
-        table.insert(1, name, values(numbers) if callable(values) else values)
+        table.insert(1, name, values(np.array(number_of_row)) if callable(values) else values)
     return table
 
 
@@ -213,7 +220,7 @@ def test_the_option_axes_is_refused_for_a_table_of_frames(folder):
 
 
 def with_cell(column, row, value):
-    """Make what changes a cell of a table whose rows have times, `stamp`, and numbers, `frame`."""
+    """Return a function that puts a value into a cell of a table of frames, in whatever type."""
 
     def change(table):
         table[column] = table[column].astype(object)

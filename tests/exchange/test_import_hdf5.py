@@ -109,6 +109,7 @@ def cycle(file):
 
 
 def more_paths_than_can_be_walked(file):
+    """Six levels of groups with 40 names each for the one group below: 40 ** 6 paths, 4 thousand million."""
     below = file.create_group("0")
     for level in range(6):
         above = file.create_group(f"level {level}")
@@ -124,17 +125,17 @@ def soft_link(file):
 
 def external_link(file):
     file["a/x"] = values_of("a")
-    file["b"] = h5py.ExternalLink(secret(file), "/s")
+    file["b"] = h5py.ExternalLink(other_file_beside(file), "/s")
 
 
 def external_data(file):
-    part = [(secret(file), 0, h5py.h5f.UNLIMITED)]
+    part = [(other_file_beside(file), 0, h5py.h5f.UNLIMITED)]
     file.create_group("a").create_dataset("x", (16,), np.float32, external=part)
 
 
 def virtual(file):
     layout = h5py.VirtualLayout((4,), np.float32)
-    layout[:] = h5py.VirtualSource(secret(file), "s/x", (4,))
+    layout[:] = h5py.VirtualSource(other_file_beside(file), "s/x", (4,))
     file.create_group("a").create_virtual_dataset("x", layout)
 
 
@@ -143,8 +144,9 @@ def huge(file):
 
 
 def one_giant_under_thirty_names(file):
-    """512 MB of fill value, which no byte of the file holds."""
-    file.create_group("a").create_dataset("0", (1 << 26,), np.float64, chunks=(1 << 20,))
+    """A dataset of 512 MB of which no chunk was written, so that it takes no room in the file."""
+    n_numbers = 1 << 26  # of eight bytes
+    file.create_group("a").create_dataset("0", (n_numbers,), np.float64, chunks=(1 << 20,))
     for number in range(1, 30):
         file[f"a/{number}"] = file["a/0"]
 
@@ -156,8 +158,8 @@ def rewrite(file, change):
     path.write_bytes(change(path.read_bytes()))
 
 
-def secret(file):
-    """Give the name of another file beside, with features in it."""
+def other_file_beside(file):
+    """Write another file of features, which no import of the first may read; return its path."""
     path = Path(file.filename).with_name("secret")
     with h5py.File(path, "w") as other:
         other["s/x"] = values_of("s")
@@ -170,12 +172,12 @@ def secret(file):
 # ---------------------------------------------------------------------------
 def matrix_linked(file):
     file["ids"] = ["a", "b"]
-    file["features"] = h5py.ExternalLink(secret(file), "/s/x")
+    file["features"] = h5py.ExternalLink(other_file_beside(file), "/s/x")
 
 
 def ids_linked(file):
     file["features"] = np.ones((2, 4), np.float32)
-    file["ids"] = h5py.ExternalLink(secret(file), "/s/ids")
+    file["ids"] = h5py.ExternalLink(other_file_beside(file), "/s/ids")
 
 
 def rows_huge(file):
@@ -184,13 +186,20 @@ def rows_huge(file):
 
 
 def ids_all_the_same_long_text(file):
-    """4,096 references to one text of a megabyte: more in memory than thousands of such files."""
-    ids = file.create_dataset("ids", (4096,), h5py.string_dtype())
-    ids[0] = "x" * (1 << 20)
-    file["features"] = np.ones((4096, 4), np.float32)
-    begin = ids.id.get_offset()
-    end = begin + 16 * 4096
-    rewrite(file, lambda data: data[:begin] + data[begin : begin + 16] * 4096 + data[end:])
+    """Write 4,096 ids that all refer to one text of a megabyte: read, they would take 4 GB."""
+    n_ids, one_megabyte = 4096, 1 << 20
+    ids = file.create_dataset("ids", (n_ids,), h5py.string_dtype())
+    ids[0] = "x" * one_megabyte
+    file["features"] = np.ones((n_ids, 4), np.float32)
+    reference_size = 16  # length, address and number of a text
+    first = ids.id.get_offset()
+    end = first + n_ids * reference_size
+
+    def refer_to_the_first_text(data):
+        reference = data[first : first + reference_size]
+        return data[:first] + reference * n_ids + data[end:]
+
+    rewrite(file, refer_to_the_first_text)
 
 
 # --- AnnData
@@ -217,7 +226,7 @@ def write_categorical_ids(obs, codes=(0, 1)):
 def obs_linked(file):
     write_anndata(file)
     del file["obs"]
-    file["obs"] = h5py.ExternalLink(secret(file), "/s")
+    file["obs"] = h5py.ExternalLink(other_file_beside(file), "/s")
 
 
 def codes_huge(file):
@@ -244,6 +253,7 @@ def matrix_sparse(file):
 
 
 def matrix_a_type(file):
+    """Write AnnData in which X is no matrix, but a type of numbers to which a name was given."""
     write_anndata(file)
     del file["X"]
     file["X"] = np.dtype(np.float32)

@@ -39,15 +39,15 @@ def features(clip):
     return values_of(clip, SHAPE)
 
 
-def folder_of(suffix, save, **beside):
-    """Make what makes a folder with a file a clip: its features and what is beside them."""
+def folder_of(suffix, save, **other_arrays):
+    """Return a function that writes a folder with a file for each clip: its features and other arrays."""
 
-    def make(folder):
+    def write(folder):
         folder.mkdir()
         for clip in CLIPS:
-            save(folder / f"{clip}.{suffix}", {"features": features(clip)} | beside)
+            save(folder / f"{clip}.{suffix}", {"features": features(clip)} | other_arrays)
 
-    return make
+    return write
 
 
 def save_npz(path, arrays):
@@ -70,26 +70,33 @@ def save_safetensors(path, arrays):
     pytest.importorskip("safetensors.numpy").save_file(arrays, path)
 
 
-def one_h5(*names, **beside):
-    """Make what makes a file whose datasets have these names, with the clip in them."""
+def one_h5(name_of_features, **other_arrays):
+    """Return a function that writes one file of HDF5 for all clips.
 
-    def make(path):
-        arrays = {name.format(clip): features(clip) for name in names for clip in CLIPS}
-        save_h5(path, arrays | {f"{clip}/{name}": value for clip in CLIPS for name, value in beside.items()})
+    In the name of a clip's features, {} stands for the clip; other arrays lie in the clip's group.
+    """
 
-    return make
+    def write(path):
+        arrays = {}
+        for clip in CLIPS:
+            arrays[name_of_features.format(clip)] = features(clip)
+            for name, value in other_arrays.items():
+                arrays[f"{clip}/{name}"] = value
+        save_h5(path, arrays)
+
+    return write
 
 
 def tar_of_npy(path):
+    """Write a tar with two members for each clip: its features, and an empty record in JSON."""
     with tarfile.open(path, "w") as archive:
         for clip in CLIPS:
-            for suffix, write in (("npy", np.save), ("json", lambda file, _: file.write(b"{}"))):
-                content = io.BytesIO()
-                write(content, features(clip))
-                member = tarfile.TarInfo(f"{clip}.{suffix}")
-                member.size = len(content.getvalue())
-                content.seek(0)
-                archive.addfile(member, content)
+            npy = io.BytesIO()
+            np.save(npy, features(clip))
+            for name, content in ((f"{clip}.npy", npy.getvalue()), (f"{clip}.json", b"{}")):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
 
 
 def folder_of_tars(folder):
@@ -107,18 +114,22 @@ def one_npz(path):
 
 
 def npz_with_a_note(folder):
+    """Write archives of NumPy that are unusual: .NPZ, compressed, in Fortran's order, with a note in text."""
     folder.mkdir()
     for clip in CLIPS:
-        np.savez_compressed(folder / "x.npz", x=np.asfortranarray(features(clip)))
-        (folder / "x.npz").rename(folder / f"{clip}.NPZ")
-        with zipfile.ZipFile(folder / f"{clip}.NPZ", "a") as archive:
+        with_small_letters = folder / "x.npz"  # NumPy would add .npz to another name
+        np.savez_compressed(with_small_letters, x=np.asfortranarray(features(clip)))
+        path = with_small_letters.rename(folder / f"{clip}.NPZ")
+        with zipfile.ZipFile(path, "a") as archive:
             archive.writestr("note.txt", "of 2021")
 
 
 def folder_of_links(folder):
-    npz_with_a_note(folder.with_name("elsewhere"))
+    """Make a folder with a link to the folder that has the files, and one to itself, a circle."""
+    elsewhere = folder.with_name("elsewhere")
+    npz_with_a_note(elsewhere)
     folder.mkdir()
-    (folder / "train").symlink_to(folder.with_name("elsewhere"))
+    (folder / "train").symlink_to(elsewhere)
     (folder / "back").symlink_to(folder)
 
 
@@ -209,12 +220,17 @@ def test_features_are_never_guessed_among_several_arrays_of_real_numbers(tmp_pat
 
 
 def load(kind, source):
-    """Read clip a of a source."""
-    if kind in {"hdf5", "table"}:
-        with hdf5_items(source) if kind == "hdf5" else table_items(source, None) as (items, _):
+    """Read clip a of a source of a kind; what is read is not returned."""
+    if kind == "hdf5":
+        with hdf5_items(source) as (items, _):
             items["a"].load()
+    elif kind == "table":
+        with table_items(source, None) as (items, _):
+            items["a"].load()
+    elif kind == "npy":
+        array_files(source, ArrayChoice())["a"].load()
     else:
-        (array_files if kind == "npy" else torch_files)(source, ArrayChoice())["a"].load()
+        torch_files(source, ArrayChoice())["a"].load()
 
 
 def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
@@ -272,14 +288,15 @@ def number_and_text(folder):
     torch.save({1: torch.ones(3), "1": torch.zeros(3)}, folder / "a.pt")
 
 
-def partly_written(rows, **layout):
-    """Make what makes a dataset of three rows of which some were written."""
+def partly_written(n_written, **layout):
+    """Return a function that writes a.h5, whose dataset of three rows has values in the first ones alone."""
 
-    def make(folder):
+    def write(folder):
         with h5py.File(folder / "a.h5", "w") as file:
-            file.create_dataset("x", (3, N_FEATURES), np.float32, **layout)[:rows] = 1
+            dataset = file.create_dataset("x", (3, N_FEATURES), np.float32, **layout)
+            dataset[:n_written] = 1
 
-    return make
+    return write
 
 
 FILTER_OF_OTHERS = 32001
@@ -288,9 +305,11 @@ FILTER_OF_OTHERS = 32001
 
 def filter_of_others(folder):
     """Write a compressed dataset and put another number in place of that of its filter."""
-    partly_written(3, chunks=(3, N_FEATURES), compression="gzip")(folder)
+    write_compressed = partly_written(3, chunks=(3, N_FEATURES), compression="gzip")
+    write_compressed(folder)
     path = folder / "a.h5"
     data = path.read_bytes()
+    # A filter has its number, the length of its name, flags, and how many values it takes (2 bytes each).
     number = data.index(b"deflate\0") - 8
     path.write_bytes(data[:number] + FILTER_OF_OTHERS.to_bytes(2, "little") + data[number + 2 :])
 
@@ -498,15 +517,17 @@ def test_a_pointer_in_place_of_features_is_called_one(tmp_path, name, kind):
 def outcomes(tmp_path):
     """What becomes of tensors: type of torch -> "read", or the message of the refusal."""
     torch = pytest.importorskip("torch")
-    result = {}
-    for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
+    types = {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+    torch_cannot_make_or_save_it = (KeyError, RuntimeError, NotImplementedError, AttributeError, ValueError)
+    outcome_of_type = {}
+    for dtype in types:
         try:
             save_zeros(torch, dtype, tmp_path / "a.pt")
-        except (KeyError, RuntimeError, NotImplementedError, AttributeError, ValueError):
-            continue  # torch itself cannot make or save it
-        result[str(dtype)] = outcome_of_reading(tmp_path)
-    assert len(result) > 15
-    return result
+        except torch_cannot_make_or_save_it:
+            continue
+        outcome_of_type[str(dtype)] = outcome_of_reading(tmp_path)
+    assert len(outcome_of_type) > 15  # of some forty
+    return outcome_of_type
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
@@ -575,8 +596,11 @@ OPTIONS_OF_LABELS = {
 
 @pytest.fixture
 def labels_alone(tmp_path):
-    """A folder with the labels of the clips, as real numbers and without features, in each kind of file."""
-    labels = np.eye(2, dtype=np.float32)[[0, 1, 0]]
+    """A folder with the labels of the clips and no features, in five kinds of files.
+
+    The labels are real numbers, as features are: [1, 0] or [0, 1] for each clip.
+    """
+    labels = np.array([[1, 0], [0, 1], [1, 0]], np.float32)
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), label=labels)
     np.save(tmp_path / "b.npy", labels)
     (tmp_path / "ids.txt").write_text("\n".join(CLIPS))

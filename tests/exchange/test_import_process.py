@@ -21,7 +21,11 @@ IMPORT_X = "store import films.csv x.h5 lab --from hdf5 --backbone lab --licence
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _planted_readers_can_be_imported_in_other_processes():
+def _path_of_planted_readers():
+    """Let the process that reads files find the module `tests.exchange.planted_readers`.
+
+    It is begun with the path of this process; one that an earlier test has begun is ended.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).parents[2])
         end_worker()

@@ -250,8 +250,8 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
     assert not list(folder.glob("*.importing"))
 
 
-def save_clips_of_which_one_is(folder, change):
-    """Save the features of the clips as files of `npy`, of which those of clip v_two are changed."""
+def save_clips_with_one_changed(folder, change):
+    """Save the frames of each clip in a file of the folder `npy`; those of the clip v_two are changed."""
     (folder / "npy").mkdir()
     for clip, values in TRUTH.items():
         np.save(folder / "npy" / f"{clip}.npy", change(values) if clip == "v_two" else values)
@@ -273,7 +273,7 @@ def as_they_are(values):
 
 @pytest.mark.parametrize(("change", "message"), ODD_FRAMES.values(), ids=ODD_FRAMES)
 def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder, capfd, change, message):
-    save_clips_of_which_one_is(folder, change)
+    save_clips_with_one_changed(folder, change)
     assert import_frames(folder, "npy", "npy") == 1
     refusal = capfd.readouterr().err
     assert message in refusal
@@ -291,7 +291,7 @@ def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder,
     ids=["tokens of unlike numbers", "no such array of times", "no such file of times"],
 )
 def test_options_that_do_not_fit_the_frames_are_refused_by_file(folder, capfd, options, message):
-    save_clips_of_which_one_is(folder, as_they_are)
+    save_clips_with_one_changed(folder, as_they_are)
     assert import_frames(folder, "npy", "npy", *options) == 1
     refusal = capfd.readouterr().err
     assert message in refusal
@@ -339,14 +339,20 @@ SHAPES_READ = {
 
 
 def save_clips(folder, truth, change=lambda values: values, **beside):
-    """Save a file a clip, with arrays beside the features that are made of the number of frames."""
+    """Save a file for each clip in the folder `all`: its features, changed, and arrays beside them.
+
+    `beside` is the name of an array -> a function that makes it from the number of frames. Where there are
+    any, the files are archives (.npz), and else single arrays (.npy).
+    """
     (folder / "all").mkdir()
     for clip, values in truth.items():
-        arrays = {name: make(len(values)) for name, make in beside.items()}
-        if arrays:
-            np.savez(folder / "all" / f"{clip}.npz", features=change(values), **arrays)
+        features = change(values)
+        if beside:
+            n_frames = len(values)
+            arrays = {name: make(n_frames) for name, make in beside.items()}
+            np.savez(folder / "all" / f"{clip}.npz", features=features, **arrays)
         else:
-            np.save(folder / "all" / f"{clip}.npy", change(values), allow_pickle=True)
+            np.save(folder / "all" / f"{clip}.npy", features, allow_pickle=True)
 
 
 @pytest.mark.parametrize("saved", SHAPES_READ.values(), ids=SHAPES_READ)
@@ -381,7 +387,8 @@ def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd
     assert not list(folder.glob("lab*"))
 
 
-def test_an_import_of_as_many_frames_as_numbers_notes_that_they_may_be_turned(folder, capfd):
+def test_frames_whose_axes_are_equally_long_are_imported_with_a_note_on_the_other_order(folder, capfd):
+    """Nothing tells 16 frames of 16 numbers from their transpose."""
     save_clips(folder, SQUARE)
     assert import_frames(folder, "all", "npy") == 0
     assert "--axes DT" in capfd.readouterr().err

@@ -39,8 +39,10 @@ def save_parquet(path, **columns):
 
 
 def write_parquet(path):
-    ids = [clip.encode() for clip in IDS]  # as tools write that know no texts
-    save_parquet(path, clip_id=ids, **{f"f{n}": MATRIX[:, n] for n in range(N_FEATURES)})
+    """Write a column for each feature, and ids as bytes, as tools do that have no type of texts."""
+    ids = [clip.encode() for clip in IDS]
+    features = {f"f{number}": MATRIX[:, number] for number in range(N_FEATURES)}
+    save_parquet(path, clip_id=ids, **features)
     assert read_ids(path) == IDS
 
 

@@ -64,7 +64,7 @@ def two_parts(request, tmp_path, toy):
 
 
 def files_that_differ(store, other):
-    """List the files of a store's data that another one's, which has the same, has otherwise."""
+    """Return the names of the data files whose bytes differ in two stores; both must have the same names."""
     files, other_files = tree(store / "data"), tree(other / "data")
     assert files.keys() == other_files.keys()
     return {name for name in files if files[name] != other_files[name]}
@@ -193,11 +193,12 @@ def parts_of_two_corpora(tmp_path):
 
 
 def damage_a_digest(store):
-    """Put another digest of the vector of the first clip that has one into the table of clips."""
+    """Write zeros into the table of clips in place of one clip's digest, the first that is there."""
+    first_clip = next(clip for clip in store.clips if clip.digests)
+    digest = first_clip.digests["toy/pooled"]
     table = store.path / "data/clips.csv"
-    digests = [clip.digests["toy/pooled"] for clip in store.clips if clip.digests]
     text = table.read_text(encoding="utf-8")
-    table.write_text(text.replace(digests[0], "0" * 64), encoding="utf-8")
+    table.write_text(text.replace(digest, "0" * 64), encoding="utf-8")
 
 
 def test_a_licence_is_asked_for_where_the_parts_differ_in_it(parts_of_two_corpora, tmp_path):

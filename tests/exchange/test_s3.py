@@ -183,7 +183,10 @@ def test_damage_is_found_before_it_is_published(store, url):
 
 @pytest.fixture
 def push_of_a_quicker_store(url, tmp_path, monkeypatch):
-    """Let a push of another store come between a push's look at the place and its first file; gives it."""
+    """Let another store be pushed to a place that a push has just found empty, before its first file.
+
+    Gives the path of the other store.
+    """
     quicker_store = sealed(tmp_path / "other", 72, [group(contact="me")])
     put = obstore.put
     has_begun = False

@@ -553,10 +553,12 @@ def test_the_list_of_absent_files_of_an_oddly_named_store_has_three_fields_a_lin
         assert unquote(url) == f"file:{oddly_named_store.name}/{name}"
 
 
-def test_a_partial_copy_holds_no_path_of_the_store_that_it_is_of(oddly_named_store, tmp_path):
+def test_a_partial_copy_does_not_say_where_its_store_lies(oddly_named_store, tmp_path):
+    """The store lies in a folder that has the name Müller, whose umlaut may be written in several ways."""
     pull(oddly_named_store, tmp_path / "copy", arrays=["pooled"])
+    name_behind_umlaut = b"ller"
     for data in tree(tmp_path / "copy").values():
-        assert "Müller"[2:].encode() not in data  # in whatever way the umlaut is written
+        assert name_behind_umlaut not in data
         assert str(tmp_path).encode() not in data
 
 

@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,48 +31,77 @@ def wait_until(done: Callable[[], object], exit_code: Callable[[], object] = lam
 def descendants_of(pid: int) -> list[int]:
     """List the ids of the processes that a process began, of those that these began, and so on."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            # Behind the program's name, in brackets, come the state and the parent's id (proc(5)).
-            _, _, behind_name = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")
-            _, parent, *_ = behind_name.split()
-            children.setdefault(int(parent), []).append(int(entry.parent.name))
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            children.setdefault(parent_of(process), []).append(int(process.name))
     descendants = []
-    waiting = [pid]
-    while waiting:
-        own_children = children.get(waiting.pop(), [])
+    unvisited = [pid]
+    while unvisited:
+        own_children = children.get(unvisited.pop(), [])
         descendants += own_children
-        waiting += own_children
+        unvisited += own_children
     return descendants
 
 
+def parent_of(process: Path) -> int:
+    """Return the id of the parent of a process, which is given as its folder in /proc (proc(5))."""
+    status = (process / "stat").read_text(encoding="utf-8", errors="replace")
+    # Behind the program's name, which is in brackets and may hold blanks, come the state and the parent's id.
+    _, _, behind_name = status.rpartition(")")
+    _, parent, *_ = behind_name.split()
+    return int(parent)
+
+
 def with_backbone(site: Path, name: str) -> dict[str, str]:
-    """Install a backbone that lies beside this file; return an environment that finds it, and no cluster."""
+    """Install a backbone that lies beside this file into a folder; return an environment that finds it there.
+
+    The environment knows no cluster that these tests may run on.
+    """
     for file in (f"{name}.py", "stopping.py"):
         shutil.copy(Path(__file__).with_name(file), site)
     describe(site, name, f"[obygaze.backbones]\n{name} = {name}:{name}\n")
-    others = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "SLURM"))}
-    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return others | {"PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0"}
+    variables_of_clusters = ("RAY_", "SLURM")
+    without_cluster = {
+        key: value for key, value in os.environ.items() if not key.startswith(variables_of_clusters)
+    }
+    return without_cluster | {"PYTHONPATH": python_path(site), "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+def python_path(folder: Path) -> str:
+    """Return the value of PYTHONPATH by which Python looks in a folder first, and then where it looks now."""
+    present = os.environ.get("PYTHONPATH")
+    return f"{folder}{os.pathsep}{present}" if present else str(folder)
+
+
+GATED_WIDTH = 66
+"""Width of clips that the backbone `nap` decodes only when the file that NAP_GATE names is gone."""
 
 
 def write_films(folder: Path, n_clips: int, gated: int | None = None) -> Path:
-    """Write clips in the folders tt1 to tt3, one that is nowhere, and one whose file is empty; films.csv.
+    """Write videos into the folders tt1 to tt3, and their manifest films.csv; return the folder.
 
-    The clip `gated` is 66 pixels wide: it is decoded only when the file that NAP_GATE names is gone.
+    The videos are of one grey a frame and 12 to 35 frames long; `gated` is the number of one whose decoding
+    waits (`GATED_WIDTH`). Two more clips fail: one whose file is empty, and one whose file is absent.
     """
     clips = []
-    for i in range(n_clips):
-        movie = f"tt{1 + i % 3}"
+    for number in range(n_clips):
+        movie = f"tt{1 + number % 3}"
         (folder / movie).mkdir(exist_ok=True)
-        width = 66 if i == gated else 64
-        frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(12 + i % 24))
-        write_video(folder / movie / f"clip-{i:02d}.mp4", frames, 24)
-        clips.append(Clip(f"{movie}-{i:03d}", movie, f"{movie}/clip-{i:02d}.mp4"))
+        width = GATED_WIDTH if number == gated else 64
+        video = f"{movie}/clip-{number:02d}.mp4"
+        n_frames = 12 + number % 24
+        write_video(folder / video, grey_frames(n_frames, first_grey=7 * number, width=width), 24)
+        clips.append(Clip(f"{movie}-{number:03d}", movie, video))
     (folder / "tt1" / "empty.mp4").touch()
     clips += [Clip("tt1-900", "tt1", "tt1/empty.mp4"), Clip("tt1-901", "tt1", "tt1/absent.mp4")]
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
     return folder
+
+
+def grey_frames(n_frames: int, first_grey: int = 0, width: int = 64) -> Iterator[np.ndarray]:
+    """Yield frames 48 pixels high, each of one grey: it is lighter by 1 from frame to frame, modulo 256."""
+    for number in range(n_frames):
+        yield np.full((48, width, 3), (first_grey + number) % 256, np.uint8)
 
 
 def run_locally(folder: Path, environment: dict[str, str], *words: str) -> Path:
@@ -97,38 +126,58 @@ EXITS_143_ON_SECOND_TERM = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; 
 SCONTROL = '[ "$1" = show ] && echo "ClusterName = alpha" || echo "$@" > asked'
 
 
-class FakeSlurm:
-    """A folder with stand-ins for the command and for those of Slurm, in which a job script is run.
+READY_FILES = ("ready", "ready.2")
+"""Files by which a command says that the first signal may come, and then the second."""
 
-    `command` is what the command `name` does, after it wrote its arguments to a file; `limit` the time limit
-    that squeue tells of the job.
+
+class FakeSlurm:
+    """A folder in which a job script is run, with stand-ins for Slurm's commands and for one more command.
+
+    Parameters
+    ----------
+    folder
+        Where the stand-ins are written, and the script is run.
+    command
+        What the command `name` does, in Bash, after it has written its arguments into the file `arguments`.
+    limit
+        The job's time limit, as squeue prints it.
+    name
+        The command that the script runs.
     """
 
     def __init__(self, folder: Path, command: str = "exit 0", limit: str = "4:00:00", name: str = "obygaze"):
         self.folder = folder
-        stand_ins = {name: f'echo "$@" > arguments; {command}', "scontrol": SCONTROL}
-        for program, body in (stand_ins | {"squeue": f"echo {limit}"}).items():
-            (folder / program).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
-            (folder / program).chmod(0o755)
+        self._write_program("scontrol", SCONTROL)
+        self._write_program("squeue", f"echo {limit}")
+        self._write_program(name, f'echo "$@" > arguments; {command}')
+
+    def _write_program(self, name: str, body: str) -> None:
+        (self.folder / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+        (self.folder / name).chmod(0o755)
 
     def run(
-        self, script: str, *words: str, signals: Iterable[signal.Signals] = (), **variables: str
+        self, script: str, *words: str, signals: Sequence[signal.Signals] = (), **variables: str
     ) -> tuple[int, str]:
-        """Run a script and send it each signal once the command is ready; return exit code and output."""
-        task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"} | variables
+        """Run a script as task 2 of an array and send it up to two signals; return exit code and output.
+
+        A signal is sent once the command is ready for it, which it says by a file (`READY_FILES`).
+        """
+        task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
+        path = {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
         with subprocess.Popen(
             ["bash", SCRIPTS / script, *words],
             cwd=self.folder,
-            env=os.environ | task | {"PATH": f"{self.folder}:{os.environ['PATH']}"},
+            env=os.environ | task | variables | path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-        ) as running:
-            for signal_sent, ready in zip(signals, ("ready", "ready.2"), strict=False):
+        ) as process:
+            ready_files = READY_FILES[: len(signals)]
+            for signal_to_send, ready in zip(signals, ready_files, strict=True):
                 wait_until((self.folder / ready).exists)
-                running.send_signal(signal_sent)
-            output, _ = running.communicate(timeout=600)
-        return running.returncode, output
+                process.send_signal(signal_to_send)
+            output, _ = process.communicate(timeout=600)
+        return process.returncode, output
 
     @property
     def asked_of_slurm(self) -> str:

@@ -18,7 +18,7 @@ from obygaze_features.store import Stage, staging_path
 from tests.process import python
 
 from ..store.conftest import _no_waiting_for_the_disk  # noqa: F401 - a fixture
-from .clusters import wait_until
+from .clusters import python_path, wait_until
 
 
 def begin_stage(job, store):
@@ -71,19 +71,27 @@ STOPPING_COMMAND = (
 )
 
 
+CAUGHT_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals at which the command ends its work in order."""
+
+
 @pytest.fixture(scope="session")
 def stop_by() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command in a process that sends itself a signal once `n_clips` stand in its journal.
+    """Run the command in a process that sends itself a signal once its journal has `n_clips` clips.
 
-    It must end as the signal wishes: with 128 + its number where the command catches it, else killed by it.
+    Fails unless the process ends with 128 + the signal's number, or, by a signal that it does not catch, is
+    killed.
     """
 
-    def run(sent: signal.Signals, folder: Path, n_clips: int, *arguments: object) -> object:
-        paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        given = {"PYTHONPATH": paths, "STOP_AT": str(n_clips), "STOP_BY": sent.name}
-        is_caught = sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        code = 128 + sent if is_caught else -sent
-        return python("-c", STOPPING_COMMAND, *arguments, code=code, cwd=folder, env=os.environ | given)
+    def run(signal_to_send: signal.Signals, folder: Path, n_clips: int, *arguments: object) -> object:
+        variables = {
+            "PYTHONPATH": python_path(Path(__file__).parent),  # for `stopping`
+            "STOP_AT": str(n_clips),
+            "STOP_BY": signal_to_send.name,
+        }
+        is_caught = signal_to_send in CAUGHT_SIGNALS
+        code = 128 + signal_to_send if is_caught else -signal_to_send
+        return python("-c", STOPPING_COMMAND, *arguments, code=code, cwd=folder, env=os.environ | variables)
 
     return run
 

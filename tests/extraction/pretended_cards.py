@@ -3,10 +3,10 @@
 Frames go through the formats in which NVIDIA's cards hold them, so that what brings them back is tried too.
 """
 
+import itertools
 import os
 import signal
 import time
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,8 @@ from obygaze_features.video.source import LIMITS, opened
 CARD_FORMAT_OF = {pixels: held for held, formats in CORES_FORMATS.items() for pixels in formats}
 """Format in which a core gives pixels -> the one in which a card holds them."""
 
-N_COPIED: Counter[str] = Counter()
-"""Frames that were copied from the card in this process."""
+FRAMES_COPIED = itertools.count(1)
+"""Numbers the frames that are copied from the card in this process; cards are frozen and hold no count."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class PretendedCard:
 
     @contextmanager
     def opened(self, path):
+        """Open a file as `NvidiaCard` does: film grain is listed as side data, so that it is noticed."""
         with opened(path) as source:
             source.context.options = LIMITS | {"export_side_data": "film_grain"}
             yield source
@@ -56,18 +57,25 @@ class NoCard(PretendedCard):
 
 @dataclass(frozen=True)
 class WrongBit(PretendedCard):
-    """A card that changes a sample of every frame but the first `right` ones of a process."""
+    """A card that is right for the first frames of a process, and then changes a bit in the rows at the top.
+
+    Attributes
+    ----------
+    right
+        How many frames are right.
+    """
 
     right: int = 0
 
     def to_host(self, frame, pixels):
         frame = super().to_host(frame, pixels)
-        N_COPIED["frames"] += 1
-        if N_COPIED["frames"] <= self.right:
+        if next(FRAMES_COPIED) <= self.right:
             return frame
-        samples = np.frombuffer(memoryview(frame.planes[0]), np.uint8).copy()
-        samples[: 4 * frame.planes[0].line_size] ^= 64
-        frame.planes[0].update(samples.tobytes())
+        luma = frame.planes[0]
+        samples = np.frombuffer(memoryview(luma), np.uint8).copy()
+        four_rows = 4 * luma.line_size
+        samples[:four_rows] ^= 0b0100_0000
+        luma.update(samples.tobytes())
         return frame
 
 
@@ -89,17 +97,25 @@ class Narrow(PretendedCard):
 
 @dataclass(frozen=True)
 class Breaks(PretendedCard):
-    """A card that takes its process down, or hangs, at the n-th frame that is copied from it."""
+    """A card that crashes its process, or hangs, at a frame that is copied from it.
+
+    Attributes
+    ----------
+    n
+        How many frames a process can copy before.
+    hangs
+        Whether it then hangs for an hour.
+    """
 
     n: int = 0
     hangs: bool = False
 
     def to_host(self, frame, pixels):
-        N_COPIED["frames"] += 1
-        if N_COPIED["frames"] > self.n and self.hangs:
-            time.sleep(3600)
-        elif N_COPIED["frames"] > self.n:
-            os.kill(os.getpid(), signal.SIGSEGV)
+        if next(FRAMES_COPIED) > self.n:
+            if self.hangs:
+                time.sleep(3600)
+            else:
+                os.kill(os.getpid(), signal.SIGSEGV)
         return super().to_host(frame, pixels)
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.ports import free_ports
 from tests.process import execute
 
-from .clusters import SCRIPTS
+from .clusters import SCRIPTS, parent_of
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "srun")
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin", "/sbin"])
@@ -71,22 +71,34 @@ class Slurm:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def begin(self) -> None:
-        ports = free_ports(4)
-        host = socket.gethostname().partition(".")[0]
-        (self.folder / "state").mkdir()
-        text = CONFIGURATION.format(host=host, folder=self.folder, ports=ports)
-        (self.folder / "slurm.conf").write_text(text, encoding="utf-8")
-        key = self.folder / "munge" / "key"
-        key.parent.mkdir(mode=0o700)
-        key.write_bytes(os.urandom(128))
-        key.chmod(0o400)
-        munge = [f"--{what}-file={key.parent / what}" for what in ("pid", "log", "seed")]
-        socket_ = f"--socket={self.folder / 'munge.socket'}"
-        self._start("munged", ["munged", "--foreground", "--force", f"--key-file={key}", socket_, *munge])
-        self._until((self.folder / "munge.socket").exists, "munged did not come up")
-        self._start("slurmctld", ["slurmctld", "-D", "-i"])
+        """Start the daemon of credentials, the controller and all nodes; return when the nodes are idle."""
+        self._write_configuration()
+        self._start_munge()
+        stay_in_foreground, ignore_damaged_state = "-D", "-i"
+        self._start("slurmctld", ["slurmctld", stay_in_foreground, ignore_damaged_state])
         for name in NODES:
             self.start_node(name)
+
+    def _write_configuration(self) -> None:
+        (self.folder / "state").mkdir()
+        host = socket.gethostname().partition(".")[0]
+        text = CONFIGURATION.format(host=host, folder=self.folder, ports=free_ports(4))
+        (self.folder / "slurm.conf").write_text(text, encoding="utf-8")
+
+    def _start_munge(self) -> None:
+        """Start the daemon of credentials with a key, files and a socket of its own."""
+        files = self.folder / "munge"
+        files.mkdir(mode=0o700)
+        key = files / "key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        munge_socket = self.folder / "munge.socket"
+        command = ["munged", "--foreground"]
+        command += ["--force"]  # though others may read the folder of the socket
+        command += [f"--key-file={key}", f"--socket={munge_socket}"]
+        command += [f"--{kind}-file={files / kind}" for kind in ("pid", "log", "seed")]
+        self._start("munged", command)
+        self._wait_until(munge_socket.exists, "munged did not come up")
 
     def _start(self, name: str, words: list[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -94,12 +106,14 @@ class Slurm:
                 words, env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
 
-    def _until(self, is_done, what: str) -> None:
+    def _wait_until(self, is_done: Callable[[], object], failure: str) -> None:
+        """Wait for five minutes at most; then skip the test with `failure`: this machine runs no Slurm."""
         deadline = time.monotonic() + 300
         while not is_done():
             if time.monotonic() > deadline:
-                logs = "".join(path.read_text(errors="replace")[-500:] for path in self.folder.glob("*.log"))
-                pytest.skip(f"{what} on this machine within five minutes: {logs[-1500:]}")
+                ends_of_logs = [path.read_text(errors="replace")[-500:] for path in self.folder.glob("*.log")]
+                logs = "".join(ends_of_logs)[-1500:]
+                pytest.skip(f"{failure} on this machine within five minutes: {logs}")
             time.sleep(0.2)
 
     def start_node(self, name: str, hidden: Path | None = None) -> None:
@@ -110,9 +124,11 @@ class Slurm:
         if hidden is not None:
             words = ["unshare", "-m", "bash", "-c", f"mount -t tmpfs none {hidden} && {command}"]
         self._start(name, words)
-        self._until(
-            lambda: "idle" in self.ask("sinfo", "-h", "-n", name, "-o", "%t"), f"node {name} did not come up"
-        )
+
+        def is_idle() -> bool:
+            return "idle" in self.ask("sinfo", "--noheader", "--nodes", name, "--format", "%t")
+
+        self._wait_until(is_idle, f"node {name} did not come up")
 
     def kill_node(self, name: str) -> None:
         """Kill a node as a power cut would, and tell the controller, which would wait for SlurmdTimeout."""
@@ -125,17 +141,20 @@ class Slurm:
         self.ask("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=test")
 
     def jobs_on(self, name: str) -> list[int]:
-        """Find the processes of jobs on a node, and those of Slurm that hold them and outlive slurmd."""
-        of_node = {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.folder}/slurm.conf".encode()}
+        """List the processes of jobs on a node, and of slurmstepd, which started them and outlives slurmd."""
+        variables_of_node = {
+            f"SLURMD_NODENAME={name}".encode(),
+            f"SLURM_CONF={self.folder}/slurm.conf".encode(),
+        }
         pids = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if of_node <= set((entry / "environ").read_bytes().split(b"\0")):
-                    words = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-                    parent = Path("/proc") / words.rpartition(")")[2].split()[1]
-                    if b"slurmstepd" in (parent / "cmdline").read_bytes():
-                        pids.append(int(parent.name))
-                    pids.append(int(entry.name))
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended, or is another user's
+                variables = set((process / "environ").read_bytes().split(b"\0"))
+                if variables_of_node <= variables:
+                    parent = parent_of(process)
+                    if b"slurmstepd" in Path(f"/proc/{parent}/cmdline").read_bytes():
+                        pids.append(parent)
+                    pids.append(int(process.name))
         return pids
 
     def stop(self) -> None:
@@ -154,16 +173,23 @@ class Slurm:
     def submit(self, folder: Path, script: str, *words: str, options=(), **variables: object) -> str:
         """Submit a job script for small nodes; give the number of the job."""
         small = ["--gres=none", "--mem=500", "--cpus-per-task=1"]
-        given = {name: str(value) for name, value in variables.items()}
+        environment = self.environment | {name: str(value) for name, value in variables.items()}
         command = ("sbatch", "--parsable", *small, *options, SCRIPTS / script, *words)
-        result = execute(*command, cwd=folder, env=self.environment | given)
+        result = execute(*command, cwd=folder, env=environment)
         return result.stdout.strip()
 
     def jobs(self, number: str) -> Jobs:
-        """Look a job up, or the tasks of an array: task, or "" -> its fields."""
+        """Return what the controller says of a job, or of the tasks of an array.
+
+        For each task ("" where the job is no array) these are its fields, such as JobState, and their values.
+        """
         fields_of_task = {}
-        for line in self.ask("scontrol", "show", "job", "-o", number).splitlines():
-            fields = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
+        for line in self.ask("scontrol", "show", "job", "--oneliner", number).splitlines():
+            fields = {}
+            for word in line.split():
+                name, equals_sign, value = word.partition("=")
+                if equals_sign:
+                    fields[name] = value
             if "JobState" in fields:
                 fields_of_task[fields.get("ArrayTaskId", "")] = fields
         return fields_of_task
@@ -171,24 +197,36 @@ class Slurm:
     def wait(
         self, number: str, *, timeout_s: float = 1800, seen: Callable[[Jobs], object] = lambda _: None
     ) -> Jobs:
-        """Wait until a job and all its turns have ended; the two minutes before a turn become five seconds.
+        """Wait until all tasks of a job have ended for good, and return their fields.
 
-        A node refuses a turn that is sent out in the second in which the one before it was revoked. `seen`
-        gets what the controller says of the job, every half second.
+        A task may be queued again for another turn: see `_begin_delayed_turns`. `seen` gets what the
+        controller says of the job, every half second.
         """
         deadline = time.monotonic() + timeout_s
-        pending: dict[str, float] = {}
+        delayed_since: dict[str, float] = {}
         while True:
             jobs = self.jobs(number)
             assert jobs, number
             if all(job["JobState"] in ENDED for job in jobs.values()):
                 return jobs
             seen(jobs)
-            for task, job in jobs.items():
-                if job["JobState"] != "PENDING" or job.get("Reason") != "BeginTime":
-                    pending.pop(task, None)
-                elif time.monotonic() - pending.setdefault(task, time.monotonic()) > 5:
-                    job_id = f"{number}_{task}" if task else number
-                    self.ask("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+            self._begin_delayed_turns(number, jobs, delayed_since)
             assert time.monotonic() < deadline, jobs
             time.sleep(0.5)
+
+    def _begin_delayed_turns(self, number: str, jobs: Jobs, delayed_since: dict[str, float]) -> None:
+        """Begin a task that is queued again after five seconds; Slurm would wait for two minutes.
+
+        Not at once: a node refuses a task in the second in which it gave up the turn before. `delayed_since`
+        keeps the time at which each task was first seen to wait.
+        """
+        now = time.monotonic()
+        for task, job in jobs.items():
+            is_delayed = job["JobState"] == "PENDING" and job.get("Reason") == "BeginTime"
+            if not is_delayed:
+                delayed_since.pop(task, None)
+                continue
+            delayed_since.setdefault(task, now)
+            if now - delayed_since[task] > 5:
+                job_id = f"{number}_{task}" if task else number
+                self.ask("scontrol", "update", f"JobId={job_id}", "StartTime=now")

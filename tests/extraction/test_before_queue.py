@@ -86,16 +86,17 @@ def answer_reservations(monkeypatch, error_number: int | None) -> list[tuple[Pat
 @pytest.mark.parametrize(
     ("error_number", "level"),
     [
-        (errno.EDQUOT, "fault"),  # the quota is less
-        (errno.ENOSPC, "note"),  # the quota may be less: some disks tell it so
+        (errno.EDQUOT, "fault"),
+        (errno.ENOSPC, "note"),
         (errno.EFBIG, "note"),
         (None, "ok"),
     ],
     ids=["over the quota", "no space", "too large a file", "granted"],
 )
-def test_a_refused_reservation_is_a_fault_where_it_is_surely_of_the_quota(
+def test_a_refused_reservation_is_a_fault_if_the_quota_is_its_reason_and_else_a_note(
     films, monkeypatch, error_number, level
 ):
+    """Some disks report a quota as a lack of space, and some refuse what would have room: that is noted."""
     answer_reservations(monkeypatch, error_number)
     assert findings_of(prepare_extraction(films))["room"].level == level
 
@@ -172,6 +173,7 @@ def test_a_share_that_another_cluster_has_begun_is_not_extracted(first_half_begu
 def test_an_examination_calls_a_share_that_another_cluster_has_begun_a_fault(
     first_half_begun_on_alpha, monkeypatch
 ):
+    """An examination looks at all shares of the stage, not only at that of the task that is prepared."""
     run_on_cluster(monkeypatch, "beta")
     extraction = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2))
     assert findings_of(extraction)["shares"].level == "fault"
@@ -187,11 +189,12 @@ def test_two_clusters_extract_different_shares_of_one_store(first_half_begun_on_
 
 
 def leave_an_open_piece(stage) -> Path:
-    """Leave what a writer with the number 9999 that was killed leaves in a stage; gives its piece."""
-    piece = stage.path / "pieces" / "0.9999.1.rows"
-    piece.touch()
-    (stage.path / "journal" / "9999.jsonl").touch()
-    return piece
+    """Leave the files of a killed writer in a stage: its journal, and rows of piece 0; gives the latter."""
+    writer = 9999
+    rows_of_piece = stage.path / "pieces" / f"0.{writer}.1.rows"
+    rows_of_piece.touch()
+    (stage.path / "journal" / f"{writer}.jsonl").touch()
+    return rows_of_piece
 
 
 @pytest.mark.long
@@ -289,13 +292,17 @@ def test_tasks_without_clips_are_counted(films):
 
 
 def as_if_a_network_ran(extraction, device: str):
-    """Let an extraction's record say that a network ran on a device, on a GPU eight clips at once."""
+    """Copy an extraction whose record says that its backbone is computed on a device.
+
+    On a GPU, the record also says how many clips are computed at once.
+    """
     [backbone] = extraction.job.backbones
-    compute = {**backbone.provenance["compute"], "device": device}
+    compute = backbone.provenance["compute"] | {"device": device}
     if device == "cuda":
         compute["clips_at_once"] = 8
-    network = replace(backbone, provenance={**backbone.provenance, "compute": compute})
-    return replace(extraction, job=replace(extraction.job, backbones=(network,)))
+    network = replace(backbone, provenance=backbone.provenance | {"compute": compute})
+    job = replace(extraction.job, backbones=(network,))
+    return replace(extraction, job=job)
 
 
 @pytest.mark.long
@@ -442,23 +449,28 @@ def test_a_stage_is_resumed_from_a_renamed_manifest_if_the_corpus_is_named_as_be
 
 
 @pytest.mark.parametrize(
-    ("backbone", "level"),
-    [("xclip", "fault"), ("clip=lab/net", "fault"), ("descriptors", "ok"), ("xclip-lsmdc", "ok")],
+    ("backbone", "level", "named"),
+    [
+        ("xclip", "fault", "xclip"),
+        ("clip=lab/net", "fault", "lab/net"),
+        ("descriptors", "ok", "descriptors"),
+        ("xclip-lsmdc", "ok", "xclip-lsmdc"),
+    ],
     ids=[
-        "weights of the hub",
+        "the usual weights of a network",
         "weights that are typed",
-        "no weights",
-        "a path that must be typed",
+        "no network",
+        "a network without usual weights: theirs is a path",
     ],
 )
-def test_weights_that_are_missing_in_the_cache_are_a_fault(monkeypatch, tmp_path, backbone, level):
+def test_weights_that_are_missing_in_the_cache_are_a_fault(monkeypatch, tmp_path, backbone, level, named):
     pytest.importorskip("huggingface_hub")
     from obygaze_features.extraction.doctor import cached_weights
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     (finding,) = cached_weights([backbone])
     assert finding.level == level
-    assert backbone.removeprefix("clip=") in finding.text
+    assert named in finding.text
 
 
 def test_a_backbone_that_is_unknown_has_no_weights_to_examine(monkeypatch, tmp_path):

@@ -90,11 +90,15 @@ FILMS = ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.m
 
 
 def wait_for_card(pool):
-    """Wait until the process of a card is there, so that a test does not depend on who is quicker."""
+    """Wait until a pool's card is opened, so that a test does not depend on who is quicker.
+
+    Until then, the only events are of that process, and none of them brings a clip.
+    """
     while not pool._is_open:
         event = pool._pool.get(1.0)
         if event is not None:
-            assert not pool._take_from_card(event)
+            clips = pool._take_from_card(event)
+            assert not clips
     return pool
 
 
@@ -229,13 +233,14 @@ def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
 
 @pytest.mark.long
 def test_a_codec_that_the_card_does_not_decode_is_tried_on_it_once(folder, tmp_path):
-    """More clips than a worker takes at once, twice over, so that the card is asked again."""
+    """The card decodes no codec. The clips are more than two passes, so that it is offered several."""
     requests = {"two": Request(uniform(2), quarter)}
+    n_clips = 2 * PASS_CLIPS + 2
     tasks = [
-        DecodeTask(str(i), folder / "h264.mp4", 0.1 * i, 0.1 * i + 0.2, requests)
-        for i in range(2 * PASS_CLIPS + 2)
+        DecodeTask(str(i), folder / "h264.mp4", 0.1 * i, 0.1 * i + 0.2, requests) for i in range(n_clips)
     ]
-    clips = decode_with(Noted(notes=tmp_path / "opened"), tasks)
+    card = Noted(notes=tmp_path / "opened")
+    clips = decode_with(card, tasks)
     assert_as_by_cores(clips, tasks)
     assert (tmp_path / "opened").read_text(encoding="utf-8").split() == ["h264.mp4"]
 
@@ -316,22 +321,25 @@ def test_a_card_that_is_gone_when_work_begins_ends_the_run(folder):
 
 
 @pytest.mark.long
-def test_as_many_clips_as_without_a_card_are_in_work_where_it_hands_all_back(folder, tmp_path):
-    """A corpus of 40 files that are too small for the card: the others wait in the queue."""
+def test_only_a_few_clips_at_a_time_are_begun_where_a_card_hands_all_back(folder, tmp_path):
+    """All 40 files are too small for the card, which hands them back for the worker; the rest must wait."""
     requests = {"two": Request(uniform(2), quarter)}
     tasks = []
     for number in range(40):
         film = tmp_path / f"{number}.mp4"
         film.symlink_to(folder / "h264.mp4")
         tasks.append(DecodeTask(str(number), film, None, None, requests))
-    most_in_work = 0
-    with CardPool(1, LIMIT_S, 1, PretendedCard(least_pixels=1 << 30)) as pool:
+    card_of_larger_pictures = PretendedCard(least_pixels=1 << 30)
+    most_begun = 0
+    with CardPool(1, LIMIT_S, 1, card_of_larger_pictures) as pool:
         wait_for_card(pool)
         for _clip in pool.decode(tasks):
-            most_in_work = max(most_in_work, len(pool._running) + len(pool._handed_back))
-    most_of_a_worker = 3
-    most_of_the_card = 2 * (CARD_THREADS + PASSES_AHEAD)  # with as many that it has handed back
-    assert most_in_work <= most_of_a_worker + most_of_the_card
+            n_begun = len(pool._running) + len(pool._handed_back)
+            most_begun = max(most_begun, n_begun)
+    most_of_one_worker = 3
+    most_on_card = CARD_THREADS + PASSES_AHEAD
+    most_handed_back = most_on_card
+    assert most_begun <= most_of_one_worker + most_on_card + most_handed_back
 
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"

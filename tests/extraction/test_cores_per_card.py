@@ -1,5 +1,7 @@
 """How many cores decode as fast as a card computes, before a run and after it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -29,11 +31,11 @@ def test_a_report_divides_the_wall_time_by_what_it_was_spent_on():
 
 
 def test_a_report_says_which_share_of_the_time_was_decoding_inference_and_writing_beside_them():
+    """Writing goes on beside the others. Texts are not decoded, so that their sentence leaves that out."""
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=10.0, write_s=2.0)
-    share_of_wall = {"decode": 30 / 40, "infer": 10 / 40, "write": 2 / 40}
-    assert share_of_wall == {"decode": 0.75, "infer": 0.25, "write": 0.05}
+    # 30 / 40, 10 / 40 and 2 / 40
     assert "decode 75 %, infer 25 %, and beside that write 5 %;" in report.sentence()
-    assert "; infer 25 %, and beside that write 5 %;" in report.sentence("text")  # which is not decoded
+    assert "; infer 25 %, and beside that write 5 %;" in report.sentence("text")
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0])
@@ -44,51 +46,71 @@ def test_a_report_without_a_card_says_nothing_of_one(seconds):
 
 
 class Job:
-    """Ten clips of one file, of which a pass decodes five."""
+    """Ten clips of one film, for one network."""
 
     decoder = "default"
-    backbones = ()
+    backbones = ("network",)
 
-    def __init__(self, path):
-        self.every = [type("Task", (), {"path": path})() for _ in range(10)]
+    def __init__(self, film):
+        self.all_tasks = [SimpleNamespace(path=film) for _ in range(10)]
 
     def tasks(self, clip_ids):
-        return [self.every[int(clip_id)] for clip_id in clip_ids]
+        return [self.all_tasks[int(clip_id)] for clip_id in clip_ids]
 
     def bytes_per_clip(self):
         return 100
 
 
 DECODE_CPU_S = 0.6
+"""Seconds in which a clip is decoded; one core does it."""
 CARD_S = 0.05
+"""Seconds in which a card computes a clip."""
+
+
+class Clock:
+    """A clock that stands still but for the work that is done: seconds, and seconds of cores."""
+
+    def __init__(self):
+        self.wall_s = 0.0
+        self.cpu_s = 0.0
+
+    def now(self):
+        return np.array([self.wall_s, self.cpu_s])
+
+    def decode(self, tasks, _decoder):
+        self.wall_s += DECODE_CPU_S * len(tasks)
+        self.cpu_s += DECODE_CPU_S * len(tasks)
+        return [(task, task) for task in tasks]
+
+    def encode(self, _backbones, clips):
+        self.wall_s += CARD_S * len(clips)
 
 
 @pytest.fixture
 def pretended_trial(tmp_path, monkeypatch):
-    """Estimate ten clips by a pretended clock, on which each is decoded and encoded in the times above."""
-    (tmp_path / "film.mkv").write_bytes(b"x")
-    job = Job(tmp_path / "film.mkv")
-    job.backbones = ("network",)
-    clock = np.zeros(2)  # seconds, and seconds of cores
+    """Return a function that estimates ten clips by a trial of them, of which only its clock knows.
 
-    def decode(tasks, _decoder):
-        clock[:] += DECODE_CPU_S * len(tasks)
-        return [(task, task) for task in tasks]
-
-    def encode(_backbones, clips):
-        clock[0] += CARD_S * len(clips)
-
-    monkeypatch.setattr(cost_estimate, "_now", clock.copy)
-    monkeypatch.setattr(cost_estimate, "group_into_passes", lambda tasks, _: [tasks[:5], tasks[5:]])
-    monkeypatch.setattr(cost_estimate, "decode_clips", decode)
-    monkeypatch.setattr(cost_estimate, "encode_batch", encode)
-    monkeypatch.setattr(cost_estimate, "load_decoder", lambda _: None)
-    monkeypatch.setattr(cost_estimate, "probe", lambda _: None)
-    monkeypatch.setattr(cost_estimate, "clips_at_once", lambda _: 8)
+    The clips are decoded in two passes of five, for `DECODE_CPU_S` each, and computed for `CARD_S` each.
+    """
+    film = tmp_path / "film.mkv"
+    film.write_bytes(b"x")
+    clock = Clock()
+    stand_ins = {
+        "_now": clock.now,
+        "group_into_passes": lambda tasks, _: [tasks[:5], tasks[5:]],
+        "decode_clips": clock.decode,
+        "encode_batch": clock.encode,
+        "load_decoder": lambda _: None,
+        "probe": lambda _: None,
+        "clips_at_once": lambda _: 8,
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(cost_estimate, name, stand_in)
 
     def estimate(*, on_card):
         monkeypatch.setattr(cost_estimate, "uses_gpu", lambda _: on_card)
-        return estimate_clips(job, [str(k) for k in range(10)], 4)
+        n_workers = 4
+        return estimate_clips(Job(film), [str(number) for number in range(10)], n_workers)
 
     return estimate
 

@@ -4,7 +4,7 @@ import heapq
 import os
 import signal
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -26,11 +26,24 @@ from obygaze_features.video import file_facts, uniform
 from obygaze_features.workers import Event
 
 N_WINDOWS = 20
+RATE = 24
+"""Pictures a second of the film."""
+GREY_OF_FIRST = 20
 
 
 def grey(number: int) -> np.ndarray:
     """A picture of the film, whose lightness tells its number."""
-    return np.full((48, 64, 3), 20 + number, np.uint8)
+    return np.full((48, 64, 3), GREY_OF_FIRST + number, np.uint8)
+
+
+def number_of(frame: np.ndarray) -> float:
+    """Return the number of a picture that was encoded and decoded, about."""
+    return frame.mean() - GREY_OF_FIRST
+
+
+def is_in_third_second(frame: np.ndarray) -> bool:
+    """Return whether a picture is surely of the film's third second, whose pictures are 48 to 71."""
+    return 50 < number_of(frame) < 60
 
 
 def quarter(frame: np.ndarray) -> np.ndarray:
@@ -39,23 +52,23 @@ def quarter(frame: np.ndarray) -> np.ndarray:
 
 
 def crash_in_third_second(frame: np.ndarray) -> np.ndarray:
-    """Prepare a frame; crash at those of the film's third second, which are known by their grey."""
-    if 20 + 50 < frame.mean() < 20 + 60:
+    """Prepare a frame; crash at those of the film's third second."""
+    if is_in_third_second(frame):
         os.kill(os.getpid(), signal.SIGSEGV)
     return quarter(frame)
 
 
 def fail_in_third_second(frame: np.ndarray) -> np.ndarray:
-    """Prepare a frame; raise an error that no decoder should at those of the film's third second."""
-    if 20 + 50 < frame.mean() < 20 + 60:
-        raise ZeroDivisionError("a table of tones")
+    """Prepare a frame; raise an error of Python at those of the film's third second."""
+    if is_in_third_second(frame):
+        raise ZeroDivisionError("a fault of the code")
     return quarter(frame)
 
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("film") / "film.mkv"
-    write_video(path, (grey(number) for number in range(220)), 24)
+    write_video(path, (grey(number) for number in range(220)), RATE)
     return path
 
 
@@ -94,7 +107,10 @@ def assert_same(clip: DecodedClip, expected: DecodedClip) -> None:
 
 @pytest.fixture(scope="module")
 def decoded_together(film) -> tuple[list[DecodedClip], list[DecodedClip]]:
-    """Windows, one after the film's end and the whole film, as two workers give them, and each alone."""
+    """Clips of a film as two workers give them together, and the same clips when each is decoded alone.
+
+    The clips are twenty windows, one behind the film's end, and the whole film.
+    """
     windows = tasks_of(film, hash_source=True)
     after_the_end = replace(windows[0], clip_id="late", start_s=50.0, end_s=60.0)
     whole_film = replace(windows[0], clip_id="whole", start_s=None, end_s=None)
@@ -167,7 +183,7 @@ def test_no_windows_have_no_passes():
             "the decoder crashed on this file 3 times (signal 11)",
             marks=pytest.mark.long,
         ),
-        (fail_in_third_second, "ZeroDivisionError: a table of tones"),
+        (fail_in_third_second, "ZeroDivisionError: a fault of the code"),
     ],
     ids=["a crash", "an exception"],
 )
@@ -197,15 +213,25 @@ def test_an_encoder_that_fails_in_the_worker_fails_the_clip(film):
 
 def test_a_clip_is_decoded_for_other_backbones_where_reading_its_sound_fails(film):
     pictures = {"five": Request(uniform(5), quarter)}
-    no_sound_track_to_read = None
-    sounds = {"heard": (no_sound_track_to_read, Request(uniform(5), quarter))}
+    no_reader = None  # which fails where it is called to read the sound
+    sounds = {"heard": (no_reader, Request(uniform(5), quarter))}
     clip = decoded_alone(DecodeTask("a", film, 0.0, 1.0, pictures, sounds=sounds))
     assert clip.status == "ok"
     assert "Error" in clip.absent["heard"]
 
 
+@dataclass(order=True)
+class RunningClip:
+    """A clip that a pretended worker has begun; clips are ordered by when they end."""
+
+    end_s: float
+    number: int
+    key: object = field(compare=False)
+    clip_id: str = field(compare=False)
+
+
 class PretendedWorkers:
-    """Stands for worker processes on a clock of its own.
+    """Stands for worker processes, on a clock of its own that jumps from event to event.
 
     Parameters
     ----------
@@ -220,26 +246,33 @@ class PretendedWorkers:
         self._seconds = seconds
         self._n_idle = workers
         self._waiting = deque()
-        self._running = []  # heap, by the time of the end
+        self._running = []  # a heap: the clip that ends first is its first
         self._events = deque()
         self._numbers = count()
 
     def put(self, key, task, _limit_s):
+        """Queue a pass of one clip."""
         (decode_task,) = task.file_pass.tasks
         self._waiting.append((key, decode_task.clip_id))
 
     def get(self, _timeout_s):
-        while not self._events:
-            while self._n_idle and self._waiting:
-                key, clip = self._waiting.popleft()
-                end_s = self.clock_s + self._seconds[clip]
-                heapq.heappush(self._running, (end_s, next(self._numbers), key, clip))
-                self._n_idle -= 1
-            self.clock_s, _, key, clip = heapq.heappop(self._running)
+        """Return the next event: the clip of a pass that ends, and then that the pass is done."""
+        if not self._events:
+            self._begin_clips()
+            ended = heapq.heappop(self._running)
+            self.clock_s = ended.end_s
             self._n_idle += 1
-            self._events.append(Event(key, "item", ClipMessage(0, DecodedClip(clip, "ok"))))
-            self._events.append(Event(key, "done"))
+            result = ClipMessage(0, DecodedClip(ended.clip_id, "ok"))
+            self._events += [Event(ended.key, "item", result), Event(ended.key, "done")]
         return self._events.popleft()
+
+    def _begin_clips(self):
+        """Give waiting clips to idle workers."""
+        while self._n_idle and self._waiting:
+            key, clip_id = self._waiting.popleft()
+            end_s = self.clock_s + self._seconds[clip_id]
+            heapq.heappush(self._running, RunningClip(end_s, next(self._numbers), key, clip_id))
+            self._n_idle -= 1
 
     def close(self):
         pass
@@ -247,14 +280,14 @@ class PretendedWorkers:
 
 @pytest.mark.parametrize("workers", [2, 16])
 def test_clips_of_any_lengths_take_five_percent_longer_at_most_than_the_best_order(workers):
-    """No order is better than an even division of the work, or than the longest clip."""
+    """The best order takes as long as an even share of the work or as the longest clip, or longer."""
     clip_seconds = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
     tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(len(clip_seconds))]
-    on_own_clock = PretendedWorkers(workers, {str(i): seconds for i, seconds in enumerate(clip_seconds)})
+    pretended_workers = PretendedWorkers(workers, {str(i): seconds for i, seconds in enumerate(clip_seconds)})
     with DecodePool(workers, 600.0, batch_size=8) as pool:
-        pool._pool.close()
-        pool._pool = on_own_clock
+        pool._pool.close()  # the real workers
+        pool._pool = pretended_workers
         clip_ids = [clip.clip_id for clip in pool.decode(tasks)]
     assert len(set(clip_ids)) == len(clip_seconds)
     best_s = max(clip_seconds.sum() / workers, clip_seconds.max())
-    assert on_own_clock.clock_s <= 1.05 * best_s
+    assert pretended_workers.clock_s <= 1.05 * best_s

@@ -140,28 +140,47 @@ def mounted(options):
     return lambda _: Mount("lustre", options)
 
 
-PLACES = {
-    "no permission": ("path", "fault", "tempfile.TemporaryDirectory", failing(errno.EACCES)),
-    "writing fails": ("path", "fault", "os.fsync", failing(errno.EIO)),
-    "no locks": ("locks", "fault", "fcntl.flock", failing(errno.ENOSYS)),
-    "locks that everybody gets": ("locks", "fault", "fcntl.flock", lambda *_: None),
-    "locks of this machine alone": ("locks", "fault", "mount_of", mounted("rw,localflock")),
-    "locks of NFS of this machine alone": ("locks", "fault", "mount_of", mounted("rw,local_lock=flock")),
-    "locks of all machines": ("locks", "ok", "mount_of", mounted("rw,local_lock=none")),
-    "little space": ("space", "note", "free_space", space(5, 10**4)),
-    "few files": ("inodes", "note", "free_space", space(5, 10**4)),
-    "much space": ("space", "ok", "free_space", space(100, None)),
-}
-"""A place -> subject and level of what is found, and which function of the machine stands for it."""
+def levels_of_findings(folder, about):
+    """Examine a folder as the place of a store, and return the levels of what is found about a subject."""
+    return {finding.level for finding in doctor.examine_place(folder) if finding.about == about}
 
 
-@pytest.mark.parametrize(("about", "level", "name", "stand_in"), PLACES.values(), ids=PLACES)
-def test_what_is_wrong_with_the_place_of_a_store_is_found(
-    tmp_path, monkeypatch, about, level, name, stand_in
-):
-    module = "" if name == "fcntl.flock" else "obygaze_features.extraction.doctor."
-    monkeypatch.setattr(f"{module}{name}", stand_in)
-    assert level in {finding.level for finding in doctor.examine_place(tmp_path) if finding.about == about}
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [("tempfile.TemporaryDirectory", errno.EACCES), ("os.fsync", errno.EIO)],
+    ids=["no permission", "writing fails"],
+)
+def test_a_place_to_which_nothing_can_be_written_is_a_fault(tmp_path, monkeypatch, function, error):
+    monkeypatch.setattr(f"obygaze_features.extraction.doctor.{function}", failing(error))
+    assert "fault" in levels_of_findings(tmp_path, "path")
+
+
+@pytest.mark.parametrize(
+    "lock", [failing(errno.ENOSYS), lambda *_: None], ids=["no locks", "everybody gets a lock"]
+)
+def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, lock):
+    monkeypatch.setattr("fcntl.flock", lock)
+    assert "fault" in levels_of_findings(tmp_path, "locks")
+
+
+@pytest.mark.parametrize(
+    ("options_of_mount", "level"),
+    [("rw,localflock", "fault"), ("rw,local_lock=flock", "fault"), ("rw,local_lock=none", "ok")],
+    ids=["of this machine on Lustre", "of this machine on NFS", "of all machines"],
+)
+def test_locks_that_other_machines_do_not_see_are_a_fault(tmp_path, monkeypatch, options_of_mount, level):
+    monkeypatch.setattr(doctor, "mount_of", mounted(options_of_mount))
+    assert level in levels_of_findings(tmp_path, "locks")
+
+
+@pytest.mark.parametrize(
+    ("free_gb", "free_files", "about", "level"),
+    [(5, 10**4, "space", "note"), (5, 10**4, "inodes", "note"), (100, None, "space", "ok")],
+    ids=["little space", "few files", "much space"],
+)
+def test_little_space_and_few_free_files_are_noted(tmp_path, monkeypatch, free_gb, free_files, about, level):
+    monkeypatch.setattr(doctor, "free_space", space(free_gb, free_files))
+    assert level in levels_of_findings(tmp_path, about)
 
 
 # --- cards

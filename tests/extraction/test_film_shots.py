@@ -48,15 +48,17 @@ if __name__ == "__main__":
 
 
 def pictures() -> Iterator[np.ndarray]:
-    """Shots of 1 to 4 s of moving texture."""
+    """Yield pictures of 96 x 64 pixels: shots of 1 to 4 s, each a pan over a texture of blocks of its own."""
     rng = np.random.default_rng(4)
-    left = 0
+    n_left_of_shot = 0
     for _ in range(N_FRAMES):
-        if not left:
-            left, wide = int(rng.integers(RATE, 4 * RATE)), rng.integers(0, 256, (8, 40, 3), np.uint8)
-            wide = wide.repeat(8, axis=0).repeat(8, axis=1)
-        left -= 1
-        yield np.ascontiguousarray(wide[:, left : left + 96])
+        if n_left_of_shot == 0:
+            n_left_of_shot = int(rng.integers(RATE, 4 * RATE))
+            colours = rng.integers(0, 256, (8, 40, 3), np.uint8)
+            texture = colours.repeat(8, axis=0).repeat(8, axis=1)
+        n_left_of_shot -= 1
+        left_edge = n_left_of_shot  # moves by a pixel a picture
+        yield np.ascontiguousarray(texture[:, left_edge : left_edge + 96])
 
 
 def windows(film: Path) -> Manifest:
@@ -67,10 +69,9 @@ def windows(film: Path) -> Manifest:
 
 
 def shots_of(film: Path) -> bytes:
-    """The table as `manifest import film` writes it."""
-    return shots_bytes(
-        {"film": [FilmPart(one.start_s, one.end_s, one.flags) for one in find_shots(film)]}, "own"
-    )
+    """Return the table of a film's shots as `manifest import film` writes it."""
+    shots = [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(film)]
+    return shots_bytes({"film": shots}, "own")  # by our own detector
 
 
 def bytes_below(folder: Path) -> dict[str, bytes]:
@@ -152,10 +153,13 @@ def done_with_shots_lost(film, folder, **settings):
 
 @pytest.mark.long  # decodes a film twice
 def test_a_film_is_decoded_again_for_its_shots_where_a_stretchs_measurement_is_damaged(film, tmp_path):
+    """A measurement that cannot be read counts as one of a stretch that could not be decoded."""
     notes: list[str] = []
-    work = done_with_shots_lost(film, tmp_path, n_frames=1, note=notes.append)
-    measurement = min((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
-    measurement.write_bytes(measurement.read_bytes()[:1000])
+    fewest_frames = {"n_frames": 1}  # to save time
+    work = done_with_shots_lost(film, tmp_path, note=notes.append, **fewest_frames)
+    first_measurement = min((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
+    cut_off = first_measurement.read_bytes()[:1000]
+    first_measurement.write_bytes(cut_off)
     work.run()
     assert "film.mp4 is decoded a second time for its shots: it could not be decoded without errors" in notes
     assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)

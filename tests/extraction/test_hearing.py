@@ -15,7 +15,7 @@ from obygaze_features.extraction import RunReport, Stop, prepare
 from obygaze_features.store.stage import read_stage
 from tests.command import obygaze
 from tests.tiny_checkpoints import tiny_sound_checkpoint
-from tests.video.sounding import tone, write_film
+from tests.video.sounding import RATE, tone, write_film
 
 SEEN_AND_HEARD = ["descriptors", "sound"]
 
@@ -186,30 +186,37 @@ def test_shots_are_the_same_where_only_sound_is_extracted(film_with_cuts, tmp_pa
     assert not [note for note in notes if "second time" in note]  # the film is decoded once
 
 
-def sound_of_a_second(is_positive, generator):
-    """Make noise, which a tone follows where the clip is of level S."""
-    heard = noise(generator, 1.0)
-    if is_positive:
-        start = int(generator.integers(4_410, 22_050))
-        heard[start:] = tone(330, 1.0, 0.1)[start:]
-    return heard
+def sound_of_a_second(has_tone, generator):
+    """Make a second of noise; a tone may take its place from a time between 0.1 and 0.5 s on."""
+    sound = noise(generator, 1.0)
+    if has_tone:
+        start = int(generator.integers(RATE // 10, RATE // 2))
+        sound[start:] = tone(330, seconds=1.0, level=0.1)[start:]
+    return sound
 
 
 def noise(generator, seconds):
-    return generator.normal(0, 0.1, round(seconds * 44_100)).astype(np.float32)
+    return generator.normal(0, 0.1, round(seconds * RATE)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """Clips of levels S and EN, which differ in their sound alone, and a store of both backbones."""
-    folder, generator, clips = tmp_path_factory.mktemp("planted"), np.random.default_rng(0), []
+    """The manifest of 36 clips, and a store of what is seen and heard in them.
+
+    Each of six movies has three clips of level S and three of EN. In those of S a tone is heard; all are of a
+    grey by chance.
+    """
+    folder = tmp_path_factory.mktemp("planted")
+    generator = np.random.default_rng(0)
+    clips = []
     for number in range(36):
-        is_positive = number % 2 == 0
+        pair, place_in_pair = divmod(number, 2)
+        level = ("S", "EN")[place_in_pair]
+        movie = f"m{pair % 6}"
         grey = int(generator.integers(40, 200))
-        sound = sound_of_a_second(is_positive, generator)
+        sound = sound_of_a_second(level == "S", generator)
         write_film(folder / f"{number}.mp4", {"eng": sound}, seconds=1.0, grey=grey)
-        movie = f"m{number // 2 % 6}"
-        clips.append(of.Clip(f"c{number:02}", movie, f"{number}.mp4", level="S" if is_positive else "EN"))
+        clips.append(of.Clip(f"c{number:02}", movie, f"{number}.mp4", level=level))
     manifest = of.Manifest(tuple(clips), folder)
     return manifest, extract(manifest, folder / "planted", SEEN_AND_HEARD)
 

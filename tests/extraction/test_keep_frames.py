@@ -49,10 +49,14 @@ def clips(tmp_path) -> Manifest:
 
 
 def run(manifest, out, folder, backbones=("descriptors",), **settings):
-    """Extract; return the store and the report."""
-    work = prepare(manifest, out, backbones, keep_frames=folder, **NAMED | settings)
-    _, report = work.run()
-    return extract(manifest, out, backbones, keep_frames=folder, **NAMED | settings), report
+    """Extract and keep the frames in a folder; return the store and the report.
+
+    `extract` gives no report: the work is done by `prepare`, and `extract` then only seals it.
+    """
+    settings = NAMED | settings | {"keep_frames": folder}
+    _, report = prepare(manifest, out, backbones, **settings).run()
+    store = extract(manifest, out, backbones, **settings)
+    return store, report
 
 
 def decoded(manifest, folder, backbones=("descriptors",), n_frames=N, **settings):

@@ -46,19 +46,24 @@ def weights(tmp_path_factory):
     return str(tiny_checkpoint("clip", tmp_path_factory.mktemp("weights") / "clip"))
 
 
-def extracted(films, out, weights, manifest="films.csv", **options):
-    """Extract with a tiny CLIP and, unless told otherwise, all of its two layers."""
-    settings = {"layers": Layers()} | options
-    given = {name: value for name, value in settings.items() if name == "layers" and value is not None}
-    more = {name: value for name, value in settings.items() if name != "layers"}
-    recipe = Recipe("clip", options={"weights": weights, "compute": cpu(), **given})
-    frames = {} if "per_second" in more else {"n_frames": 2}
-    return of.extract(films / manifest, out, [recipe], **frames, **QUIET, **more)
+def extracted(films, out, weights, manifest="films.csv", layers=None, **options):
+    """Extract with a tiny CLIP, whose network has two layers, and keep those that are asked for."""
+    settings = {"weights": weights, "compute": cpu()}
+    if layers is not None:
+        settings["layers"] = layers
+    recipe = Recipe("clip", options=settings)
+    if "per_second" not in options:
+        options["n_frames"] = 2
+    return of.extract(films / manifest, out, [recipe], **QUIET, **options)
+
+
+BOTH_LAYERS = Layers()
 
 
 @pytest.fixture(scope="module")
 def store(films, weights, tmp_path_factory):
-    return extracted(films, tmp_path_factory.mktemp("stores") / "films", weights)
+    """The store of a network's output and of both of its layers."""
+    return extracted(films, tmp_path_factory.mktemp("stores") / "films", weights, layers=BOTH_LAYERS)
 
 
 @pytest.mark.long
@@ -83,16 +88,21 @@ def test_a_failed_clip_has_no_vector_in_a_layer(store):
 
 
 @pytest.mark.long
-def test_the_own_group_of_a_store_does_not_depend_on_layers(films, weights, store, tmp_path):
-    plain = extracted(films, tmp_path / "films", weights, layers=None)
-    assert plain.names == ("clip",)
+def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(films, weights, store, tmp_path):
+    without_layers = extracted(films, tmp_path / "films", weights)
+    assert without_layers.names == ("clip",)
     for array in ("pooled", "frames", "time_s"):
-        assert plain["clip"].digests(array) == store["clip"].digests(array)
-    assert plain["clip"].provenance == store["clip"].provenance
-    recorded = store["clip.2"].provenance
-    assert (recorded["layer"], recorded["norm"], recorded["beside"]) == ("2", None, "clip")
-    assert "space" not in recorded
-    assert plain.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
+        assert without_layers["clip"].digests(array) == store["clip"].digests(array)
+    assert without_layers["clip"].provenance == store["clip"].provenance
+    assert without_layers.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
+
+
+def test_the_record_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store):
+    record = store["clip.2"].provenance
+    assert record["layer"] == "2"
+    assert record["norm"] is None
+    assert record["beside"] == "clip"
+    assert "space" not in record  # only the output of CLIP lies in one space with texts
 
 
 @pytest.fixture
@@ -137,8 +147,10 @@ def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_layer
 def test_a_store_with_layers_grows(films, weights, store, tmp_path):
     clips = of.read_manifest(films / "films.csv").clips
     of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
-    some = extracted(films, tmp_path / "films", weights, "some.csv")
-    grown = extracted(films, tmp_path / "films", weights, append=some.path, version="1.1.0")
+    some = extracted(films, tmp_path / "films", weights, "some.csv", layers=BOTH_LAYERS)
+    grown = extracted(
+        films, tmp_path / "films", weights, layers=BOTH_LAYERS, append=some.path, version="1.1.0"
+    )
     for group in store.names:
         assert grown[group].digests("pooled") == store[group].digests("pooled")
     compared = diff(store, grown)
@@ -148,7 +160,7 @@ def test_a_store_with_layers_grows(films, weights, store, tmp_path):
 
 @pytest.mark.long
 def test_diff_names_the_layers_that_another_store_lacks(films, weights, store, tmp_path):
-    without_layers = extracted(films, tmp_path / "plain", weights, layers=None)
+    without_layers = extracted(films, tmp_path / "plain", weights)
     assert diff(store, without_layers).groups_first == ("clip.1", "clip.2")
 
 
@@ -177,7 +189,7 @@ def refusal_to_merge_with(store, tmp_path):
 def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
     films, weights, refusal_to_merge_with, tmp_path
 ):
-    without_layers = extracted(films, tmp_path / "plain", weights, layers=None)
+    without_layers = extracted(films, tmp_path / "plain", weights)
     assert "clip.1" in refusal_to_merge_with(without_layers)
 
 
@@ -202,21 +214,20 @@ def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, weights, t
     np.testing.assert_allclose(group.read("c03", "frames"), vectors, rtol=1e-4, atol=1e-5)
 
 
-def test_vectors_of_clips_of_a_layer_are_refused_where_frames_are_extracted_at_a_rate(
-    films, weights, tmp_path
-):
-    """The layers that are extracted by default are without frames."""
+def test_a_layer_without_frames_is_refused_where_frames_are_extracted_at_a_rate(films, weights, tmp_path):
+    """A layer without frames has one vector a clip, and at a rate there are only vectors of frames."""
     with pytest.raises(ExtractError):
-        extracted(films, tmp_path / "t", weights, per_second=8)
+        extracted(films, tmp_path / "t", weights, layers=Layers(frames=False), per_second=8)
 
 
 @pytest.mark.long
-def test_a_clip_that_is_absent_where_sound_is_heard_is_so_in_every_layer(films, tmp_path):
+def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound(films, tmp_path):
+    """The videos are silent; for `descriptors` they have features."""
     from tests.tiny_checkpoints import tiny_sound_checkpoint
 
     folder = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
-    hears = Recipe("waveform", options={"weights": str(folder), "compute": cpu(), "layers": Layers((1,))})
-    store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors", hears], n_frames=2, **QUIET)
+    of_sound = Recipe("waveform", options={"weights": str(folder), "compute": cpu(), "layers": Layers((1,))})
+    store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors", of_sound], n_frames=2, **QUIET)
     assert store.names == ("descriptors", "waveform", "waveform.1")
     assert not store["waveform.1"].usable.any()
     assert of.verify(store, "full").ok

@@ -41,12 +41,15 @@ def card(monkeypatch):
 
 
 def backbone(card=None, *, name="net", **settings):
-    """A backbone of a small network, on the card or on the CPU."""
+    """Make a backbone of a small network, on the card or on the CPU; it takes frames as they are."""
     compute = Compute(device="cuda" if card else "cpu", **settings)
-    affine = Affine.of(*IMAGENET)
-    encode = Runner(name, Network(card), affine, OUTPUTS, n_frames=F, size=4, compute=compute)
-    provenance = {**load_backbone("descriptors", F).provenance, "compute": compute.record("sdpa")}
-    return Backbone(name, F, np.array, encode, OUTPUTS, provenance)
+    mean, deviation = IMAGENET
+    normalise = Affine.of(mean, deviation)
+    encode = Runner(name, Network(card), normalise, OUTPUTS, n_frames=F, size=4, compute=compute)
+    kind_of_attention = "sdpa"
+    provenance = load_backbone("descriptors", F).provenance | {"compute": compute.record(kind_of_attention)}
+    unchanged = np.array
+    return Backbone(name, F, unchanged, encode, OUTPUTS, provenance)
 
 
 def ten_decoded_clips(names=("net",)):

@@ -246,7 +246,8 @@ def test_a_dry_run_counts_the_new_clips(extract_first):
 
 
 @pytest.mark.long
-def test_a_stage_that_is_wholly_sealed_makes_way_for_the_next_version(grown_twice):
+def test_a_store_grows_from_version_to_version_though_the_stage_of_the_last_is_still_there(grown_twice):
+    """The stage of a version whose clips are all sealed is replaced by that of the next one."""
     store = open_store(grown_twice / "stores/s-1.2.0")
     assert [clip.clip_id for clip in store.clips] == ["c0", "c1", "c2", "c3"]
 

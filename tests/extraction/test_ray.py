@@ -18,7 +18,8 @@ from obygaze_features.store import open_store
 from tests.later import needs
 from tests.process import execute
 
-from .clusters import run_locally, with_backbone
+from .brittle import CRASHES_DECODER
+from .clusters import grey_frames, run_locally, with_backbone
 
 pytestmark = [
     needs("ray"),
@@ -41,23 +42,27 @@ CRASHED, GARBAGE, DEADLY = "tt1-003", "tt2-001", "tt1-999"
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
-    """Ten clips that can be read, one that crashes the decoder, one that is garbage: films.csv.
+    """Twelve clips: ten that can be read, one that crashes the decoder and one of garbage; films.csv.
 
-    In deadly.csv there is also one that kills the encoder: between the first that can be read and the others.
+    In deadly.csv the clip DEADLY comes second, which is white and crashes the encoder.
     """
     folder = tmp_path_factory.mktemp("films")
     clips = []
-    for i in range(N_CLIPS - 1):
-        width = 62 if i == 3 else 64
-        frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + 3 * i))
-        write_video(folder / f"clip-{i:02d}.mp4", frames, 24)
-        clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
+    for number in range(N_CLIPS - 1):
+        clip_id = f"tt1-{number:03d}"
+        width = CRASHES_DECODER if clip_id == CRASHED else 64
+        frames = grey_frames(20 + 3 * number, first_grey=7 * number, width=width)
+        write_video(folder / f"clip-{number:02d}.mp4", frames, 24)
+        clips.append(Clip(clip_id, "tt1", f"clip-{number:02d}.mp4"))
     (folder / "garbage.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
-    clips.append(Clip("tt2-001", "tt2", "garbage.mp4"))
+    clips.append(Clip(GARBAGE, "tt2", "garbage.mp4"))
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
-    write_video(folder / "white.mp4", (np.full((48, 64, 3), 255, np.uint8) for _ in range(8)), 24)
-    deadly = (clips[0], Clip(DEADLY, "tt1", "white.mp4"), *clips[1:])
-    write_manifest(Manifest(deadly, folder), folder / "deadly.csv")
+
+    white = [np.full((48, 64, 3), 255, np.uint8)] * 8
+    write_video(folder / "white.mp4", white, 24)
+    first, *others = clips
+    with_deadly_clip = (first, Clip(DEADLY, "tt1", "white.mp4"), *others)
+    write_manifest(Manifest(with_deadly_clip, folder), folder / "deadly.csv")
     return folder
 
 
@@ -89,9 +94,9 @@ def starting(environment):
 
 @pytest.fixture(scope="module")
 def local_store(films, environment, starting, tmp_path_factory) -> Path:
-    """The store of films.csv that the local engine makes, while the cluster starts."""
+    """The store of films.csv that the local engine makes; meanwhile the cluster starts, to save time."""
     assert starting.poll() is None
-    words = command(films / "films.csv", "local")[3:]
+    words = words_of_command(films / "films.csv", "local")
     return run_locally(tmp_path_factory.mktemp("local"), environment, *words)
 
 
@@ -128,32 +133,33 @@ def holder(starting):
     return starting.pid, address
 
 
-def command(manifest: Path, engine: str) -> list[str]:
-    words = [sys.executable, "-m", "obygaze", "extract", str(manifest), "films", "--json"]
-    words += ["--backbone", "brittle", "--engine", engine, "--workers", "2", "--batch-size", "2"]
-    return [*words, "--corpus", "films", "--licence", "CC0-1.0"]
+def words_of_command(manifest: Path, engine: str) -> list[str]:
+    """Return the words, behind `obygaze`, that extract a manifest with the brittle backbone by an engine."""
+    words = ["extract", str(manifest), "films", "--json", "--corpus", "films", "--licence", "CC0-1.0"]
+    return [*words, "--backbone", "brittle", "--engine", engine, "--workers", "2", "--batch-size", "2"]
 
 
 @pytest.fixture(scope="module")
 def run_by_ray(films, environment, holder, tmp_path_factory) -> Run:
-    """A run on two workers of deadly.csv, which only its clips disturb."""
+    """A run of deadly.csv on two workers of Ray; its clips alone crash processes."""
     folder = tmp_path_factory.mktemp("ray")
-    log = Path(environment["BRITTLE_CRASHES"])  # of earlier runs too
-    earlier = log.read_text(encoding="utf-8")
+    log = Path(environment["BRITTLE_CRASHES"])
+    crashes_of_earlier_runs = log.read_text(encoding="utf-8")
     _, address = holder
-    done = execute(
-        *command(films / "deadly.csv", "ray"),
+    process = execute(
+        *(sys.executable, "-m", "obygaze", *words_of_command(films / "deadly.csv", "ray")),
         code=3,
         cwd=folder,
         env=environment | {"RAY_ADDRESS": address},
     )
-    crashes = log.read_text(encoding="utf-8").removeprefix(earlier)
+    crashes = log.read_text(encoding="utf-8").removeprefix(crashes_of_earlier_runs).splitlines()
+    sizes_of_batches = [line.removeprefix("encoder ") for line in crashes if line.startswith("encoder ")]
     return Run(
         folder,
-        json.loads(done.stdout),
-        done.stderr,
-        n_decoder_crashes=crashes.count("x"),
-        batches_of_dead_encoders=tuple(int(size) for size in crashes.replace("x", "")),
+        json.loads(process.stdout),
+        process.stderr,
+        n_decoder_crashes=crashes.count("decoder"),
+        batches_of_dead_encoders=tuple(int(size) for size in sizes_of_batches),
     )
 
 
@@ -195,7 +201,10 @@ def test_a_clip_that_crashes_the_decoder_is_tried_three_times(run_by_ray, local_
 
 
 def test_a_clip_that_kills_the_encoder_is_tried_three_times_alone(run_by_ray):
-    """Before that the encoder dies with the batch in which the clip came: of two, or of it alone."""
+    """First an encoder dies of the batch that has the clip, which may have another one as well.
+
+    The clip is then given to encoders as a batch of its own.
+    """
     first_batch, *batches = run_by_ray.batches_of_dead_encoders
     assert first_batch in (1, 2)
     assert batches == [1, 1, 1]

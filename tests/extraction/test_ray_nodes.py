@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -84,39 +85,41 @@ class Nodes:
     def start(self, name: str, host: int, hidden: Path | None = None) -> None:
         """Start a node with one core; `hidden` is a folder that it finds empty.
 
-        It is started again when it ends: Ray gives up a node that is not up after half a minute.
+        Ray gives up a node that is not up after half a minute: it is started again when it ends.
         """
-        words = ["ray", "start", "--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
-        words += ["--block", f"--node-ip-address=127.0.0.{host}", f"--temp-dir={self.folder}"]
-        if self.running:
-            words += [f"--address={self.address}"]
-        else:
-            words += ["--head", f"--port={self.address.rpartition(':')[2]}", "--include-dashboard=false"]
-        command = f"exec {sys.executable} -m ray.scripts.scripts {' '.join(words[1:])}"
-        if hidden is not None:
-            command = f"mount -t tmpfs none {hidden} && {command}"
-        shell = ["unshare", "-m"] if hidden is not None else []
-
-        def begin() -> None:
-            if name in self.running and self.running[name].poll() is None:
-                return
-            with (self.folder / f"{name}.log").open("wb") as log:
-                self.running[name] = subprocess.Popen(
-                    [*shell, "bash", "-c", command],
-                    env={key: word for key, word in self.environment.items() if key != "RAY_ADDRESS"}
-                    | {"STOP_ORDER": str(self.order)},
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-
+        command = self._command_of_node(host, is_head=not self.running, hidden=hidden)
+        log = self.folder / f"{name}.log"
+        self._start(name, command, log)
         deadline = time.monotonic() + HALF_AN_HOUR_S
-        begin()
-        while "Ray runtime started" not in (self.folder / f"{name}.log").read_text(errors="replace"):
+        while "Ray runtime started" not in log.read_text(errors="replace"):
             if time.monotonic() > deadline:
                 pytest.skip(f"the Ray node {name} did not come up on this machine within half an hour")
             time.sleep(0.2)
-            begin()
+            has_ended = self.running[name].poll() is not None
+            if has_ended:
+                self._start(name, command, log)
+
+    def _command_of_node(self, host: int, *, is_head: bool, hidden: Path | None) -> list[str]:
+        start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block"]
+        start += ["--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
+        start += [f"--node-ip-address=127.0.0.{host}", f"--temp-dir={self.folder}"]
+        if is_head:
+            _, _, port = self.address.rpartition(":")
+            start += ["--head", f"--port={port}", "--include-dashboard=false"]
+        else:
+            start += [f"--address={self.address}"]
+        if hidden is None:
+            return start
+        # In a name space of its own, an empty file system covers the folder.
+        return ["unshare", "-m", "bash", "-c", f"mount -t tmpfs none {hidden} && exec {shlex.join(start)}"]
+
+    def _start(self, name: str, command: list[str], log: Path) -> None:
+        environment = self.environment | {"STOP_ORDER": str(self.order)}
+        del environment["RAY_ADDRESS"]  # `ray start` would connect to it
+        with log.open("wb") as file:
+            self.running[name] = subprocess.Popen(
+                command, env=environment, stdout=file, stderr=file, start_new_session=True
+            )
 
     def wait(self, nodes: int) -> None:
         """Wait until the head counts so many nodes."""

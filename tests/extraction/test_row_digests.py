@@ -39,7 +39,7 @@ def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path,
     assert digests_of(digests, file, parts) == expected
 
 
-def test_a_store_whose_rows_another_process_digests_has_the_bytes_of_one_without(
+def test_a_store_has_the_same_bytes_whether_or_not_another_process_digests_its_rows(
     tmp_path, monkeypatch, digests
 ):
     monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store count as large
@@ -49,8 +49,10 @@ def test_a_store_whose_rows_another_process_digests_has_the_bytes_of_one_without
         parts_digested.append(part)
         return digests(*part)
 
-    without = sealed(tmp_path / "without", 20)
-    stage = Stage.open(staging_path(tmp_path / "with" / "toy"), plan(20), [group()], CORPUS)
+    n_clips = 20
+    digested_here = sealed(tmp_path / "here", n_clips)
+    store = tmp_path / "elsewhere" / "toy"
+    stage = Stage.open(staging_path(store), plan(n_clips), [group()], CORPUS)
     clip_ids = stage.missing()
     with stage.writer(clip_ids, digest_and_note) as stage_writer:
         for clip in clip_ids:
@@ -58,4 +60,5 @@ def test_a_store_whose_rows_another_process_digests_has_the_bytes_of_one_without
 
     clips_with_rows = [clip for clip in clip_ids if status_of(clip) != "failed"]
     assert len(parts_digested) == len(clips_with_rows)
-    assert tree(seal(None, tmp_path / "with" / "toy", **LICENSED)) == tree(without)
+    digested_elsewhere = seal(None, store, **LICENSED)
+    assert tree(digested_elsewhere) == tree(digested_here)

@@ -22,12 +22,15 @@ class PretendedProcesses:
 
     Parameters
     ----------
+    stage, workers
+        What they write to, and how many there are.
     seconds
         Clip -> seconds that it takes; 1 for others.
     killers
         Clips that kill every process that does them.
     unlucky
-        Row and number of a share: a process dies of this row in this share alone.
+        Pairs of a clip's row in the stage and the number of a share, from 1: a process that does this clip
+        dies of it in this share alone.
     """
 
     def __init__(self, stage, workers, seconds=None, killers=(), unlucky=()):
@@ -44,25 +47,33 @@ class PretendedProcesses:
         self._numbers = count()
 
     def put(self, key, clip_ids):
-        """Do a share at once, and queue its events for the time at which they come."""
-        assert len(clip_ids) == len(set(clip_ids)) > 0
+        """Give a share to a process: write its results now, and let `get` return its events in their time.
+
+        A process that dies reports the clips before the one that kills it, at the time of its death.
+        """
+        assert clip_ids
+        assert len(clip_ids) == len(set(clip_ids))
         self.shares.append(clip_ids)
-        reported = clip_ids
         killer = self._first_killer(clip_ids)
-        if killer is not None:
-            self.deaths += 1
-            reported = clip_ids[: clip_ids.index(killer)]
+        reported = clip_ids if killer is None else clip_ids[: clip_ids.index(killer)]
         self._write(clip_ids, reported, killer)
-        end = self.now + sum(self.seconds.get(clip, 1.0) for clip in reported)
+        end_s = self.now + sum(self.seconds.get(clip, 1.0) for clip in reported)
         if reported:
             report = RunReport(ok=len(reported), devices=Counter(cpu=len(reported)))
             results = [result(clip, [TOY]) for clip in reported]
-            self._push(end, Event(key, "item", (report, results)))
-        self._push(end, Event(key, "done" if killer is None else "died", "signal 9"))
+            self._push(end_s, Event(key, "item", (report, results)))
+        if killer is None:
+            self._push(end_s, Event(key, "done", ""))
+        else:
+            self.deaths += 1
+            self._push(end_s, Event(key, "died", "signal 9"))
 
     def _first_killer(self, clip_ids):
+        """Return the first clip of the latest share that kills its process; None if all are harmless."""
+        number_of_share = len(self.shares)
         for clip in clip_ids:
-            if clip in self.killers or (self.stage.rows[clip], len(self.shares)) in self.unlucky:
+            is_unlucky = (self.stage.rows[clip], number_of_share) in self.unlucky
+            if clip in self.killers or is_unlucky:
                 return clip
         return None
 
@@ -97,8 +108,8 @@ def begin(tmp_path_factory):
     return begin
 
 
-def share(stage, processes, stopped=lambda: False):
-    """Do what is missing of a stage with processes; return each report with its results."""
+def extract_all(stage, processes, stopped=lambda: False):
+    """Extract the clips that a stage lacks with processes; return each report with its results."""
     report = RunReport(engine="ray", encoders=2)
     return list(extract_in_processes(stage, stage.missing(), processes, report, stopped=stopped))
 
@@ -107,7 +118,7 @@ def test_every_clip_is_done_once_and_the_reports_add_up(begin):
     stage = begin(200)
     processes = PretendedProcesses(stage, 3)
 
-    steps = share(stage, processes)
+    steps = extract_all(stage, processes)
 
     assert sorted(chain.from_iterable(processes.shares)) == sorted(stage.rows)
     assert stage.missing() == []
@@ -125,7 +136,7 @@ def test_processes_of_unequal_speed_on_uneven_clips_end_together(begin, workers)
     rng = np.random.default_rng(workers)
     seconds = dict(zip(stage.rows, rng.lognormal(0.0, 1.0, 1000), strict=True))
     processes = PretendedProcesses(stage, workers, seconds)
-    share(stage, processes)
+    extract_all(stage, processes)
     evenly_s = sum(seconds.values()) / workers
     assert processes.now <= 1.1 * evenly_s
 
@@ -134,15 +145,15 @@ def test_processes_of_unequal_speed_on_uneven_clips_end_together(begin, workers)
 @given(st.data())
 def test_only_a_clip_that_kills_every_process_fails(begin, data):
     """Another clip may have bad luck: its process dies in one of its shares, and not in a later one."""
-    # `plan` steps through numbers by sevens, so that ids of a multiple of seven would not be unique.
-    n_clips = data.draw(st.integers(1, 50).filter(lambda n: n % 7))
+    # The ids that `plan` gives to a multiple of seven clips are not unique.
+    n_clips = data.draw(st.integers(1, 50).filter(lambda n: n % 7 != 0))
     stage = begin(n_clips)
     killers = data.draw(st.sets(st.sampled_from(sorted(stage.rows)), max_size=2))
-    clip_and_share = st.tuples(st.integers(0, n_clips - 1), st.integers(1, 4))
-    unlucky = data.draw(st.sets(clip_and_share, max_size=2))
+    row_and_share = st.tuples(st.integers(0, n_clips - 1), st.integers(1, 4))
+    unlucky = data.draw(st.sets(row_and_share, max_size=2))
     workers = data.draw(st.integers(1, 3))
 
-    steps = share(stage, PretendedProcesses(stage, workers, killers=killers, unlucky=unlucky))
+    steps = extract_all(stage, PretendedProcesses(stage, workers, killers=killers, unlucky=unlucky))
 
     report, _ = steps[-1]
     failed = {clip for clip, entry in stage.status().items() if entry.status == "failed"}
@@ -152,13 +163,13 @@ def test_only_a_clip_that_kills_every_process_fails(begin, data):
 
 
 def test_a_clip_that_failed_in_an_earlier_run_is_done_again(begin):
-    """So it is where the process dies at it once."""
+    """Also a clip at which its process dies once is done again, and has then not failed."""
     stage = begin(4)
     clips = sorted(stage.rows)
     with stage.writer() as writer:
         writer.commit([result(clip, [TOY], "failed") for clip in clips])
-    third_clip_in_first_share = (2, 1)
-    processes = PretendedProcesses(stage, 1, unlucky={third_clip_in_first_share})
+    third_row, first_share = 2, 1
+    processes = PretendedProcesses(stage, 1, unlucky={(third_row, first_share)})
     for _ in extract_in_processes(stage, clips, processes, RunReport(), stopped=lambda: False):
         pass
     assert {entry.status for entry in stage.status().values()} == {"ok"}
@@ -168,14 +179,14 @@ def test_processes_that_always_die_end_the_run(begin):
     stage = begin(100)
     processes = PretendedProcesses(stage, 2, killers=stage.rows)
     with pytest.raises(ExtractError):
-        share(stage, processes)
+        extract_all(stage, processes)
     assert MOST_DEATHS_IN_A_ROW <= processes.deaths <= MOST_DEATHS_IN_A_ROW + processes.workers - 1
 
 
 def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin):
     stage = begin(200)
     processes = PretendedProcesses(stage, 3)
-    share(stage, processes, stopped=lambda: processes.now > 0)
+    extract_all(stage, processes, stopped=lambda: processes.now > 0)
     assert len(processes.shares) == 3
     assert {key for key, _ in processes.stops} == {0, 1, 2}
     assert 0 < len(stage.missing()) < 200

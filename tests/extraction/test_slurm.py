@@ -79,11 +79,16 @@ def test_a_later_array_of_more_tasks_than_shares_is_refused_by_every_task(variab
 
 @pytest.fixture
 def interrupted_by_ctrl_c(monkeypatch):
-    """Let Ctrl-C seem to interrupt Python, as it does not in a background job of a shell."""
+    """Let Python believe that Ctrl-C interrupts it.
+
+    Where tests run in the background of a shell, Python finds that SIGINT is ignored, and so does the code
+    that they try.
+    """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    seeming = handlers | {signal.SIGINT: signal.default_int_handler}
-    monkeypatch.setattr(signal, "getsignal", lambda number: seeming[number])
+    reported_handlers = handlers | {signal.SIGINT: signal.default_int_handler}
+    monkeypatch.setattr(signal, "getsignal", lambda number: reported_handlers[number])
     yield
+    # The code under test has put back the handler that was reported: now put back the real one.
     signal.signal(signal.SIGINT, handlers[signal.SIGINT])
 
 
@@ -198,9 +203,14 @@ def test_a_time_limit_of_ten_minutes_or_more_is_taken(tmp_path, limit):
 # --- scripts for a site
 # ---------------------------------------------------------------------------
 def directives(script: Path) -> dict[str, str]:
-    lines = script.read_text(encoding="utf-8").splitlines()
-    words = (line.removeprefix("#SBATCH --").split()[0] for line in lines if line.startswith("#SBATCH --"))
-    return dict(word.partition("=")[::2] for word in words)
+    """Read the options of sbatch that a script states: name -> value."""
+    value_of_option = {}
+    for line in script.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#SBATCH --"):
+            option, *_comment = line.removeprefix("#SBATCH --").split()
+            name, _, value = option.partition("=")
+            value_of_option[name] = value
+    return value_of_option
 
 
 SITE_OF_A_LAB = Site(
@@ -370,8 +380,10 @@ def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]
     ],
     ids=["nothing", "a licence", "a licence and a version", "a citation"],
 )
-def test_what_is_typed_goes_to_the_job_that_seals_behind_the_licence_of_the_site(cluster, typed):
-    """The last licence counts. Both jobs get what is typed: the array checks it before it begins."""
+def test_options_that_are_typed_go_to_both_jobs_and_a_typed_licence_overrides_that_of_the_site(
+    cluster, typed
+):
+    """The last licence counts, and what is typed comes last. The array checks it before it begins."""
     code, output = submit(cluster, "films.csv", "films", *typed)
     assert code == 0, output
     extraction, sealing = cluster.asked_of_slurm.splitlines()
@@ -456,8 +468,8 @@ def test_shares_that_the_same_cluster_has_begun_are_submitted_again(cluster, fir
     assert "cluster" not in output
 
 
-def test_check_no_submits_without_looking_for_the_manifest(cluster):
-    """For a login node that does not find what the compute nodes do."""
+def test_with_the_setting_check_no_jobs_are_submitted_though_the_manifest_is_not_found(cluster):
+    """The login node may not see the folders that the compute nodes see."""
     code, output = submit(cluster, "absent.csv", "films", CHECK="no")
     assert code == 0, output
     assert len(cluster.asked_of_slurm.splitlines()) == 2

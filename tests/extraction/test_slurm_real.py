@@ -126,14 +126,23 @@ def states(jobs: Jobs) -> dict[str, tuple[str, str]]:
 def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    """Every task pauses until Slurm has sent it the signal that its time is up and has begun it again."""
-    # Slurm sends the signal half a minute to a minute after the begin; SHORTEST: no turn is too short.
-    limits = [ALL_TASKS, "--time=2", "--signal=B:USR1@60"]
-    array = submit_array(slurm, tmp_path, films, *limits, SHORTEST=0, **pause.variables(after_clips=1))
+    """Every task pauses after its first clip, until Slurm has stopped all tasks and has begun them again."""
+    # Of two minutes, Slurm leaves a minute after the signal that time is up.
+    two_minutes = ["--time=2", "--signal=B:USR1@60"]
+    array = submit_array(
+        slurm,
+        tmp_path,
+        films,
+        ALL_TASKS,
+        *two_minutes,
+        SHORTEST=0,  # else the script refuses to work in turns of two minutes
+        **pause.variables(after_clips=1),
+    )
     sealing = submit_sealing(slurm, tmp_path, array)
 
     def end_pause_in_second_turn(jobs: Jobs) -> None:
-        if len(jobs) == SHARDS and all(int(job["Restarts"]) for job in jobs.values()):
+        are_all_in_second_turn = all(int(job["Restarts"]) > 0 for job in jobs.values())
+        if len(jobs) == SHARDS and are_all_in_second_turn:
             pause.end()
 
     jobs = slurm.wait(array, seen=end_pause_in_second_turn)

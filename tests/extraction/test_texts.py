@@ -39,8 +39,11 @@ def sentence(folders):
 def texts_with_a_long_one(count):
     """Make texts of one to three words in a mixed order, and before them one that is too long."""
     rng = np.random.default_rng(0)
-    rows = [(f"t{i:03}", " ".join(rng.choice(WORDS, 1 + i % 3))) for i in range(count - 1)]
-    return TextList(((("long", LONG)), *rows))
+    rows = [("long", LONG)]
+    for number in range(count - 1):
+        n_words = 1 + number % 3
+        rows.append((f"t{number:03}", " ".join(rng.choice(WORDS, n_words))))
+    return TextList(tuple(rows))
 
 
 def write_texts(path, text_list):
@@ -109,18 +112,33 @@ def test_two_text_backbones_share_a_store_and_each_says_where_it_cut_a_text(fold
 
 @pytest.fixture
 def odd_backbone():
-    """A text backbone that has no token for "?", and whose vector of "bad" is not a number."""
+    """A text backbone of letters that has no token for "?", and whose vector of "bad" is not a number."""
+    longest = 9
 
     def tokenize(texts):
-        return [Tokens(tuple(map(ord, text)) if text != "?" else (), len(text), 9) for text in texts]
+        tokens_of_texts = []
+        for text in texts:
+            letters = () if text == "?" else tuple(ord(letter) for letter in text)
+            tokens_of_texts.append(Tokens(letters, len(text), longest))
+        return tokens_of_texts
 
     def encode(batch):
-        is_bad = (batch[:, :3] == [ord(letter) for letter in "bad"]).all(axis=1)
-        return np.where(is_bad[:, np.newaxis], np.nan, np.ones((len(batch), 2))).astype(np.float32)
+        vectors = np.ones((len(batch), 2), np.float32)
+        bad = [ord(letter) for letter in "bad"]
+        is_bad = (batch[:, :3] == bad).all(axis=1)
+        vectors[is_bad] = np.nan
+        return vectors
 
-    compute = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"}
-    provenance = dict.fromkeys(("head", "layer", "hub", "weights_sha256"))
-    provenance |= {"architecture": {}, "compute": compute, "licence": "CC0-1.0", "citation": ""}
+    provenance = {
+        "head": None,
+        "layer": None,
+        "hub": None,
+        "weights_sha256": None,
+        "architecture": {},
+        "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+        "licence": "CC0-1.0",
+        "citation": "",
+    }
     return TextBackbone("odd", 2, tokenize, encode, provenance)
 
 
@@ -155,10 +173,11 @@ def sentence_command(folders, tmp_path, monkeypatch):
 def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
     sentence_command, obygaze, stop_by, file_digests, tmp_path
 ):
-    """It is resumed with other batches; the store that it must equal is made with other batches again."""
-    stop_by(signal.SIGKILL, tmp_path, 280, *sentence_command("killed", 2))
+    """The batches of the killed run have 2 texts, those of the resumed one 7 and those of a whole one 64."""
+    n_texts_before_kill = 280
+    stop_by(signal.SIGKILL, tmp_path, n_texts_before_kill, *sentence_command("killed", 2))
     n_done_before = len(read_stage(tmp_path / "killed.staging").status())
-    assert 0 < n_done_before <= 280
+    assert 0 < n_done_before <= n_texts_before_kill
     resumed = obygaze(tmp_path, *sentence_command("killed", 7), "--json")
     assert resumed.returncode == 0, resumed.stderr
     result = json.loads(resumed.stdout)

@@ -31,6 +31,7 @@ from tests.video.sounding import tone, write_film
 
 STEPS = 25
 """Frames a second of the planted film."""
+WIDTH = 320
 SPEED = 0.1
 """Speed of its pan, in widths of the picture a second."""
 NAMED = {"corpus": "film", "licence": "CC0-1.0"}
@@ -39,15 +40,25 @@ SPANS = [(0.0, 3.0), (3.0, 6.0), (4.0, 8.0)]
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory):
-    """Three seconds of a pan, one of black, four of another picture; a voice for 3 s, then a quiet tone."""
-    stills = [leaves(np.random.default_rng(number)) for number in (0, 1)]
-    pictures = [filmed(stills[0], right=320 * SPEED * (frame / STEPS - 1.5)) for frame in range(3 * STEPS)]
-    pictures += [np.zeros_like(pictures[0])] * STEPS + [filmed(stills[1])] * (4 * STEPS)
-    sound = np.concatenate([np.resize(spoken("en-us"), 3 * RATE), tone(997, 5, 0.01, RATE)]).astype(
-        np.float32
+    """A film: 3 s of a pan, 1 s of black, 4 s of another picture; a voice for 3 s, then a quiet tone."""
+    first_still, second_still = (leaves(np.random.default_rng(seed)) for seed in (0, 1))
+    pan = []
+    for frame in range(3 * STEPS):
+        time_s = frame / STEPS
+        pan.append(filmed(first_still, right=WIDTH * SPEED * (time_s - 1.5)))  # the middle at 1.5 s
+    black = [np.zeros_like(pan[0])] * STEPS
+    still = [filmed(second_still)] * (4 * STEPS)
+    voice = np.resize(spoken("en-us"), 3 * RATE)
+    quiet_tone = tone(997, seconds=5, level=0.01, rate=RATE)
+    sound = np.concatenate([voice, quiet_tone]).astype(np.float32)
+    return write_film(
+        tmp_path_factory.mktemp("film") / "film.mp4",
+        {"eng": sound},
+        seconds=8,
+        rate=RATE,
+        pictures=[*pan, *black, *still],
+        wide_high=(WIDTH, 180),
     )
-    path = tmp_path_factory.mktemp("film") / "film.mp4"
-    return write_film(path, {"eng": sound}, seconds=8, rate=RATE, pictures=pictures, wide_high=(320, 180))
 
 
 @dataclass(frozen=True)
@@ -124,27 +135,34 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
 
 
 class OneCloseFace:
-    """A model of people that finds in a picture with light one person, whose face has half its height."""
+    """A model of people that finds one person in each frame with light, whose face has half its height."""
 
     def __call__(self, batch):
-        is_lit = batch.max(axis=(2, 3, 4)) > 16
-        one_person = dict.fromkeys(PEOPLE_FEATURES, 0.0) | {"persons": 1, "face": 0.5, "scale": 3}
-        rows = is_lit[..., None] * np.array([one_person[name] for name in PEOPLE_FEATURES], np.float32)
-        return {"frames": rows.astype(np.float32)}
+        """Take frames [clips, frames, H, W, 3]; return features [clips, frames, K], all 0 in black frames."""
+        scale_of_close_up = 3
+        one_person = dict.fromkeys(PEOPLE_FEATURES, 0.0)
+        one_person |= {"persons": 1, "face": 0.5, "scale": scale_of_close_up}
+        black = 16  # and darker
+        is_lit = batch.max(axis=(2, 3, 4)) > black  # [clips, frames]
+        features = np.zeros((*is_lit.shape, len(PEOPLE_FEATURES)), np.float32)
+        features[is_lit] = [one_person[name] for name in PEOPLE_FEATURES]
+        return {"frames": features}
 
 
 @pytest.fixture
 def measured_with_people(film, monkeypatch):
-    """What is measured in the three windows and in one of black, with people, and its notes and progress.
+    """What `film_variables` gives for the three windows and one of black, with people.
 
-    The film must be decoded once for all of it.
+    Gives its rows, its notes as one text, and its calls that show progress. The film is decoded once for all
+    of it, or this fails.
     """
     for decode_again in ("decode_with_av", "find_shots"):
         monkeypatch.setattr(module, decode_again, pytest.fail)
+    black_window = (3.2, 3.8)
     notes, progress = [], []
     rows = film_variables(
         film,
-        [*SPANS, (3.2, 3.8)],
+        [*SPANS, black_window],
         people=OneCloseFace(),
         note=notes.append,
         show=lambda n_done, n_windows: progress.append((n_done, n_windows)),
@@ -225,9 +243,12 @@ def test_other_windows_do_not_change_a_windows_speech(film, at_the_end):
 
 def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
     """Shots are known up to 6 s of the film; a cut at the edge of two windows is of the second."""
+    shots = [Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)]
     spans = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (1.7, 2.3)]
-    rows = film_variables(film, spans, shots=[Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)])
+    rows = film_variables(film, spans, shots=shots)
+    # Cuts a minute: one in 2 s is 30 a minute, one in 0.6 s is 100.
     assert [row.get("cuts") for row in rows] == [0, 30, 30, None, pytest.approx(100)]
+    # Of a window, the share that is black.
     assert [row.get("black") for row in rows] == [0, 1, 0, None, pytest.approx(0.5)]
 
 
@@ -320,12 +341,13 @@ def test_a_file_that_is_cut_off_is_noted(film_with_a_gap):
 
 @pytest.fixture
 def broken_film(film, tmp_path):
-    """A copy of the film whose packets are all zeros."""
+    """A copy of the film whose packets are all zeros; its index, behind them, is whole."""
     content = film.read_bytes()
-    first = content.index(b"mdat") + 4
-    end = content.index(b"moov") - 4  # the index, which lies behind them
+    packets_start = content.index(b"mdat") + 4
+    index_start = content.index(b"moov") - 4  # a box begins with its size, in 4 bytes
+    zeros = bytes(index_start - packets_start)
     path = tmp_path / "broken.mp4"
-    path.write_bytes(content[:first] + bytes(end - first) + content[end:])
+    path.write_bytes(content[:packets_start] + zeros + content[index_start:])
     return path
 
 
@@ -384,10 +406,12 @@ def test_clips_without_times_are_no_windows_of_a_film(measure_windows, videos):
 
 
 def test_windows_of_a_film_are_clips_that_name_its_file_or_none(measure_windows):
-    """A clip without times is all of its own file; of another file than the film's it is left out."""
-    code, messages, spans = measure_windows(
-        ("film.mp4", None, None), ("", 0, 2), ("old/film.mp4", 2, 4), ("scene1.mp4", None, None)
-    )
+    """A clip of a file of that name in another folder is one, too; one of a whole other file is left out."""
+    whole_film = ("film.mp4", None, None)
+    without_file = ("", 0, 2)
+    in_another_folder = ("old/film.mp4", 2, 4)
+    whole_other_file = ("scene1.mp4", None, None)
+    code, messages, spans = measure_windows(whole_film, without_file, in_another_folder, whole_other_file)
     assert code == 0
     assert "left out 1 of 4" in messages
     assert spans == [["0.0", "8.0"], ["0.0", "2.0"], ["2.0", "4.0"]]
@@ -445,15 +469,17 @@ def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_ins
 
 
 @pytest.mark.long
-def test_notes_on_bars_of_many_widths_leave_room_for_other_notes(tmp_path):
-    """Each of twelve windows has a bar of another width; that and the shape of pixels are not noted."""
+def test_bars_and_the_shape_of_pixels_are_not_noted_so_that_other_notes_are_seen(tmp_path):
+    """Each of twelve windows has a bar of another width, of which twelve notes could be made."""
     still = filmed(leaves(np.random.default_rng(0)))
     pictures = []
     for second in range(12):
         with_bar = still.copy()
-        with_bar[:, : 20 + 2 * second] = 0
+        width_of_bar = 20 + 2 * second
+        with_bar[:, :width_of_bar] = 0
         pictures += [with_bar] * STEPS
-    path = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=Fraction(2))
+    pixels_twice_as_wide_as_high = Fraction(2)
+    path = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=pixels_twice_as_wide_as_high)
     notes = []
     rows = film_variables(path, [(second, second + 1.0) for second in range(12)], note=notes.append)
     assert all("camera" in row for row in rows)
@@ -465,14 +491,14 @@ def test_notes_on_bars_of_many_widths_leave_room_for_other_notes(tmp_path):
     [(list(FEATURES), True), ([], False), (["x"] * 5, False)],
     ids=["those of the camera", "none stated", "others"],
 )
-def test_a_group_of_a_store_is_the_cameras_if_it_has_its_features_whatever_its_name(
-    tmp_path, features, is_camera
-):
+def test_a_group_named_camera_is_of_the_camera_only_if_it_has_its_features(tmp_path, features, is_camera):
+    """Somebody else may have given the name to a group of five other features."""
+    n_frames, n_features = 4, 5
     store = seal_arrays(
         tmp_path / "s",
         {"a": "m"},
-        {"camera": {"frames": np.ones((1, 4, 5), "f4")}},
-        n_frames=4,
+        {"camera": {"frames": np.ones((1, n_frames, n_features), "f4")}},
+        n_frames=n_frames,
         architecture={"features": features},
     )
     assert (_read_camera_rows(store) is not None) == is_camera
@@ -508,26 +534,29 @@ class PeopleFiles:
 
 @pytest.fixture(scope="module")
 def people_files(film, tmp_path_factory):
-    """Extract and measure people in three windows of the film."""
+    """Measure people in three windows of the film by a network that always finds `FACE`.
+
+    It is done twice, with the command: by a store of the windows' features, and from the film itself.
+    """
     pytest.importorskip("onnx")
     folder = tmp_path_factory.mktemp("people")
-    net = saved(folder, [[*FACE, *POINTS]], FACES_TOML)
-    inputs = set(folder.iterdir())
+    network = saved(folder, [[*FACE, *POINTS]], FACES_TOML)
+    files_of_network = set(folder.iterdir())
     windows = folder / "windows.csv"
     clips = tuple(Clip(f"film-{number}", "film", str(film), *span) for number, span in enumerate(SPANS))
     write_manifest(Manifest(clips, folder), windows)
-    extracting = ("--backbone", "people", "--weights", f"people={net}", "--workers", 1)
-    assert (
-        obygaze("extract", windows, folder / "store", *extracting, "--licence", "CC0-1.0", "--corpus", "film")
-        == 0
-    )
+
+    by_network = ("--backbone", "people", "--weights", f"people={network}", "--workers", 1)
+    record = ("--licence", "CC0-1.0", "--corpus", "film")
+    assert obygaze("extract", windows, folder / "store", *by_network, *record) == 0
     (store,) = folder.glob("store-*")
-    of_store = folder / "store.csv"
-    of_film = folder / "film.csv"
-    assert obygaze("film", "variables", film, "--windows", store, "--out", of_store) == 0
-    assert obygaze("film", "variables", film, "--windows", windows, "--people", net, "--out", of_film) == 0
-    written = [path for path in folder.rglob("*") if path.is_file() and path not in inputs]
-    return PeopleFiles(of_store, of_film, written)
+    of_store, of_film = folder / "store.csv", folder / "film.csv"
+    measure = ("film", "variables", film)
+    assert obygaze(*measure, "--windows", store, "--out", of_store) == 0
+    assert obygaze(*measure, "--windows", windows, "--people", network, "--out", of_film) == 0
+
+    all_files = {path for path in folder.rglob("*") if path.is_file()}
+    return PeopleFiles(of_store, of_film, sorted(all_files - files_of_network))
 
 
 @pytest.mark.long
@@ -559,11 +588,11 @@ def forms_of(number):
 
 @pytest.mark.parametrize("number", [*FACE, *POINTS])
 def test_no_place_of_a_face_is_in_any_file(people_files, number):
-    assert len(people_files.written) > 10
+    assert len(people_files.written) > 10  # tables, a store's files and those of its stage
     for path in people_files.written:
-        content = DURATION.sub(b"", path.read_bytes())
+        content_without_durations = DURATION.sub(b"", path.read_bytes())
         for form in forms_of(number):
-            assert form not in content, path
+            assert form not in content_without_durations, path
 
 
 def test_no_picture_is_in_any_file(people_files):

@@ -17,25 +17,39 @@ from tests.video.sounding import RATE, write_film
 WIDTH = 96
 HEIGHT = 64
 BITS = 8
+"""A picture's number is drawn in bars, one for each bit: black for 0, white for 1."""
+BAR_WIDTH = WIDTH // BITS
 VOP_START = b"\x00\x00\x01\xb6"
+"""The start code of a picture of MPEG-4; the two highest bits of the next byte are its kind."""
+B_VOP = 2
+"""The kind of a B-picture."""
 
 
 def draw(number: int) -> np.ndarray:
-    """A picture with its number as 8 black or white bars, over a texture that moves."""
+    """Draw a picture with its number as 8 black or white bars, above a texture that moves."""
     picture = np.empty((HEIGHT, WIDTH, 3), np.uint8)
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    # Waves in red and green and a ramp in blue, which move by a few pixels from picture to picture.
     picture[..., 0] = 128 + 90 * np.sin((x + 3 * number) / 7)
     picture[..., 1] = 128 + 90 * np.cos((y - 2 * number) / 5)
     picture[..., 2] = (x + y + 5 * number) % 256
     for bit in range(BITS):
-        picture[: HEIGHT // 2, bit * 12 : bit * 12 + 12] = 255 * (number >> bit & 1)
+        left = bit * BAR_WIDTH
+        is_set = number >> bit & 1
+        picture[: HEIGHT // 2, left : left + BAR_WIDTH] = 255 if is_set else 0
     return picture
 
 
 def number_in(picture: np.ndarray) -> int:
-    """Read the number back."""
-    bars = picture[2 : HEIGHT // 2 - 2, :WIDTH].mean(axis=(0, 2)).reshape(BITS, -1)[:, 3:-3].mean(axis=1)
-    return sum(1 << bit for bit in range(BITS) if bars[bit] > 128)
+    """Read the number that `draw` has drawn, in a picture that was encoded and decoded."""
+    number = 0
+    for bit in range(BITS):
+        left = bit * BAR_WIDTH
+        # The edges of a bar are left out: encoding blurs them.
+        middle_of_bar = picture[2 : HEIGHT // 2 - 2, left + 3 : left + BAR_WIDTH - 3]
+        if middle_of_bar.mean() > 128:
+            number += 1 << bit
+    return number
 
 
 def numbers_of(pictures: Iterable[np.ndarray]) -> list[int]:
@@ -50,12 +64,17 @@ def remux(
     kinds: Collection[str] = ("video",),
     **options: str,
 ) -> Path:
-    """Copy the packets of a film's streams of some kinds into another container, edited on the way."""
-    with av.open(str(source)) as opened, av.open(str(target), "w", options=options) as output:
-        given = [stream for stream in opened.streams if stream.type in kinds]
-        streams = {stream.index: output.add_stream_from_template(stream) for stream in given}
-        for packet in edit([packet for packet in opened.demux(given) if packet.size]):
-            packet.stream = streams[(packet.stream or given[0]).index]
+    """Copy a film into another container: its streams of these kinds, with their packets edited.
+
+    `edit` gets all packets and returns those that are written; new ones go to the first stream.
+    """
+    with av.open(str(source)) as film, av.open(str(target), "w", options=options) as output:
+        sources = [stream for stream in film.streams if stream.type in kinds]
+        copy_of = {stream.index: output.add_stream_from_template(stream) for stream in sources}
+        packets = [packet for packet in film.demux(sources) if packet.size]
+        for packet in edit(packets):
+            stream = packet.stream or sources[0]
+            packet.stream = copy_of[stream.index]
             output.mux(packet)
     return target
 
@@ -95,55 +114,84 @@ def cut_first_ten(packets: list[av.Packet]) -> list[av.Packet]:
 
 
 def cut_first_group(packets: list[av.Packet]) -> list[av.Packet]:
-    """Begin at the second key frame, as a recording may: pictures follow that are shown before it."""
+    """Leave out what is before the second key frame, as a recording may that begins in the middle of a film.
+
+    In an open group, some pictures behind the key frame are shown before it, and refer to what is left out.
+    """
     keys = [number for number, packet in enumerate(packets) if packet.is_keyframe]
     return packets[keys[1] :]
 
 
 def pack(packets: list[av.Packet]) -> list[av.Packet]:
-    """Pack B-pictures as XviD does: one with the picture before it, an empty picture in its place."""
+    """Put pictures of MPEG-4 into packets as XviD does ("packed bitstream").
+
+    The first of some B-pictures stands in one packet with the picture before it; an empty picture behind the
+    last of them makes the number of packets that of pictures again.
+    """
     pictures = [bytes(packet) for packet in packets]
-    time_base = packets[0].time_base
-    is_b = [picture[picture.find(VOP_START) + 4] >> 6 == 2 for picture in pictures]
+    is_b = [_kind_of_vop(picture) == B_VOP for picture in pictures]
     is_b.append(False)  # behind the last picture
-    empty_picture = VOP_START + b"\x50\x10"
-    packed: list[bytes] = []
+    empty_picture = VOP_START + b"\x50\x10"  # a P-picture whose bit "coded" is 0
+    contents: list[bytes] = []
     number = 0
     while number < len(pictures):
-        if is_b[number + 1]:
-            packed.append(pictures[number] + pictures[number + 1])
-            number += 2
-            while is_b[number]:
-                packed.append(pictures[number])
-                number += 1
-            packed.append(empty_picture)
-        else:
-            packed.append(pictures[number])
+        if not is_b[number + 1]:
+            contents.append(pictures[number])
             number += 1
-    packed[0] = b"\x00\x00\x01\xb2DivX503b1393p" + packed[0]
-    made = []
-    for number, data in enumerate(packed):
-        packet = av.Packet(data)
+            continue
+        contents.append(pictures[number] + pictures[number + 1])
+        number += 2
+        while is_b[number]:
+            contents.append(pictures[number])
+            number += 1
+        contents.append(empty_picture)
+    # The name of an encoder with a "p" at its end says that the stream is packed.
+    user_data = b"\x00\x00\x01\xb2DivX503b1393p"
+    contents[0] = user_data + contents[0]
+    packed = []
+    for number, content in enumerate(contents):
+        packet = av.Packet(content)
         packet.pts = packet.dts = number
-        packet.time_base = time_base
+        packet.time_base = packets[0].time_base
         packet.is_keyframe = number == 0
-        made.append(packet)
-    return made
+        packed.append(packet)
+    return packed
+
+
+def _kind_of_vop(picture: bytes) -> int:
+    """Return the kind of a picture of MPEG-4: 0 I, 1 P, 2 B, 3 S."""
+    kind_byte = picture[picture.find(VOP_START) + len(VOP_START)]
+    return kind_byte >> 6
+
+
+IRREGULAR_TIMES = np.cumsum(1 + np.arange(100) % 3).tolist()
+"""Times of 100 pictures in hundredths of a second, with steps of 1, 2, 3, 1, 2, 3, ..."""
 
 
 def _other_codecs() -> dict[str, dict[str, Any]]:
-    """Films of all other codecs that are read from key frames."""
-    quiet = "keyint=24:min-keyint=24:scenecut=0:bframes=4:log-level=none:pools=none:frame-threads=1:"
-    vpx = {"g": "24", "keyint_min": "24", "b": "400k", "deadline": "good", "cpu-used": "8"}
-    vpx |= {"lag-in-frames": "16", "auto-alt-ref": "1"}
-    svt = {"g": "24", "preset": "12", "crf": "20", "svtav1-params": "lp=1"}
+    """Return how films are encoded whose codec is neither H.264 nor MPEG-4; all are read from key frames.
+
+    In names of HEVC films, "cra" are open groups (pictures behind the key frame refer to the group before),
+    "radl" pictures that are shown before a key frame and refer to it alone, "layers" temporal layers.
+    """
+    x265_settings = "keyint=24:min-keyint=24:scenecut=0:bframes=4:log-level=none:pools=none:frame-threads=1:"
+    vpx = {
+        "g": "24",
+        "keyint_min": "24",
+        "b": "400k",
+        "deadline": "good",
+        "cpu-used": "8",
+        "lag-in-frames": "16",
+        "auto-alt-ref": "1",  # pictures that are not shown
+    }
+    av1 = {"g": "24", "preset": "12", "crf": "20", "svtav1-params": "lp=1"}
     mpeg = {"g": "12", "bf": "2", "qscale": "2"}
-    field = mpeg | {"flags": "+ildct+ilme", "alternate_scan": "1", "top": "1"}
+    interlaced_mpeg = mpeg | {"flags": "+ildct+ilme", "alternate_scan": "1", "top": "1"}
 
     def hevc(params: str) -> dict[str, Any]:
-        return {"codec": "libx265", "options": {"preset": "fast", "crf": "16", "x265-params": quiet + params}}
+        options = {"preset": "fast", "crf": "16", "x265-params": x265_settings + params}
+        return {"codec": "libx265", "options": options}
 
-    irregular = np.cumsum(1 + np.arange(100) % 3).tolist()
     return {
         "hevc.mp4": hevc("open-gop=0"),
         "hevc_cra.mp4": hevc("open-gop=1"),
@@ -151,15 +199,15 @@ def _other_codecs() -> dict[str, dict[str, Any]]:
         "hevc_cra.ts": hevc("open-gop=1"),
         "hevc_layers.mp4": hevc("open-gop=1:temporal-layers=3"),
         "hevc_radl.mp4": hevc("open-gop=0:radl=2"),
-        "hevc_uneven.mkv": hevc("open-gop=1") | {"times": irregular, "time_base": Fraction(1, 100)},
+        "hevc_uneven.mkv": hevc("open-gop=1") | {"times": IRREGULAR_TIMES, "time_base": Fraction(1, 100)},
         "vp9.webm": {"codec": "libvpx-vp9", "options": vpx},
         "vp9.mp4": {"codec": "libvpx-vp9", "options": vpx},
         "vp8.webm": {"codec": "libvpx", "options": vpx},
-        "av1.mkv": {"codec": "libsvtav1", "options": svt},
-        "av1.mp4": {"codec": "libsvtav1", "options": svt},
+        "av1.mkv": {"codec": "libsvtav1", "options": av1},
+        "av1.mp4": {"codec": "libsvtav1", "options": av1},
         "mpeg2.ts": {"codec": "mpeg2video", "options": mpeg},
         "mpeg2.mkv": {"codec": "mpeg2video", "options": mpeg},
-        "mpeg2_fields.mpg": {"codec": "mpeg2video", "options": field},
+        "mpeg2_fields.mpg": {"codec": "mpeg2video", "options": interlaced_mpeg},
         "mpeg2.vob": {"codec": "mpeg2video", "options": mpeg},
         "mpeg2.avi": {"codec": "mpeg2video", "options": mpeg},
         "mpeg1.mpg": {"codec": "mpeg1video", "options": mpeg},
@@ -173,11 +221,13 @@ def _other_codecs() -> dict[str, dict[str, Any]]:
 
 
 def _of_x264_and_mpeg4() -> dict[str, dict[str, Any]]:
-    """Films of the codecs that most have."""
+    """Return how films of the most usual codecs, H.264 and MPEG-4, are encoded.
+
+    `g` is the length of a group of pictures, `bf` the most B-pictures in a row.
+    """
     x264 = {"preset": "veryfast", "crf": "18"}
     gop = x264 | {"g": "24", "bf": "3", "sc_threshold": "0"}
     every_second = list(range(0, 200, 2))
-    irregular = np.cumsum(1 + np.arange(100) % 3).tolist()
     return {
         "no_b.mp4": {"options": x264 | {"g": "24", "bf": "0"}},
         "b1.mp4": {"options": gop | {"bf": "1"}},
@@ -190,9 +240,10 @@ def _of_x264_and_mpeg4() -> dict[str, dict[str, Any]]:
         "closed.ts": {"options": gop},
         "interlaced.mp4": {"options": gop | {"flags": "+ildct+ilme"}},
         "flash.flv": {"options": gop},
-        "uneven.mp4": {"options": gop, "times": irregular, "time_base": Fraction(1, 100)},
-        "uneven.mkv": {"options": gop, "times": irregular, "time_base": Fraction(1, 100)},
+        "uneven.mp4": {"options": gop, "times": IRREGULAR_TIMES, "time_base": Fraction(1, 100)},
+        "uneven.mkv": {"options": gop, "times": IRREGULAR_TIMES, "time_base": Fraction(1, 100)},
         "fragmented.mp4": {"options": gop, "container_options": {"movflags": "frag_keyframe+empty_moov"}},
+        # MPEG-4: "asp" is the advanced simple profile, with B-pictures; "sp" the simple one, without.
         "asp.avi": {"codec": "mpeg4", "options": {"g": "24", "bf": "2", "qscale": "3"}},
         "sp.avi": {"codec": "mpeg4", "options": {"g": "24", "bf": "0", "qscale": "3"}},
         "asp.mp4": {"codec": "mpeg4", "options": {"g": "24", "bf": "2", "qscale": "3"}},
@@ -212,13 +263,16 @@ HOW = _of_x264_and_mpeg4() | _other_codecs()
 
 
 class Films(dict[str, Path]):
-    """Films by name, each encoded when it is first asked for."""
+    """Name of a film -> its path; each film is encoded when its path is first asked for.
+
+    Names are those of `HOW`, and packed.avi: asp.avi with packets as XviD writes them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def __missing__(self, name: str) -> Path:
-        """Encode a film."""
+        """Encode a film that has not been asked for before."""
         path = self.folder / name
         if name == "packed.avi":
             remux(self["asp.avi"], path, pack)

@@ -1,5 +1,6 @@
 """Write H.264 whose pictures are pairs of fields, each in a packet of its own, as camcorders and TV do."""
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -7,6 +8,12 @@ import av
 
 RATE = 25
 SIDE = 16
+"""Width and height of a field, in pixels: one macroblock."""
+BOTTOM_IS_LIGHTER_BY = 9
+"""How much lighter a picture's lower field is than its upper one."""
+FRAME_NUMBER_BITS = 7
+PICTURE_SET, SEQUENCE_SET, SLICE, IDR_SLICE = 0x68, 0x67, 0x61, 0x65
+"""First bytes of NAL units that others refer to (H.264, table 7-1)."""
 START_CODE = b"\0\0\0\1"
 ACCESS_UNIT_DELIMITER = b"\x09\xf0"
 
@@ -17,49 +24,107 @@ def coded(number: int) -> str:
     return "0" * (len(bits) - 1) + bits
 
 
-def unit(head: int, bits: str, samples: bytes = b"") -> bytes:
-    """Return a NAL unit of bits and, from the next byte on, samples."""
-    bits += "" if samples else "1"
-    bits += "0" * (-len(bits) % 8)
-    content = int(bits, 2).to_bytes(len(bits) // 8, "big")
+def unit(first_byte: int, bits: str, samples: bytes = b"") -> bytes:
+    """Return a NAL unit: its first byte, its bits and, from the next byte on, samples."""
+    stop_bit = "1"
+    if not samples:
+        bits += stop_bit
+    n_bytes = math.ceil(len(bits) / 8)
+    content = int(bits.ljust(8 * n_bytes, "0"), 2).to_bytes(n_bytes, "big")
     if samples:
-        content += samples + b"\x80"
-    # Two zeros and a small byte would look like the start of a unit: a 3 parts them.
+        content += samples + bytes([0b1000_0000])  # the stop bit, and zeros to the end of its byte
+    return bytes([first_byte]) + without_start_codes(content)
+
+
+def without_start_codes(content: bytes) -> bytes:
+    """Put a 3 between two zeros and a byte up to 3: they would look like the start of a unit (7.4.1)."""
     for small in range(4):
         content = content.replace(bytes([0, 0, small]), bytes([0, 0, 3, small]))
-    return bytes([head]) + content
+    return content
 
 
 def sequence(profile: int = 77, chroma: str = "", order: str = coded(2), frames_only: str = "0") -> bytes:
-    """Return a sequence parameter set of pictures of 16x32, or of 16x16 if all are frames."""
-    bits = f"{profile:08b}{0:08b}{30:08b}" + coded(0) + chroma + coded(3) + order + coded(1) + "0"
-    adaptive = "0" if frames_only == "0" else ""
-    return unit(0x67, bits + coded(0) * 2 + frames_only + adaptive + "1" + "0" + "0")
+    """Return a sequence parameter set of pictures of 16x32, or of 16x16 if all are frames (7.3.2.1.1).
+
+    `chroma` has the bits of the fields that only high profiles have, `order` those of the order of pictures.
+    """
+    constraints, level = 0, 30
+    sequence_number = coded(0)
+    length_of_frame_numbers = coded(FRAME_NUMBER_BITS - 4)
+    n_reference_frames = coded(1)
+    gaps_are_allowed = "0"
+    width = coded(0)  # in macroblocks, less one
+    height = coded(0)  # of a field in macroblocks, less one
+    adapts_fields_to_macroblocks = "0" if frames_only == "0" else ""
+    infers_direct_motion = "1"
+    is_cropped = "0"
+    has_usability_information = "0"
+    bits = f"{profile:08b}{constraints:08b}{level:08b}" + sequence_number + chroma
+    bits += length_of_frame_numbers + order + n_reference_frames + gaps_are_allowed
+    bits += width + height + frames_only + adapts_fields_to_macroblocks
+    bits += infers_direct_motion + is_cropped + has_usability_information
+    return unit(SEQUENCE_SET, bits)
 
 
-def field(frame: int, bottom: int, value: int) -> bytes:
-    """Return a field of one grey, in samples that are not compressed."""
-    first = not (frame or bottom)
-    bits = coded(0) + coded(7) + coded(0) + f"{frame % 128:07b}" + f"1{bottom}"
-    bits += coded(0) + "00" if first else "0"
-    samples = bytes([value]) * SIDE**2 + b"\x80" * (SIDE**2 // 2)
-    return unit(0x65 if first else 0x61, bits + coded(0) + coded(25), samples)
+def picture_set() -> bytes:
+    """Return a picture parameter set with the simplest value of every field (7.3.2.2)."""
+    picture_set_number = sequence_number = coded(0)
+    entropy_coding = "0"  # CAVLC
+    order_in_slices = "0"
+    n_slice_groups = coded(0)  # less one
+    n_references = coded(0) + coded(0)  # of the two lists, less one
+    weighted_prediction = "0" + "00"
+    quantisers = coded(0) * 3  # of luma, of switching pictures, of chroma
+    other_flags = "000"  # deblocking in slices, constrained prediction, redundant pictures
+    bits = picture_set_number + sequence_number + entropy_coding + order_in_slices + n_slice_groups
+    bits += n_references + weighted_prediction + quantisers + other_flags
+    return unit(PICTURE_SET, bits)
+
+
+def field(frame: int, bottom: int, grey: int) -> bytes:
+    """Return a field of one grey, in samples that are not compressed (7.3.3)."""
+    is_first = frame == 0 and bottom == 0  # at which decoding starts
+    first_macroblock = coded(0)
+    slice_type = coded(7)  # all slices of the picture are intra-coded
+    picture_set_number = coded(0)
+    frame_number = f"{frame % 2**FRAME_NUMBER_BITS:0{FRAME_NUMBER_BITS}b}"
+    is_field = "1"
+    bits = first_macroblock + slice_type + picture_set_number + frame_number + is_field + str(bottom)
+    if is_first:
+        start_number = coded(0)
+        reference_marks = "00"
+        bits += start_number + reference_marks
+    else:
+        bits += "0"  # earlier pictures stay references in the usual way
+    quantiser_change = coded(0)
+    macroblock_type = coded(25)  # samples as they are (table 7-11)
+    luma = bytes([grey]) * SIDE**2
+    two_chroma_planes = bytes([128]) * (2 * (SIDE // 2) ** 2)  # 128 is no colour
+    first_byte = IDR_SLICE if is_first else SLICE
+    return unit(first_byte, bits + quantiser_change + macroblock_type, luma + two_chroma_planes)
 
 
 def write_fields(path: Path, greys: list[int]) -> Path:
-    """Write pictures whose upper field has a grey and whose lower one has 9 more."""
-    picture_set = unit(0x68, coded(0) * 2 + "00" + coded(0) * 3 + "000" + coded(0) * 3 + "000")
+    """Write a film of pictures of two fields: the upper has a grey, the lower is lighter by 9.
+
+    A path that ends in .h264 gets the bare stream, any other one the container of its suffix.
+    """
     units = []
     for number, grey in enumerate(greys):
         for bottom in (0, 1):
             units.append(ACCESS_UNIT_DELIMITER)
-            if not number and not bottom:
-                units += [sequence(), picture_set]
-            units.append(field(number, bottom, grey + 9 * bottom))
+            if number == 0 and bottom == 0:
+                units += [sequence(), picture_set()]
+            units.append(field(number, bottom, grey + BOTTOM_IS_LIGHTER_BY * bottom))
     bare = path.with_suffix(".h264")
     bare.write_bytes(b"".join(START_CODE + content for content in units))
-    if bare == path:
-        return path
+    if path != bare:
+        _put_into_container(bare, path)
+    return path
+
+
+def _put_into_container(bare: Path, path: Path) -> None:
+    """Copy the fields of a bare stream, each in a packet of its own, with times of half a picture each."""
     with av.open(bare) as film, av.open(path, "w") as copy:
         stream = copy.add_stream_from_template(film.streams.video[0])
         fields = (packet for packet in film.demux() if packet.size)
@@ -69,4 +134,3 @@ def write_fields(path: Path, greys: list[int]) -> Path:
             packet.duration = 1
             packet.stream = stream
             copy.mux(packet)
-    return path

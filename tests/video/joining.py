@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.video.conftest import draw
 from tests.video.encoding import encode
 
+FRAME_RATE = 25
 X264 = {"preset": "ultrafast", "crf": "16", "g": "10", "bf": "2", "x264-params": "b-adapt=0"}
 X265 = {"preset": "ultrafast", "crf": "16", "x265-params": "keyint=10:bframes=2:log-level=none:pools=none"}
 MPEG = {"g": "9", "bf": "2", "qscale": "2"}
@@ -28,18 +30,24 @@ KINDS: dict[str, dict[str, object]] = {
 
 
 def part(path: Path, first: int, count: int, start_s: float = 0.0) -> Path:
-    """Encode pictures numbered from `first` on, shown from a time on; the name's end is a kind."""
+    """Encode `count` pictures, numbered from `first` on and shown from `start_s` on.
+
+    The path's name ends with one of `KINDS`, which says how.
+    """
     kind = next(kind for kind in KINDS if path.name.endswith(kind))
-    how = dict(KINDS[kind])
-    if kind == "hevc.ts" and count < 3:  # with B-frames, x265 gives such a part a wrong time at times
-        how["options"] = {"x265-params": "bframes=0:log-level=none:pools=none"}
-    times = [round(25 * start_s) + number for number in range(count)]
-    return encode(path, (draw(first + number) for number in range(count)), times=times, **how)  # type: ignore[arg-type]
+    settings: dict[str, Any] = dict(KINDS[kind])
+    if kind == "hevc.ts" and count <= 2:
+        # With B-frames, x265 sometimes gives so short a part a wrong time.
+        settings["options"] = {"x265-params": "bframes=0:log-level=none:pools=none"}
+    pictures = (draw(first + number) for number in range(count))
+    first_time = round(FRAME_RATE * start_s)
+    times = range(first_time, first_time + count)
+    return encode(path, pictures, rate=FRAME_RATE, times=times, **settings)
 
 
 def joined(path: Path, parts: Sequence[Path], cut: int = 0) -> Path:
-    """Join files, the first without its last `cut` bytes."""
-    data = [each.read_bytes() for each in parts]
-    data[0] = data[0][: len(data[0]) - cut]
-    path.write_bytes(b"".join(data))
+    """Join files byte by byte, the first without its last `cut` bytes."""
+    contents = [file.read_bytes() for file in parts]
+    contents[0] = contents[0][: len(contents[0]) - cut]
+    path.write_bytes(b"".join(contents))
     return path

@@ -1,6 +1,7 @@
 """Write films that have sound: given samples, in given codecs and containers."""
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice, repeat
@@ -83,11 +84,11 @@ def write_film(
             stream.metadata["language"] = language
             streams.append(stream)
         output.start_encoding()  # only then the encoders state the size of their frames
-        waiting = []  # for each track, its frames of sound that are not written yet, the last one first
+        unwritten = []  # of each track, the frames of sound that are not written yet
         for stream, samples in zip(streams, tracks.values(), strict=True):
             frame_size = stream.codec_context.frame_size or 1024
             frames = _sound_frames(samples, frame_size, rate, layout)
-            waiting.append([frame for frame in frames if not _is_within(gap, frame)][::-1])
+            unwritten.append(deque(frame for frame in frames if not _is_within(gap, frame)))
         if pictures is None:
             width, height = wide_high
             pictures = repeat(np.full((height, width, 3), grey, np.uint8))
@@ -97,12 +98,13 @@ def write_film(
             frame.pts = number
             frame.time_base = Fraction(1, FRAME_RATE)
             output.mux(video.encode(frame))
-            for stream, frames in zip(streams, waiting, strict=True):
-                while frames and frames[-1].pts * FRAME_RATE <= number * rate:
-                    output.mux(stream.encode(frames.pop()))
-        for stream, frames in zip(streams, waiting, strict=True):
-            while frames:
-                output.mux(stream.encode(frames.pop()))
+            time_s = Fraction(number, FRAME_RATE)
+            for stream, frames in zip(streams, unwritten, strict=True):
+                while frames and Fraction(frames[0].pts, rate) <= time_s:
+                    output.mux(stream.encode(frames.popleft()))
+        for stream, frames in zip(streams, unwritten, strict=True):
+            for frame in frames:
+                output.mux(stream.encode(frame))
         for stream in (video, *streams):
             output.mux(stream.encode(None))
     return path
@@ -112,8 +114,8 @@ def _sound_frames(samples: NDArray[np.float32], size: int, rate: int, layout: st
     """Yield frames of samples that all channels have; silence fills the last one."""
     n_channels = av.AudioLayout(layout).nb_channels
     for first in range(0, len(samples), size):
-        own = samples[first : first + size]
-        padded = np.pad(own, (0, size - len(own)))
+        block = samples[first : first + size]
+        padded = np.pad(block, (0, size - len(block)))
         frame = av.AudioFrame.from_ndarray(np.tile(padded, (n_channels, 1)), format="fltp", layout=layout)
         frame.sample_rate = rate
         frame.pts = first

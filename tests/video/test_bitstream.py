@@ -17,7 +17,7 @@ from obygaze_features.video.bitstream import (
     read_sei,
 )
 from tests.video.encoding import encode
-from tests.video.fields import coded, sequence, write_fields
+from tests.video.fields import BOTTOM_IS_LIGHTER_BY, coded, sequence, write_fields
 
 h264 = READERS["h264"]
 read_hevc = READERS["hevc"]
@@ -32,6 +32,10 @@ H264_IDR = b"\x65\x88\x00"
 """A picture at which decoding can start."""
 H264_SPS = b"\x67\x64\x00\x0c"
 """Settings of a sequence of pictures."""
+H264_SEI = b"\x06"
+"""The first byte of a unit of messages."""
+END_OF_UNIT = b"\x80"
+"""The bit 1 that ends a unit, and zeros to the end of its byte."""
 
 
 def with_lengths(*units: bytes) -> bytes:
@@ -45,10 +49,13 @@ def with_start_codes(*units: bytes) -> bytes:
 
 
 def recovery_sei(frames: int) -> bytes:
-    """Make an SEI unit whose message, of type 6, says that pictures are right after so many frames."""
-    exp_golomb = f"{frames + 1:b}"
-    bits = ("0" * (len(exp_golomb) - 1) + exp_golomb + "1").ljust(16, "0")
-    return b"\x06" + bytes([6, 2]) + int(bits, 2).to_bytes(2, "big") + b"\x80"
+    """Make an SEI unit of H.264 whose message says that pictures are right after so many frames (D.1.8)."""
+    exact_match = "1"
+    bits = (coded(frames) + exact_match).ljust(16, "0")
+    content = int(bits, 2).to_bytes(2, "big")
+    recovery_point = 6  # the type of the message, which stands before its length
+    message = bytes([recovery_point, len(content)]) + content
+    return H264_SEI + message + END_OF_UNIT
 
 
 EITHER_WAY_OF_JOINING = pytest.mark.parametrize(
@@ -87,12 +94,14 @@ def test_a_recovery_point_is_found_behind_another_message_of_any_length(frames, 
 
 
 def display_orientation(ends: str, flips: str, angle: int) -> bytes:
-    """Make the content of an SEI message that turns pictures, by an angle in 65,536ths of a full turn.
+    """Make the content of an SEI message that turns pictures (H.264, annex D).
 
-    `ends` is the bit "1" where an earlier turn ends; `flips` has two bits: left and right, up and down.
+    `ends` is a bit: "1" ends what an earlier message says. `flips` has two bits: left and right, up and down.
+    `angle` is counted in 65,536ths of a full turn.
     """
-    holds_for_one_picture, fill = "010", "10"
-    bits = ends + flips + f"{angle:016b}" + holds_for_one_picture + fill
+    holds_until_another_message = coded(1)
+    not_read = "10"
+    bits = ends + flips + f"{angle:016b}" + holds_until_another_message + not_read
     content = int(bits.ljust(24, "0"), 2).to_bytes(3, "big")
     return content.replace(b"\0\0", b"\0\0\x03")  # so that no start code is in it
 
@@ -100,16 +109,19 @@ def display_orientation(ends: str, flips: str, angle: int) -> bytes:
 @pytest.mark.parametrize(
     ("orientation", "is_turned"),
     [
-        (display_orientation("0", "00", 0), False),
-        (display_orientation("0", "01", 0), True),
-        (display_orientation("0", "00", 3 << 14), True),
-        (display_orientation("1", "11", 0xFFFF), False),
+        (display_orientation(ends="0", flips="00", angle=0), False),
+        (display_orientation(ends="0", flips="01", angle=0), True),
+        (display_orientation(ends="0", flips="00", angle=65_536 * 270 // 360), True),
+        (display_orientation(ends="1", flips="11", angle=65_535), False),
     ],
     ids=["no turn", "flipped", "270 degrees", "the turn ends"],
 )
 def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is_turned):
-    message = b"\x2f\x03" + orientation + b"\x80"  # of type 47, 3 bytes long
-    h264_sei, hevc_sei = b"\x06" + message, hevc_unit(PREFIX_SEI)[:2] + message
+    type_of_orientation, length = 47, 3
+    message = bytes([type_of_orientation, length]) + orientation
+    h264_sei = H264_SEI + message + END_OF_UNIT
+    hevc_head = hevc_unit(PREFIX_SEI)[:2]
+    hevc_sei = hevc_head + message + END_OF_UNIT
     assert h264(with_lengths(h264_sei, H264_IDR), 4).turned == is_turned
     assert read_hevc(with_lengths(hevc_sei, hevc_unit(IDR_N_LP)), 4).turned == is_turned
 
@@ -166,7 +178,10 @@ def hevc_unit(kind: int, *, layer: int = 0, temporal_id: int = 0) -> bytes:
 
 
 def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer():
-    """Layer 1 may hold the other view of a stereoscopic film."""
+    """Layer 1 may hold the other view of a stereoscopic film.
+
+    Decoding starts at a picture CRA; no other picture refers to one of the type TRAILING (TRAIL_N).
+    """
     idr_of_layer_1 = hevc_unit(IDR_N_LP, layer=1)
     packet = with_lengths(hevc_unit(DELIMITER), hevc_unit(CRA), idr_of_layer_1)
     assert read_hevc(packet, 4) == picture_header(start=True)
@@ -202,12 +217,19 @@ TOP_FIELD, BOTTOM_FIELD, WHOLE_FRAME = 1, 2, 3
 
 
 def mpeg_picture(kind: int, structure: int | None = WHOLE_FRAME) -> bytes:
-    """A picture header, with MPEG-2's extension unless `structure` is None; then a slice."""
+    """Make the header of a picture, with MPEG-2's extension unless `structure` is None; then a slice.
+
+    ISO/IEC 13818-2: 6.2.3 and 6.2.3.1.
+    """
     header = b"\x00\x00\x01\x00" + bytes([0, kind << 3, 0, 0])
-    extension = (
-        b"" if structure is None else b"\x00\x00\x01\xb5" + bytes([0x8F, 0xFF, 0xF0 | structure, 0, 0])
-    )
-    return header + extension + b"\x00\x00\x01\x01\x12\x34"
+    extension = b""
+    if structure is not None:
+        id_and_ranges_of_motion = bytes([0x8F, 0xFF])
+        precision_and_structure = bytes([0xF0 | structure])  # the structure is in the two lowest bits
+        other_flags = bytes(2)
+        extension = b"\x00\x00\x01\xb5" + id_and_ranges_of_motion + precision_and_structure + other_flags
+    slice_of_picture = b"\x00\x00\x01\x01\x12\x34"
+    return header + extension + slice_of_picture
 
 
 def test_the_kind_of_an_mpeg_packet_is_that_of_its_frame():
@@ -259,24 +281,98 @@ def test_vp8_says_in_its_first_byte_whether_a_frame_is_a_key_and_shown():
     assert [name for name, header in headers.items() if header.hidden] == ["hidden key", "hidden inter"]
 
 
+def vp9_frame(*, profile: int = 0, repeats: bool = False, is_inter: bool = False, is_shown: bool = True):
+    """Make the first byte of a frame of VP9 (bitstream specification, 6.2)."""
+    frame_mark = "10"
+    profile_bits = f"{profile:02b}"[::-1]  # the low bit comes first
+    if profile == 3:
+        profile_bits += "0"
+    bits = frame_mark + profile_bits + f"{repeats:d}{is_inter:d}{is_shown:d}"
+    return bytes([int(bits.ljust(8, "0"), 2)])
+
+
 def test_vp9_says_in_its_first_byte_whether_a_frame_is_a_key_and_shown():
-    frames = {"key": 0b10000010, "inter": 0b10000110, "hidden key": 0b10000000, "shown again": 0b10001000}
-    assert [name for name, first in frames.items() if vp9(bytes([first])).start] == ["key"]
-    assert [name for name, first in frames.items() if vp9(bytes([first])).hidden] == ["hidden key"]
-    assert not vp9(bytes([frames["hidden key"], 0b11000001])).hidden  # a superframe
-    assert vp9(bytes([0b10110001])).start  # profile 3 has one bit more
+    frames = {
+        "key": vp9_frame(),
+        "inter": vp9_frame(is_inter=True),
+        "hidden key": vp9_frame(is_shown=False),
+        "shown again": vp9_frame(repeats=True, is_shown=False),
+    }
+    assert [name for name, frame in frames.items() if vp9(frame).start] == ["key"]
+    assert [name for name, frame in frames.items() if vp9(frame).hidden] == ["hidden key"]
+
+
+def test_a_superframe_of_vp9_shows_a_frame_though_its_first_is_hidden():
+    mark_at_the_end = bytes([0b110_00_001])  # two frames, with lengths of one byte
+    assert not vp9(vp9_frame(is_shown=False) + mark_at_the_end).hidden
+
+
+def test_profile_3_of_vp9_has_one_bit_more():
+    assert vp9(vp9_frame(profile=3)).start
+
+
+AV1_DELIMITER = b"\x12\x00"
+
+
+def av1_sequence(*, is_still: bool = False) -> bytes:
+    """Make a sequence header of AV1: its type, its length, and two bytes (AV1, 5.5)."""
+    still_bits = 0b000_11_000 if is_still else 0  # "still picture", "reduced header"
+    return b"\x0a\x02" + bytes([still_bits, 0])
+
+
+def av1_frame(*, is_inter: bool = False, is_shown: bool = True) -> bytes:
+    """Make a frame of AV1: its type, its length, and two bytes (AV1, 5.9)."""
+    bits = is_inter << 5 | is_shown << 4  # the kind in two bits, behind the bit "show existing frame"
+    return b"\x32\x02" + bytes([bits, 0])
 
 
 def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header():
-    delimiter = b"\x12\x00"
-    sequence = b"\x0a\x02\x00\x00"
-    still_sequence = b"\x0a\x02\x18\x00"
-    key = b"\x32\x02\x10\x00"
-    hidden_key = b"\x32\x02\x00\x00"
-    inter = b"\x32\x02\x30\x00"
-    assert av1(delimiter + sequence + key).start
-    for units in (key, sequence + inter, sequence + hidden_key, still_sequence + key, sequence):
-        assert not av1(delimiter + units).start
+    assert av1(AV1_DELIMITER + av1_sequence() + av1_frame()).start
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        av1_frame(),
+        av1_sequence() + av1_frame(is_inter=True),
+        av1_sequence() + av1_frame(is_shown=False),
+        av1_sequence(is_still=True) + av1_frame(),
+        av1_sequence(),
+    ],
+    ids=["no sequence header", "no key frame", "not shown", "a still", "no frame"],
+)
+def test_av1_starts_at_nothing_else(units):
+    assert not av1(AV1_DELIMITER + units).start
+
+
+# Bits of fields that only high profiles have, behind the format of chroma (H.264, 7.3.2.1.1).
+EIGHT_BITS = coded(0) * 2  # of luma and of chroma, less eight
+TEN_BITS = coded(2) * 2
+NO_LOSSLESS_TRANSFORM = "0"
+NO_SCALES = "0"
+# Six of the eight lists are not there. Of the others, each difference of scales is coded as a signed number.
+ENDS_AT_ONCE = coded(16)  # -8: the next scale is 0, which ends the list
+WHOLE_LIST_OF_16 = "1" * 16  # sixteen differences of 0
+RISES_AND_ENDS = coded(15) + coded(32)  # 8, then -16: the next scale is 0
+IS_THERE, IS_NOT_THERE = "1", "0"
+
+
+def scales_of_420(*lists: str) -> str:
+    """Return the fields of high profiles with lists of scales: the first ones; six more are not there."""
+    chroma_420 = coded(1)
+    has_scales = "1"
+    bits = chroma_420 + EIGHT_BITS + NO_LOSSLESS_TRANSFORM + has_scales
+    for scales in lists:
+        bits += IS_THERE + scales
+    return bits + IS_NOT_THERE * (8 - len(lists))
+
+
+def order_by_offsets(*offsets: str) -> str:
+    """Return the fields of an order of pictures of type 1, with offsets that repeat."""
+    order_type = coded(1)
+    always_zero = "0"
+    two_other_offsets = coded(3) * 2
+    return order_type + always_zero + two_other_offsets + coded(len(offsets)) + "".join(offsets)
 
 
 @pytest.mark.parametrize(
@@ -284,13 +380,11 @@ def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header():
     [
         {},
         {"order": coded(0) + coded(4)},
-        {"order": coded(1) + "0" + coded(3) * 2 + coded(2) + coded(5) * 2},
-        {"profile": 100, "chroma": coded(1) + coded(0) * 2 + "0" + "0"},
-        {"profile": 244, "chroma": coded(3) + "0" + coded(2) * 2 + "0" + "0"},
-        # A list of scales that ends early (their difference is -8), one that is whole, and six without.
-        {"profile": 100, "chroma": coded(1) + "11011" + coded(16) + "1" * 17 + "0" * 6},
-        # A list whose scales rise by 8 and then fall by 16, with which it ends.
-        {"profile": 100, "chroma": coded(1) + "11011" + coded(15) + coded(32) + "0" * 7},
+        {"order": order_by_offsets(coded(5), coded(5))},
+        {"profile": 100, "chroma": coded(1) + EIGHT_BITS + NO_LOSSLESS_TRANSFORM + NO_SCALES},
+        {"profile": 244, "chroma": coded(3) + "0" + TEN_BITS + NO_LOSSLESS_TRANSFORM + NO_SCALES},
+        {"profile": 100, "chroma": scales_of_420(ENDS_AT_ONCE, WHOLE_LIST_OF_16)},
+        {"profile": 100, "chroma": scales_of_420(RISES_AND_ENDS)},
     ],
     ids=[
         "the shortest fields",
@@ -312,19 +406,26 @@ def test_a_stream_without_fields_needs_no_length_of_frame_numbers():
 
 
 def rows_of_fields(grey):
-    """Compute the RGB of a picture's first two rows, of its upper and its lower field, which has 9 more.
+    """Compute the RGB of the first two rows of a picture of `write_fields`: one of each field.
+
+    The lower field is lighter by 9.
 
     Stored greys reach from 16 (black) to 235 (white); those of RGB from 0 to 255.
     """
-    return [(stored - 16) * 255 / (235 - 16) for stored in (grey, grey + 9)]
+    return [(stored - 16) * 255 / (235 - 16) for stored in (grey, grey + BOTTOM_IS_LIGHTER_BY)]
 
 
 def test_a_sequence_that_says_it_has_millions_of_offsets_is_refused():
-    n_offsets = 1 << 22
-    order = coded(1) + "0" + coded(0) * 2 + coded(n_offsets) + "1" * n_offsets
-    with pytest.raises(ValueError, match=r"substring|literal"):  # of reading past the bytes that are read
-        frame_number_bits(sequence(order=order))
-    FieldReader(with_start_codes(sequence(order=order)), 0)  # raises nothing
+    """A reader of bits reads the first bytes of a unit alone, and fails where it wants more.
+
+    A reader of fields takes such a sequence for one that says nothing.
+    """
+    offset_of_zero = coded(0)
+    settings = sequence(order=order_by_offsets(*[offset_of_zero] * (1 << 22)))
+    failure_behind_the_end = r"substring|literal"
+    with pytest.raises(ValueError, match=failure_behind_the_end):
+        frame_number_bits(settings)
+    FieldReader(with_start_codes(settings), 0)
 
 
 def assert_rows_of_fields(images, greys):

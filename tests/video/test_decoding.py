@@ -195,7 +195,7 @@ def test_sparse_decoding_is_refused_where_the_file_is_not_the_one_that_was_index
 def second_start(films):
     """The table of packets of a film of open groups, and the second packet at which decoding can start.
 
-    The packet behind it is of a picture that is shown before it and refers to the group before too.
+    The next packet holds a picture that is shown before this one's, and also refers to the previous group.
     """
     table = index_packets(films["open_gop.mp4"])
     start = np.flatnonzero(table.random_access)[1]

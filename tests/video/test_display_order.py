@@ -92,7 +92,10 @@ def test_a_span_has_its_own_pictures(recording):
 
 @pytest.fixture
 def beginning_seems_in_order(monkeypatch):
-    """Let the pictures at a film's beginning, as if they were stills, seem to need no reordering."""
+    """Let a film's first pictures seem to come in the order of display, as where a still is shown.
+
+    So decoding learns only later that pictures are reordered.
+    """
     monkeypatch.setattr(index, "_tables", {})  # of films that were read before
     monkeypatch.setattr(index, "reorders", lambda *_: False)
 
@@ -114,10 +117,11 @@ def test_pictures_that_are_reordered_behind_the_beginning_are_decoded_in_the_ord
 
 @pytest.mark.usefixtures("beginning_seems_in_order", "no_sparse_decoding")
 @pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
-def test_pictures_that_are_counted_are_right_or_partial_where_one_cannot_be_decoded(
+def test_where_a_picture_cannot_be_decoded_the_others_have_their_numbers_or_the_film_is_partial(
     recording, tmp_path, start_s
 ):
-    film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
+    damaged_packet = 31  # at 31 / 25 = 1.24 s
+    film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [damaged_packet])
     frames = read_frames(film, uniform(20), start_s=start_s)
     numbers = numbers_of(frames.images)
     assert numbers == sorted(numbers)
@@ -160,7 +164,8 @@ class Frame:
         "none",
     ],
 )
-def test_frames_have_the_numbers_of_their_packets_and_are_counted_once_these_step_back(packets, numbers):
+def test_frames_have_the_numbers_of_their_packets_until_these_step_back(packets, numbers):
+    """A step back means that the labels are not in the order of display: all frames are then counted."""
     number_of_packet = {packet: packet for packet in range(9)}
     frames = number_frames(map(Frame, packets), number_of_packet, rising=True)
     assert [number for number, *_ in frames] == numbers

@@ -1,5 +1,7 @@
 """What a card gives becomes what a core gives: formats, groups of pictures, files that are not for a card."""
 
+import math
+
 import av
 import numpy as np
 import pytest
@@ -31,14 +33,18 @@ def samples_of(plane, kind) -> np.ndarray:
 
 
 def random_card_frame(pixels, width, height, seed) -> av.VideoFrame:
-    """Make a frame of random samples as a card holds those of a core's format: in the high bits."""
+    """Make a frame of random samples in the card's format that corresponds to a core's.
+
+    A card keeps samples in the high bits of their memory; the low ones are 0.
+    """
     card_format, bits, bits_in_memory = DEPTHS[pixels]
+    empty_low_bits = bits_in_memory - bits
     kind = sample_type(bits)
     frame = av.VideoFrame(width, height, card_format)
     rng = np.random.default_rng(seed)
     for plane in frame.planes:
         samples = rng.integers(0, 1 << bits, samples_of(plane, kind).shape).astype(kind)
-        plane.update((samples << bits_in_memory - bits).tobytes())
+        plane.update((samples << empty_low_bits).tobytes())
     return frame
 
 
@@ -58,11 +64,15 @@ def test_every_sample_of_a_card_becomes_that_of_a_core(pixels, width, height, se
     card_frame = random_card_frame(pixels, width, height, seed)
     core_frame = to_core_format(card_frame, card_format, pixels)
     assert core_frame.format.name == pixels
-    luma, chroma = (
-        samples_of(plane, sample_type(bits)) >> bits_in_memory - bits for plane in card_frame.planes
-    )
-    half_width, half_height = -(-width // 2), -(-height // 2)  # rounded up
-    blue, red = (chroma[:half_height, first : 2 * half_width : 2] for first in (0, 1))
+
+    half_width, half_height = math.ceil(width / 2), math.ceil(height / 2)
+    empty_low_bits = bits_in_memory - bits
+    luma_plane, chroma_plane = card_frame.planes
+    luma = samples_of(luma_plane, sample_type(bits)) >> empty_low_bits
+    chroma = samples_of(chroma_plane, sample_type(bits)) >> empty_low_bits
+    chroma = chroma[:half_height, : 2 * half_width]
+    blue, red = chroma[:, 0::2], chroma[:, 1::2]
+
     y, u, v = (samples_of(plane, sample_type(bits)) for plane in core_frame.planes)
     np.testing.assert_array_equal(y[:, :width], luma[:, :width])
     np.testing.assert_array_equal(u[:, :half_width], blue)
@@ -80,10 +90,15 @@ def test_a_frame_of_a_card_keeps_its_time_and_colours(colour_range, colorspace):
         assert getattr(core_frame, fact) == getattr(card_frame, fact)
 
 
-@pytest.mark.parametrize(("held", "pixels"), [("nv12", "gbrp"), ("p010le", "yuv422p10le"), ("", "yuv420p")])
-def test_formats_that_may_lose_bits_are_left_to_cores(held, pixels):
+@pytest.mark.parametrize(
+    ("card_format", "core_format"),
+    [("nv12", "gbrp"), ("p010le", "yuv422p10le"), ("", "yuv420p")],
+    ids=["RGB", "more chroma", "the card does not say its format"],
+)
+def test_formats_that_may_lose_bits_are_left_to_cores(card_format, core_format):
+    frame = av.VideoFrame(64, 48, card_format or "nv12")
     with pytest.raises(NotOnCard) as refused:
-        to_core_format(av.VideoFrame(64, 48, held or "nv12"), held, pixels)
+        to_core_format(frame, card_format, core_format)
     assert refused.value.for_whole_file
 
 
@@ -116,7 +131,8 @@ def test_a_driver_that_is_not_there_is_named(monkeypatch):
     assert "libabsent.so.1" in NvidiaCard().missing()
 
 
-def test_a_card_that_cannot_be_opened_is_said(monkeypatch):
+def test_a_card_that_cannot_be_opened_is_named(monkeypatch):
+    """No machine has a hundred cards; the driver's libraries are not looked for."""
     monkeypatch.setattr(hardware, "no_gpu_here", lambda: "")
     monkeypatch.setattr(hardware, "DRIVER", ())
     assert "card 99" in NvidiaCard(99).missing()

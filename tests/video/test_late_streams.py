@@ -51,19 +51,25 @@ INSERT_INTO = {
 """Suffix of a film -> what inserts packets of other streams into its bytes, and of which kinds."""
 
 
-QUICK = {"mpeg2.vob", "h264.ts", "h264.flv", "fragments.mp4"}
-"""Films of which the quick tests have every kind in the middle, and the long ones at the other places."""
+ONE_FILM_OF_EACH_CONTAINER = {"mpeg2.vob", "h264.ts", "h264.flv", "fragments.mp4"}
 
 
 def film_kind_and_place():
-    """Give every kind of packet in every film at three places; those of other films than a few by night."""
+    """Give every kind of packet in every film at three places.
+
+    Of one film of each container, packets in the middle are quick tests and others long ones; those of the
+    other films are left to the night.
+    """
     for name in FILMS:
-        for kind, place in product(INSERT_INTO[Path(name).suffix][1], inserting.PLACES):
-            marks = []
-            if place != 0.5 or name not in QUICK:
-                marks.append(pytest.mark.long)
-            if name not in QUICK:
-                marks.append(pytest.mark.nightly)
+        _, kinds = INSERT_INTO[Path(name).suffix]
+        for kind, place in product(kinds, inserting.PLACES):
+            is_in_middle = place == 0.5
+            if name not in ONE_FILM_OF_EACH_CONTAINER:
+                marks = [pytest.mark.long, pytest.mark.nightly]
+            elif not is_in_middle:
+                marks = [pytest.mark.long]
+            else:
+                marks = []
             yield pytest.param(name, kind, place, marks=marks)
 
 
@@ -95,14 +101,17 @@ def large(tmp_path_factory):
 
 @pytest.fixture
 def little_is_probed(monkeypatch):
-    """Let FFmpeg look through 100 kB of a file when it opens it, as through little of a film of gigabytes."""
+    """Let FFmpeg read only 100 kB of a file to find its streams.
+
+    So small films are to it what films of gigabytes are at the usual limit: streams may begin behind it.
+    """
     monkeypatch.setattr(source, "OPTIONS", source.OPTIONS | {"probesize": str(PROBED_BYTES)})
     monkeypatch.setattr(late_streams, "PROBED_BEHIND", PROBED_BYTES)
 
 
 @pytest.fixture
 def film_with_packet(large, tmp_path):
-    """Insert a packet of a stream of a kind, which the film has not, at a place: 0.5 is its middle."""
+    """Copy a film and put in a packet of one more stream, behind a share of its bytes (0.5: the middle)."""
 
     def make(name, kind, place):
         insert, _ = INSERT_INTO[Path(name).suffix]
@@ -203,14 +212,19 @@ ANNOUNCES_PICTURES = 1
 
 
 def without_sound_before(data: bytes, first_ms: int) -> bytes:
-    """Leave out the sound of an FLV file before a time, and announce pictures alone."""
+    """Leave out the sound of an FLV file before a time, and announce pictures alone.
+
+    The first tag of sound has the decoder's settings: it moves to where sound now begins. Scripts, which name
+    the sound too, are left out.
+    """
     tags = []
     settings_of_sound = None
     has_sound_begun = False
     for tag in inserting.flash_tags(data):
         time_ms = int.from_bytes(tag[4:7], "big")
         if tag[0] == SOUND_TAG:
-            settings_of_sound = settings_of_sound or tag
+            if settings_of_sound is None:
+                settings_of_sound = tag
             if time_ms < first_ms:
                 continue
             if not has_sound_begun:
@@ -218,8 +232,12 @@ def without_sound_before(data: bytes, first_ms: int) -> bytes:
                 has_sound_begun = True
         if tag[0] != SCRIPT_TAG:
             tags.append(tag)
-    header = data[:4] + bytes([ANNOUNCES_PICTURES]) + data[5:13]
-    return header + b"".join(tags)
+    return flash_header(data, ANNOUNCES_PICTURES) + b"".join(tags)
+
+
+def flash_header(data: bytes, announced: int) -> bytes:
+    """Return the header of an FLV file, 13 bytes, with another statement of which streams there are."""
+    return data[:4] + bytes([announced]) + data[5:13]
 
 
 # --- what begins late is heard
@@ -318,7 +336,7 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
     noise = np.random.default_rng(0).normal(0, 0.1, 20 * RATE).astype(np.float32)
     sound = write_film(tmp_path / "a.flv", {"": noise}, seconds=20.0).read_bytes()
     tags_of_sound = [tag for tag in inserting.flash_tags(sound) if tag[0] == SOUND_TAG]
-    header = sound[:4] + bytes([ANNOUNCES_SOUND]) + sound[5:13]
+    header = flash_header(sound, ANNOUNCES_SOUND)
     film = tmp_path / "film.flv"
     film.write_bytes(header + b"".join([*tags_of_sound, *tags_of_pictures]))
     assert sum(map(len, tags_of_sound)) > PROBED_BYTES
@@ -330,22 +348,28 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
 # --- the door of packets
 # ------------------------------------------------------------------------------
 class Container:
-    """A file whose reader fails on the way, for a reason of its own, with packets left or at its end."""
+    """A file whose reader raises an error once, behind some of its packets; asked again, it goes on.
+
+    PyAV raises this error behind the last packet of a file in which a stream has begun late.
+    """
 
     def __init__(self, packets: list[str], fails_after: int) -> None:
-        self.left = packets
-        self.fails_after = fails_after
+        self.remaining = list(packets)
+        self.n_until_failure = fails_after
+        self.has_failed = False
+
+    def _fail_once(self) -> None:
+        if self.n_until_failure == 0 and not self.has_failed:
+            self.has_failed = True
+            raise IndexError
 
     def demux(self, *_):
-        while self.left:
-            if not self.fails_after:
-                self.fails_after = -1
-                raise IndexError
-            self.fails_after -= 1
-            yield self.left.pop(0)
-        if not self.fails_after:
-            self.fails_after = -1
-            raise IndexError
+        """Yield the packets that are left, and fail at the place set, which may be the end."""
+        self._fail_once()
+        while self.remaining:
+            self.n_until_failure -= 1
+            yield self.remaining.pop(0)
+            self._fail_once()
 
 
 @pytest.mark.parametrize("fails_after", [0, 2, 3])

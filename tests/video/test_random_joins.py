@@ -53,9 +53,12 @@ class Join:
 
 
 STEP_S = 1 / 25
-LENGTHS = (1, 2, 13, 30, 45)
+SHORT = 13
+"""Pictures of the shortest part that has more than one group of them."""
+LENGTHS = (1, 2, SHORT, 30, 45)
 STARTS_S = (0.0, 0.2, 7.0, 100.0, 3999.0)
 PACKET_BYTES = {"ts": 188, "vob": 2048, "mpg": 2048}
+MOST_CUT_BYTES = 8 * 1024
 PART = 80
 """The first picture of the n-th part has the number n times this."""
 OFFSET_FORMATS = ("vob", "mpg", ".ts", "mkv")
@@ -64,32 +67,38 @@ OFFSET_FORMATS = ("vob", "mpg", ".ts", "mkv")
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
-    """Encode each part once: kind, length, start in seconds, number of its first picture."""
+    """Encode parts of films, each once: kind, length, start in seconds, number of its first picture."""
     folder = tmp_path_factory.mktemp("parts")
-    made = dict[tuple[str, int, float, int], Path]()
+    path_of_part = dict[tuple[str, int, float, int], Path]()
 
     def make(kind: str, count: int, start_s: float, first: int) -> Path:
-        key = kind, count, start_s if kind.endswith(OFFSET_FORMATS) else 0.0, first
-        if key not in made:
-            made[key] = part(folder / f"{len(made)}-{kind}", first, count, key[2])
-        return made[key]
+        if not kind.endswith(OFFSET_FORMATS):
+            start_s = 0.0
+        key = kind, count, start_s, first
+        if key not in path_of_part:
+            path_of_part[key] = part(folder / f"{len(path_of_part)}-{kind}", first, count, start_s)
+        return path_of_part[key]
 
     return make
 
 
 @st.composite
 def joins(draw):
+    """Draw two or three parts of any kind, lengths and starts; a long first part may lose its end."""
     kind = draw(st.sampled_from(sorted(KINDS)))
     n_parts = 2 if kind.endswith(("mkv", "webm", "mp4")) else draw(st.integers(2, 3))
     lengths = draw(st.lists(st.sampled_from(LENGTHS), min_size=n_parts, max_size=n_parts))
-    if max(lengths) <= 2:  # FFmpeg guesses other rates
-        lengths[0] = 13
-    if kind == "hevc.mkv":  # x265 has other settings for two pictures, and Matroska keeps those of the first
-        lengths = [max(count, 13) for count in lengths]
     starts_s = draw(st.lists(st.sampled_from(STARTS_S), min_size=n_parts, max_size=n_parts))
-    suffix = kind.rpartition(".")[2]
-    packet_bytes = PACKET_BYTES.get(suffix, 0) if lengths[0] > 13 else 0
-    cut_bytes = draw(st.integers(0, 40)) * packet_bytes % (8 * 1024)
+    n_packets = draw(st.integers(0, 40))
+
+    if max(lengths) < SHORT:  # FFmpeg guesses other rates
+        lengths[0] = SHORT
+    if kind == "hevc.mkv":  # x265 has other settings for two pictures, and Matroska keeps those of the first
+        lengths = [max(count, SHORT) for count in lengths]
+    cut_bytes = 0
+    container = kind.rpartition(".")[2]
+    if container in PACKET_BYTES and lengths[0] > SHORT:
+        cut_bytes = n_packets * PACKET_BYTES[container] % MOST_CUT_BYTES
     return Join(kind, lengths, starts_s, cut_bytes)
 
 

@@ -54,10 +54,19 @@ def test_fps_takes_the_nearest_frame_from_the_first_on():
 @pytest.mark.parametrize(("seconds", "rate"), [(8, 24), (0.5, 24), (8, 4), (0.2, 24), (0.04, 25)])
 def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
     frames = frame_times(np.arange(round(seconds * rate)) / rate)
-    times = frames.time_s[choose(pairs(6, 0.3), frames)].reshape(3, 2)
-    span_s = (len(frames) - 1) / rate
-    assert np.abs(np.diff(times, axis=1) - min(0.3, span_s)).max() <= 0.5 / rate + 1e-9
-    assert np.abs(times[:, 0] - np.array([1, 3, 5]) / 6 * max(span_s - 0.3, 0)).max() <= 0.5 / rate + 1e-9
+    six_frames = choose(pairs(6, 0.3), frames)
+    times = frames.time_s[six_frames].reshape(3, 2)  # [pairs, frames of a pair]
+    half_a_frame_s = 0.5 / rate + 1e-9  # the nearest frames are taken
+
+    span_s = frames.time_s[-1]
+    expected_gap_s = min(0.3, span_s)
+    gaps_s = times[:, 1] - times[:, 0]
+    assert np.abs(gaps_s - expected_gap_s).max() <= half_a_frame_s
+
+    # Of the time in which a pair can begin, in the middles of its three thirds.
+    last_start_s = max(span_s - 0.3, 0)
+    expected_starts_s = np.array([1 / 6, 3 / 6, 5 / 6]) * last_start_s
+    assert np.abs(times[:, 0] - expected_starts_s).max() <= half_a_frame_s
 
 
 def test_keyframes_are_those_nearest_to_the_uniform_times_the_earlier_of_two():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import av
 import numpy as np
@@ -24,13 +25,14 @@ N_CUTS = 58
 
 
 def texture(rng: np.random.Generator) -> np.ndarray:
-    """A wide picture of soft blobs in two colours, uint8 [HEIGHT, 3 WIDTH, 3]."""
-    coarse = rng.random((10, 52)).repeat(9, axis=0).repeat(10, axis=1)[:HEIGHT, : 3 * WIDTH]
-    for axis in (0, 1):
-        coarse = np.mean([np.roll(coarse, step, axis) for step in range(9)], axis=0)
-    low = rng.uniform(20, 120, 3)
-    high = rng.uniform(90, 250, 3)
-    return (low + (high - low) * coarse[..., None]).astype(np.uint8)
+    """Draw soft blobs in two colours on a picture three times as wide as the film, uint8 [H, 3 W, 3]."""
+    blocks = rng.random((10, 52)).repeat(9, axis=0).repeat(10, axis=1)  # of 9 x 10 pixels
+    shares = blocks[:HEIGHT, : 3 * WIDTH]
+    for axis in (0, 1):  # the mean of nine neighbours blurs the blocks' edges
+        shares = np.mean([np.roll(shares, step, axis) for step in range(9)], axis=0)
+    one_colour = rng.uniform(20, 120, 3)
+    other_colour = rng.uniform(90, 250, 3)
+    return (one_colour + (other_colour - one_colour) * shares[..., None]).astype(np.uint8)
 
 
 def planted(rng: np.random.Generator) -> Iterator[tuple[bool, np.ndarray]]:
@@ -64,32 +66,48 @@ def cuts_found(path: Path, detector: str = "own") -> list[int]:
 
 
 FLICKER = "Expression of emotion"
-"""The concept of the demo's clips whose light flickers; in those of `Activity` sparks fly."""
+"""The concept of the demo's clips whose light flickers."""
+
+
+SPARKS = "Activity"
+"""The concept of the demo's clips in which sparks fly."""
 
 
 PART_S = 7
 """Seconds of each part of the film below."""
 
 
-@pytest.fixture
-def demo_film(tmp_path) -> tuple[Path, set[int], set[int]]:
-    """A film of seven clips as the demo draws them, each with a cut a second.
+class DemoFilm(NamedTuple):
+    """A film, and the numbers of the pictures at which it has cuts: in flickering light, and elsewhere."""
 
-    Gives it, and the pictures at which there are cuts: in flickering light, and elsewhere.
-    """
+    path: Path
+    cuts_in_flicker: set[int]
+    other_cuts: set[int]
+
+
+@pytest.fixture
+def demo_film(tmp_path) -> DemoFilm:
+    """A film of seven clips as the demo draws them, each with a cut a second."""
     rng = np.random.default_rng(8)
     pictures = []
     cuts_in_flicker, other_cuts = set(), set()
-    for number, concept in enumerate([FLICKER, "", "", "Activity", FLICKER, "", FLICKER]):
-        cuts = range(len(pictures) + RATE, len(pictures) + PART_S * RATE, RATE)
-        (cuts_in_flicker if concept == FLICKER else other_cuts).update(cuts)
-        others = [other for other in ("Look", "Posture", "Clothing", "Appearance") if rng.random() < 0.3]
-        concepts = tuple(filter(None, ("Type of shot", concept, *others)))
+    for number, concept in enumerate([FLICKER, "", "", SPARKS, FLICKER, "", FLICKER]):
+        first = len(pictures)
+        cuts = range(first + RATE, first + PART_S * RATE, RATE)
+        if concept == FLICKER:
+            cuts_in_flicker.update(cuts)
+        else:
+            other_cuts.update(cuts)
+        concepts = ["Type of shot"]
+        if concept:
+            concepts.append(concept)
+        without_effect_on_cuts = ("Look", "Posture", "Clothing", "Appearance")
+        concepts += [name for name in without_effect_on_cuts if rng.random() < 0.3]
         strength = float(rng.uniform(0.6, 1))
         look, _ = FILMS[number]
         seed = int(rng.integers(2**31))
-        pictures += draw_clip(DemoClip("", "", concepts, look, strength, PART_S * RATE, seed))
-    return write_pictures(tmp_path / "a.mp4", pictures), cuts_in_flicker, other_cuts
+        pictures += draw_clip(DemoClip("", "", tuple(concepts), look, strength, PART_S * RATE, seed))
+    return DemoFilm(write_pictures(tmp_path / "a.mp4", pictures), cuts_in_flicker, other_cuts)
 
 
 @pytest.mark.long
@@ -101,13 +119,18 @@ def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
 
 @pytest.mark.long
 def test_cuts_are_found_in_flickering_light_and_among_sparks(demo_film):
-    """In the whole demo, 80 of 121 cuts were found in flicker, and 205 of 229 others."""
-    path, cuts_in_flicker, other_cuts = demo_film
-    found = set(cuts_found(path))
-    assert len(found & cuts_in_flicker) >= 80 / 121 * len(cuts_in_flicker)
-    assert len(found & other_cuts) >= 205 / 229 * len(other_cuts)
-    between_parts = {PART_S * RATE * number for number in range(7)}
-    assert len(found - cuts_in_flicker - other_cuts - between_parts) <= 1
+    """In a share of those here that is no less than in the whole demo, where we counted them once.
+
+    There, 80 of 121 cuts in flicker were found, and 205 of 229 others. One false cut is let pass.
+    """
+    detected = set(cuts_found(demo_film.path))
+    in_flicker = detected & demo_film.cuts_in_flicker
+    assert len(in_flicker) >= 80 / 121 * len(demo_film.cuts_in_flicker)
+    elsewhere = detected & demo_film.other_cuts
+    assert len(elsewhere) >= 205 / 229 * len(demo_film.other_cuts)
+    cuts_between_clips = {PART_S * RATE * number for number in range(7)}
+    false_cuts = detected - demo_film.cuts_in_flicker - demo_film.other_cuts - cuts_between_clips
+    assert len(false_cuts) <= 1
 
 
 @pytest.mark.long
@@ -210,9 +233,13 @@ def page(ground: Image.Image, lines: list[str], top: float) -> np.ndarray:
 
 
 def names(rng: np.random.Generator, count: int) -> list[str]:
-    """Names of two words, of random letters."""
-    words = ["".join(map(chr, rng.integers(97, 123, rng.integers(3, 10)))).title() for _ in range(2 * count)]
-    return [f"{first} {last}" for first, last in zip(words[::2], words[1::2], strict=True)]
+    """Make names of two words of 3 to 9 random letters."""
+
+    def word() -> str:
+        letters = rng.integers(ord("a"), ord("z") + 1, rng.integers(3, 10))
+        return "".join(chr(letter) for letter in letters).title()
+
+    return [f"{word()} {word()}" for _ in range(count)]
 
 
 def rolling(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
@@ -228,12 +255,16 @@ def rolling(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
 
 
 def cards(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
-    """A card every three seconds, of one to three lines, that comes from black and goes to black."""
+    """Draw a card every three seconds, of one to three lines, that comes from black and goes to black."""
+    n_frames = 3 * RATE
+    frames_after_start = np.arange(n_frames)
+    frames_before_end = frames_after_start[::-1]
+    light = np.minimum(1, np.minimum(frames_after_start, frames_before_end) / FADE)
     pictures = []
     for number in range(seconds // 3):
-        card = page(Image.new("RGB", SIZE), names(rng, 1 + number % 3), 75).astype(float)
-        shares = np.minimum(1, np.minimum(np.arange(3 * RATE), np.arange(3 * RATE)[::-1]) / FADE)
-        pictures += [(card * share).astype(np.uint8) for share in shares]
+        n_lines = 1 + number % 3
+        card = page(Image.new("RGB", SIZE), names(rng, n_lines), 75).astype(float)
+        pictures += [(card * share).astype(np.uint8) for share in light]
     return pictures
 
 
@@ -267,17 +298,19 @@ def photograph(shared_data: Path) -> list[np.ndarray]:
     return frames[210:] * 3
 
 
-def spoken(room: Image.Image, seed: int) -> list[np.ndarray]:
-    """A picture, and a line below that changes every two seconds."""
-    lines = [f"I have seen {line}" for line in names(np.random.default_rng(seed), 7)]
-    return [picture for line in lines for picture in [page(room, [line], 155)] * (2 * RATE)]
+def with_subtitles(room: Image.Image, seed: int) -> list[np.ndarray]:
+    """Show a picture with seven subtitles, each for two seconds."""
+    pictures = []
+    for name in names(np.random.default_rng(seed), 7):
+        pictures += [page(room, [f"I have seen {name}"], 155)] * (2 * RATE)
+    return pictures
 
 
 def subtitled(_: Path) -> list[np.ndarray]:
-    """A dark room, and a face half lit."""
+    """A dark room and a face half lit, with subtitles."""
     room = Image.new("RGB", SIZE, (12, 12, 16))
     ImageDraw.Draw(room).ellipse((130, 50, 175, 110), (120, 95, 80))
-    return spoken(room.filter(ImageFilter.GaussianBlur(4)), 4)
+    return with_subtitles(room.filter(ImageFilter.GaussianBlur(4)), 4)
 
 
 def one_card(_: Path) -> list[np.ndarray]:
@@ -331,17 +364,19 @@ class NotesPictures:
 
 
 def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, monkeypatch):
-    """The film is dark but for 16 columns on its left, which the container says to leave out."""
-    picture = np.full((64, 96, 3), 30, np.uint8)
-    picture[:, :16] = 250
+    """The film is dark but for 16 light columns on its left, which the container says to leave out."""
+    dark, light = 30, 250
+    picture = np.full((64, 96, 3), dark, np.uint8)
+    picture[:, :16] = light
     film = encode(tmp_path / "a.mp4", [picture] * 4, options={"crf": "4"})
-    crop = clean_aperture_box(width=64, height=40, right=4, down=-6)  # from column 20 on
+    # The columns from (96 - 64) / 2 + 4 = 20 on remain.
+    crop = clean_aperture_box(width=64, height=40, right=4, down=-6)
     cropped = with_box(film, tmp_path / "cropped.mp4", b"avc1", crop)
     detector = NotesPictures()
     monkeypatch.setitem(cuts_room.DETECTORS, "notes", lambda: detector)
     find_shots(cropped, "notes")
     assert detector.sizes == {(64, 40)}
-    assert detector.lightest_left_edge < 60
+    assert detector.lightest_left_edge < 2 * dark
 
 
 @pytest.mark.long

@@ -34,15 +34,19 @@ def test_pictures_of_an_mp4_without_times_of_display_are_a_frame_apart_in_the_de
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
 def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(films, name):
-    """Its pictures come out of the decoder one or two frames later than the file's entries, which begin at 0.
+    """A decoder gives pictures out one or two frames behind the file's entries, whose times begin at 0.
 
-    Players that show them then would show them later than their sound.
+    A player that took these times as they are would show the pictures too late for their sound.
     """
     frames = read_frames(films[name], at(range(10)))
     np.testing.assert_allclose(frames.time_s, np.arange(10) / 25, atol=0.0015)
     assert any("AVI" in note for note in frames.notes)
 
 
+TRANSPORT_PACKET = 188
+"""Bytes of a packet of a transport stream."""
+PICTURES_PID = 0x100
+"""The number that FFmpeg gives to the stream of pictures."""
 SHOW_FRAME = 2
 """The bit of the first byte of a VP9 frame that says that it is shown."""
 
@@ -80,21 +84,39 @@ def test_pictures_whose_times_are_all_zero_get_times_by_their_rate_and_that_is_n
     assert any("25 frames a second" in note for note in frames.notes)
 
 
+def header_of_picture(data: bytearray, packet: int) -> int | None:
+    """Find the header of the picture that begins in a packet of a transport stream (13818-1, 2.4.3).
+
+    Returns its place in `data`; None if no picture begins in the packet.
+    """
+    begins_unit = data[packet + 1] & 0x40
+    pid = int.from_bytes(data[packet + 1 : packet + 3], "big") & 0x1FFF
+    if not begins_unit or pid != PICTURES_PID:
+        return None
+    header = packet + 4
+    has_adaptation_field = data[packet + 3] & 0x20
+    if has_adaptation_field:
+        header += 1 + data[packet + 4]  # its length in one byte, and the rest of it
+    return header
+
+
 def zero_transport_times(data: bytearray) -> None:
     """Set the times of all pictures of a transport stream to 0, in place (ISO/IEC 13818-1, 2.4.3)."""
-    for packet in range(0, len(data), 188):
-        has_adaptation_field = data[packet + 3] >> 5 & 1
-        header = packet + 4
-        if has_adaptation_field:
-            header += 1 + data[packet + 4]
-        begins_picture = data[packet + 1] & 0x5F == 0x41 and data[header : header + 3] == b"\0\0\1"
-        if begins_picture:
-            flags = data[header + 7] >> 6  # 2: when it is shown; 3: also when it is decoded
-            time_starts = {2: [9], 3: [9, 14]}.get(flags, [])
-            for time_start in time_starts:
-                start = header + time_start
-                data[start] &= 0xF1  # the upper bits of the time; marker bits stay
-                data[start + 1 : start + 5] = b"\0\x01\0\x01"
+    for packet in range(0, len(data), TRANSPORT_PACKET):
+        header = header_of_picture(data, packet)
+        if header is None:
+            continue
+        is_shown_at, is_shown_and_decoded_at = 2, 3
+        times = data[header + 7] >> 6
+        time_starts = []
+        if times in (is_shown_at, is_shown_and_decoded_at):
+            time_starts.append(header + 9)
+        if times == is_shown_and_decoded_at:
+            time_starts.append(header + 14)
+        for start in time_starts:
+            # A time has 5 bytes, with marks between its bits: the lowest bits of bytes 0, 2 and 4 are 1.
+            data[start] &= 0b1111_0001
+            data[start + 1 : start + 5] = b"\0\x01\0\x01"
 
 
 def test_pictures_of_a_transport_stream_whose_times_are_zero_get_times_by_their_rate(tmp_path):
@@ -107,7 +129,7 @@ def test_pictures_of_a_transport_stream_whose_times_are_zero_get_times_by_their_
     assert any("25 frames a second" in note for note in frames.notes)
 
 
-EMPTY_EDIT = b"\xff\xff\xff\xff"
+SHOWS_NOTHING = b"\xff\xff\xff\xff"
 """In place of where an edit begins in the film: it shows nothing."""
 
 
@@ -119,33 +141,35 @@ class EditList:
 
     def __init__(self, data: bytearray) -> None:
         self.data = data
-        self.start = data.index(b"elst") + 4  # behind its length and name
-        assert self.data[self.n_edits] == (1).to_bytes(4, "big")
-
-    @property
-    def n_edits(self) -> slice:
-        return slice(self.start + 4, self.start + 8)
+        self.box = data.index(b"elst") - 4
+        # The box has its length (4 bytes), name (4), version (4) and number of edits (4), and then the edits.
+        self.n_edits_at = slice(self.box + 12, self.box + 16)
+        self.edit_at = slice(self.box + 16, self.box + 28)
+        assert data[self.n_edits_at] == (1).to_bytes(4, "big")
 
     @property
     def edit(self) -> bytes:
-        return bytes(self.data[self.start + 8 : self.start + 20])
+        """The one edit."""
+        return bytes(self.data[self.edit_at])
 
     def set_speed(self, speed: int) -> None:
-        self.data[self.start + 16 : self.start + 20] = speed.to_bytes(2, "big") + bytes(2)
+        """Let the edit be played at a speed; at 0, its first picture is held."""
+        self.data[self.edit_at] = self.edit[:8] + speed.to_bytes(2, "big") + bytes(2)
 
     def add_edits(self, *edits: bytes) -> None:
-        self.data[self.n_edits] = (1 + len(edits)).to_bytes(4, "big")
-        added = b"".join(edits)
-        end = self.start + 20
-        self.data[end:end] = added
+        """Put edits behind the one that there is, and make the boxes around them longer."""
+        self.data[self.n_edits_at] = (1 + len(edits)).to_bytes(4, "big")
+        new_bytes = b"".join(edits)
+        self.data[self.edit_at.stop : self.edit_at.stop] = new_bytes
         for box in (b"elst", b"edts", b"trak", b"moov"):  # each holds the one before it
-            length = slice(self.data.index(box) - 4, self.data.index(box))
-            self.data[length] = (int.from_bytes(self.data[length], "big") + len(added)).to_bytes(4, "big")
+            name = self.data.index(box)
+            length = int.from_bytes(self.data[name - 4 : name], "big")
+            self.data[name - 4 : name] = (length + len(new_bytes)).to_bytes(4, "big")
 
     def tear(self) -> None:
-        """Let it end before its edit, whose bytes are then free space."""
-        self.data[self.start - 8 : self.start - 4] = (12).to_bytes(4, "big")
-        self.data[self.start + 4 : self.start + 12] = (16).to_bytes(4, "big") + b"free"
+        """Let the box end behind its version, and make of its other 16 bytes a box of free space."""
+        self.data[self.box : self.box + 4] = (12).to_bytes(4, "big")
+        self.data[self.box + 12 : self.box + 20] = (16).to_bytes(4, "big") + b"free"
 
 
 def show_one_picture_for_all_of_it(edits: EditList) -> None:
@@ -157,9 +181,9 @@ def play_at_double_speed(edits: EditList) -> None:
 
 
 def show_nothing_between_two_edits(edits: EditList) -> None:
-    edit = edits.edit
-    nothing = edit[:4] + EMPTY_EDIT + edit[8:]
-    edits.add_edits(nothing, edit)
+    length, speed = edits.edit[:4], edits.edit[8:]
+    hole = length + SHOWS_NOTHING + speed
+    edits.add_edits(hole, edits.edit)
 
 
 def test_one_picture_at_zero_is_no_film_without_times(tmp_path):
@@ -255,26 +279,20 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
 
 
 def pulled_down(packets):
-    """Rewrite packets of MPEG-2 as soft telecine: 29.97 pictures a second are stated, and fields repeated."""
-    sequence_header = b"\x00\x00\x01\xb3"
-    picture_header = b"\x00\x00\x01\x00"
-    extension = b"\x00\x00\x01\xb5"
-    repeat_first = 0x02
-    top_first = 0x80
-    # Of four pictures in order of display, the first and third last for three fields.
-    flags = (top_first | repeat_first, top_first, repeat_first, 0)
-    position = {pts: n for n, pts in enumerate(sorted(packet.pts for packet in packets))}
+    """Rewrite packets of MPEG-2 as soft telecine (ISO/IEC 13818-2, 6.2).
+
+    The sequence states 29.97 pictures a second; of four pictures, in order of display, the first and third
+    last for three fields and not for two.
+    """
+    top_first, repeat_first = 0x80, 0x02
+    flags_of_four = (top_first | repeat_first, top_first, repeat_first, 0)
+    times_in_order = sorted(packet.pts for packet in packets)
     rewritten = []
     for packet in packets:
         data = bytearray(bytes(packet))
-        header = data.find(sequence_header)
-        if header >= 0:
-            data[header + 7] = data[header + 7] & 0xF0 | 4  # the code of 30000/1001 a second
-            data[data.index(extension) + 5] &= 0xF7  # no progressive sequence
-        coding = data.index(extension, data.index(picture_header))
-        other_bits = data[coding + 7] & ~(top_first | repeat_first)
-        data[coding + 7] = other_bits | flags[position[packet.pts] % 4]
-        data[coding + 8] |= 0x80  # a progressive frame
+        state_interlaced_sequence_of_29_97_pictures(data)
+        flags = flags_of_four[times_in_order.index(packet.pts) % 4]
+        set_flags_of_fields(data, flags, top_first | repeat_first)
         copy = av.Packet(bytes(data))
         for name in ("pts", "dts", "time_base", "is_keyframe"):
             setattr(copy, name, getattr(packet, name))
@@ -282,15 +300,43 @@ def pulled_down(packets):
     return rewritten
 
 
+EXTENSION = b"\x00\x00\x01\xb5"
+"""The start code of what MPEG-2 adds to a header of MPEG-1."""
+
+
+def state_interlaced_sequence_of_29_97_pictures(data):
+    """Change the sequence header of a packet, where it has one, and the extension behind it."""
+    header = data.find(b"\x00\x00\x01\xb3")
+    if header < 0:
+        return
+    code_of_30000_1001 = 4
+    aspect_ratio = data[header + 7] & 0xF0
+    data[header + 7] = aspect_ratio | code_of_30000_1001
+    extension = data.index(EXTENSION)
+    progressive_sequence = 0x08
+    data[extension + 5] &= ~progressive_sequence
+
+
+def set_flags_of_fields(data, flags, all_flags):
+    """Set which field of a picture comes first and whether it is repeated; the frame is progressive."""
+    picture = data.index(b"\x00\x00\x01\x00")
+    coding_extension = data.index(EXTENSION, picture)
+    other_bits = data[coding_extension + 7] & ~all_flags
+    data[coding_extension + 7] = other_bits | flags
+    progressive_frame = 0x80
+    data[coding_extension + 8] |= progressive_frame
+
+
 def without_times(film: Path, numbers: list[int]) -> Path:
-    """Take the times from some packets of a transport stream's pictures, by order: they become stuffing."""
+    """Make stuffing of the times of some pictures of a transport stream, counted in order of decoding."""
     data = bytearray(film.read_bytes())
-    starts = [start for start in range(0, len(data), 188) if data[start + 1] == 0x41]  # of a picture, 0x100
-    for start in (starts[number] for number in numbers):
-        has_adaptation_field = data[start + 3] & 0x20
-        header = start + 4 + (1 + data[start + 4] if has_adaptation_field else 0)
+    headers = [header_of_picture(data, packet) for packet in range(0, len(data), TRANSPORT_PACKET)]
+    headers_of_pictures = [header for header in headers if header is not None]
+    for number in numbers:
+        header = headers_of_pictures[number]
+        has_times = 0xC0
+        data[header + 7] &= ~has_times
         size_of_times = data[header + 8]
-        data[header + 7] &= 0x3F  # says that there are none
         data[header + 9 : header + 9 + size_of_times] = b"\xff" * size_of_times
     film.write_bytes(data)
     return film

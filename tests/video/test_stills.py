@@ -284,10 +284,12 @@ def test_a_film_by_the_name_of_an_image_is_refused(films, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "brand"), [("a.heic", "avif"), ("a.mp4", "heic"), ("a.heic", "mif2"), ("a.hif", "heis")]
+    ("name", "brand"),
+    [("a.heic", "avif"), ("a.mp4", "heic"), ("a.heic", "mif2"), ("a.hif", "heis")],
+    ids=["by its suffix", "by its brand", "of a new brand", "of several layers"],
 )
 def test_a_picture_of_heif_is_no_film(drawing, tmp_path, name, brand):
-    """FFmpeg gives one tile of those that are made of tiles."""
+    """It is refused by its suffix or its brand: of a picture made of tiles, FFmpeg would give one tile."""
     drawing.save(tmp_path / name, "AVIF")
     data = (tmp_path / name).read_bytes().replace(b"ftypavif", b"ftyp" + brand.encode(), 1)
     (tmp_path / name).write_bytes(data)
@@ -339,12 +341,30 @@ def test_a_colour_profile_of_another_space_than_srgb_is_noted(drawing, tmp_path,
     assert any("ICC" in note for note in read_still(tmp_path / name).notes) == is_noted
 
 
+def png_gamma(inverse: float) -> bytes:
+    """Make the content of a chunk gAMA: 1 / gamma, in 100,000ths."""
+    return struct.pack(">I", round(inverse * 100_000))
+
+
+def png_primaries(red, green, blue) -> bytes:
+    """Make the content of a chunk cHRM: x and y of the white of D65 and of the primaries, in 100,000ths."""
+    white = (0.3127, 0.3290)
+    coordinates = (*white, *red, *green, *blue)
+    return struct.pack(">8I", *(round(value * 100_000) for value in coordinates))
+
+
+PRIMARIES_OF_SRGB = png_primaries(red=(0.64, 0.33), green=(0.30, 0.60), blue=(0.15, 0.06))
+PRIMARIES_OF_DISPLAY_P3 = png_primaries(red=(0.68, 0.32), green=(0.265, 0.69), blue=(0.15, 0.06))
+GAMMA_OF_SRGB = png_gamma(0.45455)
+LINEAR_LIGHT = png_gamma(1.0)
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "word"),
     [
-        (b"gAMA", struct.pack(">I", 100_000), "gamma"),
-        (b"cICP", bytes([9, 16, 0, 1]), "PQ"),
-        (b"cHRM", struct.pack(">8I", 31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000), "primaries"),
+        (b"gAMA", LINEAR_LIGHT, "gamma"),
+        (b"cICP", bytes([9, 16, 0, 1]), "PQ"),  # primaries of BT.2020, PQ, RGB, full range
+        (b"cHRM", PRIMARIES_OF_DISPLAY_P3, "primaries"),
     ],
 )
 def test_colours_that_a_png_states_and_nothing_applies_are_noted(drawing, tmp_path, kind, data, word):
@@ -355,10 +375,11 @@ def test_colours_that_a_png_states_and_nothing_applies_are_noted(drawing, tmp_pa
 @pytest.mark.parametrize(
     "chunks",
     [
-        {b"gAMA": struct.pack(">I", 45_455)},
-        {b"cHRM": struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)},
-        {b"sRGB": b"\0", b"gAMA": struct.pack(">I", 100_000)},  # the first goes before
+        {b"gAMA": GAMMA_OF_SRGB},
+        {b"cHRM": PRIMARIES_OF_SRGB},
+        {b"sRGB": b"\0", b"gAMA": LINEAR_LIGHT},
     ],
+    ids=["by gamma", "by primaries", "by the chunk sRGB, which overrides another gamma"],
 )
 def test_a_png_that_states_srgb_has_no_notes(drawing, tmp_path, chunks):
     assert not notes_of_png(drawing, tmp_path, chunks)

@@ -55,39 +55,56 @@ def test_streams_have_fates_of_packets():
     [("used", False), ("listed", False), ("refused", True), ("noted", True)],
 )
 def test_side_data_that_are_noted_or_refused_have_a_sentence_for_the_user(treatment, has_sentence):
-    for kinds in FATES[treatment]:
-        assert ("sentence" in kinds) == has_sentence
+    groups_of_facts = FATES[treatment]
+    for group in groups_of_facts:
+        assert ("sentence" in group) == has_sentence
+
+
+BOXES_AROUND_ENTRY = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd")
+"""Boxes of an MP4 around the description of a track's samples, from the outer to the inner one."""
+
+
+SIZE_BEFORE_INNER_BOXES = {b"stsd": 16}
+"""Bytes of a box before the first one inside it, where these are not 8 (size and name)."""
 
 
 def boxes_to(data: bytes, entry: bytes) -> list[int]:
-    """Find the boxes around a track's sample description, and its one entry."""
-    result = []
-    start = 0
-    end = len(data)
-    for name in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", entry):
-        while data[start + 4 : start + 8] != name:
-            start += int.from_bytes(data[start : start + 4], "big")
-            assert start < end
-        result.append(start)
-        start += {b"stsd": 16, entry: 86}.get(name, 8)
-    return result
+    """Find the places of the boxes from moov down to the one entry of a description; of the first track."""
+    places = []
+    place = 0
+    for name in (*BOXES_AROUND_ENTRY, entry):
+        while data[place + 4 : place + 8] != name:
+            place += size_of_box(data, place)
+            assert place < len(data)
+        places.append(place)
+        place += SIZE_BEFORE_INNER_BOXES.get(name, 8)
+    return places
+
+
+def size_of_box(data: bytes, place: int) -> int:
+    """Return the size of a box, which its first four bytes state."""
+    return int.from_bytes(data[place : place + 4], "big")
 
 
 def with_box(path: Path, target: Path, entry: bytes, box: bytes) -> Path:
-    """Put a box into the description of a film's pictures, at its end; the index lies behind the pictures."""
+    """Copy a film with a box at the end of the description of its pictures, which is of a type (`entry`).
+
+    The film's index must lie behind its pictures: places of pictures in the index are not corrected.
+    """
     data = bytearray(path.read_bytes())
-    around = boxes_to(bytes(data), entry)
-    end = around[-1] + int.from_bytes(data[around[-1] : around[-1] + 4], "big")
-    for start in around:
-        data[start : start + 4] = (int.from_bytes(data[start : start + 4], "big") + len(box)).to_bytes(
-            4, "big"
-        )
-    data[end:end] = box
+    assert data.index(b"mdat") < data.index(b"moov")
+    places = boxes_to(data, entry)
+    end_of_entry = places[-1] + size_of_box(data, places[-1])
+    for place in places:
+        larger = size_of_box(data, place) + len(box)
+        data[place : place + 4] = larger.to_bytes(4, "big")
+    data[end_of_entry:end_of_entry] = box
     target.write_bytes(data)
     return target
 
 
 def box(kind: bytes, content: bytes) -> bytes:
+    """Make a box of MP4: its size, its type and its content."""
     return (8 + len(content)).to_bytes(4, "big") + kind + content
 
 
@@ -107,9 +124,15 @@ def colour_box(primaries: int, transfer: int, matrix: int, *, full_range: bool =
 
 
 def clean_aperture_box(width: int, height: int, right: int, down: int) -> bytes:
-    """Make a box that crops pictures: to a size, whose centre lies so far from that of the picture."""
-    values = (width, 1, height, 1, right, 1, down, 1)  # each a fraction of 1
-    return box(b"clap", b"".join(value.to_bytes(4, "big", signed=True) for value in values))
+    """Make a box that crops pictures to a size (ISO/IEC 14496-12, 12.1.4).
+
+    `right` and `down` say how far the centre of what remains lies from the centre of the picture, in pixels.
+    """
+    content = b""
+    for numerator in (width, height, right, down):
+        denominator = 1
+        content += struct.pack(">2i", numerator, denominator)
+    return box(b"clap", content)
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +153,17 @@ def test_a_crop_that_the_container_states_is_applied(plain, tmp_path):
 
 
 def with_matrix(path: Path, target: Path, matrix: tuple[int, int, int, int]) -> Path:
-    """Put a matrix that turns its pictures into the header of a film's track; 65536 is 1."""
+    """Copy a film, and write a matrix that turns its pictures into the header of its track (14496-12, 8.3.2).
+
+    The matrix is [[a, b], [c, d]] in numbers of which 65536 is 1.
+    """
     data = bytearray(path.read_bytes())
     a, b, c, d = matrix
-    start = data.index(b"tkhd") + 44
-    data[start : start + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
+    one = 1 << 30  # in the last column, whose numbers have other units
+    rows = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, one)
+    # Behind the box's name: version (4 bytes), times, track and duration (20), and 16 of other fields.
+    start = data.index(b"tkhd") + 4 + 4 + 20 + 16
+    data[start : start + len(rows)] = rows
     target.write_bytes(data)
     return target
 
@@ -186,8 +215,12 @@ def test_a_turn_that_the_decoder_gives_to_one_picture_alone_is_noted(plain, tmp_
 
 
 def test_what_the_stream_and_its_pictures_state_is_said_once(tmp_path):
-    film = encode(tmp_path / "a.mp4", [draw(255)] * 3, options=X264 | {"x264-params": "frame-packing=3"})
-    path = with_box(film, tmp_path / "b.mp4", b"avc1", box(b"st3d", bytes(4) + b"\x02"))
+    """Both say that the pictures are stereoscopic, with the two views side by side."""
+    pictures_say = {"x264-params": "frame-packing=3"}
+    version, side_by_side = bytes(4), b"\x02"
+    stream_says = box(b"st3d", version + side_by_side)
+    film = encode(tmp_path / "a.mp4", [draw(255)] * 3, options=X264 | pictures_say)
+    path = with_box(film, tmp_path / "b.mp4", b"avc1", stream_says)
     assert read_frames(path, uniform(2)).notes == ("stereoscopic: the pictures are given as stored",)
 
 
@@ -251,14 +284,17 @@ TRANSPORT_PACKET = 188
 
 
 def with_scrambled_pictures(film: bytes, first_packet: int = 0) -> bytearray:
-    """Scramble the packets of a transport stream that hold pictures, from one on, and mark them so."""
+    """Scramble the pictures of a transport stream from a packet on, and mark these packets as scrambled."""
     data = bytearray(film)
+    marked_as_scrambled = 0x80
+    any_key = 0x5A
     for start in range(first_packet * TRANSPORT_PACKET, len(data), TRANSPORT_PACKET):
-        is_of_pictures = data[start + 1] & 0x1F == 1  # the high bits of their number, 256
-        if is_of_pictures:
-            data[start + 3] |= 0x80  # the mark
+        high_bits_of_pid = data[start + 1] & 0x1F
+        if high_bits_of_pid == 1:  # the PID of pictures is 256
+            data[start + 3] |= marked_as_scrambled
+            # What is before byte 40 may be headers of the packet, which stay clear.
             payload = slice(start + 40, start + TRANSPORT_PACKET)
-            data[payload] = bytes(byte ^ 0x5A for byte in data[payload])
+            data[payload] = bytes(byte ^ any_key for byte in data[payload])
     return data
 
 
@@ -289,16 +325,26 @@ def test_a_recording_that_is_scrambled_from_its_middle_on_is_partial_and_noted_a
     assert "encrypted" in probe(film).damage
 
 
+MAP_PID = 0x1000
+"""The number of packets that FFmpeg gives to the map of its programme."""
+
+
 def set_type_of_pictures(data: bytearray, stream_type: int) -> None:
-    """Let the map of the programme of a transport stream (13818-1, 2.4.4.8) give its pictures a type."""
+    """Let the map of the programme of a transport stream (13818-1, 2.4.4.8) give its pictures a type.
+
+    A map has, behind its table's number (1 byte) and its length (2), 9 bytes, and then the first stream,
+    which begins with its type; its last 4 bytes are a checksum.
+    """
     for packet in range(0, len(data), TRANSPORT_PACKET):
-        section = packet + 5
-        is_map = data[packet + 1 : packet + 3] == b"\x50\x00" and data[section] == 2
-        if is_map:
-            length = int.from_bytes(data[section + 1 : section + 3], "big") & 0xFFF
-            checksum = section + 3 + length - 4  # its place: the last four bytes
-            data[section + 12] = stream_type
-            data[checksum : checksum + 4] = crc32(data[section:checksum])
+        pid = int.from_bytes(data[packet + 1 : packet + 3], "big") & 0x1FFF
+        if pid != MAP_PID:
+            continue
+        section = packet + 5  # behind the packet's header (4 bytes) and a pointer
+        length = int.from_bytes(data[section + 1 : section + 3], "big") & 0xFFF
+        end = section + 3 + length
+        checksum = end - 4
+        data[section + 12] = stream_type
+        data[checksum:end] = crc32(data[section:checksum])
 
 
 def test_a_transport_stream_whose_pictures_are_of_an_encrypted_type_is_refused(tmp_path):
@@ -316,12 +362,19 @@ CONTENT_ENCRYPTION = bytes.fromhex("14E68A292226174CB935DAE07EE9289C")
 
 
 def add_to_asf_header(data: bytearray, guid: bytes, content: bytes) -> None:
-    """Add an object to the header of an ASF file, which states its size and the number of its objects."""
-    size = int.from_bytes(data[16:24], "little")
-    added = guid + (24 + len(content)).to_bytes(8, "little") + content
-    data[size:size] = added
-    n_objects = data[24] + 1
-    data[16:28] = (size + len(added)).to_bytes(8, "little") + n_objects.to_bytes(4, "little")
+    """Add an object to the header of an ASF file.
+
+    The header has a GUID (16 bytes), its size (8), the number of its objects (4), 2 other bytes, and the
+    objects: each has a GUID, its size and its content.
+    """
+    size_at, n_objects_at = slice(16, 24), slice(24, 28)
+    header_size = int.from_bytes(data[size_at], "little")
+    n_objects = int.from_bytes(data[n_objects_at], "little")
+    object_size = len(guid) + 8 + len(content)
+    new_object = guid + object_size.to_bytes(8, "little") + content
+    data[header_size:header_size] = new_object
+    data[size_at] = (header_size + object_size).to_bytes(8, "little")
+    data[n_objects_at] = (n_objects + 1).to_bytes(4, "little")
 
 
 def test_a_windows_media_file_whose_header_says_that_it_is_encrypted_is_refused(tmp_path):
@@ -408,10 +461,12 @@ def test_two_titles_are_not_guessed(disc):
 
 
 def test_an_encrypted_disc_is_refused_as_encrypted(tmp_path):
+    """A packet of a disc has a start code (4 bytes), a length (2) and flags, two of which mark scrambling."""
     film = encode(tmp_path / "film.vob", map(draw, range(12)), "mpeg2video")
-    header_of_pictures = re.compile(rb"(\x00\x00\x01\xe0..)[\x80-\x8f]", re.DOTALL)
-    with_mark_of_scrambling = header_of_pictures.sub(lambda match: match[1] + b"\x90", film.read_bytes())
-    film.write_bytes(with_mark_of_scrambling)
+    flags_of_clear_pictures = re.compile(rb"(?<=\x00\x00\x01\xe0..)[\x80-\x8f]", re.DOTALL)
+    flags_of_scrambled_pictures = b"\x90"
+    scrambled = flags_of_clear_pictures.sub(flags_of_scrambled_pictures, film.read_bytes())
+    film.write_bytes(scrambled)
     with pytest.raises(VideoError, match="encrypted"):
         probe(film)
 
@@ -533,9 +588,11 @@ def test_a_name_in_the_metadata_is_no_side_data(tmp_path):
 
 
 def test_a_change_of_the_conversion_is_a_change_of_the_decoder_in_the_record():
-    record = {"decoder": decoder_versions() | {"on_damage": "partial"}}
-    before = {"decoder": {**record["decoder"], "pixels": "1"}}
-    assert same_numerics(before, record) == ["decoder.pixels"]
+    """The version of our conversion to RGB is recorded as `pixels` of the decoder."""
+    decoder = decoder_versions() | {"on_damage": "partial"}
+    record = {"decoder": decoder}
+    record_of_first_conversion = {"decoder": decoder | {"pixels": "1"}}
+    assert same_numerics(record_of_first_conversion, record) == ["decoder.pixels"]
 
 
 def tagged(path: Path, first: int, **tags: int) -> Path:

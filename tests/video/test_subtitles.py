@@ -23,21 +23,26 @@ def test_the_text_track_of_a_film_is_read(shared_data):
 
 @pytest.fixture
 def film_without_its_first_pictures(shared_data, tmp_path):
-    """A real film whose pictures begin at the first key frame after 3 s, with all of its subtitles.
+    """A real film without the pictures before its first key frame after 3 s, but with all of its subtitles.
 
-    So does FFmpeg cut a film without encoding it.
+    FFmpeg's command writes such a film where it cuts one without encoding it again.
     """
     path = tmp_path / "late.mp4"
     with av.open(shared_data / "videos" / "nasa_13013.mp4") as film, av.open(path, "w") as cut:
         sources = film.streams.video[0], film.streams.subtitles[0]
         copy_of = {stream.index: cut.add_stream_from_template(stream) for stream in sources}
-        has_begun = False
+        have_pictures_begun = False
         for packet in film.demux(*sources):
-            is_picture = packet.stream.type == "video"
-            has_begun |= is_picture and packet.is_keyframe and packet.pts * packet.time_base >= 3
-            if packet.dts is not None and (has_begun or not is_picture):
-                packet.stream = copy_of[packet.stream.index]
-                cut.mux(packet)
+            is_end_of_stream = packet.dts is None
+            if is_end_of_stream:
+                continue
+            if packet.stream.type == "video":
+                if packet.is_keyframe and packet.pts * packet.time_base >= 3:
+                    have_pictures_begun = True
+                if not have_pictures_begun:
+                    continue
+            packet.stream = copy_of[packet.stream.index]
+            cut.mux(packet)
     return path
 
 
@@ -71,23 +76,35 @@ FILES = {
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 
 
-def with_subtitles(target, film, marks):
-    """Write a film with tracks of files, each marked as forced or default, or neither."""
+def with_subtitles(target, film, dispositions):
+    """Write a film's pictures with a track of subtitles from each of some files.
+
+    `dispositions` is file -> what its track is marked as: forced, default, both, or None.
+    """
     with ExitStack() as still_open:
-        video, *files = (still_open.enter_context(av.open(path)) for path in (film, *marks))
-        out = still_open.enter_context(av.open(target, "w"))
-        packets = []
-        streams = video.streams.video[0], *(file.streams.subtitles[0] for file in files)
-        for stream, mark in zip(streams, (None, *marks.values()), strict=True):
-            copy = out.add_stream_from_template(stream)
-            if stream.type == "subtitle":
-                copy.disposition = mark or Disposition(0)
-            for packet in stream.container.demux(stream):
-                if packet.dts is not None:
-                    packet.stream = copy
-                    packets.append(packet)
+        opened_film = still_open.enter_context(av.open(film))
+        output = still_open.enter_context(av.open(target, "w"))
+        pictures = opened_film.streams.video[0]
+        packets = copied_packets(pictures, output.add_stream_from_template(pictures))
+        for path, disposition in dispositions.items():
+            file = still_open.enter_context(av.open(path))
+            subtitles = file.streams.subtitles[0]
+            copy = output.add_stream_from_template(subtitles)
+            copy.disposition = disposition or Disposition(0)
+            packets += copied_packets(subtitles, copy)
         for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
-            out.mux(packet)
+            output.mux(packet)
+
+
+def copied_packets(stream, copy):
+    """Return the packets of a stream, to be written into its copy."""
+    packets = []
+    for packet in stream.container.demux(stream):
+        is_end_of_stream = packet.dts is None
+        if not is_end_of_stream:
+            packet.stream = copy
+            packets.append(packet)
+    return packets
 
 
 @pytest.mark.parametrize(

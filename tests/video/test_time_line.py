@@ -42,12 +42,15 @@ DURATION_OF_BOTH_S = N_OF_BOTH / 25
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory) -> dict[str, list[Path]]:
-    """Kind of film -> two parts of one, of pictures from 0 and from 100 on."""
+    """Kind of film -> its two parts: their pictures are numbered from 0 and from 100 on."""
     folder = tmp_path_factory.mktemp("halves")
-    return {
-        kind: [part(folder / f"{n}-{kind}", 100 * n, count) for n, count in enumerate(N_OF_PARTS)]
-        for kind in KINDS
-    }
+    n_of_first, n_of_second = N_OF_PARTS
+    parts_of_kind = {}
+    for kind in KINDS:
+        first = part(folder / f"0-{kind}", first=0, count=n_of_first)
+        second = part(folder / f"1-{kind}", first=100, count=n_of_second)
+        parts_of_kind[kind] = [first, second]
+    return parts_of_kind
 
 
 @pytest.fixture(scope="module", params=[kind for kind in KINDS if kind != "fragments.mp4"])
@@ -279,7 +282,7 @@ def begin_each_fragment_at_zero(data: bytes) -> bytes:
 
 
 def test_an_mp4_whose_fragments_all_begin_at_zero_loses_pictures_and_is_partial(halves, tmp_path):
-    """So are recordings that were put together; each of these fragments has 10 pictures."""
+    """Recordings joined by careless tools are such files. FFmpeg gives the first fragment: 10 pictures."""
     path = tmp_path / "a.mp4"
     path.write_bytes(begin_each_fragment_at_zero(halves["fragments.mp4"][0].read_bytes()))
     frames = read_frames(path, uniform(4))
@@ -350,18 +353,22 @@ def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
     assert (frames.status, frames.notes) == ("ok", ())
 
 
-def test_packets_of_one_picture_each_are_parts_too(tmp_path):
-    parts = [part(tmp_path / f"{n}-h264.mkv", 10 * n, count) for n, count in enumerate((1, 20))]
-    frames = read_frames(joined(tmp_path / "ab.mkv", parts), at(range(21)))
+def test_a_film_of_one_picture_is_a_part_too(tmp_path):
+    one_picture = part(tmp_path / "0-h264.mkv", first=0, count=1)
+    twenty_pictures = part(tmp_path / "1-h264.mkv", first=10, count=20)
+    film = joined(tmp_path / "ab.mkv", [one_picture, twenty_pictures])
+    frames = read_frames(film, at(range(21)))
     assert numbers_of(frames.images) == [0, *range(10, 30)]
     np.testing.assert_allclose(frames.time_s, np.arange(21) / 25, atol=0.0015)
 
 
 def test_times_that_start_again_very_often_are_refused():
+    """One part more than are read, each of forty pictures whose times are 0 to 39; all are key pictures."""
     ticks = np.tile(np.arange(40), MOST_PARTS + 1)
-    every = np.ones(len(ticks), np.bool_)
+    all_pictures = np.ones(len(ticks), np.bool_)
+    any_pause = np.full(len(ticks), 90_000)
     with pytest.raises(VideoError, match="times start again"):
-        time_line(ticks, step=1, longest_pause=np.full(len(ticks), 90_000), key=every, shown=every)
+        time_line(ticks, step=1, longest_pause=any_pause, key=all_pictures, shown=all_pictures)
 
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
@@ -407,10 +414,11 @@ def test_pictures_that_refer_to_a_group_that_was_cut_off_are_counted_in_a_note(
     film = joined(tmp_path / f"film.{kind}", [first, cut])
     frames = read_frames(film, at(range(probe(film).frames)))
     numbers = numbers_of(frames.images)
-    numbers_of_first, numbers_that_are_whole = list(range(30)), list(range(first_whole, 140))
-    n_torn = len(numbers) - len(numbers_of_first) - len(numbers_that_are_whole)
-    assert numbers[:30] == numbers_of_first
-    assert numbers[30 + n_torn :] == numbers_that_are_whole
+    assert numbers[:30] == list(range(30))
+    behind_cut = numbers[30:]
+    n_whole = 140 - first_whole
+    n_torn = len(behind_cut) - n_whole
+    assert behind_cut[n_torn:] == list(range(first_whole, 140))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(numbers)) / 25, atol=0.0015)
     assert any(f"at the start of parts {n_torn} picture" in note for note in frames.notes)
 

@@ -57,6 +57,10 @@ def assert_same(result, alone) -> None:
 
 
 def assert_as_alone(path: Path, windows, *, strict: bool = False) -> None:
+    """Assert that windows read in one pass have the frames, or the error, that each has when read alone.
+
+    The two samplings handle frames by different functions, so that they share none of what these return.
+    """
     requests = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
     together = dict(read_windows(path, windows, requests, strict=strict))
     assert sorted(together) == list(range(len(windows)))
@@ -169,19 +173,28 @@ def twice_joined(film, path):
     return joined
 
 
-@pytest.mark.parametrize("name", ["hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv", "joined.mkv"])
+@pytest.fixture(params=["hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv", "joined.mkv"])
+def film_of_any_index(request, films, tmp_path):
+    """A film of a container that has its own way to list packets."""
+    if request.param == "joined.mkv":
+        return twice_joined(films["pyramid.mp4"], tmp_path / "joined.mkv")
+    return films[request.param]
+
+
 @pytest.mark.usefixtures("shared_facts")
-def test_the_table_and_digest_of_a_large_file_are_read_once_for_all_processes(
-    films, tmp_path, monkeypatch, name
-):
-    path = twice_joined(films["pyramid.mp4"], tmp_path / name) if name == "joined.mkv" else films[name]
-    table_of_file = index_room._read_table(path)
-    first_table, digest = index_packets(path), file_digest(path)
+def test_the_table_and_digest_of_a_large_file_are_read_once_for_all_processes(film_of_any_index, monkeypatch):
+    path = film_of_any_index
+    table_of_file = asdict(index_room._read_table(path))
+    table_in_first_process = asdict(index_packets(path))
+    digest_in_first_process = file_digest(path)
+
     begin_another_process()
-    monkeypatch.setattr(index_room, "_read_table", None)  # it would fail to read the file
-    np.testing.assert_equal(asdict(first_table), asdict(table_of_file))
-    np.testing.assert_equal(asdict(index_packets(path)), asdict(table_of_file))
-    assert file_digest(path) == digest
+    reading_the_file_again_fails = None
+    monkeypatch.setattr(index_room, "_read_table", reading_the_file_again_fails)
+
+    np.testing.assert_equal(table_in_first_process, table_of_file)
+    np.testing.assert_equal(asdict(index_packets(path)), table_of_file)
+    assert file_digest(path) == digest_in_first_process
 
 
 def test_shared_facts_of_another_version_are_not_used(films, shared_facts):

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from obygaze.demo_corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.process import execute
+
+from ..clusters import grey_frames, python_path
 
 KILLER = Path(__file__).parent / "killer"
 CLIPS = 24
@@ -18,15 +19,17 @@ CLIPS = 24
 
 @pytest.fixture(scope="session")
 def films(tmp_path_factory) -> Path:
-    """Clips that can be read, windows of a film among them: films.csv."""
+    """A folder with 24 videos and a film of 8 s, and films.csv: the videos, and six windows of the film."""
     folder = tmp_path_factory.mktemp("films")
     clips = []
-    for i in range(CLIPS):
-        frames = (np.full((48, 64, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + i))
-        write_video(folder / f"clip-{i:02d}.mp4", frames, 24)
-        clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
-    write_video(folder / "film.mkv", (np.full((48, 64, 3), t % 256, np.uint8) for t in range(192)), 24)
-    clips += [Clip(f"tt2-{i:03d}", "tt2", "film.mkv", float(i), i + 2.0) for i in range(6)]
+    for number in range(CLIPS):
+        video = f"clip-{number:02d}.mp4"
+        write_video(folder / video, grey_frames(20 + number, first_grey=7 * number), 24)
+        clips.append(Clip(f"tt1-{number:03d}", "tt1", video))
+    write_video(folder / "film.mkv", grey_frames(8 * 24), 24)
+    clips += [
+        Clip(f"tt2-{second:03d}", "tt2", "film.mkv", float(second), second + 2.0) for second in range(6)
+    ]
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
     return folder
 
@@ -57,7 +60,7 @@ def survives(films, undisturbed, tmp_path, file_digests) -> Callable[[str, int, 
             "KILL_FOLDER": str(marks),
             "KILL_MOST": str(kills),
             "KILL_ENGINE": engine,
-            "PYTHONPATH": os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": python_path(KILLER),
         }
         extract(films, tmp_path, os.environ | killing, "--engine", engine)
         assert len(list(marks.iterdir())) == kills
