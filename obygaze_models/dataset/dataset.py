@@ -357,21 +357,32 @@ def _is_imported(provenance: Mapping[str, Any]) -> bool:
 def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mark the features of X [N, D] that equal the classes [N] of all clips, up to a shift and a factor.
 
-    Their squared correlation r^2 with the class is then 1, but for rounding. Nothing is marked if there are
-    so few clips that a feature may do so by chance: with n clips, a two-valued feature equals the class or
-    its opposite with probability 2 ** (1 - n).
+    Such a feature has the squared correlation 1 with the class, but for rounding. Nothing is marked if there
+    are so few clips that a feature may do so by chance.
     """
-    rows = classes != NOT_ASKED
-    n_features = X.shape[1]
-    n_expected_by_chance = n_features * 2.0 ** (1 - rows.sum())
-    if n_expected_by_chance > MOST_EQUAL_BY_CHANCE:
-        return np.zeros(n_features, bool)
-    y = classes[rows] - classes[rows].mean()
-    values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
-    # r^2 is the squared covariance divided by both variances; all are sums here, without the division by n.
+    has_class = classes != NOT_ASKED
+    if _may_be_equal_by_chance(n_clips=int(has_class.sum()), n_features=X.shape[1]):
+        return np.zeros(X.shape[1], bool)
+    y = classes[has_class] - classes[has_class].mean()
+    values = X[has_class] - X[has_class].mean(axis=0, dtype=np.float64)
+    # The squared correlation is the squared covariance divided by the product of the variances. All three are
+    # sums here, as the number of clips cancels out; and both sides of the comparison are multiplied by the
+    # denominator, which is 0 for a constant feature.
     squared_covariance = (y @ values) ** 2
     product_of_variances = np.sum(values**2, axis=0) * np.sum(y**2)
     varies = product_of_variances > 0
-    least_r_squared = 1 - MOST_UNEXPLAINED
-    is_equal: NDArray[np.bool_] = varies & (squared_covariance >= least_r_squared * product_of_variances)
+    least_squared_correlation = 1 - MOST_UNEXPLAINED
+    is_correlated = squared_covariance >= least_squared_correlation * product_of_variances
+    is_equal: NDArray[np.bool_] = varies & is_correlated
     return is_equal
+
+
+def _may_be_equal_by_chance(n_clips: int, n_features: int) -> bool:
+    """Tell whether so many features may well include one that equals the classes of so few clips by chance.
+
+    A feature of two values that are drawn like coins equals the class of each of n clips with probability
+    2^-n, and its opposite with the same: together 2^(1 - n). With 20 clips and 1,000 features, .002 such
+    features are expected.
+    """
+    n_expected = n_features * 2.0 ** (1 - n_clips)
+    return n_expected > MOST_EQUAL_BY_CHANCE

@@ -296,27 +296,29 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         labels, movies : ndarray, shape [N]
         """
         n_clips = len(labels)
+        n_modalities_of_clip = present.sum(axis=1)
         scores = np.full(n_clips, np.nan)
         training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
-        first_fold_of_model = 0
-        for pattern, joined in self.models_.items():
-            # The model was fitted on the clips that have at least its modalities: its scores are of these.
-            has_at_least = has_all(present, pattern)
-            has_exactly = has_at_least & (present.sum(axis=1) == len(pattern))
-            is_wanted = has_exactly[has_at_least]  # among the clips of the model
+        for number, (pattern, joined) in enumerate(self.models_.items()):
+            # The model was fitted on the clips that have its modalities, whatever others they have. Its
+            # held-out scores are of these clips, in order.
+            clips_of_model = np.flatnonzero(has_all(present, pattern))
+            has_no_other = n_modalities_of_clip[clips_of_model] == len(pattern)
+            clips = clips_of_model[has_no_other]
             held_out = joined.held_out
-            scores[has_exactly] = held_out.scores[is_wanted]
-            training_means[has_exactly] = held_out.training_means[is_wanted]
-            # Folds of two sets were scored by different models, so that they get different numbers.
-            folds[has_exactly] = first_fold_of_model + held_out.folds[is_wanted]
-            first_fold_of_model += n_clips  # there are fewer folds than clips
-        # A clip without any modality has no score. It gets the mean of the others' scores, of their training
-        # means, and, as it needs some fold, of their folds.
+            scores[clips] = held_out.scores[has_no_other]
+            training_means[clips] = held_out.training_means[has_no_other]
+            # Scores of different models are not comparable: their folds get different numbers. There are
+            # fewer folds than clips.
+            first_fold_of_model = number * n_clips
+            folds[clips] = first_fold_of_model + held_out.folds[has_no_other]
+        # A clip without any modality has no score. It gets the mean of each number over the other clips, also
+        # of the fold, which has to be some number.
         has_score = np.isfinite(scores)
-        values = np.stack([scores, training_means, folds])  # [3, N]
-        means_of_others = values[:, has_score].mean(axis=1)
-        scores, training_means, folds = np.where(has_score, values, means_of_others[:, np.newaxis])
+        numbers = np.stack([scores, training_means, folds])  # [3, N]
+        means_of_others = numbers[:, has_score].mean(axis=1)
+        scores, training_means, folds = np.where(has_score, numbers, means_of_others[:, np.newaxis])
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

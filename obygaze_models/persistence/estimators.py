@@ -433,12 +433,15 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
 
 
 def _are_quantiles(values: NDArray[np.float64]) -> bool:
-    """Tell whether concept values [N, K] are quantiles, as they are in a model that was read from a file.
+    """Tell whether concept values [N, K] are quantiles of values already, not the values of clips.
 
-    They are so many, and rise in every column. Values of clips that happen to do so are their own quantiles.
+    A model that was read from a file has quantiles: `N_LEVELS` of each concept, in rising order. Values of as
+    many clips that happen to rise in every column are equal to their quantiles, so that it does no harm to
+    take them for such.
     """
-    never_falls = not (np.diff(values, axis=0) < 0).any()
-    return len(values) == N_LEVELS and never_falls
+    has_as_many_rows = len(values) == N_LEVELS
+    rises_in_every_column = not (np.diff(values, axis=0) < 0).any()
+    return has_as_many_rows and rises_in_every_column
 
 
 def _nodes_table(head: Any) -> NDArray[np.float64]:

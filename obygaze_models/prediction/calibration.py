@@ -28,6 +28,9 @@ N_DRAWS_WITHOUT_FILM = 5
 CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the drawn probabilities that bound the 80 % band."""
 
+LEAST_VARIANCE_OF_SHARE = 1e-12
+"""Least variance of a share that is assumed, so that it can be divided by."""
+
 BRACKET_COVERAGE = 0.80
 """How often the bracket around a new film's expected share should contain the true share."""
 
@@ -276,8 +279,11 @@ def share_quantiles(held_out: HeldOut, quantile_levels: Floats) -> Floats:
 def _count_independent_clips(held_out: HeldOut) -> float:
     """Estimate how many independent clips would give the share of positive clips the same variance.
 
-    The variance is that of the jackknife over films, widened for the few films by Student's t in place of the
-    normal distribution. The number is at most the number of clips, which it is for a single film.
+    The share p of n independent clips has the variance p (1 - p) / n. Clips of a film are alike, so that the
+    true variance is larger, and the clips count as fewer: n = p (1 - p) / variance. The variance is estimated
+    by the jackknife over films. As it is itself uncertain if films are few, it is multiplied by the squared
+    ratio of the quantiles of Student's t and of the normal distribution. The result is at most the number of
+    clips; for a single film, whose variance is unknown, it is the number of clips.
     """
     from scipy.stats import norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
@@ -290,13 +296,14 @@ def _count_independent_clips(held_out: HeldOut) -> float:
     n_films = len(sizes)
     if n_films < 2:
         return float(n_clips)
-    # The share without each film: the variance of the share comes from how much these differ.
+    # The jackknife: how much the shares without each film differ.
     shares_without = (labels.sum() - positives) / (n_clips - sizes)
     squares = np.sum((shares_without - shares_without.mean()) ** 2)
-    widening = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
+    upper_quantile = CALIBRATION_BAND[1]
+    widening = t.ppf(upper_quantile, n_films - 1) / norm.ppf(upper_quantile)
     variance = (n_films - 1) / n_films * squares * widening**2
-    # share (1 - share) / n is the variance of n independent clips; 1e-12 avoids a division by 0.
-    return float(min(n_clips, share * (1 - share) / max(float(variance), 1e-12)))
+    n_independent = share * (1 - share) / max(float(variance), LEAST_VARIANCE_OF_SHARE)
+    return float(min(n_clips, n_independent))
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:

@@ -117,23 +117,22 @@ class ReadableClips:
 
     def _blocks_of_store(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
         """Yield the clips of one store with their features, block by block, for a model of one modality."""
-        # The n-th clip of the store has the index clip_indices[n] in `clips`, and the row rows[n] in the
-        # store.
-        clip_indices = np.flatnonzero(source.rows != NO_ROW)
-        rows = source.rows[clip_indices]
+        clips_in_store = np.flatnonzero(source.rows != NO_ROW)
+        rows = source.rows[clips_in_store]  # of these clips, in the store
         padded_length = _padded_length(self.card, source.store, rows)
-        # The clips of a block, by their n.
+        # A part holds the clips of a block, as places in `clips_in_store` and `rows`.
         parts = list(_divide_into_parts(self.card, source.store, rows))
         n_at_once = _count_parts_at_once(self.card, source.store)
         for first in range(0, len(parts), n_at_once):
+            # Several parts are read together, and their clips follow each other in X.
             parts_to_read = parts[first : first + n_at_once]
             rows_to_read = rows[np.concatenate(parts_to_read)]
             X = _read_rows(self.card, source.store, rows_to_read, padded_length, progress)
-            # The parts were read together: their clips follow each other in X.
-            stop = 0
+            n_before = 0
             for part in parts_to_read:
-                start, stop = stop, stop + len(part)
-                yield ClipBlock(self.clips.take(clip_indices[part]), X[start:stop])
+                X_of_part = X[n_before : n_before + len(part)]
+                n_before += len(part)
+                yield ClipBlock(self.clips.take(clips_in_store[part]), X_of_part)
 
     def _read_modalities(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read the features of all modalities of some clips, side by side: [n, D].
@@ -199,18 +198,26 @@ def find_clips(
 
 
 def _sources(stores: Sequence[Store], rows_of_stores: Sequence[NDArray[np.intp]]) -> tuple[_Source, ...]:
-    """Tell for each store which row each clip has in it; the clips of one store follow those of the other.
+    """List for each store the row that each clip has in it, for a model of one modality.
 
-    A source has an entry for each clip of all stores, `NO_ROW` for those of other stores, as the sources of
-    a model of several modalities have: there a clip may be in several stores.
+    Such a model reads each clip from one store. The clips are numbered store by store: first all clips of the
+    first store, then those of the second, and so on. A source nevertheless has an entry for every clip, which
+    is `NO_ROW` for clips of other stores: models of several modalities may read a clip from several stores,
+    and both kinds of models have the same kind of sources.
+
+    Parameters
+    ----------
+    stores : sequence of Store
+    rows_of_stores : sequence of ndarray of int
+        For each store, the rows of its clips.
     """
     n_clips = sum(len(rows) for rows in rows_of_stores)
     sources = []
-    stop = 0
+    n_before = 0
     for store, rows in zip(stores, rows_of_stores, strict=True):
-        start, stop = stop, stop + len(rows)
         row_of_clip = np.full(n_clips, NO_ROW, np.intp)
-        row_of_clip[start:stop] = rows
+        row_of_clip[n_before : n_before + len(rows)] = rows
+        n_before += len(rows)
         sources.append(_Source(store, row_of_clip))
     return tuple(sources)
 
@@ -412,13 +419,17 @@ def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Stor
 
 
 def _refuse_store(card: Card, store: Store) -> None:
-    """Raise for a store that has no modality of a model: say what it lacks of the modality it was meant for.
+    """Raise the error that says why a store, which has none of a model's modalities, does not fit the model.
 
-    That is probably the first modality of a backbone that the store has, or else the model's first modality.
+    The user probably means the store for a modality whose backbone it has, of which the first is taken; if it
+    has no such backbone, the model's first modality is taken. The check of this modality raises the error,
+    with what is missing or different.
     """
-    of_same_backbone = [modality for modality in card.modalities if modality["backbone"] in store.names]
-    expected = of_same_backbone[0] if of_same_backbone else card.modalities[0]
-    # The store lacks this modality, so that the check raises an error that says why.
+    expected = card.modalities[0]
+    for modality in card.modalities:
+        if modality["backbone"] in store.names:
+            expected = modality
+            break
     _check_features(expected, store)
 
 

@@ -440,27 +440,27 @@ class _TrainedRows:
 
 
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
-    """Collect a modality's training rows, and the share of common rows from which on a film is recognised.
+    """Collect a modality's training rows, and the share of common rows by which a film is recognised.
 
-    If features take few values, different films have equal rows by chance. A copy of a film should have more
-    of them than any two different training films: the share is half way between 1 and the largest share of
-    rows that two of these have in common, such as 60 % if that is 20 %. Rows that are in many training films
-    are left out, and training films that are copies of each other are not compared.
+    A film is recognised as a training film if it has at least this share of rows in common with it. If
+    features take few values, different films have equal rows by chance. The share therefore lies half way
+    between 1 and the largest share that two different training films have in common: if that is 20 %, it is
+    60 %. Rows that are in many training films identify none, and are left out. Training films with nearly all
+    rows in common (`COPY_SHARE`) are copies, not different films.
     """
     all_films_of_digest = _films_of_digests(training, modality)
     n_rows = _count_rows(all_films_of_digest)  # of each film
-    most_films = max(
-        COMMON_FILMS - 1, int(COMMON_SHARE * len(n_rows))
-    )  # that may have a row that identifies one
+    n_films = len(n_rows)
+    most_films_of_row = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
     films_of_digest = {
-        digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films
+        digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films_of_row
     }
-    largest_by_chance = 0.0
+    largest_share_by_chance = 0.0
     for _, _, share in _shares_of_pairs(films_of_digest, n_rows):
-        is_copy = share >= COPY_SHARE
-        if not is_copy:
-            largest_by_chance = max(largest_by_chance, share)
-    half_way_to_1 = HALF + HALF * largest_by_chance
+        are_copies = share >= COPY_SHARE
+        if not are_copies:
+            largest_share_by_chance = max(largest_share_by_chance, share)
+    half_way_to_1 = HALF + HALF * largest_share_by_chance
     return _TrainedRows(films_of_digest, n_rows, least_share=half_way_to_1)
 
 
