@@ -83,8 +83,12 @@ class TokenRule:
             fields: dict[str, Any] = match.groupdict()
             n = int(fields["n"]) if fields.get("n") else None
             size = int(fields["size"]) if fields.get("size") else None
-            if n != 0 and size != 0:
-                return cls(fields.get("take", "all"), n, size, seed=int(fields.get("seed") or 0))
+            seed = int(fields.get("seed") or 0)
+            has_zero = n == 0 or size == 0
+            if has_zero:
+                # 0 tokens or numbers are none: the text is refused below.
+                continue
+            return cls(fields.get("take", "all"), n, size, seed=seed)
         raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
 
     def __str__(self) -> str:
@@ -301,12 +305,15 @@ def _shift_bits(values: NDArray[np.float16], bits: NDArray[np.int32]) -> None:
 
 def _step_means(patches: NDArray[np.float16], per_step: int) -> NDArray[np.float32]:
     """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`."""
-    scaled_sums = np.zeros((len(patches) // per_step, patches.shape[1]), np.float32)
-    for step in range(len(scaled_sums)):
+    n_steps = len(patches) // per_step
+    scaled_sums = np.zeros((n_steps, patches.shape[1]), np.float32)
+    for step in range(n_steps):
         tokens_of_step = patches[step * per_step : (step + 1) * per_step]
-        for _, tile in _scaled_tiles(tokens_of_step):
-            scaled_sums[step] += tile.sum(axis=0)
-    return scaled_sums * (_UNDO_SCALE / np.float32(per_step))
+        for _, scaled_tile in _scaled_tiles(tokens_of_step):
+            scaled_sums[step] += scaled_tile.sum(axis=0)
+    # The scale of the tiles is undone once, for the sums.
+    sums_to_means = _UNDO_SCALE / np.float32(per_step)
+    return scaled_sums * sums_to_means
 
 
 def _largest_tokens(
@@ -328,9 +335,11 @@ def _largest_tokens(
 def _squared_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
     """Compute the squared Euclidean norm of each token: [T, D] -> [T]."""
     norms = np.empty(len(patches), np.float32)
-    for rows, tile in _scaled_tiles(patches):
-        np.multiply(tile, _UNDO_SCALE, out=tile)
-        np.einsum("td,td->t", tile, tile, out=norms[rows])
+    for rows, scaled_tile in _scaled_tiles(patches):
+        # In place, since the next tile overwrites this memory anyway. Scaled values are so small that their
+        # squares would be 0 in float32.
+        values = np.multiply(scaled_tile, _UNDO_SCALE, out=scaled_tile)
+        np.einsum("td,td->t", values, values, out=norms[rows])
     return norms
 
 

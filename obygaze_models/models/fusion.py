@@ -173,9 +173,11 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
         name=f"{spec.name}{modality_set.suffix}",
         title=title,
         make=partial(_make_fused_classifier, spec, columns_of_set, how),
+        # The fused classifier chooses parameters itself, by inner folds of movies: it needs the movies, even
+        # if a single model of `spec` does not.
         choose=None,
-        # Inner folds of movies are needed even where the model itself needs none.
         uses=tuple(sorted({*spec.requests(), "groups"})),
+        # The models that `spec` is compared with read one modality.
         compared_with=(),
     )
 
@@ -277,7 +279,10 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         return JoinedModel.fit(self.estimator, self.how, parts, labels[has_set], movies[has_set])
 
     def _refuse_too_few(self, labels: NDArray[Any], movies: NDArray[Any]) -> None:
-        """Raise if the clips that have a set of modalities, with these labels and movies, allow no folds."""
+        """Raise if the clips that have a set of modalities are too few to be divided into inner folds.
+
+        `labels` and `movies` are those of these clips.
+        """
         try:
             inner_folds(labels, movies)
         except ProtocolError as error:

@@ -562,13 +562,19 @@ def stored_tree(table: NDArray[np.float64]) -> Any:
         child for values above it, and the numbers of training clips of both classes. Concept and children of
         a leaf are -1.
     """
-    feature, below, above = table[:, [0, 2, 3]].astype(np.intp).T
-    counts = table[:, 4] + table[:, 5]  # of both classes
-    nodes = {"feature": feature, "children_left": below, "children_right": above, "threshold": table[:, 1]}
-    nodes |= {"weighted_n_node_samples": counts, "n_node_samples": counts.astype(np.int64)}
-    # The shares of both classes in each node, [M, 1, 2]: scikit-learn's second axis is that of the outputs.
-    value = (table[:, 4:] / counts[:, None])[:, None, :]
-    return SimpleNamespace(table=table, tree_=SimpleNamespace(**nodes, value=value))
+    counts_of_classes = table[:, 4:]  # [M, 2]
+    counts = table[:, 4] + table[:, 5]
+    shares_of_classes = counts_of_classes / counts[:, None]
+    tree = SimpleNamespace(
+        feature=table[:, 0].astype(np.intp),
+        threshold=table[:, 1],
+        children_left=table[:, 2].astype(np.intp),
+        children_right=table[:, 3].astype(np.intp),
+        weighted_n_node_samples=counts,
+        n_node_samples=counts.astype(np.int64),
+        value=shares_of_classes[:, None, :],  # [M, 1, 2]: scikit-learn's second axis is that of the outputs
+    )
+    return SimpleNamespace(table=table, tree_=tree)
 
 
 CONVERSIONS: Mapping[str, Conversion] = {

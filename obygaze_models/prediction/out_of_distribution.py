@@ -84,11 +84,12 @@ class OutOfDistribution:
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Compute for each clip of X [N, D] the share of training clips that are nearer to the training mean.
 
-        A clip that is farther than 99 % of them, by more than rounding, has a share above `LARGEST_SHARE`.
+        A clip that is farther away than 99 % of them has a share above `LARGEST_SHARE`.
         """
-        # Training clips at the same distance, but for rounding, do not count as nearer.
-        distances = _distances_from_mean(X, self.mean, self.scale) - ROUNDING_OF_DISTANCE
-        return np.interp(distances, self.distances, QUANTILE_LEVELS)
+        distances = _distances_from_mean(X, self.mean, self.scale)
+        # A training clip at the same distance may seem nearer by a rounding error: it must not count.
+        least_distances = distances - ROUNDING_OF_DISTANCE
+        return np.interp(least_distances, self.distances, QUANTILE_LEVELS)
 
 
 def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:

@@ -349,21 +349,26 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
     Vectors are divided by the pieces in which they are stored, tokens by the memory that they take. `rows`
     [N] are the clips' rows in the store, in rising order.
     """
+    if not len(rows):
+        return
     group = store[card.backbone]
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
-        bytes_of_clip = 4 * math.prod(reduced.plan.shape)  # float32
-        part_numbers = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+        part_of_row = _parts_by_memory(len(rows), 4 * math.prod(reduced.plan.shape))  # float32
     elif _reads_tokens(card):
-        bytes_of_clip = 2 * math.prod(group.shape("tokens")[1:])  # float16
-        part_numbers = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+        part_of_row = _parts_by_memory(len(rows), 2 * math.prod(group.shape("tokens")[1:]))  # float16
     else:
         starts_of_pieces = [piece.start for piece in group.pieces(card.features)]
-        part_numbers = np.searchsorted(starts_of_pieces, rows, side="right")  # the number of each row's piece
-    if len(rows):
-        # A part begins where the number of the part changes.
-        first_of_parts = np.flatnonzero(np.diff(part_numbers)) + 1
-        yield from np.split(np.arange(len(rows)), first_of_parts)
+        part_of_row = np.searchsorted(starts_of_pieces, rows, side="right")  # the piece that holds each row
+    # A part begins where the number of the part changes.
+    first_of_parts = np.flatnonzero(np.diff(part_of_row)) + 1
+    yield from np.split(np.arange(len(rows)), first_of_parts)
+
+
+def _parts_by_memory(n_clips: int, bytes_of_clip: int) -> NDArray[np.intp]:
+    """Return the number of each clip's part [N], if parts take up to `BYTES_OF_TOKENS`, at least one clip."""
+    n_clips_of_part = max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+    return np.arange(n_clips) // n_clips_of_part
 
 
 def _count_parts_at_once(card: Card, store: Store) -> int:
@@ -438,9 +443,9 @@ def _has_modality(modality: Input, store: Store) -> bool:
     backbone = modality["backbone"]
     if backbone not in store.names:
         return False
-    # The fields in which the provenances differ.
+    # `same_numerics` returns the fields in which the provenances differ: none if they are the same.
     differing_fields = same_numerics(modality["provenance"], store[backbone].provenance)
-    return not differing_fields
+    return len(differing_fields) == 0
 
 
 def missing_modality_flags(card: Card, X: NDArray[Any]) -> list[list[str]]:
@@ -492,11 +497,12 @@ def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDA
     pool_of_model = model_input["pool"]
     if pool_of_model == "none":
         return read_array(group, array, rows)
-    # A model of vectors reads them "as stored". `read_features` needs a pool all the same, and does not use
-    # it.
-    pool: Pool = "max"
     if pool_of_model in REDUCTIONS:
-        pool = pool_of_model  # type: ignore[assignment]  # one of its keys
+        pool: Pool = pool_of_model  # type: ignore[assignment]  # one of its keys
+    else:
+        # The model reads vectors, which are pooled as they are stored: `read_features` takes a pool, but uses
+        # it for frames and tokens only.
+        pool = "max"
     return read_features(group, array, pool, rows)
 
 
@@ -545,6 +551,7 @@ def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> N
 
 def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> None:
     """Raise if a group's features were made differently from a model's input, naming the first difference."""
+    # `same_numerics` returns the fields in which the provenances differ: none if they are the same.
     differing_fields = same_numerics(model_input["provenance"], group.provenance)
     if not differing_fields:
         return

@@ -284,8 +284,10 @@ def _recognise_by_name(card: Card, movies: Mapping[str, None]) -> dict[str, Know
     """
     # Name of a film, or another spelling of it -> its name in the model's file.
     trained_as = {movie: movie for movie in card.movies}
-    other_spellings = same_films([*card.movies, *movies])
-    trained_as |= {movie: trained for movie, trained in other_spellings if trained in card.movies}
+    for spelling, earlier_name in same_films([*card.movies, *movies]):
+        is_trained = earlier_name in card.movies
+        if is_trained:
+            trained_as[spelling] = earlier_name
     known = {}
     for movie in movies:
         if movie in trained_as:
@@ -363,7 +365,11 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
     digest_of = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
     n_digits = 2 * DIGEST_BYTES  # two hexadecimal digits a byte
     no_digest = "0" * n_digits
-    hex_digests = [digest_of.get(clip_id, no_digest)[:n_digits] or no_digest for clip_id in clip_ids]
+    hex_digests = []
+    for clip_id in clip_ids:
+        # Missing for a clip that is not in the group; empty for one whose row is not there.
+        digest = digest_of.get(clip_id, "")
+        hex_digests.append(digest[:n_digits] if digest else no_digest)
     return np.frombuffer(bytes.fromhex("".join(hex_digests)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
@@ -616,10 +622,11 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             clip_id = group.clip_ids[row]
             if clip_id not in wanted or not group.usable[row]:
                 continue
-            # A row for each frame: its views side by side, of 264 numbers each; the last number of the row is
-            # 0 if the frame is blank.
+            # A row for each frame: its views side by side, of 264 numbers each, and then a number that is 0
+            # if the frame is blank.
             signatures = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
-            views = signatures[:, :-1].reshape(len(signatures), len(VIEWS), -1)
+            n_frames = len(signatures)
+            views = signatures[:, :-1].reshape(n_frames, len(VIEWS), -1)  # [frames, views, 264]
             is_not_blank = signatures[:, -1] != 0
             if np.count_nonzero(is_not_blank) >= LEAST_FRAMES:
                 yield clip_id, mean_frames(views, is_not_blank)
@@ -689,7 +696,9 @@ def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> t
 
 
 def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
-    """Compute the share of clips of the shorter film that the longer one has too; of equal ones, of the new.
+    """Compute the share of the clips of the shorter film that the longer one has too.
+
+    If both films have as many clips, it is the share of the clips of the new film.
 
     Parameters
     ----------
