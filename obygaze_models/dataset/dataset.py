@@ -294,11 +294,13 @@ class Dataset:
         most_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
         joined = np.full((len(self), most_frames, self.X.shape[1]), np.nan, np.float32)
         for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
-            # A modality may lack clips: its rows of the clips that it has, and their rows in this dataset.
-            rows_of_part = part.rows(self.clip_ids.tolist())
-            rows = self.rows(part.clip_ids[rows_of_part].tolist())
+            # A modality may lack clips of this dataset, and may have others. `rows` skips clips that are not
+            # there: it finds the common clips in the part, and then the same clips here.
+            rows_in_part = part.rows(self.clip_ids.tolist())
+            common_clips = part.clip_ids[rows_in_part].tolist()
+            rows_here = self.rows(common_clips)
             n_frames = frames_of_part.shape[1]
-            joined[rows, :n_frames, modality.start : modality.stop] = frames_of_part[rows_of_part]
+            joined[rows_here, :n_frames, modality.start : modality.stop] = frames_of_part[rows_in_part]
         return joined
 
     def _stored_rows(self, group: Group) -> NDArray[np.intp]:
@@ -318,10 +320,11 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
     labels : mapping of str to ndarray of int, shape [N]
         Name of a target -> the class of each clip, or `NOT_ASKED` for clips that are not in the target.
     """
-    is_imported = _imported_features(data)
-    variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
+    is_imported = _imported_features(data)  # [D]
+    values_of_variables = [] if data.variables is None else list(data.variables.T)  # [N] each
     for name, classes in labels.items():
-        leaking = np.flatnonzero(is_imported & _equal_label(data.X, classes))
+        is_label = _equal_label(data.X, classes)
+        leaking = np.flatnonzero(is_imported & is_label)
         if len(leaking):
             raise ProtocolError(
                 f"{data.backbone}: feature {leaking[0]} (of 0 to {len(is_imported) - 1}) equals the label "
@@ -329,7 +332,7 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
                 "was imported as a feature; "
                 "import the features without it (store import --columns)"
             )
-        for column, values in zip(data.variable_names, variables, strict=True):
+        for column, values in zip(data.variable_names, values_of_variables, strict=True):
             # Clips without a value of the variable are not compared.
             classes_with_value = np.where(np.isnan(values), NOT_ASKED, classes)
             if _equal_label(values[:, None], classes_with_value).any():
