@@ -265,18 +265,19 @@ def evaluate(
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
     labelled, policy_notes = under_policy(inputs.clips, policy)
     train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
-    # The models of which others are made, of layers or modalities, or that are evaluated themselves: those of
-    # --model; else linear, if others are made of it; else the zoo.
-    model_names = models or (("linear",) if fuse or several_layers else None)
+    # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
+    # base models are evaluated themselves.
+    model_names = _base_model_names(models, is_made_into_others=bool(fuse or several_layers))
     base_specs = models_for(train.kind, model_names, imbalance=imbalance)
     _check_models(base_specs, save, reduce, several_layers)
 
     # --- read the features, and make the models
     data = _load_features(inputs, labelled, fuse, reduce, layer)
     specs = _models_to_evaluate(base_specs, data, fuse, several_layers, in_time=bool(models))
-    # The requested models come first, before the baselines.
+    # The requested models come first in the base models, before the baselines.
     n_requested = len(set(models)) if models else 1
-    names_to_refit = _names_to_refit(base_specs[:n_requested], specs, several_layers)
+    requested_specs = base_specs[:n_requested]
+    names_to_refit = _names_to_refit(requested_specs, specs, several_layers)
     data, table_notes, digests = _with_tables(data, labelled, variables, answers, train)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
@@ -297,9 +298,10 @@ def evaluate(
         "test_seen_scores": test_seen_scores,
         "experts": experts,
     }
-    # `om.evaluate` finds models of the zoo by their names; models that were made here are given to it.
-    were_made_here = bool(fuse or several_layers or texts is not None)
-    models_to_evaluate = specs if were_made_here else models or None
+    # `om.evaluate` finds models by their names, or the whole zoo. It gets the models themselves if some were
+    # made here, of layers, modalities or texts, which have no name in the zoo.
+    has_new_models = bool(fuse or several_layers or texts is not None)
+    models_to_evaluate = specs if has_new_models else models or None
     origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **digests}
     run = om.evaluate(data, models_to_evaluate, **settings, origin=origin, progress=True)
     if refits:
@@ -322,6 +324,19 @@ def evaluate(
         run, data, specs, inputs, policy_notes, table_notes, similar_films, model_files, out
     )
     click.echo("\n".join(lines), err=True)
+
+
+def _base_model_names(models: "Sequence[str]", *, is_made_into_others: bool) -> "Sequence[str] | None":
+    """Return the names of the base models: those of --model, by default the linear probe or the whole zoo.
+
+    By default only the linear probe is made into models of layers or modalities (`is_made_into_others`). None
+    stands for the zoo.
+    """
+    if models:
+        return models
+    if is_made_into_others:
+        return ("linear",)
+    return None
 
 
 def _load_features(
@@ -384,19 +399,24 @@ def _names_to_refit(
 ) -> set[str]:
     """Return the names of the models that --refits tests: the requested ones, as they are evaluated.
 
+    - With several layers, all models that were made of them are tested.
+    - With --fuse, the model of all modalities has the name of the requested model, such as "linear".
+    - Only models that are fused by concepts have other names, `FUSED_BY_CONCEPTS`. These are always in the
+      result: it is a set of names, and no other model is called so.
+
     Parameters
     ----------
     requested_specs
-        The requested models. A model that is fused of one of them has its name, such as "linear"; only those
-        fused by concepts have names of their own, `FUSED_BY_CONCEPTS`.
+        The requested models.
     specs
         All models that are evaluated, and baselines.
     layers
-        "each" or "chosen" if models read several layers: all of these are tested.
+        "each" or "chosen" if models read several layers.
     """
     if layers is not None:
         return {spec.name for spec in specs if spec.looks_at_features}
-    return {*(spec.name for spec in requested_specs), *FUSED_BY_CONCEPTS}
+    names = {spec.name for spec in requested_specs}
+    return names.union(FUSED_BY_CONCEPTS)
 
 
 def _write_run_folder(
@@ -470,20 +490,26 @@ def _write_remarks(
         other_films=differing.films,
         other_times=differing.times,
     )
-    # A dataset of several modalities has a part for each.
-    modalities = data.parts or (data,)
+    # A dataset of several modalities has a part for each; any other is its only part.
+    parts = data.parts or (data,)
+    has_signatures = any(part.signatures is not None for part in parts)
+    reasons = Counter(clip["reason"] for clip in run.record["excluded"])
+    # The cards are read back from the files: they hold what was saved.
+    saved_models = []
+    for name, file in model_files.items():
+        saved_models.append((name, file, read_model(file).card))
     return remarks(
         policy_notes=policy_notes,
         modalities=data.modalities,
         without_frames=without_frames,
         noise=run.record.get("noise", {}),
         other_notes=[*check_identity(inputs.clips), *table_notes],
-        excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
+        excluded=reasons.most_common(),
         film_problems=film_problems,
-        models=[(name, file, read_model(file).card) for name, file in model_files.items()],
+        models=saved_models,
         n_movies=len(set(data.movies)),
         loadable=model_names(),
-        has_signatures=any(modality.signatures is not None for modality in modalities),
+        has_signatures=has_signatures,
         out=out,
     )
 
@@ -505,7 +531,8 @@ def _check_output(
         raise click.UsageError("--save keeps models in the run's folder: give --out")
     if out is not None:
         check_free(out, force=force)
-        # That the folder may be replaced is checked already: this checks that it can be written.
+        # With force=True an existing folder is no error (`check_free` has decided that): what is left of
+        # `refuse_existing` is its check that the folder can be written.
         refuse_existing(out, force=True)
     refuse_existing(html, force=force)
 
@@ -671,9 +698,13 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
     from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS
 
     n_movies = len(set(data.movies))
-    # By default each movie is a fold; of very many movies, groups are.
-    default_folds = n_movies if n_movies <= MOST_SINGLE_MOVIE_FOLDS else N_GROUPED_FOLDS
-    n_folds = min(n_movies, folds or default_folds)
+    if folds is not None:
+        requested_folds = folds
+    elif n_movies <= MOST_SINGLE_MOVIE_FOLDS:
+        requested_folds = n_movies  # each movie is a fold
+    else:
+        requested_folds = N_GROUPED_FOLDS  # groups of movies are
+    n_folds = min(n_movies, requested_folds)
     if seen or n_folds < LEAST_ANNOUNCED_FOLDS:
         return
     minutes = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds) / 60

@@ -212,8 +212,9 @@ def read_named(manifest: Path, arguments: Sequence[str]) -> NamedStores:
 def parse_store_argument(argument: Path) -> StoreArgument:
     """Split an argument `[NAME=]STORE[:BACKBONE]` into its parts.
 
-    Paths may contain "=" and ":", and these are no separators in a path that exists, or if what they would
-    split off is no valid name:
+    Paths may contain "=" and ":" too. "=" separates a name if the text before it is a valid name, and ":" a
+    backbone if the text after it is one; but neither does so in the path of a store that exists. The colons
+    of drive letters and of ports are no separators:
 
     - ``visual=stores/films:xclip``: "visual", stores/films, "xclip"
     - ``stores/films``: no name, stores/films, no backbone
@@ -226,10 +227,11 @@ def parse_store_argument(argument: Path) -> StoreArgument:
         name = ""
         location = str(argument)
     text_before_colon, _, text_after_colon = location.rpartition(":")
-    is_drive_letter = len(text_before_colon) == 1
-    is_host = re.fullmatch(r"\w+:/+[^/]*", text_before_colon)  # the colon is that of a port
-    may_have_backbone = bool(text_before_colon) and not is_drive_letter and not is_host
-    if may_have_backbone and fits(text_after_colon, Name) and not Path(location).exists():
+    is_drive_letter = len(text_before_colon) == 1  # C:store
+    is_host = re.fullmatch(r"\w+:/+[^/]*", text_before_colon)  # http://host, before the colon of a port
+    may_be_store = bool(text_before_colon) and not is_drive_letter and not is_host
+    has_backbone = may_be_store and fits(text_after_colon, Name) and not Path(location).exists()
+    if has_backbone:
         return StoreArgument(name, store=Path(text_before_colon), backbone=text_after_colon)
     return StoreArgument(name, store=Path(location), backbone=None)
 
@@ -237,8 +239,8 @@ def parse_store_argument(argument: Path) -> StoreArgument:
 def under_policy(clips: "Manifest", policy: str) -> Labelled:
     """Apply a label policy to a manifest, and write a notice on how many clips it changed.
 
-    The policy "raw" changes none; its notice says of how many clips the policy "paper", if the codebook has
-    it, would set the level to EN.
+    The policy "raw" changes none. If the codebook has the policy "paper", which sets the level of clips
+    without a visual concept to EN, the notice of "raw" says how many clips that policy would change.
     """
     labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
     if policy != "raw":
@@ -248,7 +250,8 @@ def under_policy(clips: "Manifest", policy: str) -> Labelled:
         return Labelled(labelled, [notice])
     if "paper" not in clips.codebook.policies:
         return Labelled(labelled, [])
-    n_changed = _count_changed_levels(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
+    under_paper = manifests.apply_policy(clips, manifests.LabelPolicy.PAPER)
+    n_changed = _count_changed_levels(clips, under_paper)
     if not n_changed:
         return Labelled(labelled, [])
     notice = (

@@ -71,31 +71,43 @@ def sums(
     summed = sums_over_films(
         data, task, least=least, at=last_round, licence=validate_licence(licence), label_policy=policy
     )
-    with record_release(data, summed, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
+    # The record lies beside the store.
+    record = opened.path.resolve().with_name(f"{opened.name}.{RECORD}")
+    with record_release(data, summed, record):
         write_sums(summed, out)
     about = summed.about
-    n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))
-    limits_remark = _limited_features_remark(data, summed) if last_round is None else None
-    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": limits_remark}
+    n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))  # of each film
     lines = [
-        f"{counted(sum(n_clips.values()), 'clip')} of {counted(len(n_clips), 'film')} summed up in {out}",
-        *(f"left out: {movie}, {counted(n, 'clip')}" for movie, n in about.left_out.items()),
-        *_warn_of_films_with_few_clips(n_clips, about.n_features),
+        f"{counted(sum(n_clips.values()), 'clip')} of {counted(len(n_clips), 'film')} summed up in {out}"
     ]
+    for movie, n_left_out in about.left_out.items():
+        lines.append(f"left out: {movie}, {counted(n_left_out, 'clip')}")
+    lines += _warn_of_films_with_few_clips(n_clips, about.n_features)
+    limits_remark = None
     if last_round is None:
+        # Sums at a model hold derivatives, from which neither can be computed.
+        limits_remark = _limited_features_remark(data, summed)
         lines += _warn_of_rare_labels(summed, least)
-    if limits_remark:
         lines.append(limits_remark)
+    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": limits_remark}
     return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
 
 
 def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -> list[str]:
     """Warn of films with so few clips that their sums reveal the label of each clip.
 
-    `n_clips` is the number of clips of each film. The limit of twice the number of features is explained in
-    docs/joint.md.
+    The products of features and label are one equation for each feature. Labels are 0 or 1: least squares
+    with these bounds finds all labels of up to about twice as many clips as there are features, for somebody
+    who has the features (docs/joint.md).
+
+    Parameters
+    ----------
+    n_clips : mapping of str to int
+        Number of clips of each film.
+    n_features : int
     """
-    n_films = sum(n <= 2 * n_features for n in n_clips.values())
+    most_clips = 2 * n_features
+    n_films = sum(n <= most_clips for n in n_clips.values())
     if not n_films:
         return []
     films = counted(n_films, "film")
@@ -132,21 +144,24 @@ def _limited_features_remark(data: "Dataset", summed: "Sums") -> str:
     """Write how much scores would change if features were limited, as the zoo's own models do.
 
     Joint models can't limit features, because sums over clips do not tell which values are beyond the limit.
+    The model of all labs is not known yet, so that the change is measured with the model of this lab alone.
     """
     import numpy as np
 
     from obygaze_models.joint import join as join_sums
     from obygaze_models.models.scaling import CLIP
 
-    # The sum of squares of a standardised feature is the number of clips. A penalty of that size halves the
-    # weight of a feature that is correlated with no other.
+    # A middling penalty, as one lab's films may be too few to choose it. The sum of squares of a standardised
+    # feature is the number of clips: a penalty of that size halves the weight of a feature that is correlated
+    # with no other.
     penalty = float(len(data))
     hyperplanes = join_sums([summed]).linear(penalty=penalty)
     standardised = (data.X - hyperplanes.mean) / hyperplanes.scale
     limited = np.clip(standardised, -CLIP, CLIP)
-    change = np.abs((standardised - limited) @ hyperplanes.weights[0])
+    is_beyond = limited != standardised
+    change = np.abs((standardised - limited) @ hyperplanes.weights[0])  # of each clip's score
     return (
-        f"{(limited != standardised).mean():.2%} of the features lie beyond {CLIP:g} deviations, where the "
+        f"{is_beyond.mean():.2%} of the features lie beyond {CLIP:g} deviations, where the "
         f"zoo's models cut them off and joint models don't: a least-squares score of this lab's films "
         f"changes by at most {change.max():.3f}, by {change.mean():.4f} in the mean"
     )
@@ -209,34 +224,35 @@ def join(
         raise click.UsageError(
             "--concept and --penalty are for sums without --at; these sums are at a model: give --C"
         )
-    step = newton_step(joint, inverse) if is_round else None
+    change = None
     errors: dict[str, LabErrors] = {}
-    if step is not None:
+    if is_round:
+        step = newton_step(joint, C=inverse)
         hyperplanes = step.planes
+        change = step.change
+        what_next = "this is the last round" if step.is_last else "send it to the labs for another round"
+        result = f"the weights changed by {step.change:.2g} of the largest: {what_next}"
     else:
         hyperplanes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
-        errors = _lab_errors(joint, files, labs, without, float(hyperplanes.penalties[0]), concept)
+        used_penalty = float(hyperplanes.penalties[0])
+        errors = _lab_errors(joint, files, labs, without, used_penalty, concept)
+        result = f"penalty {used_penalty:.4g}"
     save_joint(joint, hyperplanes, out, concept=concept)
     n_films = len(joint.about.movies)
     n_clips = int(joint.sums.counts.sum())
-    chosen_penalty = float(hyperplanes.penalties[0])
+    # Known only if the penalty was chosen by leaving films out.
     squared_error = None if math.isnan(hyperplanes.losses[0]) else float(hyperplanes.losses[0])
     document = {
         "model": str(out),
         "films": n_films,
         "clips": n_clips,
-        "penalty": chosen_penalty,
+        "penalty": float(hyperplanes.penalties[0]),
         "squared_error": squared_error,
-        "change": None if step is None else step.change,
+        "change": change,
         "labs": errors,
     }
     target = f"concept {concept}" if concept else joint.about.target["name"]
-    summary = f"{target} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}"
-    if step is None:
-        summary += f"; penalty {chosen_penalty:.4g}"
-    else:
-        what_next = "this is the last round" if step.is_last else "send it to the labs for another round"
-        summary += f"; the weights changed by {step.change:.2g} of the largest: {what_next}"
+    summary = f"{target} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}; {result}"
     if squared_error is not None:
         summary += f"; squared error on films left out {squared_error:.4f}"
     lines = [summary]
@@ -295,7 +311,10 @@ def _lab_errors(
     errors = {}
     for path, lab in zip(files, labs, strict=True):
         films = set(lab.about.movies) - set(without)
-        if films and films != set(joint.about.movies):
-            with suppress(ModelError):  # raised if the other labs do not have both classes
-                errors[str(path)] = LabErrors(*joint.lab_error(films, penalty, concept))
+        films_of_others = set(joint.about.movies) - films
+        if not films or not films_of_others:
+            continue
+        with suppress(ModelError):  # raised if the other labs do not have both classes
+            of_model, of_share = joint.lab_error(films, penalty, concept)
+            errors[str(path)] = LabErrors(of_model, of_share)
     return errors

@@ -137,13 +137,15 @@ def _partial_clips_remark(predicted: "Predicted", stores: Sequence["Store"]) -> 
 
 
 def _n_scarcely_read(store: "Store", clip_ids: Collection[str]) -> int:
-    """Count the clips of a store, of some, of which less than half has pictures."""
+    """Count those of the given clips of a store that have no pictures for more than half of their length."""
     clips = store.table
     n_clips = 0
     for row, stretches in clips.without_pictures_s.items():
-        unread_s = sum(end_s - start_s for start_s, end_s in stretches)
+        if clips.clip_ids[row] not in clip_ids:
+            continue
+        without_pictures_s = sum(end_s - start_s for start_s, end_s in stretches)
         length_s = float(clips.end_s[row] - clips.start_s[row])
-        if clips.clip_ids[row] in clip_ids and unread_s > length_s / 2:
+        if without_pictures_s > length_s / 2:
             n_clips += 1
     return n_clips
 

@@ -269,12 +269,13 @@ def rank(
 def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     """Read a table of comparisons of two clips.
 
-    Rows without a worker, or with clips that are not among `clip_ids`, are collected, and raised as one error
-    after the last row.
+    All invalid rows are reported together: rows without a worker, with clips that are not among `clip_ids`,
+    or with a chosen clip that is not one of the two.
     """
     judgements = []
     table_of_comparisons = manifests.read_table(path, COLUMNS)
-    # `checked` raises the problems that were added, after the last row.
+    # After the last row, `checked` raises an error if problems were added. So the list is returned only if
+    # all rows were valid, and invalid ones need not be left out of it.
     problems = table_of_comparisons.problems
     for row in table_of_comparisons.checked():
         worker, left, right, chosen = (composed(row.cells[name].strip()) for name in COLUMNS)
@@ -349,7 +350,7 @@ def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str,
         for column, numbers in ranks.items():
             cells[column] = f"{numbers[index]:g}"
         cells_of_clip[clip_id] = cells
-        # Levels are those of the numbers as written, which `evaluate` reads again.
+        # The levels are computed from the rounded numbers in the cells, as `evaluate` will read them.
         lowest_level = scale.level_of(cells[f"{name}_low"])
         highest_level = scale.level_of(cells[f"{name}_high"])
         if lowest_level == highest_level:

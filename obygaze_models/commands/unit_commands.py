@@ -116,7 +116,9 @@ def units(
     text_vectors = None
     if texts is not None:
         _, text_vectors = read_texts(of.open_store(texts), group.name, group)
-    clips = StoredClips(group, features, np.flatnonzero(group.usable))
+    usable_rows = np.flatnonzero(group.usable)  # clips whose features are there
+    clips = StoredClips(group, features, usable_rows)
+    # What the units depend on: a file of a run with other arguments is not resumed.
     arguments: dict[str, Any] = {
         "store": opened.fingerprint,
         "backbone": group.name,
@@ -126,6 +128,7 @@ def units(
         "n_active": n_active,
         "n_epochs": N_EPOCHS,
     }
+    # Beside the folder, which is written only at the end, as a whole.
     unfinished = out.with_name(f"{out.name}.partial.npz")
     dictionary = _learn_units(clips, arguments, unfinished)
     values, strongest_tokens = strongest_activations(dictionary, clips)
@@ -137,9 +140,9 @@ def units(
         association = _associate_with_concepts(data, group, clips, values, seed)
     frames = _name_strongest_frames(group, features, values, strongest_tokens)
     table = _unit_table(dictionary, frames, concepts, association, text_vectors)
-    directions = dictionary.to_arrays()
-    for name in ARRAYS_FOR_RESUMING:
-        directions.pop(name, None)
+    directions = {
+        name: array for name, array in dictionary.to_arrays().items() if name not in ARRAYS_FOR_RESUMING
+    }
     answer = finish(
         _units_report(dictionary, table, arguments),
         Output(out, force=force, json=json),
@@ -281,21 +284,42 @@ def _name_strongest_frames(
         times = np.full((len(rows), 1), np.nan)
     n_frames = times.shape[1]
     n_tokens = n_frames if group.is_ragged(features) else group.shape(features)[1]
-    # Tokens beyond a multiple of the frames come before those of the first frame: of 1,569 tokens of 8 frames
-    # the first is a class token, and each frame has 196.
-    n_tokens_of_frame, n_tokens_before = divmod(n_tokens, n_frames)
-    strongest_frames = np.maximum(strongest_tokens - n_tokens_before, 0) // n_tokens_of_frame  # [N, H]
-    # The clips in which each unit is most active, [N_FRAMES, H].
+    strongest_frames = _frames_of_tokens(strongest_tokens, n_tokens, n_frames)  # [N, H]
+    # The clips in which each unit is most active, the strongest first, [N_FRAMES, H].
     strongest_clips = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
     texts = []
     for unit, clips in enumerate(strongest_clips.T):
         names = []
-        for clip in clips[values[clips, unit] > 0]:
+        for clip in clips:
+            is_active = values[clip, unit] > 0
+            if not is_active:
+                continue
             time_s = times[clip, strongest_frames[clip, unit]]
             clip_id = group.clip_ids[rows[clip]]
             names.append(clip_id if np.isnan(time_s) else f"{clip_id} {time_s:.1f} s")
         texts.append("; ".join(names))
     return texts
+
+
+def _frames_of_tokens(tokens: "NDArray[np.int32]", n_tokens: int, n_frames: int) -> "NDArray[np.int32]":
+    """Return the frame of each token of a clip, given as indices, [...].
+
+    Each frame has the same number of tokens. Tokens that are left over, such as a class token, come before
+    those of the first frame, and count to it. Of 1,569 tokens of 8 frames the first is a class token, and
+    each frame has 196: tokens 0 to 196 are of frame 0, and token 197 is the first of frame 1.
+
+    Parameters
+    ----------
+    tokens : ndarray of int
+    n_tokens, n_frames : int
+        Numbers of tokens and of frames of a clip.
+    """
+    import numpy as np
+
+    n_tokens_of_frame = n_tokens // n_frames
+    n_tokens_before = n_tokens - n_frames * n_tokens_of_frame
+    tokens_of_frames = np.maximum(tokens - n_tokens_before, 0)
+    return np.asarray(tokens_of_frames // n_tokens_of_frame)
 
 
 def _unit_table(
@@ -314,32 +338,52 @@ def _unit_table(
     """
     import numpy as np
     import pandas as pd
-    from sklearn.preprocessing import normalize
-
-    from obygaze_models.evaluation.intervals import t_interval
 
     units = np.arange(len(frames))
     table = pd.DataFrame({"unit": 1 + units, "share": dictionary.shares, "frames": frames})
     if association is not None:
-        auc, p = association  # [films, units, concepts] and [units, concepts]
-        n_films = np.maximum((~np.isnan(auc)).sum(axis=0), 1)
-        # Distance from chance of the mean AUC over films, [units, concepts].
-        distance_from_chance = np.abs(np.nansum(auc - 0.5, axis=0)) / n_films
-        best_concepts = distance_from_chance.argmax(axis=1)
-        auc_of_best = auc[:, units, best_concepts]  # [films, units]
-        intervals = [t_interval(auc_by_film, bounds=(0, 1)) for auc_by_film in auc_of_best.T]
-        table["concept"] = [concepts[index] for index in best_concepts]
-        table["auc"] = [interval.mean for interval in intervals]
-        table["auc_low"] = [interval.low for interval in intervals]
-        table["auc_high"] = [interval.high for interval in intervals]
-        table["p"] = p[units, best_concepts]
+        for column, values in _best_concepts(concepts, association).items():
+            table[column] = values
     if texts is not None:
-        directions = normalize(texts.vectors - texts.vectors.mean(axis=0))
-        cosines = dictionary.decoder @ directions.T  # the decoder's rows have length 1
-        nearest_three = np.argsort(-cosines, axis=1, kind="stable")[:, :3]
-        all_texts = np.array(texts.texts, dtype=object)
-        table["words"] = ["; ".join(all_texts[indices]) for indices in nearest_three]
+        table["words"] = _nearest_texts(dictionary, texts)
     return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+
+
+def _best_concepts(concepts: "Sequence[str]", association: "Association") -> dict[str, list[Any]]:
+    """Find for each unit the concept that it separates best: the columns concept, auc with interval, and p.
+
+    It is the concept whose AUC, averaged over films, lies farthest from chance, .5, on either side.
+    """
+    import numpy as np
+
+    from obygaze_models.evaluation.intervals import t_interval
+
+    auc, p = association  # [films, units, concepts], NaN where undefined, and [units, concepts]
+    is_defined = ~np.isnan(auc)
+    n_films = np.maximum(is_defined.sum(axis=0), 1)  # not 0, to divide by it
+    mean_lead_over_chance = np.nansum(auc - 0.5, axis=0) / n_films
+    best = np.abs(mean_lead_over_chance).argmax(axis=1)  # index of a concept, for each unit
+    columns: dict[str, list[Any]] = {"concept": [], "auc": [], "auc_low": [], "auc_high": [], "p": []}
+    for unit, index in enumerate(best):
+        interval = t_interval(auc[:, unit, index], bounds=(0, 1))
+        columns["concept"].append(concepts[index])
+        columns["auc"].append(interval.mean)
+        columns["auc_low"].append(interval.low)
+        columns["auc_high"].append(interval.high)
+        columns["p"].append(p[unit, index])
+    return columns
+
+
+def _nearest_texts(dictionary: "Dictionary", texts: "TextVectors") -> list[str]:
+    """List for each unit the three texts nearest to its direction, after the mean of all is subtracted."""
+    import numpy as np
+    from sklearn.preprocessing import normalize
+
+    directions_of_texts = normalize(texts.vectors - texts.vectors.mean(axis=0))
+    cosines = dictionary.decoder @ directions_of_texts.T  # the decoder's rows have length 1
+    nearest_three = np.argsort(-cosines, axis=1, kind="stable")[:, :3]
+    all_texts = np.array(texts.texts, dtype=object)
+    return ["; ".join(all_texts[indices]) for indices in nearest_three]
 
 
 def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: dict[str, Any]) -> "Report":

@@ -105,15 +105,10 @@ class ConceptBank(Standardised):
         """
         self._validate_params()
         columns_of_frame = getattr(y, "columns", None)
-        features, labels = validate_data(
-            self,
-            X,
-            y,
-            validate_separately=(
-                {"dtype": (np.float64, np.float32), "ensure_min_samples": 2, "estimator": self},
-                {"ensure_2d": False, "ensure_all_finite": "allow-nan", "dtype": np.float64},
-            ),
-        )
+        # X and y are checked by different rules: presences may be NaN, and there may be several columns.
+        rules_of_X = {"dtype": (np.float64, np.float32), "ensure_min_samples": 2, "estimator": self}
+        rules_of_y = {"ensure_2d": False, "ensure_all_finite": "allow-nan", "dtype": np.float64}
+        features, labels = validate_data(self, X, y, validate_separately=(rules_of_X, rules_of_y))
         check_consistent_length(features, labels)
         table = labels.reshape(len(labels), -1)
         self.concepts_ = self._concept_names(table.shape[1], columns_of_frame)
@@ -131,6 +126,7 @@ class ConceptBank(Standardised):
                 C=float(self.C),
                 balanced=self.balanced,
             )
+        # `transform` standardises distances by their moments on the training clips.
         with one_blas_thread():
             distances = self.hyperplanes_.distances(self._scale(features))
             self.set_moments(distances)
@@ -139,7 +135,8 @@ class ConceptBank(Standardised):
     def _forget_tuning(self) -> None:
         """Remove the attributes that `fit` sets with C None only, and that an earlier fit may have set."""
         for name in ("tuned_", "held_out_distances_"):
-            self.__dict__.pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept [N, K]: its standardised distance to the hyperplane."""
@@ -191,8 +188,22 @@ class ConceptBank(Standardised):
     def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
         """Fit scaler and ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`).
 
-        The attributes `tuned_`, `scaler_` and `held_out_distances_` are set; the hyperplanes of all concepts
-        are returned.
+        Parameters
+        ----------
+        X : ndarray, shape [N, D]
+        present : ndarray, shape [N, K]
+        groups : array-like, shape [N]
+            The movie of each clip.
+
+        Returns
+        -------
+        Hyperplanes
+            Of all concepts. The attributes `tuned_`, `scaler_` and `held_out_distances_` are set too.
+
+        Raises
+        ------
+        ConceptError
+            The CAVs are not of kind ``ridge``, there are no movies, or a presence is unknown.
         """
         if self.kind != "ridge" or groups is None:
             raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")

@@ -139,30 +139,36 @@ class ConceptBottleneck(LogitClassifier):
         in_task = _is_in_task(labels)
         self.classes_, binary_labels = encode_labels(labels[in_task], type(self).__name__)
         movies = None
+        movies_in_task = None
         folds = None
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(features, movies)
-            folds_in_task = inner_folds(binary_labels, movies[in_task], self.inner_folds)
+            movies_in_task = movies[in_task]
+            folds_in_task = inner_folds(binary_labels, movies_in_task, self.inner_folds)
+            # Concepts are learnt from clips that are not in the task, too, which need a fold as well.
             folds = _assign_all_folds(movies, in_task, folds_in_task)
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
-            movies_in_task = None if movies is None else movies[in_task]
-            selection = self._fit_head(values[in_task], features[in_task], binary_labels, movies_in_task)
-        # The selection has tuned a `ConceptHead`, which holds the fitted head and its residual.
-        head = selection.estimator_
-        self.head_ = head.estimator_
-        self.residual_ = head.residual_
+            self.train_values_ = values[in_task]
+            # Contributions of a linear head are counted from here.
+            self.centre_ = self.train_values_.mean(axis=0)
+            selection = self._fit_head(self.train_values_, features[in_task], binary_labels, movies_in_task)
+        self._set_head(selection)
+        return self
+
+    def _set_head(self, selection: GroupedSelection) -> None:
+        """Set the attributes of the head, from the selection that has tuned a `ConceptHead`."""
+        tuned: ConceptHead = selection.estimator_
+        self.head_ = tuned.estimator_
+        self.residual_ = tuned.residual_
         self.threshold_ = selection.threshold_
         self.candidates_ = selection.candidates_
-        # This is set with movies only; an earlier fit may have left it.
-        self.__dict__.pop("held_out_", None)
-        if movies is not None:
+        # A selection without movies holds nothing out; an earlier fit may have left these scores.
+        if hasattr(self, "held_out_"):
+            del self.held_out_
+        if hasattr(selection, "held_out_"):
             self.held_out_ = selection.held_out_
-        self.train_values_ = values[in_task]
-        # Contributions of a linear head are counted from here.
-        self.centre_ = self.train_values_.mean(axis=0)
-        return self
 
     def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the value [N, K] of each clip of X [N, D] on each concept."""
@@ -193,31 +199,49 @@ class ConceptBottleneck(LogitClassifier):
         features = self._check_features(clips)
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
+        # Arrays of one clip.
         base, contributions_of_clips, residuals = self.contributions(clips)
-        concept_contributions = contributions_of_clips[0]
+        contributions = contributions_of_clips[0]
         residual = float(residuals[0])
         values = self._concept_values(features)[0]
-        percentiles = (self.train_values_ <= values).mean(axis=0) * 100
+        return Explanation(
+            score=base + float(contributions.sum()) + residual,
+            threshold=self.threshold_,
+            base=base,
+            contributions=self._contributions_of_concepts(values, contributions),
+            residual=residual,
+            path=tree_path(self.head_, values, self.concepts_),
+        )
+
+    def _contributions_of_concepts(
+        self, values: NDArray[np.float64], contributions: NDArray[np.float64]
+    ) -> tuple[Contribution, ...]:
+        """Make the rows of an explanation: a clip's value on each concept, and what it adds to the logit.
+
+        Values are compared with those of the training clips: as a percentile, and, for a linear head, with
+        their mean, from which contributions are counted.
+
+        Parameters
+        ----------
+        values : ndarray, shape [K] or [V K]
+            If a concept has several values, the first K are shown.
+        contributions : ndarray, shape [K]
+        """
+        is_lower_or_equal = self.train_values_ <= values  # [N, values]
+        percentiles = is_lower_or_equal.mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
-        contributions = []
+        rows = []
         for index, concept in enumerate(self.concepts_):
-            contributions.append(
+            rows.append(
                 Contribution(
                     concept=concept,
                     value=float(values[index]),
                     percentile=float(percentiles[index]),
-                    contribution=float(concept_contributions[index]),
+                    contribution=float(contributions[index]),
                     usual=float(self.centre_[index]) if is_linear else None,
                 )
             )
-        return Explanation(
-            score=base + float(concept_contributions.sum()) + residual,
-            threshold=self.threshold_,
-            base=base,
-            contributions=tuple(contributions),
-            residual=residual,
-            path=tree_path(self.head_, values, self.concepts_),
-        )
+        return tuple(rows)
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip with the values of some concepts replaced.
@@ -297,18 +321,14 @@ class ConceptBottleneck(LogitClassifier):
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
         unfitted_bank = self._make_bank(present)
-        presences: Any = None
-        # A bank that learns without labels, such as one of texts, needs no presences.
-        if present is not None:
-            checked = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
-            check_consistent_length(X, checked)
-            presences = checked.reshape(len(checked), -1)
+        presences = _check_presences(present, X)
         bank: Any = clone(unfitted_bank).fit(X, presences, groups=movies)
-        # Banks that cross-fit by themselves have these distances already.
-        if not hasattr(bank, "held_out_distances_"):
+        # Some banks cross-fit as part of their own fit: `TimeBank`, and a bank that chooses its penalties.
+        cross_fits_by_itself = hasattr(bank, "held_out_distances_")
+        if not cross_fits_by_itself:
             bank.held_out_distances_ = crossfit(unfitted_bank, X, presences, folds)
-        # Values are standardised by the cross-fitted distances, as distances of the clips fitted on are
-        # larger than those of new clips.
+        # Concept values are standardised distances. Their moments are those of cross-fitted distances, as
+        # distances of the clips that a CAV was fitted on are larger than those of new clips.
         bank.set_moments(bank.held_out_distances_)
         self.bank_ = bank
         self.concepts_ = tuple(bank.concepts_.tolist())
@@ -379,6 +399,18 @@ class ConceptBottleneck(LogitClassifier):
             if self.residual_ is not None:
                 scores = scores + self.residual_.scores(X)
         return scores
+
+
+def _check_presences(present: Any, X: Floats) -> Any:
+    """Validate the presences of concepts in the clips of X, and return them as an array [N, K].
+
+    None, for a bank that learns without presences (such as one of texts), stays None.
+    """
+    if present is None:
+        return None
+    checked = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
+    check_consistent_length(X, checked)
+    return checked.reshape(len(checked), -1)
 
 
 def _is_in_task(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -86,12 +86,12 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     title = "Concepts in time" if in_time else "Concepts"
     specs = []
     for modality_set in sets_of_modalities(data):
-        # The pattern of a set holds the indices of its modalities.
-        columns_of_set = tuple(columns[index] for index in modality_set.pattern)
-        concepts_of_set = tuple(concepts[index] for index in modality_set.pattern)
+        modality_indices = modality_set.pattern
+        columns_of_set = tuple(columns[index] for index in modality_indices)
+        concepts_of_set = tuple(concepts[index] for index in modality_indices)
         specs.append(
             ModelSpec(
-                f"{name}{modality_set.suffix}",
+                f"{name}{modality_set.suffix}",  # such as "concepts:left"; of all modalities "concepts"
                 f"{title} of {modality_set.title}",
                 partial(_make_concepts_by_modality, columns_of_set, concepts_of_set),
                 choose=None,
@@ -138,7 +138,8 @@ def _perceived_concepts(codebook: Codebook, perceives: Sequence[str]) -> list[st
     names = []
     for concept in codebook.concepts:
         has_kind = bool(concept.conveyed)
-        if has_kind and not why_unperceived(concept, perceives):
+        is_perceived = why_unperceived(concept, perceives) == ""
+        if has_kind and is_perceived:
             names.append(concept.name)
     return names
 
@@ -222,18 +223,20 @@ class ConceptsByModality(LogitClassifier):
         values_of_banks = []
         for columns, concepts in zip(self.columns, self.concepts, strict=True):
             # A bank is fitted on the clips that have its modality.
-            clips = has_modality(features, columns)
-            bank = _fit_bank(features[clips][..., columns], movies[clips], present[clips], concepts)
+            has_features = has_modality(features, columns)
+            features_of_modality = features[has_features][..., columns]
+            bank = _fit_bank(features_of_modality, movies[has_features], present[has_features], concepts)
             if bank is not None:
                 self.banks_.append((columns, bank))
-                values_of_banks.append(_spread_to_all_clips(bank.held_out_values_, clips))
+                values_of_banks.append(_spread_to_all_clips(bank.held_out_values_, has_features))
         if not values_of_banks:
             raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
-        in_task = labels >= 0
-        values_in_task = np.concatenate(values_of_banks, axis=1)[in_task]
+        # The head reads the values of all banks side by side, and fuses them like modalities.
+        all_values = np.concatenate(values_of_banks, axis=1)
         widths = [values.shape[1] for values in values_of_banks]
         self.head_ = FusedClassifier(PenaltyPerModality(), _columns_of_widths(widths))
-        self.head_.fit(values_in_task, labels[in_task], groups=movies[in_task])
+        in_task = labels >= 0
+        self.head_.fit(all_values[in_task], labels[in_task], groups=movies[in_task])
         self.classes_ = self.head_.classes_
         self.threshold_ = self.head_.threshold_
         return self

@@ -219,19 +219,28 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
         Inverse strength of the penalty, as in an SVM.
     """
     X64 = np.asarray(X, dtype=np.float64)
-    A = X64 - X64.mean(axis=0)
-    y = present - present.mean(axis=0)
-    n_clips, n_features = A.shape
+    # Centring both leaves the weights as they are, and removes the intercept from the problem.
+    centred = X64 - X64.mean(axis=0)  # A, [N, D]
+    centred_present = present - present.mean(axis=0)  # y, [N, K]
     with one_blas_thread():
-        # By the Woodbury identity w = inv(A'A + I/C) A'y = A' inv(AA' + I/C) y: the smaller system is solved.
-        if n_clips < n_features:
-            gram = A @ A.T
-            clip_coefficients = linalg.solve(gram + np.eye(n_clips) / C, y, assume_a="pos")
-            weights = clip_coefficients.T @ A
-        else:
-            scatter = A.T @ A
-            weights = linalg.solve(scatter + np.eye(n_features) / C, A.T @ y, assume_a="pos").T
+        weights = _ridge_weights(centred, centred_present, C)
     return Hyperplanes(weights, _midway(weights, X64, present))
+
+
+def _ridge_weights(A: NDArray[np.float64], y: NDArray[np.float64], C: float) -> NDArray[np.float64]:
+    """Compute the weights [K, D] of ridge regression of y [N, K] on A [N, D], with inverse penalty C.
+
+    They are ``inv(A' A + I / C) A' y``, a system of D equations, or by the Woodbury identity
+    ``A' inv(A A' + I / C) y``, with a system of N equations. The smaller system is solved.
+    """
+    n_clips, n_features = A.shape
+    if n_features <= n_clips:
+        matrix = A.T @ A + np.eye(n_features) / C
+        weights: NDArray[np.float64] = linalg.solve(matrix, A.T @ y, assume_a="pos")
+        return weights.T
+    matrix = A @ A.T + np.eye(n_clips) / C
+    clip_coefficients = linalg.solve(matrix, y, assume_a="pos")  # [N, K]
+    return np.asarray(clip_coefficients.T @ A)
 
 
 def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:

@@ -88,13 +88,15 @@ class Dictionary:
         """
         activations = scaled @ self.encoder.T
         activations += self.bias
-        # Of each token, the `n_active`-th largest activation [T, 1].
-        smallest_kept = np.partition(activations, -self.n_active, axis=1)[:, [-self.n_active]]
-        is_active = (activations >= smallest_kept) & (activations > 0)
-        rows, columns = np.nonzero(is_active)
-        # nonzero goes row by row. A csr_matrix takes where the entries of each row begin.
-        starts = np.concatenate([[0], np.cumsum(is_active.sum(axis=1))])
-        return csr_matrix((activations[rows, columns], columns, starts), shape=activations.shape)
+        # partition puts the `n_active` largest activations of each token last, the smallest of them first.
+        partitioned = np.partition(activations, -self.n_active, axis=1)
+        smallest_kept = partitioned[:, -self.n_active]  # [T]
+        is_active = (activations >= smallest_kept[:, None]) & (activations > 0)
+        tokens, units = np.nonzero(is_active)  # in order of tokens
+        # A csr_matrix is given the place at which the entries of each row begin, and the end of the last row.
+        n_active_units = is_active.sum(axis=1)
+        starts = np.concatenate([[0], np.cumsum(n_active_units)])
+        return csr_matrix((activations[tokens, units], units, starts), shape=activations.shape)
 
 
 def present_tokens(values: NDArray[Any]) -> Floats:

@@ -64,6 +64,8 @@ def learn_dictionary(
 ) -> Dictionary:
     """Train the units of a sparse autoencoder on the tokens of clips, without labels.
 
+    In the first epochs (`SHARE_OF_EPOCHS_WITH_REPLACEMENT`), units that are hardly ever active are replaced.
+
     Parameters
     ----------
     read : callable
@@ -94,13 +96,15 @@ def learn_dictionary(
         batch_size = min(N_TOKENS_OF_STEP, statistics.n_tokens)
         n_steps_of_training = n_epochs * (statistics.n_tokens // batch_size)
         clips = _ShuffledClips(read, n_clips, block_size, batch_size)
-        for epoch in range(dictionary.epoch, n_epochs):
+        n_epochs_with_replacement = SHARE_OF_EPOCHS_WITH_REPLACEMENT * n_epochs
+        while dictionary.epoch < n_epochs:
             # Each epoch draws from a seed of its own, so that resumed training draws the same numbers.
             # `_new_dictionary` draws from (seed, 0).
-            rng = np.random.default_rng((seed, 1 + epoch))
-            _run_epoch(dictionary, clips.batches(dictionary, rng), n_steps_of_training)
-            dictionary.epoch = epoch + 1
-            if dictionary.epoch < SHARE_OF_EPOCHS_WITH_REPLACEMENT * n_epochs:
+            rng = np.random.default_rng((seed, 1 + dictionary.epoch))
+            scaled_batches = clips.batches(dictionary, rng)
+            _run_epoch(dictionary, scaled_batches, n_steps_of_training)  # changes the dictionary
+            dictionary.epoch += 1
+            if dictionary.epoch < n_epochs_with_replacement:
                 tokens = _read_some_tokens(read, rng.permutation(n_clips))
                 _replace_dead_units(dictionary, dictionary.scaled(tokens), rng)
             after_epoch(dictionary)
@@ -270,13 +274,16 @@ def _training_step(dictionary: Dictionary, tokens: Floats, n_steps_of_training: 
     The dictionary is updated in place.
     """
     codes = dictionary.encode(tokens)  # [B, H]
-    error = np.asarray(codes @ dictionary.decoder, np.float32)
-    error -= tokens
-    squared_error = float(np.vdot(error, error))
+    reconstructions = np.asarray(codes @ dictionary.decoder, np.float32)  # [B, D]
+    error = np.subtract(reconstructions, tokens, out=reconstructions)
+    squared_error = float(np.vdot(error, error))  # summed over tokens and features
     gradients = _gradients(dictionary, tokens, codes, error)
     _take_adam_step(dictionary, gradients, _learning_rate(dictionary.step, n_steps_of_training))
+    # The directions keep length 1: longer ones would allow smaller activations without any other effect.
     dictionary.decoder /= np.linalg.norm(dictionary.decoder, axis=1, keepdims=True)
-    return _Step(np.bincount(codes.indices, minlength=len(dictionary.bias)), squared_error)
+    n_units = len(dictionary.bias)
+    # The columns of the codes' entries are the active units.
+    return _Step(counts=np.bincount(codes.indices, minlength=n_units), squared_error=squared_error)
 
 
 class _Gradients(NamedTuple):
@@ -296,6 +303,10 @@ class _Gradients(NamedTuple):
 def _gradients(dictionary: Dictionary, tokens: Floats, codes: csr_matrix, error: Floats) -> _Gradients:
     """Compute the derivatives of the mean squared error of a batch by the parameters.
 
+    The chain rule goes from the error backwards: by the reconstruction (which is codes @ decoder), then by
+    the decoder and the codes, and by the encoder and the bias from the codes (encoder times token plus bias,
+    for active units).
+
     Parameters
     ----------
     dictionary : Dictionary
@@ -306,20 +317,19 @@ def _gradients(dictionary: Dictionary, tokens: Floats, codes: csr_matrix, error:
     error : ndarray, shape [B, D]
         The tokens' reconstructions less the tokens.
     """
-    by_reconstruction = error * np.float32(2 / len(tokens))
-    # A reconstruction is the sum of the units' directions in the decoder, weighed by the activations.
-    by_decoder = np.asarray(codes.T @ by_reconstruction, np.float32)
-    # The length of a direction stays 1, so the gradient along it is removed.
-    along = np.einsum("hd,hd->h", by_decoder, dictionary.decoder)
-    by_decoder -= along[:, None] * dictionary.decoder
-    by_codes = _derivative_by_codes(codes, by_reconstruction, dictionary.decoder)
-    # An activation is encoder times token, plus bias.
-    by_encoder = by_codes.T @ tokens
-    by_bias = by_codes.sum(axis=0)  # a matrix [1, H]
+    derivative_by_reconstruction = error * np.float32(2 / len(tokens))  # [B, D]
+    gradient_of_decoder = np.asarray(codes.T @ derivative_by_reconstruction, np.float32)  # [H, D]
+    # The length of a direction in the decoder stays 1, so that the part of the gradient along it is removed.
+    # Its component along the direction is their dot product, [H].
+    components = np.einsum("hd,hd->h", gradient_of_decoder, dictionary.decoder)
+    gradient_of_decoder -= components[:, None] * dictionary.decoder
+    derivative_by_codes = _derivative_by_codes(codes, derivative_by_reconstruction, dictionary.decoder)
+    gradient_of_encoder = derivative_by_codes.T @ tokens
+    gradient_of_bias = derivative_by_codes.sum(axis=0)  # a matrix [1, H]
     return _Gradients(
-        encoder=np.asarray(by_encoder, np.float32),
-        decoder=by_decoder,
-        bias=np.asarray(by_bias, np.float32).reshape(-1),
+        encoder=np.asarray(gradient_of_encoder, np.float32),
+        decoder=gradient_of_decoder,
+        bias=np.asarray(gradient_of_bias, np.float32).reshape(-1),
     )
 
 
@@ -334,9 +344,9 @@ def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate
 
     The gradients are overwritten with intermediate values.
     """
-    gradient_decay, square_decay = dictionary.decays.tolist()
-    states = []
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
+        # A step of each array from the same state but for the moments, which are views of the dictionary's.
+        gradient_decay, square_decay = dictionary.decays.tolist()
         state = Adam(
             gradient_sum=moments[0],
             square_sum=moments[1],
@@ -345,26 +355,39 @@ def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate
             square_decay=square_decay,
         )
         adam_step(parameters.reshape(-1), gradient.reshape(-1), state, learning_rate)
-        states.append(state)
-    # Encoder, decoder and bias have moments of their own, and the same number of steps and decays.
-    dictionary.step = states[0].n_steps
-    dictionary.decays = np.array([states[0].gradient_decay, states[0].square_decay])
+    # The step has changed these alike for all three arrays.
+    dictionary.step = state.n_steps
+    dictionary.decays = np.array([state.gradient_decay, state.square_decay])
 
 
-def _derivative_by_codes(codes: csr_matrix, by_reconstruction: Floats, decoder: Floats) -> csr_matrix:
-    """Compute the derivative of the loss by each non-zero activation in `codes` [B, H], as a sparse matrix.
+def _derivative_by_codes(
+    codes: csr_matrix, derivative_by_reconstruction: Floats, decoder: Floats
+) -> csr_matrix:
+    """Compute the derivative of the loss by each non-zero activation, as a sparse matrix [B, H].
 
-    It is the dot product of the derivative by the token's reconstruction [B, D] with the unit's direction in
-    the decoder [H, D]. A dense product would compute it for all H units, though few are active in a token.
+    The derivative by the activation of a unit in a token is a dot product: of the derivative by the token's
+    reconstruction, and of the unit's direction. A dense matrix product would compute it for all H units,
+    though few are active in a token.
+
+    Parameters
+    ----------
+    codes : csr_matrix, shape [B, H]
+        Activations. The result has its entries at the same places.
+    derivative_by_reconstruction : ndarray of float32, shape [B, D]
+    decoder : ndarray of float32, shape [H, D]
+        The directions of units.
     """
-    # The row (token) of each non-zero entry of the sparse matrix; its column (unit) is in `codes.indices`.
-    rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
-    derivative = np.empty(codes.nnz, np.float32)
+    # The token and the unit of each of the E entries of the sparse matrix.
+    n_entries_of_tokens = np.diff(codes.indptr)  # indptr holds the place at which each row's entries begin
+    token_of_entry = np.repeat(np.arange(len(n_entries_of_tokens)), n_entries_of_tokens)
+    unit_of_entry = codes.indices
+    derivatives = np.empty(codes.nnz, np.float32)
     for start in range(0, codes.nnz, N_ENTRIES_AT_ONCE):
-        entries = slice(start, start + N_ENTRIES_AT_ONCE)
-        directions = decoder[codes.indices[entries]]
-        np.einsum("nd,nd->n", by_reconstruction[rows[entries]], directions, out=derivative[entries])
-    return csr_matrix((derivative, codes.indices, codes.indptr), shape=codes.shape)
+        block = slice(start, start + N_ENTRIES_AT_ONCE)
+        by_reconstruction = derivative_by_reconstruction[token_of_entry[block]]  # [E of block, D]
+        directions = decoder[unit_of_entry[block]]  # [E of block, D]
+        np.einsum("ed,ed->e", by_reconstruction, directions, out=derivatives[block])
+    return csr_matrix((derivatives, codes.indices, codes.indptr), shape=codes.shape)
 
 
 def _parameters_with_moments(dictionary: Dictionary) -> Iterator[tuple[Floats, Floats]]:
@@ -386,20 +409,25 @@ def _replace_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.G
     preferred. The dictionary is updated in place.
     """
     dead = np.flatnonzero(dictionary.shares < SMALLEST_LIVE_SHARE)
-    unexplained = tokens - np.asarray(dictionary.encode(tokens) @ dictionary.decoder)
-    lengths = np.linalg.norm(unexplained, axis=1).astype(np.float64)
+    reconstructions = np.asarray(dictionary.encode(tokens) @ dictionary.decoder)
+    errors = tokens - reconstructions  # [T, D]
+    lengths = np.linalg.norm(errors, axis=1).astype(np.float64)
     odds = lengths**4
     n_possible = int((odds > 0).sum())
     if not len(dead) or not n_possible:
         return
-    # A token is drawn more than once only if there are fewer than dead units.
-    chosen = rng.choice(len(tokens), len(dead), replace=len(dead) > n_possible, p=odds / odds.sum())
-    dictionary.decoder[dead] = unexplained[chosen] / lengths[chosen, None]
+    # Different tokens, unless there are fewer than dead units.
+    may_repeat = len(dead) > n_possible
+    drawn = rng.choice(len(tokens), len(dead), replace=may_repeat, p=odds / odds.sum())
+    dictionary.decoder[dead] = errors[drawn] / lengths[drawn, None]
     dictionary.encoder[dead] = REPLACED_ENCODER_LENGTH * dictionary.decoder[dead]
     dictionary.bias[dead] = 0
-    # The replaced units start with no gradients of the past. Each row of the parameters is of one unit.
+    _forget_gradients(dictionary, dead)
+
+
+def _forget_gradients(dictionary: Dictionary, units: NDArray[np.intp]) -> None:
+    """Set Adam's moments of some units' parameters to 0, in place, as at the beginning of training."""
     for parameters, moments in _parameters_with_moments(dictionary):
-        n_units = len(parameters)
-        for moment in moments:
-            moment_of_unit = moment.reshape(n_units, -1)  # a view
-            moment_of_unit[dead] = 0
+        # Like the parameters, the moments have a row for each unit.
+        moments_by_unit = moments.reshape(len(moments), len(parameters), -1)
+        moments_by_unit[:, units] = 0

@@ -8,7 +8,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from obygaze_models.errors import ConceptError
 from obygaze_models.models.scaling import ClippedScaler
 
 Result = TypeVar("Result")
+
+LEAST_SQUARES_SHARE = 1e-12
+"""Share of the largest sum of squares below which a sum of squares is taken to be a rounding error."""
 
 CACHE_BYTES = 200_000_000
 """Bytes of cached decompositions. There is one for each film left out, which concepts and heads share."""
@@ -60,7 +63,7 @@ _CACHE: OrderedDict[bytes, DecomposedFeatures] = OrderedDict()
 
 
 def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
-    """Scale features X [N, D] and find the axes of their covariance, or return the cached result.
+    """Scale features X [N, D] and find the axes of their covariance; recent results are cached.
 
     Parameters
     ----------
@@ -68,12 +71,14 @@ def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
     clip : float or None
         Standardise features first, and limit them to this many deviations; None: features as they are.
     """
+    # The cache's key: equal features that are scaled alike have the same decomposition.
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
-    n_axes = min(X.shape)
     # A decomposition holds axes [D, R] and coordinates [N, R], of 8 bytes a number.
-    n_bytes = 8 * n_axes * (len(X) + X.shape[1])
-    n_to_keep = max(CACHE_BYTES // n_bytes, 1)
+    n_clips, n_features = X.shape
+    n_axes = min(n_clips, n_features)
+    bytes_of_decomposition = 8 * n_axes * (n_clips + n_features)
+    n_to_keep = max(CACHE_BYTES // bytes_of_decomposition, 1)
     return cached_result(_CACHE, digest.digest(), n_to_keep, lambda: _decompose(X, clip))
 
 
@@ -93,40 +98,60 @@ def cached_result(
 
 
 def _decompose(X: Floats, clip: float | None) -> DecomposedFeatures:
-    """Scale features X [N, D], and compute the axes of their covariance and the clips' coordinates.
-
-    Of the two matrices of products, that of features [D, D] and that of clips [N, N], the smaller one is
-    decomposed: both give the same axes.
-    """
-    scaler = None if clip is None else ClippedScaler(clip).fit(X)
-    scaled = np.asarray(X if scaler is None else scaler.transform(X), dtype=np.float64)
+    """Scale features X [N, D], and compute the axes of their covariance and the clips' coordinates."""
+    if clip is None:
+        scaler = None
+        scaled = np.asarray(X, dtype=np.float64)
+    else:
+        scaler = ClippedScaler(clip).fit(X)
+        scaled = scaler.transform(X)
     centre = scaled.mean(axis=0)
     centred = scaled - centre
     penalty_unit = variance_per_direction(centred)
     n_clips, n_features = centred.shape
-    if n_clips >= n_features:
-        sums_of_squares, axes = linalg.eigh(centred.T @ centred)
-        # Rounding can make a sum of squares slightly negative.
-        sums_of_squares = np.maximum(sums_of_squares, 0.0)
-        coordinates = centred @ axes
-    else:
-        # By the singular value decomposition centred = U S V', the products of clips are U S^2 U', the axes
-        # are V = centred' U / S, and the coordinates are centred V = U S.
-        squares, U = linalg.eigh(centred @ centred.T)
-        # eigh returns the squares in rising order; those that are tiny or negative are rounding errors.
-        is_real = squares > 1e-12 * squares[-1]
-        sums_of_squares = squares[is_real]
-        S = np.sqrt(sums_of_squares)
-        axes = centred.T @ (U[:, is_real] / S)
-        coordinates = U[:, is_real] * S
+    # Both ways give the same axes. The smaller of the two matrices of products is decomposed.
+    find_axes = _axes_by_features if n_clips >= n_features else _axes_by_clips
+    along_axes = find_axes(centred)
     return DecomposedFeatures(
         scaler=scaler,
         penalty_unit=penalty_unit,
         centre=centre,
-        axes=axes,
-        sums_of_squares=sums_of_squares,
-        coordinates=coordinates,
+        axes=along_axes.axes,
+        sums_of_squares=along_axes.sums_of_squares,
+        coordinates=along_axes.coordinates,
     )
+
+
+class _AlongAxes(NamedTuple):
+    """Axes of features, the sums of squares along them, and the clips' coordinates (`DecomposedFeatures`)."""
+
+    axes: NDArray[np.float64]
+    sums_of_squares: NDArray[np.float64]
+    coordinates: NDArray[np.float64]
+
+
+def _axes_by_features(centred: NDArray[np.float64]) -> _AlongAxes:
+    """Find the axes of centred features [N, D] as eigenvectors of the products of features [D, D]."""
+    sums_of_squares, axes = linalg.eigh(centred.T @ centred)
+    # Rounding can make a sum of squares slightly negative.
+    sums_of_squares = np.maximum(sums_of_squares, 0.0)
+    return _AlongAxes(axes, sums_of_squares, coordinates=centred @ axes)
+
+
+def _axes_by_clips(centred: NDArray[np.float64]) -> _AlongAxes:
+    """Find the axes of centred features [N, D] by way of the products of clips [N, N].
+
+    The singular value decomposition is centred = U S V', with S diagonal. The products of clips are therefore
+    U S^2 U': their eigenvectors are U, their eigenvalues the sums of squares S^2. The axes are
+    V = centred' U / S, and the coordinates of the clips are centred V = U S.
+    """
+    squares, U = linalg.eigh(centred @ centred.T)
+    # Eigenvalues rise; those that are tiny or negative are rounding errors.
+    is_above_rounding = squares > LEAST_SQUARES_SHARE * squares[-1]
+    squares = squares[is_above_rounding]
+    U = U[:, is_above_rounding]
+    S = np.sqrt(squares)
+    return _AlongAxes(axes=centred.T @ (U / S), sums_of_squares=squares, coordinates=U * S)
 
 
 def variance_per_direction(centred: NDArray[np.float64]) -> float:

@@ -78,6 +78,9 @@ def folds_of_movies(movies: NDArray[np.intp]) -> NDArray[np.intp]:
 def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
     """Subtract each film's mean frame, in place, and sum the products of features for each fold of films.
 
+    The sums by fold are those from which `fit_directions` gets the covariance: of all films, or of all but
+    those of one fold.
+
     Parameters
     ----------
     frames : ndarray of float32, shape [N, F, D]
@@ -101,8 +104,8 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
             # Absent frames stay 0.
             block = (frames[rows] - film_means[film]) * is_present[rows, :, None]
             frames[rows] = block
-            flat = block.reshape(-1, n_features)
-            fold_scatters[fold_of_film[film]] += flat.T @ flat
+            frames_of_block = block.reshape(-1, n_features)
+            fold_scatters[fold_of_film[film]] += frames_of_block.T @ frames_of_block
     return CentredFrames(frames, is_present, film_means, fold_scatters)
 
 
@@ -111,10 +114,12 @@ def fit_directions(
 ) -> NDArray[np.float64]:
     """Fit for each concept a direction [K, D] that separates frames of clips with and without it.
 
-    A direction is the difference of the two classes' mean frames times the inverse covariance within films,
-    scaled so that frames deviate by 1 along it. In the first round all frames of a clip weigh the same; in
-    `N_REWEIGHTINGS` further rounds they are weighed by the softmax of their scores along the last direction.
-    A concept whose clips are all of one class gets a direction of zeros.
+    A direction is Fisher's linear discriminant: the inverse covariance of frames within films, times the
+    difference of the mean frames of the two classes; it is scaled so that frames deviate by 1 along it. A
+    concept shows in few frames of a clip. After a first round, in which all frames of a clip weigh the same,
+    there are therefore `N_REWEIGHTINGS` further rounds, in which frames weigh more if they have a high score
+    along the direction of the round before. A concept whose clips are all of one class gets a direction of
+    zeros.
 
     Parameters
     ----------
@@ -131,10 +136,11 @@ def fit_directions(
     # Along directions of 0 all scores are 0, so that in the first round all frames of a clip weigh the same.
     directions = np.zeros((present.shape[1], len(scatter)))
     for _ in range(1 + N_REWEIGHTINGS):
-        frame_weights = _weigh_frames(centred, directions)
-        difference = _difference_of_means(centred, clip_weights[:, None] * frame_weights)
-        # The difference times the inverse covariance.
-        discriminants = cho_solve(factor_of_covariance, difference.T.astype(float)).T
+        frame_weights = _weigh_frames(centred, directions)  # [N, F, K]
+        contrast = clip_weights[:, None] * frame_weights
+        difference_of_means = _difference_of_means(centred, contrast)  # [K, D]
+        # cho_solve multiplies by the inverse covariance.
+        discriminants = cho_solve(factor_of_covariance, difference_of_means.T.astype(float)).T
         directions = scale_directions(discriminants, covariance)
     return np.asarray(directions, np.float64)
 
@@ -144,8 +150,13 @@ def _weigh_frames(centred: CentredFrames, directions: NDArray[np.float64]) -> Fl
 
     The weights of a clip's frames add up to 1 for each concept; absent frames weigh 0.
     """
-    frames = centred.frames.reshape(-1, directions.shape[1])
-    scores = (frames @ directions.T.astype(np.float32)).reshape(*centred.is_present.shape, -1)
+    n_clips, n_frames = centred.is_present.shape
+    n_concepts, n_features = directions.shape
+    # One matrix product of all frames of all clips.
+    frames = centred.frames.reshape(n_clips * n_frames, n_features)
+    scores = frames @ directions.T.astype(np.float32)
+    scores = scores.reshape(n_clips, n_frames, n_concepts)
+    # exp(-inf) is 0: absent frames weigh nothing.
     log_weights = np.where(centred.is_present[..., None], WEIGHT_SHARPNESS * scores, -np.inf)
     return np.asarray(softmax(log_weights, axis=1))
 

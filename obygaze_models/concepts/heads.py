@@ -134,11 +134,13 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         if not all(head._is_plain_logistic() for head in heads):
             return None
         n_subsets = subsets.shape[1]
-        # One fit for each head and subset. With heads 1, 2 and subsets a, b the fits are 1a, 1b, 2a, 2b.
-        C_of_fits = np.repeat([head.estimator.C for head in heads], n_subsets)
-        subsets_of_fits = np.tile(subsets, (1, len(heads)))
+        # One fit for each head and subset: all subsets with the first head, all with the second, and so on.
+        C_of_fits = []
+        for head in heads:
+            C_of_fits += [head.estimator.C] * n_subsets
+        subsets_of_fits = np.concatenate([subsets for _ in heads], axis=1)  # [N, H F]
         values = X[:, : heads[0].n_concepts].astype(np.float64)
-        logits = few_features.logits_of_subsets(values, y, subsets_of_fits, C_of_fits.tolist())
+        logits = few_features.logits_of_subsets(values, y, subsets_of_fits, C_of_fits)  # [H F, N]
         return logits.reshape(len(heads), n_subsets, len(y))
 
     def _is_plain_logistic(self) -> bool:
@@ -179,13 +181,20 @@ class Residual:
 def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C: float) -> Residual:
     """Fit a linear term r(X) of features X [N, D] that is added to the head's fixed logit [N].
 
-    It minimises the log loss of ``logit + r(X)`` for labels y [N], plus ||w||^2 / (2 C) (the residual of
-    Yuksekgonul et al., ICLR 2023, PCBM-h, as one logit).
+    It minimises the log loss of ``logit + r(X)`` for labels y [N], plus ||w||^2 / (2 C) with the weights w of
+    standardised features (the residual of Yuksekgonul et al., ICLR 2023, PCBM-h, as one logit).
     """
     # The scaler is to standardise only: its limit is so wide that no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
-    clip_weights = np.ones(len(y))
-    # Weights may be negative: they have no lower bound.
-    parameters = logistic(standard, y, clip_weights, offsets=logit, penalty=1 / C, lower_bound=None)
-    return Residual(scaler, weights=parameters[:-1].copy(), intercept=parameters[-1])
+    weights_and_intercept = logistic(
+        standard,
+        y,
+        np.ones(len(y)),  # all clips weigh the same
+        offsets=logit,  # is added to the fitted term, and stays as it is
+        penalty=1 / C,
+        lower_bound=None,  # weights may be negative
+    )
+    weights = weights_and_intercept[:-1]
+    intercept = weights_and_intercept[-1]
+    return Residual(scaler, weights.copy(), intercept)

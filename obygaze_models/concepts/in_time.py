@@ -68,12 +68,14 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         check_is_fitted(self)
         bank: Any = self.bank_
         scores = bank.frame_scores(self._check_features(X))
-        # The presence in a clip of one frame is the frame's score. The moments of presences come first, those
-        # of positions after them.
+        # Presence is a soft maximum over a clip's frames, log(mean(exp(a s))) / a: of one frame it is the
+        # frame's score s.
+        presences = scores
+        # The bank's moments [2 K] are of the K presences, then of the K positions.
         n_concepts = len(self.concepts_)
-        means = bank.mean_[:n_concepts]
-        scales = bank.scale_[:n_concepts]
-        return np.asarray((scores - means) / scales)
+        mean_of_presences = bank.mean_[:n_concepts]
+        scale_of_presences = bank.scale_[:n_concepts]
+        return np.asarray((presences - mean_of_presences) / scale_of_presences)
 
     def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         """Validate frames X [N, F, D] and labels y [N] to fit on, and return both as arrays."""

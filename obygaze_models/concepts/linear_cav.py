@@ -103,31 +103,41 @@ class LinearCAV(BinaryClassifier):
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, labels = encode_labels(y, type(self).__name__)
+        # A bank of one concept fits its hyperplane.
         concepts = [str(self.classes_[1])]
         bank = ConceptBank(self.kind, C=self.C, balanced=self.balanced, concepts=concepts, clip=self.clip)
         bank.fit(features, labels, groups)
         self.scaler_ = bank.scaler_
+        self._set_plane(bank.hyperplanes_)
+        # Held-out scores are set with C None only; an earlier fit may have left them.
+        if hasattr(self, "held_out_"):
+            del self.held_out_
         self.threshold_ = ABOVE_ZERO
         self.candidates_: tuple[Candidate, ...] = ()
-        # This is set with C None only; an earlier fit may have left it.
-        self.__dict__.pop("held_out_", None)
         if self.C is None:
-            self._choose_threshold(bank.tuned_, labels, np.asarray(groups))
-        # The bank has one concept, and so one hyperplane.
-        plane = bank.hyperplanes_
+            self._set_choice(bank.tuned_, labels, np.asarray(groups))
+        return self
+
+    def _set_plane(self, plane: Hyperplanes) -> None:
+        """Set direction, offset and norm from one hyperplane w x + b = 0, divided by the length of w."""
+        weights = plane.weights[0]
+        intercept = float(plane.intercepts[0])
         self.norm_ = float(plane.norms[0])
         # Weights of 0 stay 0.
         length = self.norm_ if self.norm_ > 0 else 1.0
-        self.direction_ = plane.weights[0] / length
-        self.offset_ = float(plane.intercepts[0]) / length
-        return self
+        self.direction_ = weights / length
+        self.offset_ = intercept / length
 
-    def _choose_threshold(
-        self, tuned: TunedCavs, labels: NDArray[np.int64], movies: NDArray[np.generic]
-    ) -> None:
-        """Set the threshold that is best for the held-out distances, these, and the penalties tried.
+    def _set_choice(self, tuned: TunedCavs, labels: NDArray[np.int64], movies: NDArray[np.generic]) -> None:
+        """Set what was chosen by leaving movies out: held-out distances, the best threshold, and candidates.
 
-        `labels` [N] are 0 or 1, and `tuned` is of this one concept.
+        Parameters
+        ----------
+        tuned : TunedCavs
+            Of the one concept.
+        labels : ndarray of int, shape [N]
+            0 or 1.
+        movies : ndarray, shape [N]
         """
         self.held_out_ = HeldOut(tuned.distances[:, 0], labels, movies)
         self.threshold_ = self.held_out_.threshold()

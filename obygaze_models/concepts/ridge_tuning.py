@@ -94,20 +94,36 @@ def tuned_ridge(
     ConceptError
         Without some movie a concept has clips of one class only, or the features are constant.
     """
-    for name, column in zip(names or range(present.shape[1]), present.T, strict=True):
-        refuse_constant(f"{name}", column)
-        for movie in np.unique(movies):
-            refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
+    _refuse_constant_concepts(present, movies, names or range(present.shape[1]))
     _, movie_of_clip = np.unique(movies, return_inverse=True)
     # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
         features = decompose_features(X, clip)
-        # With the same features, the result depends on movies and presences only.
+        # Results are cached with the features they are computed from. They further depend on movies and
+        # presences only.
         key = movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
         tuned: TunedCavs = cached_result(
             features.results, key, N_CACHED_RESULTS, lambda: _tune(features, present, movie_of_clip)
         )
     return tuned
+
+
+def _refuse_constant_concepts(
+    present: NDArray[np.bool_], movies: NDArray[np.generic], names: Sequence[str] | range
+) -> None:
+    """Raise ConceptError if a concept has clips of one class only, among all clips or without some movie.
+
+    Parameters
+    ----------
+    present : ndarray of bool, shape [N, K]
+    movies : ndarray, shape [N]
+    names : sequence of length K
+        The concepts, for messages.
+    """
+    for name, is_present in zip(names, present.T, strict=True):
+        refuse_constant(f"{name}", is_present)
+        for movie in np.unique(movies):
+            refuse_constant(f"{name}, without movie {movie},", is_present[movies != movie])
 
 
 class _Fits(NamedTuple):
@@ -171,13 +187,18 @@ def _tune(
 
 
 def _fit_every_penalty(features: DecomposedFeatures, present: NDArray[np.bool_]) -> _Fits:
-    """Fit ridge regressions of presences [N, K] on the coordinates of all clips, one for each penalty."""
+    """Fit ridge regressions of presences [N, K] on the coordinates of all clips, one for each penalty.
+
+    The weights of ridge regression at penalty r are inv(T' T + r) T' y. Coordinates along different axes are
+    uncorrelated: T' T is the diagonal matrix of the sums of squares l, so that each weight is the axis's
+    element of T' y divided by l + r.
+    """
     y = present.astype(np.float64)
     penalties = features.penalty_unit * np.array(PENALTIES)
-    shrinkage = 1 / (features.sums_of_squares + penalties[:, None])
-    sums_of_present = features.coordinates.T @ y
-    weights = shrinkage[:, :, None] * sums_of_present
-    return _Fits(y, sums_of_present, shrinkage, weights)
+    shrinkage = 1 / (features.sums_of_squares + penalties[:, None])  # [V, R]
+    sums_of_present = features.coordinates.T @ y  # T' y, [R, K]
+    weights = shrinkage[:, :, None] * sums_of_present  # [V, R, 1] * [R, K]: [V, R, K]
+    return _Fits(y=y, sums_of_present=sums_of_present, shrinkage=shrinkage, weights=weights)
 
 
 def _select_best(fits: _Fits, errors: NDArray[np.float64], chosen: NDArray[np.intp]) -> _BestFits:
@@ -185,21 +206,26 @@ def _select_best(fits: _Fits, errors: NDArray[np.float64], chosen: NDArray[np.in
 
     `errors` [V, N, K] are those without the clip's movie; `chosen` [K] are indices of penalties.
     """
-    concepts = np.arange(len(chosen))
+    shrinkage = [fits.shrinkage[penalty] for penalty in chosen]  # K arrays [R]
+    weights = [fits.weights[penalty, :, concept] for concept, penalty in enumerate(chosen)]  # K arrays [R]
+    errors_at_best = [errors[penalty, :, concept] for concept, penalty in enumerate(chosen)]  # K arrays [N]
     return _BestFits(
-        shrinkage=fits.shrinkage[chosen].T,
-        weights=fits.weights[chosen, :, concepts].T,
-        errors=errors[chosen, :, concepts].T,
+        shrinkage=np.array(shrinkage).T,
+        weights=np.array(weights).T,
+        errors=np.array(errors_at_best).T,
     )
 
 
 def _hyperplanes_of_all_clips(features: DecomposedFeatures, fits: _Fits, best: _BestFits) -> Hyperplanes:
-    """Convert the best fits on all clips to hyperplanes in the space of the scaled features."""
+    """Convert the best fits on all clips to hyperplanes in the space of the scaled features.
+
+    A clip x has the coordinates t = axes' (x - centre). A hyperplane w t + b = 0 of coordinates is therefore
+    the hyperplane (axes w) x + b - (axes w) centre = 0 of features.
+    """
     # The coordinates of all clips add up to 0, since their mean was subtracted.
     sum_of_all = np.zeros(len(features.sums_of_squares))
-    offsets = _midway_offsets(best.weights, fits.sums_of_present, sum_of_all, fits.y)
-    # With the coordinates t = axes' (x - centre), w t + b is (axes w) x + b - (axes w) centre.
-    directions = np.ascontiguousarray((features.axes @ best.weights).T)
+    offsets = _midway_offsets(best.weights, fits.sums_of_present, sum_of_all, fits.y)  # b, [K]
+    directions = np.ascontiguousarray((features.axes @ best.weights).T)  # axes w, [K, D]
     return Hyperplanes(directions, offsets - directions @ features.centre)
 
 
@@ -208,9 +234,14 @@ def _errors_without_movie(
 ) -> NDArray[np.float64]:
     """Compute for each penalty the error of each clip's presence by the fit without its movie, [V, N, K].
 
-    No fit is repeated: the errors on the clips of movie g are ``inv(I - H_gg) (y_g - yhat_g)``. Here yhat_g
-    are the clips' values fitted on all clips, and ``H_gg = 1/n + T_g diag(shrinkage) T_g'`` is the block of
-    the hat matrix of the movie's clips, whose coordinates are T_g.
+    No fit is repeated. Let e_g be the errors on the clips of movie g by the fit without them. If their
+    presences were replaced by the predictions y_g - e_g of that fit, it would remain the best fit with these
+    clips included. The fit on all clips, which is linear in y, would then give them the values
+    ``yhat_g - H_gg e_g``, with the block H_gg of the hat matrix. Both are the same predictions::
+
+        y_g - e_g = yhat_g - H_gg e_g,    so that    (I - H_gg) e_g = y_g - yhat_g
+
+    With the coordinates T_g of the movie's clips, ``H_gg = 1/n + T_g diag(shrinkage) T_g'``.
 
     Parameters
     ----------
@@ -224,35 +255,47 @@ def _errors_without_movie(
     n_clips = len(features.coordinates)
     errors = np.empty((len(PENALTIES), *fits.y.shape))
     for is_in_movie in clips_of_movies:
-        coordinates = features.coordinates[is_in_movie]
-        # The part of I - H_gg that does not depend on the penalty.
-        identity_less_mean = np.eye(len(coordinates)) - 1 / n_clips
+        coordinates = features.coordinates[is_in_movie]  # T_g
+        identity_less_mean = np.eye(len(coordinates)) - 1 / n_clips  # the part without a penalty
         for index, shrinkage in enumerate(fits.shrinkage):
-            # The errors y_g - yhat_g of the fit with the movie.
-            residuals = fits.y[is_in_movie] - mean_presence - coordinates @ fits.weights[index]
-            factor = _cholesky_of_difference(identity_less_mean, coordinates * np.sqrt(shrinkage))
-            # dpotrs solves (I - H_gg) errors = residuals, given the Cholesky factor.
-            errors[index, is_in_movie] = dpotrs(factor, residuals)[0]
+            fitted_values = coordinates @ fits.weights[index]  # yhat_g less the mean presence
+            residuals = fits.y[is_in_movie] - mean_presence - fitted_values
+            # T_g diag(shrinkage) T_g' is S S', with S = T_g diag(root of the shrinkage).
+            S = coordinates * np.sqrt(shrinkage)
+            errors[index, is_in_movie] = _solve_difference(identity_less_mean, S, residuals)
     return errors
 
 
-def _cholesky_of_difference(
-    identity_less_mean: NDArray[np.float64], scaled: NDArray[np.float64]
+def _solve_difference(
+    identity_less_mean: NDArray[np.float64], S: NDArray[np.float64], residuals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Compute the Cholesky factor of I - H_gg = (I - 1/n) - S S' of the clips of one movie, [n, n].
+    """Solve ``(identity_less_mean - S S') errors = residuals`` for the n clips of one movie.
 
-    `identity_less_mean` is I - 1/n, and `scaled` [n, R] is S: the clips' coordinates times the root of the
-    shrinkage. LAPACK is called directly, as scipy's checks take as long as the arithmetic on so few clips.
+    It is done by a Cholesky decomposition. LAPACK is called directly, as the checks of ``scipy.linalg`` take
+    as long as the arithmetic on so few clips.
+
+    Parameters
+    ----------
+    identity_less_mean : ndarray, shape [n, n]
+    S : ndarray, shape [n, R]
+    residuals : ndarray, shape [n, K]
+
+    Returns
+    -------
+    ndarray, shape [n, K]
     """
-    difference = scaled @ scaled.T
+    difference = S @ S.T
     np.subtract(identity_less_mean, difference, out=difference)
-    factor: NDArray[np.float64]
-    # LAPACK wants contiguous columns. The matrix is symmetric, so its transpose is equal, and has them
-    # without a copy.
-    factor, failed = dpotrf(difference.T, overwrite_a=True, clean=False)
+    # LAPACK works on matrices that are stored by columns, numpy stores by rows. The matrix is symmetric, so
+    # that its transpose is the same matrix stored by columns. It is overwritten, and not copied.
+    stored_by_columns = difference.T
+    # clean=False: the other triangle, which dpotrs does not read, is not set to 0.
+    factor, failed = dpotrf(stored_by_columns, overwrite_a=True, clean=False)
     if failed:
         raise linalg.LinAlgError("I - H_gg is not positive definite")
-    return factor
+    errors: NDArray[np.float64]
+    errors, _ = dpotrs(factor, residuals)
+    return errors
 
 
 def _distances_without_movie(
@@ -263,8 +306,9 @@ def _distances_without_movie(
 ) -> NDArray[np.float64]:
     """Compute the signed distance of each clip to the CAVs fitted without its movie, [N, K].
 
-    The weights w of a fit on all clips become ``w - shrinkage * (T_g' errors_g)`` without movie g, whose
-    clips have the coordinates T_g and the errors of `best`.
+    As `_errors_without_movie` explains, the fit without movie g is the fit on all clips with its presences
+    y_g replaced by y_g - e_g, where e_g are the errors of `best`. The weights of a fit are
+    ``shrinkage * (T' y)``, so that those without the movie are ``weights - shrinkage * (T_g' e_g)``.
 
     Parameters
     ----------
@@ -276,16 +320,16 @@ def _distances_without_movie(
     """
     distances = np.empty_like(fits.y)
     for is_in_movie in clips_of_movies:
-        coordinates = features.coordinates[is_in_movie]
-        weights_without = best.weights - best.shrinkage * (coordinates.T @ best.errors[is_in_movie])
+        coordinates = features.coordinates[is_in_movie]  # T_g
+        errors = best.errors[is_in_movie]  # e_g
+        weights = best.weights - best.shrinkage * (coordinates.T @ errors)  # without the movie, [R, K]
         # The coordinates of all clips add up to 0, so those of the others add up to minus the movie's sum.
         sum_of_others = -coordinates.sum(axis=0)
         sums_of_present_others = fits.sums_of_present - coordinates.T @ fits.y[is_in_movie]
-        offsets = _midway_offsets(
-            weights_without, sums_of_present_others, sum_of_others, fits.y[~is_in_movie]
-        )
-        lengths = np.sqrt(np.einsum("rk,rk->k", weights_without, weights_without))
-        decisions = coordinates @ weights_without + offsets
+        offsets = _midway_offsets(weights, sums_of_present_others, sum_of_others, fits.y[~is_in_movie])
+        decisions = coordinates @ weights + offsets
+        lengths = np.sqrt(np.einsum("rk,rk->k", weights, weights))
+        # Weights of 0 have no direction: all distances to such a CAV are its offset.
         distances[is_in_movie] = decisions / np.where(lengths > 0, lengths, 1.0)
     return distances
 

@@ -176,7 +176,7 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     name : str
         Name of the group of texts.
     vectors : TextVectors
-        Its texts, each once, as unit vectors; the text of the last row comes first.
+        Its texts, each listed once, as unit vectors. They are in the reverse order of the group's rows.
 
     Raises
     ------
@@ -198,12 +198,14 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     group_of_texts = texts[name]
     if group_of_texts.text is None:
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
+    usable_rows = np.flatnonzero(group_of_texts.usable).tolist()
     row_of_text: dict[str, int] = {}
-    # From the last row to the first: of a text that is stored more than once, the first row is kept.
-    for row in np.flatnonzero(group_of_texts.usable)[::-1].tolist():
+    for row in reversed(usable_rows):
+        # The vector of a text that is stored more than once is that of its first row, which is set last.
         row_of_text[group_of_texts.text[row]] = row
     vectors = normalize(group_of_texts.pooled().astype(np.float64))
-    return name, TextVectors(tuple(row_of_text), vectors[list(row_of_text.values())])
+    rows = list(row_of_text.values())
+    return name, TextVectors(tuple(row_of_text), vectors[rows])
 
 
 def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[ModelSpec]:
@@ -242,18 +244,29 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
-        vectors_of_concept = {}
-        for (concept, kind_of_texts), text_vectors in vectors_of_concept_and_kind.items():
-            # A target of levels names no concept: all concepts are used.
-            is_in_target = not target.concept or target.concept == concept
-            if kind_of_texts == kind and is_in_target:
-                vectors_of_concept[concept] = text_vectors
+        vectors_of_concept = _texts_for_target(vectors_of_concept_and_kind, kind, target)
         if not vectors_of_concept:
             continue
         specs.append(_zero_shot_spec(kind, _all_texts(vectors_of_concept)))
         if has_frames:
-            specs.append(_text_bottleneck_spec(kind, _concept_directions(vectors_of_concept, mean_of_texts)))
+            directions = _concept_directions(vectors_of_concept, mean_of_texts)
+            specs.append(_text_bottleneck_spec(kind, directions))
     return specs
+
+
+def _texts_for_target(
+    vectors_of_concept_and_kind: Mapping[tuple[str, TextKind], TextVectors], kind: TextKind, target: Target
+) -> dict[str, TextVectors]:
+    """Select the texts of one kind that a target is scored by, for each concept.
+
+    They are those of the target's concept; of a target of levels, which has none, those of all concepts.
+    """
+    vectors_of_concept = {}
+    for (concept, kind_of_texts), text_vectors in vectors_of_concept_and_kind.items():
+        is_in_target = not target.concept or target.concept == concept
+        if kind_of_texts == kind and is_in_target:
+            vectors_of_concept[concept] = text_vectors
+    return vectors_of_concept
 
 
 def _concept_directions(

@@ -92,6 +92,7 @@ class TimeBank(ConceptBank):
         self._validate_params()
         frames = check_frames(X)
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
+        present = None  # with the parameter `directions`, nothing is learnt from presences
         if self.directions is None:
             labels = np.asarray(y, np.float64)
             table = labels.reshape(len(labels), -1)
@@ -99,16 +100,16 @@ class TimeBank(ConceptBank):
             present = self._training_presences(table, movies)
         else:
             self.concepts_ = self._concept_names(len(np.asarray(self.directions)), None)
-            present = None
         check_consistent_length(frames, movies, present)
         self.n_features_in_ = frames.shape[2]
         _, movie_indices = np.unique(movies, return_inverse=True)
-        every_clip = np.ones(len(frames), np.bool_)
+        all_clips = np.ones(len(frames), np.bool_)
         with one_blas_thread():
             centred = self._standardise_and_centre(frames, movie_indices)
             self.held_out_distances_ = self._held_out_distances(centred, present, movie_indices)
+            # The scatter of all frames is the sum of those of the folds.
             scatter = centred.fold_scatters.sum(axis=0)
-            self.weights_ = self._directions_on(every_clip, centred, present, scatter)
+            self.weights_ = self._directions_on(all_clips, centred, present, scatter)
         self.set_moments(self.held_out_distances_)
         return self
 
@@ -175,13 +176,15 @@ class TimeBank(ConceptBank):
         distances = np.empty((len(movies), 2 * len(self.concepts_)))
         fold_of_clip = folds_of_movies(movies)
         for fold in np.unique(fold_of_clip):
-            is_in_fold = fold_of_clip == fold
+            is_held_out = fold_of_clip == fold
+            # The sum of products of the frames in the other folds.
             scatter_of_others = scatter_of_all - centred.fold_scatters[fold]
-            directions = self._directions_on(~is_in_fold, centred, present, scatter_of_others)
-            scores: Floats = centred.scores(is_in_fold, movies, directions)
+            directions = self._directions_on(~is_held_out, centred, present, scatter_of_others)
+            scores: Floats = centred.scores(is_held_out, movies, directions)
             if self.disturb == "time":
+                # Shuffled scores have the same presences, and positions that mean nothing.
                 scores = shuffle_frames(scores, rng)
-            distances[is_in_fold] = presences_and_positions(scores)
+            distances[is_held_out] = presences_and_positions(scores)
         return distances
 
     def _directions_on(
@@ -191,7 +194,9 @@ class TimeBank(ConceptBank):
         present: NDArray[np.float64] | None,
         scatter: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Fit the directions [K, D] of standardised features on some clips, or scale the given directions.
+        """Fit the directions [K, D] of standardised features on some clips.
+
+        The directions of the parameter `directions`, if there are any, are only scaled by these clips.
 
         Parameters
         ----------
@@ -205,13 +210,21 @@ class TimeBank(ConceptBank):
             Sum of products of the features of those clips' frames, x x'.
         """
         if present is None:
-            # A direction d of frames x is (d scale) in standardised frames z, since x = scale z + mean.
-            directions = np.asarray(self.directions, np.float64) * self.frame_scale_
             n_frames = centred.is_present[clips].sum()
-            return scale_directions(directions, within_film_covariance(scatter, n_frames))
+            return self._scaled_directions(within_film_covariance(scatter, n_frames))
         # Clips whose presences are NaN are not used.
         present_of_clips = np.where(clips[:, None], present, np.nan)
         return fit_directions(centred, present_of_clips, scatter)
+
+    def _scaled_directions(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert the parameter `directions` to standardised features, and scale them, [K, D].
+
+        A frame is x = scale * z + mean, with the standardised frame z. Its score along a direction d is
+        therefore d x = (d * scale) z, plus a constant: d * scale is the direction of standardised features.
+        It is then scaled so that frames with this covariance [D, D] have a deviation of 1 along it.
+        """
+        directions = np.asarray(self.directions, np.float64) * self.frame_scale_
+        return scale_directions(directions, covariance)
 
 
 def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
@@ -226,21 +239,47 @@ def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
     scores : ndarray, shape [N, F, K]
         NaN for absent frames.
     """
-    is_present = ~np.isnan(scores)
-    # A score of minus infinity adds nothing to a sum of exponentials.
-    masked_scores = np.where(is_present, scores.astype(np.float64), -np.inf)
-    n_frames = is_present.sum(axis=1)
-    # log(mean(exp)) is log(sum(exp)) - log(n).
-    log_sums = logsumexp(PRESENCE_SHARPNESS * masked_scores, axis=1)
-    presences = (log_sums - np.log(n_frames)) / PRESENCE_SHARPNESS
-    frame_weights: NDArray[np.float64] = softmax(POSITION_SHARPNESS * masked_scores, axis=1)
-    if is_present.all():
-        positions = np.einsum("nfk,f->nk", frame_weights, _frame_positions(scores.shape[1]))
-    else:
-        # A frame is present or absent for all concepts alike.
-        frame_positions = _positions_among_present(np.asarray(is_present.any(axis=2)))
-        positions = np.einsum("nfk,nf->nk", frame_weights, frame_positions)
+    is_absent = np.isnan(scores)
+    # Below, exp(-inf) is 0: absent frames add nothing to sums of exponentials.
+    scores_of_present = np.where(is_absent, -np.inf, scores.astype(np.float64))
+    n_frames = (~is_absent).sum(axis=1)  # [N, K]
+    presences = _soft_maxima(scores_of_present, n_frames)
+    positions = _weighted_positions(scores_of_present)
     return np.hstack([presences, positions])
+
+
+def _soft_maxima(scores: NDArray[np.float64], n_frames: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Compute the soft maximum of the scores of each clip's frames, [N, K].
+
+    With the sharpness a it is log(mean(exp(a s))) / a. The logarithm of the mean is the logarithm of the sum,
+    less that of the number of frames.
+
+    Parameters
+    ----------
+    scores : ndarray, shape [N, F, K]
+        Minus infinity for absent frames.
+    n_frames : ndarray, shape [N, K]
+        Number of present frames.
+    """
+    log_sums = logsumexp(PRESENCE_SHARPNESS * scores, axis=1)
+    return np.asarray((log_sums - np.log(n_frames)) / PRESENCE_SHARPNESS)
+
+
+def _weighted_positions(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the mean position of each clip's frames, weighed by the softmax of their scores, [N, K].
+
+    `scores` [N, F, K] are minus infinity for absent frames.
+    """
+    frame_weights: NDArray[np.float64] = softmax(POSITION_SHARPNESS * scores, axis=1)
+    is_present = scores > -np.inf
+    if is_present.all():
+        # The frames of all clips have the same positions, [F].
+        positions = _frame_positions(scores.shape[1])
+        return np.asarray(np.einsum("nfk,f->nk", frame_weights, positions))
+    # A frame is present or absent for all concepts alike.
+    is_present_frame = np.asarray(is_present.any(axis=2))
+    positions_in_clips = _positions_among_present(is_present_frame)  # [N, F]
+    return np.asarray(np.einsum("nfk,nf->nk", frame_weights, positions_in_clips))
 
 
 def _frame_positions(n_frames: int) -> NDArray[np.float64]:

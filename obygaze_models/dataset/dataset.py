@@ -294,11 +294,13 @@ class Dataset:
         most_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
         joined = np.full((len(self), most_frames, self.X.shape[1]), np.nan, np.float32)
         for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
-            # A modality may lack clips: its rows of the clips that it has, and their rows in this dataset.
-            rows_of_part = part.rows(self.clip_ids.tolist())
-            rows = self.rows(part.clip_ids[rows_of_part].tolist())
+            # A modality may lack clips of this dataset, and may have others. `rows` skips clips that are not
+            # there: it finds the common clips in the part, and then the same clips here.
+            rows_in_part = part.rows(self.clip_ids.tolist())
+            common_clips = part.clip_ids[rows_in_part].tolist()
+            rows_here = self.rows(common_clips)
             n_frames = frames_of_part.shape[1]
-            joined[rows, :n_frames, modality.start : modality.stop] = frames_of_part[rows_of_part]
+            joined[rows_here, :n_frames, modality.start : modality.stop] = frames_of_part[rows_in_part]
         return joined
 
     def _stored_rows(self, group: Group) -> NDArray[np.intp]:
@@ -318,10 +320,11 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
     labels : mapping of str to ndarray of int, shape [N]
         Name of a target -> the class of each clip, or `NOT_ASKED` for clips that are not in the target.
     """
-    is_imported = _imported_features(data)
-    variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
+    is_imported = _imported_features(data)  # [D]
+    values_of_variables = [] if data.variables is None else list(data.variables.T)  # [N] each
     for name, classes in labels.items():
-        leaking = np.flatnonzero(is_imported & _equal_label(data.X, classes))
+        is_label = _equal_label(data.X, classes)
+        leaking = np.flatnonzero(is_imported & is_label)
         if len(leaking):
             raise ProtocolError(
                 f"{data.backbone}: feature {leaking[0]} (of 0 to {len(is_imported) - 1}) equals the label "
@@ -329,7 +332,7 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
                 "was imported as a feature; "
                 "import the features without it (store import --columns)"
             )
-        for column, values in zip(data.variable_names, variables, strict=True):
+        for column, values in zip(data.variable_names, values_of_variables, strict=True):
             # Clips without a value of the variable are not compared.
             classes_with_value = np.where(np.isnan(values), NOT_ASKED, classes)
             if _equal_label(values[:, None], classes_with_value).any():
@@ -357,21 +360,32 @@ def _is_imported(provenance: Mapping[str, Any]) -> bool:
 def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mark the features of X [N, D] that equal the classes [N] of all clips, up to a shift and a factor.
 
-    Their squared correlation r^2 with the class is then 1, but for rounding. Nothing is marked if there are
-    so few clips that a feature may do so by chance: with n clips, a two-valued feature equals the class or
-    its opposite with probability 2 ** (1 - n).
+    Such a feature has the squared correlation 1 with the class, but for rounding. Nothing is marked if there
+    are so few clips that a feature may do so by chance.
     """
-    rows = classes != NOT_ASKED
-    n_features = X.shape[1]
-    n_expected_by_chance = n_features * 2.0 ** (1 - rows.sum())
-    if n_expected_by_chance > MOST_EQUAL_BY_CHANCE:
-        return np.zeros(n_features, bool)
-    y = classes[rows] - classes[rows].mean()
-    values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
-    # r^2 is the squared covariance divided by both variances; all are sums here, without the division by n.
+    has_class = classes != NOT_ASKED
+    if _may_be_equal_by_chance(n_clips=int(has_class.sum()), n_features=X.shape[1]):
+        return np.zeros(X.shape[1], bool)
+    y = classes[has_class] - classes[has_class].mean()
+    values = X[has_class] - X[has_class].mean(axis=0, dtype=np.float64)
+    # The squared correlation is the squared covariance divided by the product of the variances. All three are
+    # sums here, as the number of clips cancels out; and both sides of the comparison are multiplied by the
+    # denominator, which is 0 for a constant feature.
     squared_covariance = (y @ values) ** 2
     product_of_variances = np.sum(values**2, axis=0) * np.sum(y**2)
     varies = product_of_variances > 0
-    least_r_squared = 1 - MOST_UNEXPLAINED
-    is_equal: NDArray[np.bool_] = varies & (squared_covariance >= least_r_squared * product_of_variances)
+    least_squared_correlation = 1 - MOST_UNEXPLAINED
+    is_correlated = squared_covariance >= least_squared_correlation * product_of_variances
+    is_equal: NDArray[np.bool_] = varies & is_correlated
     return is_equal
+
+
+def _may_be_equal_by_chance(n_clips: int, n_features: int) -> bool:
+    """Tell whether so many features may well include one that equals the classes of so few clips by chance.
+
+    A feature of two values that are drawn like coins equals the class of each of n clips with probability
+    2^-n, and its opposite with the same: together 2^(1 - n). With 20 clips and 1,000 features, .002 such
+    features are expected.
+    """
+    n_expected = n_features * 2.0 ** (1 - n_clips)
+    return n_expected > MOST_EQUAL_BY_CHANCE

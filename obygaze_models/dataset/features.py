@@ -74,7 +74,7 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
     layers_of: dict[str, dict[int, str]] = {}  # network -> number of a layer -> its group
     for name in store.names:
         provenance = store[name].provenance
-        # The group of a layer states the group of its network under "beside".
+        # A layer is stored beside its network: its provenance names the network's group and the layer.
         network = provenance.get("beside")
         layer = provenance.get("layer")
         if not isinstance(network, str) or not isinstance(layer, str):
@@ -82,13 +82,15 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
         is_number = re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII) is not None
         if is_number:
             layers_of.setdefault(network, {})[int(layer)] = name
-    networks = [backbone] if backbone is not None else list(layers_of)
-    if len(networks) > 1:
+    if backbone is None and len(layers_of) > 1:
         raise DatasetError(
-            f"store {store.name} has layers of several backbones ({', '.join(networks)}): name one, "
+            f"store {store.name} has layers of several backbones ({', '.join(layers_of)}): name one, "
             "STORE:BACKBONE"
         )
-    layers = layers_of.get(networks[0], {}) if networks else {}
+    network_to_read = backbone
+    if network_to_read is None:
+        network_to_read = next(iter(layers_of), "")  # the only one, if there is any
+    layers = layers_of.get(network_to_read, {})
     if not layers:
         which = backbone if backbone is not None else "any backbone"
         raise DatasetError(f"store {store.name} has no layers of {which}: extract with --layers")
@@ -164,18 +166,20 @@ def _read_by_piece(group: Group, array: str, rows: NDArray[np.intp]) -> Iterator
 
     Each piece is read once, and pieces without any of the rows are not read. Rows may be in any order.
     """
+    if not len(rows):
+        return
     starts = np.array([piece.start for piece in group.pieces(array)], np.intp)
     order = np.argsort(rows, kind="stable")
-    # The piece of each row, in rising order of rows: the number of pieces that start at or before it.
-    piece_of = np.searchsorted(starts, rows[order], side="right")
-    where_piece_changes = np.flatnonzero(np.diff(piece_of)) + 1
-    for indices in np.split(order, where_piece_changes):
-        if len(indices):
-            rows_of_piece = rows[indices]
-            first = int(rows_of_piece[0])
-            last = int(rows_of_piece[-1])
-            values = group.rows(array, slice(first, last + 1))
-            yield _Part(indices, values[rows_of_piece - first])
+    # Each row, in rising order, as the number of pieces that start at or before it: rows of the same piece
+    # have the same number.
+    piece_of_row = np.searchsorted(starts, rows[order], side="right")
+    places_of_change = np.flatnonzero(np.diff(piece_of_row)) + 1
+    for indices in np.split(order, places_of_change):
+        rows_of_piece = rows[indices]
+        first = int(rows_of_piece[0])
+        last = int(rows_of_piece[-1])
+        values = group.rows(array, slice(first, last + 1))
+        yield _Part(indices, values[rows_of_piece - first])
 
 
 def read_padded(

@@ -325,7 +325,8 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         modalities.append(modality)
         start = modality.stop
     title = " + ".join(modality.name for modality in modalities)
-    # What can be said only of one part is said of the first; `modalities` say it of each.
+    fingerprints = "\n".join(part.store for part in parts)
+    # Fields that hold a single value are those of the first part; `modalities` holds the values of each.
     first = parts[0]
     return Dataset(
         X=X,
@@ -334,7 +335,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         backbone=title,
         features=first.features,
         pool=first.pool,
-        store=sha256_of("\n".join(part.store for part in parts).encode("ascii")),
+        store=sha256_of(fingerprints.encode("ascii")),
         label=title,
         untrained=any(part.untrained for part in parts),
         excluded=_collect_exclusions(parts, row_of),
@@ -484,9 +485,12 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     windows = _list_windows(store, group)
     vectors = read_features(group, array, "max", windows.rows)
     labels = labels_of(manifest)
-    has_own_segments = not labels.experts and len({clip.annotator for clip in manifest}) > 1
+    # `labels_of` keeps the labels of annotators (`experts`) if a clip has rows of several. If it has not, and
+    # there are several annotators, then each of them chose segments of their own.
+    n_annotators = len({clip.annotator for clip in manifest})
+    has_own_segments = not labels.experts and n_annotators > 1
     if has_own_segments:
-        # No segment has two rows, so that there is nothing to merge: the manifest is its own merged one.
+        # As each segment has one row, the manifest is already what merging its annotators would give.
         labels = replace(labels, experts=experts_of(manifest, merged=manifest))
     is_annotated = annotated_clips(labels, manifest)
     bags = _fill_bags(labels, is_annotated, manifest, windows)

@@ -177,33 +177,38 @@ def with_variables(
         A clip has two rows, its film or times differ from the manifest's, or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
-    unperceived = _unperceived_columns(table.columns, target, data.codebook)
+    unperceived = _unperceived_columns(table.columns, target, data.codebook)  # column -> why
     descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == DESCRIBES_ONLY]
-    names = [name for name in table.columns if name not in {*FIELDS, *unperceived, *descriptions}]
+    are_no_variables = {*FIELDS, *unperceived, *descriptions}
+    names = [name for name in table.columns if name not in are_no_variables]
     values_of_clip = table.numbers(names, clips)
     no_values = [np.nan] * len(names)
     values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])
     varies = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
     n_without = len(data.row_of.keys() - values_of_clip)
-    if n_without == len(data) or not any(varies):
-        reason = "no clip of the evaluation" if n_without == len(data) else "no column of numbers that vary"
+    has_no_clip = n_without == len(data)
+    if has_no_clip or not any(varies):
+        reason = "no clip of the evaluation" if has_no_clip else "no column of numbers that vary"
         why = f" beside {'; '.join(unperceived.values())}" if unperceived else ""
         raise DatasetError(
             f"{path}: it has {reason}{why}: measure the clips by 'obygaze film variables --windows'"
         )
     used = [name for name, is_varying in zip(names, varies, strict=True) if is_varying]
     variables = values[:, varies]
+    titles = _titles_of_columns(used, variables, len(data) - n_without)
+    # The note: what was used, and then what was not, as far as there is any.
+    parts = [f"{path.name}: staging by {', '.join(titles)}"]
     left_out = [name for name in table.columns if name not in {"clip_id", *used, *unperceived}]
-    note = f"{path.name}: staging by {', '.join(_titles_of_columns(used, variables, len(data) - n_without))}"
     if left_out:
-        note += f"; left out {', '.join(left_out)}"
+        parts.append(f"left out {', '.join(left_out)}")
     if unperceived:
-        note += f"; absent: {'; '.join(unperceived.values())}"
+        parts.append(f"absent: {'; '.join(unperceived.values())}")
     if n_without:
-        note += f"; {counted(n_without, 'clip')} of {len(data):,} without a row"
-    n_others = len(values_of_clip.keys() - data.row_of)
-    if n_others:
-        note += f"; {counted(n_others, 'row')} of other clips"
+        parts.append(f"{counted(n_without, 'clip')} of {len(data):,} without a row")
+    n_rows_of_others = len(values_of_clip.keys() - data.row_of)
+    if n_rows_of_others:
+        parts.append(f"{counted(n_rows_of_others, 'row')} of other clips")
+    note = "; ".join(parts)
     return replace(data, variables=variables, variable_names=tuple(used)), [note]
 
 

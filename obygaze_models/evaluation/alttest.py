@@ -189,26 +189,35 @@ def alt_test(
     """
     machine_name = name or "a machine"
     humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))  # [J, N]
-    has_two_humans = (humans != UNKNOWN).sum(axis=0) > 1
+    # A clip can be compared if the machine, the annotator who is left out and another one have judged it.
+    is_judged = humans != UNKNOWN
+    has_two_humans = is_judged.sum(axis=0) > 1
     is_shared = (machine != UNKNOWN) & has_two_humans
-    n_shared_clips = ((humans != UNKNOWN) & is_shared).sum(axis=1).tolist()
+    n_shared_clips = (is_judged & is_shared).sum(axis=1).tolist()  # of each annotator
     n_shared = dict(zip(annotators, n_shared_clips, strict=True))
     _refuse_too_few(machine_name, n_shared)
     left_out_in_turn = [row for row, n in enumerate(n_shared_clips) if n >= FEWEST_CLIPS]
+    compared_annotators = {annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS}
     labels = _sort_labels(machine[is_shared], humans[:, is_shared], films[is_shared])
     labels_of_humans = labels.humans[labels.humans != UNKNOWN]
     if np.ptp(labels_of_humans) == 0:
         raise ProtocolError(f"{machine_name}: annotators call all clips alike, which tells nothing")
     most_frequent = np.bincount(labels_of_humans).argmax()
     constant = np.full_like(labels.machine, most_frequent)
+    # All shuffles are controls of the answer; only the first is reported.
     first_shuffle, *more_shuffles = _shuffles(labels.machine, labels.film)
+    names = (name, *CONTROLS)
+    answers_of = (labels.machine, constant, first_shuffle)
     comparisons = []
-    for title, answers in zip((name, *CONTROLS), (labels.machine, constant, first_shuffle), strict=True):
+    for compared_name, answers in zip(names, answers_of, strict=True):
         compared_labels = labels._replace(machine=answers)
-        comparisons.append(_compare_with_annotators(title, compared_labels, left_out_in_turn))
-    answer = _answer(comparisons, labels, more_shuffles, left_out_in_turn)
-    compared = {annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS}
-    return Alternative(tuple(comparisons), compared, int(labels.film.max()) + 1, answer)
+        comparisons.append(_compare_with_annotators(compared_name, compared_labels, left_out_in_turn))
+    return Alternative(
+        comparisons=tuple(comparisons),
+        annotators=compared_annotators,
+        films=int(labels.film.max()) + 1,
+        answer=_answer(comparisons, labels, more_shuffles, left_out_in_turn),
+    )
 
 
 def _answer(
@@ -309,28 +318,32 @@ def compare_machines(
     ProtocolError
         A machine is none of the annotators, or cannot perceive the concept, or as `alt_test`.
     """
-    named = [composed(name) for name in machines]
+    requested = [composed(name) for name in machines]
     annotators = {clip.annotator for clip in labels if clip.annotator}
-    unknown = [name for name in named if name not in annotators]
+    unknown = [name for name in requested if name not in annotators]
     if unknown:
         raise ProtocolError(
             f"no annotator {unknown[0]!r}: there are {', '.join(sorted(annotators)) or 'none'}"
         )
     imported = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
-    tested = named or imported
+    tested = requested or imported
     if not tested:
         return {}
     clips = labels_of(common)
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
     _refuse_unperceived(labels, target, tested)
-    answers = {name: target.of(labels_of_one) for name, labels_of_one in clips.experts.items()}
-    # Imported machines that are not tested are no people either.
-    machine_names = {*tested, *imported}
-    people = {name: labels_of_one for name, labels_of_one in answers.items() if name not in machine_names}
+    answers_of_annotator = {name: target.of(own_labels) for name, own_labels in clips.experts.items()}
+    # People are all annotators but the machines, tested or not.
+    people = {}
+    for name, answers in answers_of_annotator.items():
+        is_machine = name in tested or name in imported
+        if not is_machine:
+            people[name] = answers
     no_answers = np.full(len(clips.movies), UNKNOWN)
     alternatives = {}
     for name in tested:
-        alternatives[name] = alt_test(answers.get(name, no_answers), people, clips.movies, name)
+        answers = answers_of_annotator.get(name, no_answers)
+        alternatives[name] = alt_test(answers, people, clips.movies, name)
     return alternatives
 
 
@@ -373,19 +386,23 @@ def _compare_with_annotators(
         shortfall = _shortfall(human, labels.machine[is_judged], others)
         is_as_good = shortfall.plain <= 0
         advantages.append(is_as_good.mean())
+        # The forms of the test differ in the shortfall, and in what counts as independent: clips or films.
         clip = np.arange(len(human))
         film = labels.film[is_judged]
         means_of["clips"].append(_clustered_mean(shortfall.plain, clip))
         means_of["films"].append(_clustered_mean(shortfall.plain, film))
         means_of["balanced"].append(_clustered_mean(shortfall.balanced, film))
-    by_form = {}
-    for form, means in means_of.items():
-        by_form[form] = MeanShortfalls(
-            mean=np.array([estimate.mean for estimate in means]),
-            error=np.array([estimate.error for estimate in means]),
-            degrees_of_freedom=np.array([estimate.degrees_of_freedom for estimate in means], np.float64),
-        )
+    by_form = {form: _as_arrays(means) for form, means in means_of.items()}
     return MachineComparison(name, float(np.mean(advantages)), by_form)
+
+
+def _as_arrays(means: Sequence["_ClusteredMean"]) -> MeanShortfalls:
+    """Put the mean shortfalls against J annotators into arrays [J]."""
+    return MeanShortfalls(
+        mean=np.array([estimate.mean for estimate in means]),
+        error=np.array([estimate.error for estimate in means]),
+        degrees_of_freedom=np.array([estimate.degrees_of_freedom for estimate in means], np.float64),
+    )
 
 
 class _Shortfall(NamedTuple):
@@ -407,9 +424,6 @@ class _Shortfall(NamedTuple):
 def _shortfall(human: Ints, machine: Ints, others: Ints) -> _Shortfall:
     """Compare the agreement of a human and of a machine with the other annotators, in each clip.
 
-    If another annotator labelled 90 clips "no" and 10 "yes", each "no" has the weight 100 / 2 / 90 = .56 in
-    balanced agreement, and each "yes" the weight 100 / 2 / 10 = 5.
-
     Parameters
     ----------
     human, machine : ndarray of int, shape [N]
@@ -418,18 +432,33 @@ def _shortfall(human: Ints, machine: Ints, others: Ints) -> _Shortfall:
         Labels of the other annotators; `UNKNOWN` where one did not judge a clip.
     """
     is_known = others != UNKNOWN
-    # 1 where only the human agrees with this other annotator, -1 where only the machine does.
-    lead_of_human = (others == human).astype(np.int64) - (others == machine)
-    lead_of_human[~is_known] = 0
+    human_agrees = is_known & (others == human)  # [K, N]
+    machine_agrees = is_known & (others == machine)
+    # 1 where only the human agrees with this other annotator, -1 where only the machine does, else 0.
+    lead_of_human = np.zeros(others.shape, np.int64)
+    lead_of_human[human_agrees & ~machine_agrees] = 1
+    lead_of_human[machine_agrees & ~human_agrees] = -1
     plain = np.sign(lead_of_human.sum(axis=0)).astype(np.float64)
+    weighted_leads = _balancing_weights(others) * lead_of_human
+    n_others_of_clip = is_known.sum(axis=0)
+    balanced = weighted_leads.sum(axis=0) / n_others_of_clip
+    return _Shortfall(plain, balanced)
+
+
+def _balancing_weights(others: Ints) -> Floats:
+    """Weigh each label of each annotator [K, N] such that all classes in one's labels weigh the same.
+
+    An annotator's weights have the mean 1. If one labelled 90 clips "no" and 10 "yes", each "no" has the
+    weight 100 / 2 / 90 = .56, and each "yes" the weight 100 / 2 / 10 = 5. `UNKNOWN` labels have the weight 0.
+    """
     weights = np.zeros(others.shape)
     for row, labels in enumerate(others):
-        known_labels = labels[is_known[row]]
+        is_known = labels != UNKNOWN
+        known_labels = labels[is_known]
         n_of_class = np.bincount(known_labels)
         n_classes = max((n_of_class > 0).sum(), 1)
-        weights[row, is_known[row]] = len(known_labels) / n_classes / n_of_class[known_labels]
-    balanced = (weights * lead_of_human).sum(axis=0) / is_known.sum(axis=0)
-    return _Shortfall(plain, balanced)
+        weights[row, is_known] = len(known_labels) / n_classes / n_of_class[known_labels]
+    return weights
 
 
 class _ClusteredMean(NamedTuple):
@@ -443,9 +472,10 @@ class _ClusteredMean(NamedTuple):
 def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     """Compute the mean of values [N] and its standard error, where values of one cluster may be correlated.
 
-    `clusters` [N] is the cluster of each value. The variance is the estimator CV3 of cluster-robust variances
-    (MacKinnon, Nielsen and Webb 2023, arXiv 2301.04527), which is the jackknife over clusters: the residuals
-    of a cluster are summed and divided by 1 less the cluster's leverage, which is its share of the values.
+    `clusters` [N] is the cluster of each value. The error is that of the jackknife over clusters (the
+    estimator CV3 of MacKinnon, Nielsen and Webb 2023, arXiv 2301.04527). Without a cluster that has the share
+    h of the values, with residuals that add up to S, the mean changes by -S / (1 - h) / N. With G clusters,
+    the variance is (G - 1) / G times the sum of the squares of these changes.
     """
     mean = float(values.mean())
     sizes = np.bincount(clusters)
@@ -457,7 +487,8 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     n_clusters = len(sizes)
     if n_clusters < 2:
         return _ClusteredMean(mean, error=np.inf, degrees_of_freedom=1)
-    leverages = sizes / n_values
-    squares = np.sum((residual_sums / (1 - leverages)) ** 2)
-    error = float(np.sqrt(squares * (n_clusters - 1) / n_clusters)) / n_values
-    return _ClusteredMean(mean, error, n_clusters - 1)
+    shares = sizes / n_values
+    changes_without_cluster = residual_sums / (1 - shares)  # times -N, by which the error is divided below
+    sum_of_squares = np.sum(changes_without_cluster**2)
+    error = float(np.sqrt(sum_of_squares * (n_clusters - 1) / n_clusters)) / n_values
+    return _ClusteredMean(mean, error, degrees_of_freedom=n_clusters - 1)

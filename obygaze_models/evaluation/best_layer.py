@@ -88,16 +88,13 @@ def best_layer(
     films = [as_weighted_sum(clips) for clips in _ranked_clips(table, list(names.values()))]
     if not films:
         return None
-    # The metric of each layer, averaged over films, [L].
-    values = np.mean([film.metric(film.weights[None]) for film in films], axis=0)[0]
-    best = int(np.argmax(values))
-    # The same under each exchange of labels within films, [N_EXCHANGES, L].
-    rng = np.random.default_rng(seed)
-    exchanged_values = np.zeros((N_EXCHANGES, len(names)))
+    metrics_of_films = []
     for film in films:
-        exchanged_weights = rng.permuted(np.tile(film.weights, (N_EXCHANGES, 1)), axis=1)
-        exchanged_values += film.metric(exchanged_weights) / len(films)
-    best_by_chance = exchanged_values.max(axis=1)
+        one_order = film.weights[None]  # [1, n]
+        metrics_of_films.append(film.metric(one_order))  # [1, L]
+    values = np.mean(metrics_of_films, axis=0)[0]  # [L]
+    best = int(np.argmax(values))
+    best_by_chance = _best_by_chance(films, np.random.default_rng(seed))
     n_as_good = int((best_by_chance >= values[best] - ROUNDING).sum())
     return BestLayer(
         model=model,
@@ -109,6 +106,21 @@ def best_layer(
         high=float(np.quantile(best_by_chance, 0.95)),
         p=(1 + n_as_good) / (1 + N_EXCHANGES),
     )
+
+
+def _best_by_chance(films: "list[_MetricOfFilm]", rng: np.random.Generator) -> NDArray[np.float64]:
+    """Compute the best layer's mean metric under each random exchange of labels within films, [N_EXCHANGES].
+
+    The weights of a film's clips depend on their labels only, so that weights are exchanged in their place.
+    """
+    n_layers = films[0].rank_terms.shape[1]
+    values = np.zeros((N_EXCHANGES, n_layers))
+    for film in films:
+        in_order = np.tile(film.weights, (N_EXCHANGES, 1))  # [N_EXCHANGES, n]
+        exchanged = rng.permuted(in_order, axis=1)
+        values += film.metric(exchanged) / len(films)
+    best: NDArray[np.float64] = values.max(axis=1)
+    return best
 
 
 class _Clips(NamedTuple):
@@ -153,8 +165,9 @@ class _MetricOfFilm(NamedTuple):
 def _auc_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     """Write the AUC of each layer in a film as a weighted sum of its clips' ranks (Mann and Whitney 1947).
 
-    The rank sum of the positive clips, less the least value that it can have, is the number of pairs of a
-    positive and a negative clip in the right order. The AUC is this number divided by that of all pairs.
+    The rank sum of the positive clips, less the least value that it can have, 1 + 2 + ... + n, is the number
+    of pairs of a positive and a negative clip in the right order. The AUC is this number divided by that of
+    all pairs: sum over clips of (label / pairs) * rank, minus (least rank sum / pairs).
     """
     n_positive = clips.labels.sum()
     n_negative = len(clips.labels) - n_positive
@@ -172,14 +185,17 @@ def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
 
     A layer whose scores are all equal has the correlation 0.
     """
+    # The correlation is the mean over clips of a product: standardised rank of the label times standardised
+    # rank of the score. The division by the number of clips is part of the weights.
     label_ranks = rankdata(clips.labels)
-    # The correlation is the mean over clips of the product of two standardised ranks: of label and score.
-    weights = (label_ranks - label_ranks.mean()) / (label_ranks.std() * len(label_ranks))
-    # Axes of ranks and deviations: [seeds, clips, layers].
+    n_clips = len(label_ranks)
+    weights = (label_ranks - label_ranks.mean()) / (label_ranks.std() * n_clips)
+    # Of each seed and layer, over clips: [seeds, clips, layers].
     deviations = clips.ranks - clips.ranks.mean(axis=1, keepdims=True)
     scale = deviations.std(axis=1, keepdims=True)
+    # 0 if all scores are equal, where the scale is 0.
     standardised = np.divide(deviations, scale, out=np.zeros_like(deviations), where=scale > 0)
-    return _MetricOfFilm(weights, standardised.mean(axis=0), constant=0.0)
+    return _MetricOfFilm(weights, rank_terms=standardised.mean(axis=0), constant=0.0)
 
 
 def _ranked_clips(table: pd.DataFrame, models: list[str]) -> list[_Clips]:

@@ -157,10 +157,12 @@ def _compare_by_metric(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -
     `movies` holds the values of both models by movie, and their differences.
     """
     differences = movies["difference"]
-    # No interval of the difference goes beyond these.
+    # The least and the greatest difference that is possible. They are nearer to each other if the value of a
+    # model is known in advance, as the AUC of a baseline is .5.
     possible = difference_bounds(
         metric.bounds, first=_value_known_in_advance(a, metric), second=_value_known_in_advance(b, metric)
     )
+    # Of these trained models, and of the methods when retrained.
     models_interval = t_interval(differences, covers="models", possible=possible)
     method_interval = t_interval(differences, covers="method", possible=possible)
     models_test = sign_flip(differences)

@@ -212,8 +212,13 @@ def _train_and_test(
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
     n_models = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)
     # All features are read before the first training, so that missing ones are found before hours of work.
-    kinds = dict.fromkeys((variant.spec.reads, variant.spec.streams) for variant in plan.variants)
-    features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in kinds}
+    # Models that read the same array in the same way share it.
+    features: dict[tuple[Reads, bool], Any] = {}
+    for variant in plan.variants:
+        reads_and_streams = (variant.spec.reads, variant.spec.streams)
+        if reads_and_streams not in features:
+            features[reads_and_streams] = data.read(variant.spec.reads, stream=variant.spec.streams)
+    # Models are trained group by group, and results are collected fold by fold.
     results_of: dict[tuple[SeededFold, str], _Results] = {}
     with shown_progress(progress, "training", "model") as show:
         for group in _group_for_training(plan.variants):
@@ -261,18 +266,20 @@ def _train_side_by_side(
     denoised : mapping
         Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
-    # Each of these iterators trains its model in one more fold when its next item is asked for.
-    trained_in_folds = []
+    # `_train_in_folds` yields a model's trained copies, one for each of its folds, in order. It trains in one
+    # more fold each time that `next` is called.
+    trainings = []
     for variant in group:
         spec = variant.spec
         folds = _folds_of(plan, spec)
         X = features[spec.reads, spec.streams]
-        models = _train_in_folds(plan, data, variant, folds=folds, X=X, denoised=denoised)
-        trained_in_folds.append((spec, folds, models))
+        copies = _train_in_folds(plan, data, variant, folds=folds, X=X, denoised=denoised)
+        trainings.append((spec, folds, copies))
     for fold in plan.folds:
-        for spec, folds, models in trained_in_folds:
+        for spec, folds, copies in trainings:
             if fold in folds:
-                yield _TrainedModel(fold, spec, next(models))
+                trained = next(copies)
+                yield _TrainedModel(fold, spec, trained)
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
@@ -334,14 +341,16 @@ def _train_in_folds(
 def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: LabelsByFold) -> FoldTraining:
     """List the clips and labels that a model is trained on in a fold.
 
-    A clip that has several labels, such as those of two annotators, is repeated once with each.
+    There may be several arrays of labels, such as those of two annotators. All clips are then repeated with
+    each of them.
     """
     spec = variant.spec
-    # One or several arrays of labels, [N] each.
-    arrays_of_labels = plan.label_plan.training_labels[variant.suffix]
+    arrays_of_labels = plan.label_plan.training_labels[variant.suffix]  # [N] each
     if plan.label_plan.noisy and spec.looks_at_features:
+        # Labels that are estimated from annotators' noisy ones.
         arrays_of_labels = denoised[fold].copies
-    # Some models also learn from the clips of the training movies that are not in the task.
+    # Some models also learn from the clips of the training movies that are not in the task. Such clips have
+    # no label.
     rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
     has_label = np.isin(rows, fold.split.train)
     y = [np.where(has_label, labels[rows], NOT_ASKED) for labels in arrays_of_labels]
@@ -366,8 +375,8 @@ def _test_in_fold(
 ) -> _Results:
     """Score a fold's test clips by a trained model, and collect predictions, selection and curves.
 
-    The model's threshold and its mean score of training clips are added to the fold's record, the mean score
-    under the key ``zeros``.
+    The model's threshold and its mean score of training clips are added to the fold's record. The mean score
+    is under the key ``zeros``, as it is the zero from which scores of different folds are counted.
     """
     record["thresholds"][spec.name] = model.threshold
     if isinstance(model, Fitted) and spec.looks_at_features:

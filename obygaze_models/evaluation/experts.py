@@ -154,7 +154,9 @@ class DenoisedLabels(NamedTuple):
 def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp]) -> DenoisedLabels:
     """Estimate the true labels of training clips, and how often each annotator is right.
 
-    The estimate uses a model of the clips' features (`annotators_noise`).
+    The estimate uses a model of the clips' features (`annotators_noise`). It gives probabilities, while
+    models are trained on labels of 0 and 1. There are therefore several copies of the labels: a clip that is
+    positive with probability .6 is positive in about .6 of the copies.
 
     Parameters
     ----------
@@ -174,7 +176,8 @@ def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp])
     accuracies_without_features, _ = annotators_noise(calls, movies)
     copies = []
     for number in range(N_COPIES):
-        # With four copies, a clip of probability .6 is positive in those with thresholds .125 and .375.
+        # With four copies, the thresholds are .125, .375, .625 and .875: a clip of probability .6 is positive
+        # in two of them.
         threshold = (number + 0.5) / N_COPIES
         labels = np.full(len(data), NOT_ASKED, dtype=np.int64)
         labels[judged_rows] = positive > threshold
@@ -308,7 +311,8 @@ def annotators_noise(calls: Ints, movies: NDArray[np.str_], X: Floats | None = N
     """Estimate by EM how often annotators are right, and how probable it is that each clip is positive.
 
     Each step of EM computes the accuracies from the clips' probabilities, and then the probabilities from the
-    accuracies.
+    accuracies. With features, a model of them gives each clip a prior probability. It is fitted to the
+    probabilities of the clips, and fitted anew when EM has changed them, `N_MODEL_FITS` times in all.
 
     Parameters
     ----------
@@ -327,8 +331,11 @@ def annotators_noise(calls: Ints, movies: NDArray[np.str_], X: Floats | None = N
     """
     is_judged = calls != NOT_ASKED
     is_yes = calls == 1
-    # EM begins with the share of annotators that called a clip positive.
-    positive = ((is_yes & is_judged).sum(axis=0) + 0.5) / (is_judged.sum(axis=0) + 1)
+    # EM begins with the share of annotators that called a clip positive. Half a label of each class is added,
+    # so that no share is 0 or 1.
+    n_yes = (is_yes & is_judged).sum(axis=0)
+    n_judges = is_judged.sum(axis=0)
+    positive = (n_yes + 0.5) / (n_judges + 1)
     n_model_fits = N_MODEL_FITS if X is not None else 1
     with one_blas_thread():
         for _ in range(n_model_fits):
@@ -393,12 +400,12 @@ def _prior_log_odds(positive: Floats, scores: Floats | None) -> Floats:
     same_for_all = np.full(len(positive), mean_log_odds)
     if scores is None or np.ptp(scores) == 0:
         return same_for_all
-    column = scores[:, None]
-    almost_no_penalty = (1e-6,)
-    # Fitted on all clips, and applied to the same clips.
-    scaled = soft_logits(column, positive, column, almost_no_penalty)[0]
-    rises = float((scores - scores.mean()) @ (scaled - scaled.mean())) > 0
-    return scaled if rises else same_for_all
+    one_feature = scores[:, None]
+    # One strength of the penalty, next to none. The regression is fitted on all clips, and applied to them.
+    (scaled_scores,) = soft_logits(one_feature, positive, one_feature, (1e-6,))
+    # Scaled scores are a linear function of the scores: it rises if their covariance is above 0.
+    covariance = float((scores - scores.mean()) @ (scaled_scores - scaled_scores.mean()))
+    return scaled_scores if covariance > 0 else same_for_all
 
 
 def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
@@ -407,9 +414,11 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
     The soft labels `positive` [N] are the clips' probabilities to be positive. Of `PENALTY_STRENGTHS` the one
     with the lowest held-out loss is used.
     """
-    scale = np.nanstd(X, axis=0)
+    deviation = np.nanstd(X, axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
     # Clips without features (NaN) get the mean of each feature, which is 0 after standardisation.
-    standardised = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.where(scale > 0, scale, 1.0))
+    standardised = np.nan_to_num((X - np.nanmean(X, axis=0)) / scale)
+    # If there is only one film, single clips are held out.
     has_films = len(np.unique(movies)) > 1
     groups = movies if has_films else np.arange(len(movies))
     folds = GroupKFold(min(N_FOLDS, len(np.unique(groups))))
@@ -418,5 +427,7 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
         logits[:, test] = soft_logits(
             standardised[train], positive[train], standardised[test], PENALTY_STRENGTHS
         )
-    log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)
-    return np.asarray(logits[int(log_losses.argmin())])
+    # The log loss of a soft label y at the logit z is log(1 + exp(z)) - y z.
+    log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)  # of each strength
+    best = int(log_losses.argmin())
+    return np.asarray(logits[best])

@@ -140,8 +140,9 @@ def t_interval(
     mean = float(defined.mean()) if n_defined else NAN
     if n_defined < FEWEST_MOVIES:
         return Interval(mean, NAN, NAN, n_defined, n_undefined)
+    # The interval of a mean is the jackknife interval over movies, whose variance is 1 / n of the variance
+    # between movies. `variance_factor` may ask for more.
     means_without = (defined.sum() - defined) / (n_defined - 1)
-    # The jackknife's variance of a mean is 1 / n of the variance between movies.
     variance_scale = n_defined * variance_factor(n_defined, covers)
     low, high = _interval_ends(mean, means_without, level, bounds, variance_scale)
     if possible is not None:
@@ -179,6 +180,16 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
     differ from 0. It is undefined if the mean of the denominators is not shown to differ from 0, as then any
     ratio is possible.
 
+    With means N and D of the numerators and denominators, and the quantile t of Student's t, r is in the
+    interval if (N - r D)^2 <= t^2 * variance of (N - r D), and that variance is
+    variance(N) - 2 r covariance(N, D) + r^2 variance(D). Sorted by powers of r, this is
+    a r^2 - 2 b r + c <= 0 with::
+
+        a = D^2 - t^2 variance(D)    b = N D - t^2 covariance(N, D)    c = N^2 - t^2 variance(N)
+
+    If a > 0, these are the ratios between the two roots (b -+ sqrt(b^2 - a c)) / a. Otherwise the mean of the
+    denominators is not shown to differ from 0.
+
     Parameters
     ----------
     numerators, denominators : array-like of float, shape [K]
@@ -203,16 +214,14 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
     if n < FEWEST_MOVIES:
         return Interval(ratio, NAN, NAN, n, n_undefined)
     squared_t = float(stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2
-    scaled_covariance = squared_t * variance_factor(n, covers) * np.cov(defined.T)
-    (numerator_variance, covariance), (_, denominator_variance) = scaled_covariance.tolist()
-    # A ratio r is in the interval if (numerator - r denominator)^2 is at most squared_t times its variance,
-    # which is numerator_variance - 2 r covariance + r^2 denominator_variance. The ends of the interval are
-    # therefore the roots of a r^2 - 2 b r + c.
-    a = denominator**2 - denominator_variance
-    b = numerator * denominator - covariance
-    c = numerator**2 - numerator_variance
+    # t^2 times the variances and the covariance of the two means.
+    scaled = squared_t * variance_factor(n, covers) * np.cov(defined.T)  # [2, 2]
+    a = denominator**2 - float(scaled[1, 1])
+    b = numerator * denominator - float(scaled[0, 1])
+    c = numerator**2 - float(scaled[0, 0])
     if a <= 0:
         return Interval(ratio, NAN, NAN, n, n_undefined)
+    # Rounding can make the difference negative.
     root = float(np.sqrt(max(b**2 - a * c, 0.0)))
     return Interval(ratio, (b - root) / a, (b + root) / a, n, n_undefined)
 
@@ -220,10 +229,12 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
 def auc_interval(values: ArrayLike) -> Interval:
     """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval.
 
-    It is the interval of `t_interval`, which is undefined if all movies have an AUC of 1 or all of 0. If all
-    K movies have 1, the lower end is the true AUC A at which this is still as probable as .025. If one pair
-    of clips is drawn from each movie, all K pairs are in the right order with probability A ** K, however
-    clips of a movie depend on each other. Thus A is .025 ** (1 / K).
+    It is the interval of `t_interval`, which is undefined if all movies have an AUC of 1, or all have 0. Then
+    it is a one-sided bound. Suppose that the true AUC is A, and draw one pair of a positive and a negative
+    clip from each of the K movies. These pairs are independent, and all are in the right order with
+    probability A ** K. An AUC of 1 in all movies is at most as probable. The lower end is the A at which this
+    probability is .025, which is .025 ** (1 / K): a smaller A is too improbable. If all movies have 0, the
+    upper end is 1 less that number.
 
     Examples
     --------
@@ -232,7 +243,8 @@ def auc_interval(values: ArrayLike) -> Interval:
     '1.00 [0.40, 1.00]'
     """
     interval = t_interval(values, bounds=(0.0, 1.0))
-    least_if_all_right = ((1 - LEVEL) / 2) ** (1 / max(interval.n_movies, 1))
+    p_of_either_tail = (1 - LEVEL) / 2
+    least_if_all_right = p_of_either_tail ** (1 / max(interval.n_movies, 1))
     if interval.mean == 1:
         return replace(interval, low=least_if_all_right, high=1.0)
     if interval.mean == 0:
@@ -293,6 +305,10 @@ def _interval_ends(
 ) -> tuple[float, float]:
     """Compute the lower and upper end of the jackknife interval of an estimate.
 
+    Without bounds it is symmetric around the estimate. With one bound it is symmetric on the scale of the
+    logarithm of the distance from the bound; with two, on the scale of the logit of the share of the way from
+    the lower to the upper bound. The interval so stays between the bounds.
+
     Parameters
     ----------
     estimate : float
@@ -319,18 +335,17 @@ def _interval_ends(
         return estimate - half_width, estimate + half_width
     if not lower_bound < estimate < upper_bound:
         return NAN, NAN
-    # Distances from the lower and from the upper bound.
-    above = estimate - lower_bound
-    above_without = without - lower_bound
-    below = upper_bound - estimate
-    below_without = upper_bound - without
+    height = estimate - lower_bound
+    height_without = without - lower_bound
+    depth = upper_bound - estimate
+    depth_without = upper_bound - without
     if not has_upper_bound:
-        nearest, farthest = _distance_ends(above, above_without, half_width_in_errors)
+        nearest, farthest = _distance_ends(height, height_without, half_width_in_errors)
         return lower_bound + nearest, lower_bound + farthest
     if not has_lower_bound:
-        nearest, farthest = _distance_ends(below, below_without, half_width_in_errors)
+        nearest, farthest = _distance_ends(depth, depth_without, half_width_in_errors)
         return upper_bound - farthest, upper_bound - nearest
-    least, most = _share_ends(above, below, above_without, below_without, half_width_in_errors)
+    least, most = _share_ends(height, depth, height_without, depth_without, half_width_in_errors)
     width = upper_bound - lower_bound
     return lower_bound + width * least, lower_bound + width * most
 
@@ -342,34 +357,41 @@ def _distance_ends(
 
     `without` [K] holds the distance without each of K movies.
     """
-    log_without = np.log(np.maximum(without, distance / MOST_TIMES_CLOSER))
+    log_without = np.log(_not_much_closer(without, distance))
     half_width = half_width_in_errors * float(jackknife_error(log_without))
     nearest = distance * float(np.exp(-half_width))
-    farthest = distance * float(np.exp(min(half_width, LARGEST_EXPONENT)))
+    farthest = distance * float(np.exp(min(half_width, LARGEST_EXPONENT)))  # never infinite
     return nearest, farthest
 
 
+def _not_much_closer(without: NDArray[np.float64], distance: float) -> NDArray[np.float64]:
+    """Return distances from a bound [K], or that of the estimate over `MOST_TIMES_CLOSER` if it is larger."""
+    return np.maximum(without, distance / MOST_TIMES_CLOSER)
+
+
 def _share_ends(
-    above: float,
-    below: float,
-    above_without: NDArray[np.float64],
-    below_without: NDArray[np.float64],
+    height: float,
+    depth: float,
+    height_without: NDArray[np.float64],
+    depth_without: NDArray[np.float64],
     half_width_in_errors: float,
 ) -> tuple[float, float]:
-    """Compute the ends of the interval of above / (above + below): symmetric on the logit scale.
+    """Compute the ends of the interval of the share height / (height + depth): symmetric on the logit scale.
+
+    The logit of the share is log(height) - log(depth).
 
     Parameters
     ----------
-    above, below : float
+    height, depth : float
         Distances of an estimate from its lower and its upper bound.
-    above_without, below_without : ndarray, shape [K]
+    height_without, depth_without : ndarray, shape [K]
         The same without each of K movies.
     half_width_in_errors : float
         Half width of the interval in jackknife standard errors.
     """
-    logit = np.log(above) - np.log(below)
-    logits_without = np.log(np.maximum(above_without, above / MOST_TIMES_CLOSER)) - np.log(
-        np.maximum(below_without, below / MOST_TIMES_CLOSER)
-    )
+    logit = np.log(height) - np.log(depth)
+    log_heights_without = np.log(_not_much_closer(height_without, height))
+    log_depths_without = np.log(_not_much_closer(depth_without, depth))
+    logits_without = log_heights_without - log_depths_without
     half_width = half_width_in_errors * float(jackknife_error(logits_without))
     return float(expit(logit - half_width)), float(expit(logit + half_width))

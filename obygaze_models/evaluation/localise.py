@@ -116,18 +116,44 @@ def localise(
         if not mixed:
             continue
         values = _measure_movie(clips, mixed)  # [measures, mixed clips, clips whose scores are taken]
-        # All clips of a movie are shifted together: they are one group.
-        one_group = np.zeros(len(clips), np.intp)
-        orders = circular_shifts(one_group, n_shifts, rng)  # [n_shifts, clips]
-        source = orders[:, mixed]  # whose scores each mixed clip takes in each shift, [n_shifts, mixed clips]
-        values_of_shifts = values[:, np.arange(len(mixed)), source]  # [measures, n_shifts, mixed clips]
-        means_of_shifts.append(values_of_shifts.mean(axis=2))
+        means_of_shifts.append(_means_of_shifts(values, mixed, n_shifts, rng))
         rows.append({"movie": movie, **_movie_row(clips, mixed, values)})
     if not rows:
         raise ProtocolError("no clip has frames inside a segment and outside of all: nothing to find")
     by_movie = pd.DataFrame(rows)
     pooled = _pooled(by_movie, np.mean(means_of_shifts, axis=0), n_shifts)
     return Localisation(by_movie, pooled, n_left_out, n_shifts)
+
+
+def _means_of_shifts(
+    values: NDArray[np.float64], mixed: Sequence[int], n_shifts: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Compute the mean of each measure over a movie's mixed clips, if clips take the scores of later clips.
+
+    A shift by 3 gives each clip the scores of the third clip after it, and the last clips those of the first.
+
+    Parameters
+    ----------
+    values : ndarray, shape [measures, mixed clips, clips]
+        As `_measure_movie` returns them: each mixed clip measured with the scores of every clip.
+    mixed : sequence of int
+        Indices of the mixed clips among all clips of the movie.
+    n_shifts : int
+    rng : Generator
+
+    Returns
+    -------
+    ndarray, shape [measures, n_shifts]
+    """
+    n_clips = values.shape[2]
+    # All clips of a movie are shifted together: they are one group.
+    one_group = np.zeros(n_clips, np.intp)
+    orders = circular_shifts(one_group, n_shifts, rng)  # [n_shifts, clips]
+    clip_of_scores = orders[:, mixed]  # whose scores each mixed clip takes, [n_shifts, mixed clips]
+    every_mixed_clip = np.arange(len(mixed))
+    values_of_shifts = values[:, every_mixed_clip, clip_of_scores]  # [measures, n_shifts, mixed clips]
+    means: NDArray[np.float64] = values_of_shifts.mean(axis=2)
+    return means
 
 
 def _scored_frames(
@@ -192,13 +218,17 @@ def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDAr
     ndarray, shape [measures, mixed clips, clips]
         The last axis is the clip whose scores the mixed clip is given.
     """
-    # Scores of all clips, at as many frames as a mixed clip has: [clips, frames] for each such number.
-    sizes = {clips[index].inside.size for index in mixed}
-    scores_of_size = {size: np.stack([clip.scores_at(size) for clip in clips]) for size in sizes}
+    # The scores of all clips, stretched to the number of frames of a mixed clip. Most clips have the same
+    # number, so that they are kept by number.
+    scores_by_n_frames: dict[int, NDArray[np.float64]] = {}
     values = []
     for index in mixed:
         inside = clips[index].inside
-        values.append(_measure_clip(inside, scores_of_size[inside.size]))
+        n_frames = inside.size
+        if n_frames not in scores_by_n_frames:
+            stretched = [clip.scores_at(n_frames) for clip in clips]
+            scores_by_n_frames[n_frames] = np.stack(stretched)  # [clips, frames]
+        values.append(_measure_clip(inside, scores_by_n_frames[n_frames]))  # [measures, clips]
     return np.stack(values, axis=1)
 
 
@@ -209,7 +239,10 @@ def _movie_row(
 
     Each measure is averaged over the mixed clips with their own scores, and with those of other clips.
     """
-    has_own_scores = np.arange(len(clips)) == np.array(mixed)[:, None]  # [mixed clips, clips]
+    # Marks the values that a mixed clip has with its own scores.
+    has_own_scores = np.zeros((len(mixed), len(clips)), np.bool_)
+    for place, index in enumerate(mixed):
+        has_own_scores[place, index] = True
     row = {
         "n_clips": len(mixed),
         "n_frames": sum(clips[index].inside.size for index in mixed),
@@ -217,7 +250,8 @@ def _movie_row(
     }
     for measure, values_of_measure in zip(MEASURES, values, strict=True):
         row[measure] = values_of_measure[has_own_scores].mean()
-        row[f"{measure}_chance"] = values_of_measure[~has_own_scores].mean() if len(clips) > 1 else np.nan
+        has_other_clips = len(clips) > 1
+        row[f"{measure}_chance"] = values_of_measure[~has_own_scores].mean() if has_other_clips else np.nan
     return row
 
 
@@ -310,16 +344,18 @@ def read_frames(path: Path) -> pd.DataFrame:
     """
     advice = "give a table that 'obygaze predict --frames' wrote"
     table = read_table(path, ("clip_id", "movie", "time_s"), advice=advice)
-    types_of_texts = {name: str for name in ("clip_id", "movie", "flags") if name in table.columns}
-    columns_of_numbers = [column for column in table.columns if column not in types_of_texts]
-    # Missing values are recognised in columns of numbers only: a clip may be named NA.
+    columns_of_texts = [name for name in ("clip_id", "movie", "flags") if name in table.columns]
+    columns_of_numbers = [name for name in table.columns if name not in columns_of_texts]
+    types_of_texts = dict.fromkeys(columns_of_texts, str)
+    # `read_table` has checked the table. pandas then reads its numbers from plain CSV; it recognises missing
+    # values in columns of numbers only, as a clip may be named NA.
     frames = pd.read_csv(
         StringIO(table.as_csv(types_of_texts)),
         dtype=types_of_texts,
         keep_default_na=False,
-        na_values={column: ["", "nan", "NaN"] for column in columns_of_numbers},
+        na_values={name: ["", "nan", "NaN"] for name in columns_of_numbers},
     )
-    for column in frames.columns.difference(list(types_of_texts)):
+    for column in sorted(set(frames.columns) - set(columns_of_texts)):
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")
     return frames
@@ -365,11 +401,16 @@ def _measure_clip(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDA
         The average precision of ranking the frames, then whether the best frame lies in a segment (with ties,
         the share of the best frames that do).
     """
-    # For each of the P frames inside, which of all F frames score at least as high: [K, P, F].
-    scores_as_high = scores[:, None] >= scores[:, inside, None]
-    # The precision at a frame is the share of these that lie inside, as `average_precision` counts ties.
-    precision = scores_as_high[..., inside].sum(axis=2) / scores_as_high.sum(axis=2)  # [K, P]
+    # Average precision is the mean precision at the frames inside. The precision at a frame is the share of
+    # frames inside among those that score at least as high, as `average_precision` counts ties.
+    scores_inside = scores[:, inside]  # [K, P]
+    scores_as_high = scores[:, None, :] >= scores_inside[:, :, None]  # [K, P, F]
+    n_as_high = scores_as_high.sum(axis=2)  # [K, P]
+    n_as_high_inside = scores_as_high[..., inside].sum(axis=2)
+    precision = n_as_high_inside / n_as_high
     average_precision = precision.mean(axis=1)
     has_highest_score = scores == scores.max(axis=1, keepdims=True)  # [K, F]
-    pointing = has_highest_score[:, inside].sum(axis=1) / has_highest_score.sum(axis=1)
+    n_highest = has_highest_score.sum(axis=1)
+    n_highest_inside = has_highest_score[:, inside].sum(axis=1)
+    pointing = n_highest_inside / n_highest
     return np.stack([average_precision, pointing])

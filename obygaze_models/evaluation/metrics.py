@@ -133,12 +133,15 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
         return NAN
     order = np.argsort(-np.asarray(scores), kind="stable")
     ranked_scores = np.asarray(scores)[order]
-    # The last clip of each distinct score.
-    last_of_tie = np.append(np.flatnonzero(ranked_scores[1:] != ranked_scores[:-1]), len(ranked_scores) - 1)
-    n_positive = np.cumsum(is_positive[order])[last_of_tie]  # up to this clip
-    precision = n_positive / (last_of_tie + 1)
-    added_positive = np.diff(n_positive, prepend=0)
-    return float(np.sum(added_positive * precision) / n_positive[-1])
+    # The places of the last clip of each distinct score: where the next score is another, and the last place.
+    is_last_of_score = np.append(ranked_scores[1:] != ranked_scores[:-1], True)
+    last_places = np.flatnonzero(is_last_of_score)
+    n_ranked = last_places + 1  # clips down to each distinct score
+    n_positive = np.cumsum(is_positive[order])[last_places]  # positive ones among them
+    precision = n_positive / n_ranked
+    # The recall that a score adds is its number of positive clips, divided by that of all.
+    n_added = np.diff(n_positive, prepend=0)
+    return float(np.sum(n_added * precision) / n_positive[-1])
 
 
 @checked
@@ -148,10 +151,14 @@ def expected_average_precision(n: int, n_relevant: int) -> float:
     It is the chance level of AP on few clips, and 0 without a relevant clip. It exceeds the prevalence R / N
     of R = `n_relevant` clips among N = `n`, and approaches it as N grows.
 
-    AP is the mean precision at the relevant clips. The rank k of a relevant clip is uniform from 1 to N. Each
-    of the k - 1 clips before it is relevant with probability a = (R - 1) / (N - 1), so that the expected
-    precision is (1 + (k - 1) a) / k = a + (1 - a) / k. The mean of 1 / k over all ranks is H_N / N, where
-    H_N = 1 + 1/2 + ... + 1/N is the harmonic number. Thus E[AP] = a + (1 - a) H_N / N.
+    AP is the mean precision at the relevant clips. Take a relevant clip at rank k:
+
+    - Each of the k - 1 clips before it is one of the N - 1 others, R - 1 of which are relevant: it is
+      relevant with probability a = (R - 1) / (N - 1).
+    - The expected precision at rank k is therefore (1 + (k - 1) a) / k, which is a + (1 - a) / k.
+    - The rank is 1 to N with equal probability, and the mean of 1 / k is (1 + 1/2 + ... + 1/N) / N.
+
+    The result is a + (1 - a) times that mean.
 
     Examples
     --------
@@ -162,9 +169,9 @@ def expected_average_precision(n: int, n_relevant: int) -> float:
         return 0.0
     if n == 1:
         return 1.0
-    share_of_others = (n_relevant - 1) / (n - 1)
-    harmonic = float(np.sum(1 / np.arange(1, n + 1)))
-    return share_of_others + (1 - share_of_others) * harmonic / n
+    p_other_is_relevant = (n_relevant - 1) / (n - 1)  # a
+    sum_of_inverse_ranks = float(np.sum(1 / np.arange(1, n + 1)))
+    return p_other_is_relevant + (1 - p_other_is_relevant) * sum_of_inverse_ranks / n
 
 
 def rows_by_movie(movies: LabelArray) -> list[NDArray[np.intp]]:

@@ -32,21 +32,40 @@ def best_matching(pairs: Pairs, gains: Floats, shape: tuple[int, int]) -> NDArra
     """
     if not len(gains):
         return np.zeros(0, dtype=np.intp)
+    chosen = []
+    for rows in _components(pairs, shape):
+        chosen_in_component = _solve_assignment(pairs.first[rows], pairs.second[rows], gains[rows])
+        chosen.append(rows[chosen_in_component])
+    return np.sort(np.concatenate(chosen))
+
+
+def _components(pairs: Pairs, shape: tuple[int, int]) -> list[NDArray[np.intp]]:
+    """Split pairs into components: two pairs are in the same one if a chain of common items connects them.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        At least one.
+    shape : tuple of int
+        Numbers of items in the two lists.
+
+    Returns
+    -------
+    list of ndarray of int
+        Indices of the pairs of each component, rising.
+    """
+    # A graph whose nodes are the items of both lists, those of the second numbered after those of the first,
+    # and whose links are the pairs.
     n_first, n_second = shape
     n_items = n_first + n_second
-    # A graph of all items, in which those of the second list are numbered after those of the first.
-    links = coo_array((np.ones(len(gains)), (pairs.first, n_first + pairs.second)), shape=(n_items, n_items))
+    is_linked = np.ones(len(pairs.first))
+    links = coo_array((is_linked, (pairs.first, n_first + pairs.second)), shape=(n_items, n_items))
     _, component_of_item = connected_components(links, directed=False)
     component_of_pair = component_of_item[pairs.first]
-    by_component = np.argsort(component_of_pair, kind="stable")
-    boundaries = np.flatnonzero(np.diff(component_of_pair[by_component])) + 1
-    chosen = []
-    for pairs_of_component in np.split(by_component, boundaries):
-        chosen_in_component = _solve_assignment(
-            pairs.first[pairs_of_component], pairs.second[pairs_of_component], gains[pairs_of_component]
-        )
-        chosen.append(pairs_of_component[chosen_in_component])
-    return np.sort(np.concatenate(chosen))
+    # Sort the pairs by component, and split them where the component changes.
+    order = np.argsort(component_of_pair, kind="stable")
+    changes = np.flatnonzero(np.diff(component_of_pair[order]))
+    return np.split(order, changes + 1)
 
 
 def _solve_assignment(first: NDArray[np.intp], second: NDArray[np.intp], gains: Floats) -> NDArray[np.intp]:
@@ -59,13 +78,16 @@ def _solve_assignment(first: NDArray[np.intp], second: NDArray[np.intp], gains: 
     """
     if len(gains) == 1:
         return np.zeros(1, dtype=np.intp)
+    # The place of each pair in matrices of all first items by all second items.
     first_items, row = np.unique(first, return_inverse=True)
     second_items, column = np.unique(second, return_inverse=True)
-    # Matrices of all first items by all second items: the gain of each pair, and its index among the P. Items
-    # that are no pair have the gain 0 and the index -1.
-    gain_matrix = np.zeros((len(first_items), len(second_items)))
+    shape = (len(first_items), len(second_items))
+    # Two items that are no pair can be assigned to each other, and gain nothing by it.
+    no_pair = -1
+    gain_matrix = np.zeros(shape)
     gain_matrix[row, column] = gains
-    index_matrix = np.full(gain_matrix.shape, -1)
-    index_matrix[row, column] = np.arange(len(gains))
-    assigned = index_matrix[linear_sum_assignment(gain_matrix, maximize=True)]
-    return np.asarray(assigned[assigned >= 0])
+    pair_at = np.full(shape, no_pair)
+    pair_at[row, column] = np.arange(len(gains))
+    assigned_rows, assigned_columns = linear_sum_assignment(gain_matrix, maximize=True)
+    assigned_pairs = pair_at[assigned_rows, assigned_columns]
+    return np.asarray(assigned_pairs[assigned_pairs != no_pair])

@@ -83,21 +83,30 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     n = len(values)
     if not n:
         return SignFlip(float("nan"), 0, 0, exact=True)
-    # A pattern counts if the size of its sum is at least that of the observed sum; sums that are equal on
-    # paper differ by rounding.
-    least_size = abs(values.sum()) - ROUNDING * np.abs(values).sum()
+    # A pattern counts if its sum is at least as far from 0 as the observed one. Sums that are equal but for
+    # rounding count as equal.
+    rounding_error = ROUNDING * np.abs(values).sum()
+    least_distance = abs(values.sum()) - rounding_error
     if n <= EXACT_UP_TO:
-        # The sums under all sign patterns: with each value there are twice as many.
-        sums = np.zeros(1)
-        for value in values:
-            sums = np.concatenate([sums + value, sums - value])
-        p = float(np.mean(np.abs(sums) >= least_size))
+        sums = _sums_of_all_sign_patterns(values)
+        p = float(np.mean(np.abs(sums) >= least_distance))
         return SignFlip(p, n, len(sums), exact=True)
     rng = np.random.default_rng(seed)
-    signs = rng.integers(0, 2, (N_DRAWS, n), dtype=np.int8) * 2 - 1
-    n_as_far = int(np.count_nonzero(np.abs(signs @ values) >= least_size))
+    zeros_and_ones = rng.integers(0, 2, (N_DRAWS, n), dtype=np.int8)
+    signs = zeros_and_ones * 2 - 1  # -1 or 1
+    sums = signs @ values
+    n_as_far = int(np.count_nonzero(np.abs(sums) >= least_distance))
     p = (n_as_far + 1) / (N_DRAWS + 1)  # the observed pattern counts as drawn
     return SignFlip(p, n, N_DRAWS, exact=False)
+
+
+def _sums_of_all_sign_patterns(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the sum of K values under each of the 2^K patterns of signs, [2^K]."""
+    sums = np.zeros(1)
+    for value in values:
+        # Every pattern of the values before goes on with this value's sign, or with the opposite one.
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +164,9 @@ def smallest_p(n_pairs: int) -> float:
 def detectable(n_pairs: int) -> float:
     """Return the smallest mean difference that a paired t test detects with power `POWER`.
 
-    The difference is in standard deviations between movies, and the test is two-sided at `LEVEL` (noncentral
-    t distribution, Cohen 1988, chapter 2). NaN with fewer than 3 pairs.
+    The difference is in standard deviations between movies, and the test is two-sided at `LEVEL`. If the true
+    difference is d, the test's t has a noncentral t distribution around d sqrt(n), and the power is the
+    probability that it exceeds the critical value (Cohen 1988, chapter 2). NaN with fewer than 3 pairs.
     """
     if n_pairs < 3:
         return float("nan")
@@ -169,9 +179,11 @@ def detectable(n_pairs: int) -> float:
         power = nct.sf(critical_value, degrees_of_freedom, effect * np.sqrt(n_pairs))
         return float(power - POWER)
 
-    # The effect lies between these: at a thousandth the power is about that of no effect, and at twice the
-    # critical value it is above the target for any number of pairs.
-    return float(brentq(power_above_target, 1e-3, 2 * critical_value))
+    # The power rises with the difference. At a thousandth it is about `LEVEL` / 2, below the target; at twice
+    # the critical value it is above the target for any number of pairs.
+    too_small = 1e-3
+    large_enough = 2 * critical_value
+    return float(brentq(power_above_target, too_small, large_enough))
 
 
 # --- multiple testing

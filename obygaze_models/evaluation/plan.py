@@ -386,15 +386,16 @@ def varying(data: Dataset, rows: Rows) -> list[str]:
     Each inner fold leaves one movie out. A concept can be learnt in all of them if, without any single movie,
     there are still clips with the concept and clips without it.
     """
-    _, movie = np.unique(data.movies[rows], return_inverse=True)
-    n_clips = np.bincount(movie)  # of each movie
-    n_clips_elsewhere = n_clips.sum() - n_clips  # in all movies but this one
+    _, movie_of_clip = np.unique(data.movies[rows], return_inverse=True)
+    n_clips = np.bincount(movie_of_clip)  # of each movie
+    n_clips_of_others = n_clips.sum() - n_clips  # clips that are left without each movie
     names = []
     for name, is_present in zip(data.labels.concepts, data.labels.present[rows].T, strict=True):
-        n_present = np.bincount(movie, weights=is_present, minlength=len(n_clips))
-        n_present_elsewhere = n_present.sum() - n_present
-        varies = (n_present_elsewhere > 0) & (n_present_elsewhere < n_clips_elsewhere)
-        if varies.all():
+        n_present = np.bincount(movie_of_clip, weights=is_present, minlength=len(n_clips))
+        n_present_of_others = n_present.sum() - n_present
+        is_in_some = n_present_of_others > 0
+        is_not_in_all = n_present_of_others < n_clips_of_others
+        if (is_in_some & is_not_in_all).all():
             names.append(name)
     return names
 

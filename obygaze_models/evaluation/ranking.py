@@ -119,10 +119,13 @@ def rank_items(
         n_items=len(items),
     )
     with one_blas_thread():
-        drawn = draw_posterior(compared, draws, np.random.default_rng(0))
-    strengths = drawn.strengths - centre(drawn.strengths)[:, None]  # [draws, N]
-    # Sorting twice gives ranks: the strongest has rank 1.
-    ranks = (-strengths).argsort(axis=1).argsort(axis=1) + 1.0
+        posterior = draw_posterior(compared, draws, np.random.default_rng(0))
+    # Only differences of strengths are known: in each draw they are counted from the centre of all items.
+    centres = centre(posterior.strengths)  # [draws]
+    strengths = posterior.strengths - centres[:, None]  # [draws, N]
+    strongest_first = (-strengths).argsort(axis=1)
+    places = strongest_first.argsort(axis=1)  # the place of each item in that order, from 0
+    ranks = places + 1.0
     lower, upper = INTERVAL
     low, strength, high = np.quantile(strengths, (lower, HALF, upper), axis=0)
     # Ranks are whole numbers: an interval ends at ranks that were drawn.
@@ -136,7 +139,7 @@ def rank_items(
         rank=np.median(ranks, axis=0),
         rank_low=rank_low,
         rank_high=rank_high,
-        workers=_table_of_workers(workers, np.bincount(worker_indices), drawn.reliabilities),
+        workers=_table_of_workers(workers, np.bincount(worker_indices), posterior.reliabilities),
     )
 
 
@@ -191,12 +194,13 @@ def centre(strengths: Floats) -> Floats:
 def next_pairs(
     items: Sequence[str], comparisons: Sequence[tuple[str, str, str]] = ()
 ) -> list[tuple[str, str]]:
-    """Choose the pairs that workers judge next, which are the comparisons that a quicksort needs.
+    """Choose the pairs that workers judge next: the comparisons that a quicksort of the items needs.
 
-    A pivot is drawn, and all other items are compared with it; the items below and above it are then sorted
-    in the same way. A pair is undecided, and shown again, while as many workers chose one item as the other.
-    When all items are sorted, they are sorted anew with other pivots, where earlier judgements count (Maystre
-    and Grossglauser, ICML 2017: a single sort is as wrong as its workers).
+    A quicksort compares all items with one of them, the pivot, and then sorts the items below and those above
+    it in the same way. A comparison is decided by the item that more workers chose. If as many chose either
+    item, or nobody judged the pair, it is undecided, and shown. When all items are sorted, they are sorted
+    anew with other pivots, and earlier judgements count (Maystre and Grossglauser, ICML 2017: a single sort
+    is as wrong as its workers).
 
     Parameters
     ----------
@@ -222,10 +226,12 @@ def next_pairs(
     [('a', 'b')]
     """
     _refuse_many(items)
-    # How many more workers chose the first item of a pair than the second.
-    lead = Counter((chosen, other) for _, chosen, other in comparisons)
-    lead.subtract((other, chosen) for _, chosen, other in comparisons)
-    # One quicksort after the other, each with its own order of pivots, until one has undecided pairs.
+    # Pair -> how many more workers chose the first item than the second.
+    lead: Counter[tuple[str, str]] = Counter()
+    for _, chosen, other in comparisons:
+        lead[chosen, other] += 1
+        lead[other, chosen] -= 1
+    # Quicksorts with different orders of pivots, until one has undecided pairs.
     for seed in range(len(items)):
         rng = np.random.default_rng(seed)
         pivots_in_order = rng.permutation(sorted(items)).tolist()

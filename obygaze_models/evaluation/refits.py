@@ -29,8 +29,9 @@ ROUNDING = 1e-12
 def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
     """Exchange the label sequences of whole films at random.
 
-    The films are permuted, and each clip gets the labels of the clip at the same relative position in the
-    film that its own film is paired with; between films of unequal length clips are repeated or skipped.
+    Each film gets the labels of another film, or its own, as a permutation of the films says. If the films
+    have different lengths, the sequence of labels is stretched or shrunk: a film of 4 clips gets the labels
+    of clips 0, 0, 1 and 1 of a film of 2.
 
     Parameters
     ----------
@@ -44,12 +45,13 @@ def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[n
         For each clip, the index of the clip whose labels it gets.
     """
     films = rows_by_movie(movies)
+    order = rng.permutation(len(films))
     label_rows = np.empty(len(movies), np.intp)
-    for rows, source in zip(films, rng.permutation(len(films)), strict=True):
-        rows_of_source = films[source]
-        # Clip i of n gets the labels of clip i m / n of m, rounded down.
-        same_position = np.arange(len(rows)) * len(rows_of_source) // len(rows)
-        label_rows[rows] = rows_of_source[same_position]
+    for rows, other_film in zip(films, order, strict=True):
+        rows_of_other = films[other_film]
+        # Clip i of n clips gets the labels of clip i * m / n, rounded down, of the other film's m clips.
+        places_in_other = np.arange(len(rows)) * len(rows_of_other) // len(rows)
+        label_rows[rows] = rows_of_other[places_in_other]
     return label_rows
 
 
@@ -92,18 +94,20 @@ def with_refits(
     specs = [replace(spec, compared_with=()) for spec in models]
     rng = np.random.default_rng(settings.get("seed", 0))
     values_of_refits = []
-    reason = None
+    last_error = None
     for number in range(n):
-        labels_of_sources = data.labels.take(exchanged_films(data.movies, rng))
-        exchanged = replace(labels_of_sources, clip_ids=data.clip_ids, movies=data.movies)
+        # The labels of other clips, put in the place of the clips' own labels.
+        labels_of_others = data.labels.take(exchanged_films(data.movies, rng))
+        exchanged_labels = replace(labels_of_others, clip_ids=data.clip_ids, movies=data.movies)
         try:
-            refit = evaluate(replace(data, labels=exchanged), specs, progress=False, **settings)
+            refit = evaluate(replace(data, labels=exchanged_labels), specs, progress=False, **settings)
             values_of_refits.append(_movie_means(refit, names, metric))
         except (ConceptError, ProtocolError) as error:
-            reason = error
+            # A fold lacks a class: the refit is left out, and counted in the record.
+            last_error = error
         report_progress(number + 1)
     if not values_of_refits:
-        raise ProtocolError(f"no refit could be trained: {reason}")
+        raise ProtocolError(f"no refit could be trained: {last_error}")
     refits = pd.concat(values_of_refits, axis=1)  # a row for each task and model, a column for each refit
     observed = _movie_means(run, names, metric)
     p = _share_as_good(observed, refits, higher_is_better=metric.higher_is_better)

@@ -73,8 +73,8 @@ def drifts(
         One pair for each annotator. `films` holds for each film the annotator's calls of its clips, or their
         differences from others' calls; `film_numbers` holds each film's position in the order of annotation.
     independent : float
-        Share of the residuals that are independent. The differences of k annotators of a clip add up to 0, so
-        that their share is 1 - 1 / k.
+        Share of the calls that are independent (`_share_independent`): 1 for annotators' own calls, less for
+        their differences from others' calls.
 
     Returns
     -------
@@ -86,7 +86,12 @@ def drifts(
     estimates = []
     for line in lines:
         half_width = float(line.error * half_width_in_errors)
-        drift = Drift(line.n_films, line.change, line.change - half_width, line.change + half_width)
+        drift = Drift(
+            films=line.n_films,
+            value=line.change,
+            low=line.change - half_width,
+            high=line.change + half_width,
+        )
         estimates.append(drift)
     return estimates
 
@@ -94,21 +99,39 @@ def drifts(
 def _half_width_in_errors(lines: Sequence["_Line"], independent: float) -> float:
     """Compute the half width of the intervals of drifts, in standard errors of the lines.
 
-    The excess is the observed variance of all films around their lines divided by the variance that their
-    calls explain. If a chi-squared test finds that it exceeds 1, the half width is a quantile of Student's t
-    times the root of the excess; otherwise it is that of the normal distribution.
+    The excess is the observed variance of all films around their lines, divided by the variance that their
+    calls explain. A chi-squared test tells whether it exceeds 1 by more than chance:
+
+    - if not, the half width is a quantile of the normal distribution;
+    - if so, the errors are too small by the root of the excess, which is itself an estimate: the half width
+      is a quantile of Student's t times this root.
+
+    Parameters
+    ----------
+    lines : sequence of _Line
+        Of all annotators.
+    independent : float
+        As `drifts` takes it.
     """
-    fitted = [line for line in lines if np.isfinite(line.change)]
-    # A line has two parameters, which leave n - 2 degrees of freedom of n films.
-    degrees_of_lines = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
-    expected_squares = np.array([line.expected_square for line in fitted], dtype=np.float64)
-    observed_sums = np.array([line.residual_squares for line in fitted], dtype=np.float64)
-    excess = observed_sums.sum() / max(degrees_of_lines @ expected_squares, LEAST_VARIANCE)
-    degrees_of_freedom = max(independent * float(degrees_of_lines.sum()), 1.0)
-    p_of_excess = chdtrc(degrees_of_freedom, excess * degrees_of_freedom)
+    # A line has two parameters: of n films, n - 2 degrees of freedom are left.
+    degrees_of_freedom = []
+    expected_squares = []
+    observed_sums = []
+    for line in lines:
+        is_fitted = np.isfinite(line.change)
+        if is_fitted:
+            degrees_of_freedom.append(line.n_films - 2)
+            expected_squares.append(line.expected_square)
+            observed_sums.append(line.residual_squares)
+    degrees_of_lines = np.array(degrees_of_freedom, dtype=np.float64)
+    expected_sum = degrees_of_lines @ np.array(expected_squares, dtype=np.float64)
+    excess = np.array(observed_sums, dtype=np.float64).sum() / max(expected_sum, LEAST_VARIANCE)
+    # Residuals of dependent calls are fewer independent ones.
+    total_degrees = max(independent * float(degrees_of_lines.sum()), 1.0)
+    p_of_excess = chdtrc(total_degrees, excess * total_degrees)
     quantile = (1 + LEVEL) / 2
     if p_of_excess < MOST_P_OF_EXCESS:
-        return float(stdtrit(degrees_of_freedom, quantile) * np.sqrt(excess))
+        return float(stdtrit(total_degrees, quantile) * np.sqrt(excess))
     return float(ndtri(quantile))
 
 
@@ -154,22 +177,33 @@ def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
     means = np.array([calls.mean() for calls in films_with_calls])
     n_calls = np.array([len(calls) for calls in films_with_calls])
     positions = np.array(numbers, dtype=np.float64)
+    # Least squares: slope = sum(x y) / sum(x x), with centred positions x and means y.
     centred_positions = positions - positions.mean()
-    squared_positions = centred_positions @ centred_positions
-    slope = float(centred_positions @ means / squared_positions)
+    sum_of_squares = centred_positions @ centred_positions
+    slope = float(centred_positions @ means / sum_of_squares)
     residuals = means - means.mean() - slope * centred_positions
-    # What calls within films explain: a film's mean has their variance divided by its number of calls.
-    squares_within = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films_with_calls)
-    variance_within = max(squares_within / max(n_calls.sum() - n_films, 1), LEAST_VARIANCE)
-    slope_error = float(np.sqrt(variance_within * (centred_positions**2 @ (1 / n_calls)))) / squared_positions
+    # The mean of n calls has their variance divided by n; the slope is a weighted sum of the means, in which
+    # y has the weight x / sum(x x).
+    variance_of_call = _variance_within(films_with_calls)
+    inverse_counts = 1 / n_calls
+    sum_of_variances = variance_of_call * (centred_positions**2 @ inverse_counts)
+    error_of_slope = float(np.sqrt(sum_of_variances)) / sum_of_squares
     first_to_last = float(np.ptp(positions))
     return _Line(
         n_films=n_films,
         change=slope * first_to_last,
-        error=float(slope_error) * first_to_last,
-        expected_square=variance_within * float((1 / n_calls).mean()),
+        error=float(error_of_slope) * first_to_last,
+        expected_square=variance_of_call * float(inverse_counts.mean()),
         residual_squares=float(np.sum(residuals**2)),
     )
+
+
+def _variance_within(films: Sequence[Floats]) -> float:
+    """Compute the variance of calls around their film's mean, from the calls of each film."""
+    sum_of_squares = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films)
+    n_calls = sum(len(calls) for calls in films)
+    degrees_of_freedom = max(n_calls - len(films), 1)
+    return max(sum_of_squares / degrees_of_freedom, LEAST_VARIANCE)
 
 
 # --- progress
@@ -230,23 +264,24 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         several films, for one annotator.
     """
     film_numbers = _film_numbers(planned)
+    # Further columns, such as the order, differ between the annotators of a clip: they are left out.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
-    # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
-    annotated_films = {(segment.annotator, segment.movie) for segment in segments}
     labels = _project_onto_clips(segments, clips)
-    annotated_clips = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
-    found = _drifts_of_round(labels, clips, film_numbers, task)
+    # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
+    films_done = {(segment.annotator, segment.movie) for segment in segments}
+    clips_done = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
+    drifts_of_round = _drifts_of_round(labels, clips, film_numbers, task)
     progress = {}
     for name, numbers in film_numbers.items():
         assigned = [clip.clip_id for clip in planned if clip.annotator == name]
         progress[name] = Progress(
             films=list(numbers),
-            done=[film for film in numbers if (name, film) in annotated_films],
+            done=[film for film in numbers if (name, film) in films_done],
             clips=len(assigned),
-            clips_done=sum((name, clip_id) in annotated_clips for clip_id in assigned),
-            alone=found.alone[name],
-            against=found.against[name],
+            clips_done=sum((name, clip_id) in clips_done for clip_id in assigned),
+            alone=drifts_of_round.alone[name],
+            against=drifts_of_round.against[name],
         )
     return progress
 
@@ -279,14 +314,19 @@ def _drifts_of_round(
         calls.setdefault(name, np.full(len(clips), np.nan))
     differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
+    # Whether films differ by more than their calls explain is tested for all annotators that are passed to
+    # `drifts`. An annotator's calls follow what films show, which is the annotator's own: each is passed
+    # alone. In differences it cancels out, so that all are passed together.
     alone = {}
-    differences_by_film = []
     for name, numbers in film_numbers.items():
-        (alone[name],) = drifts([_split_by_film(calls[name], movies, numbers)])
-        differences_by_film.append(_split_by_film(differences[name], movies, numbers))
-    # Together, since whether films differ by more than their calls explain is tested for all annotators.
-    against = drifts(differences_by_film, _share_independent(calls))
-    return _DriftsOfRound(alone, dict(zip(film_numbers, against, strict=True)))
+        (drift,) = drifts([_split_by_film(calls[name], movies, numbers)])
+        alone[name] = drift
+    all_differences = [
+        _split_by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
+    ]
+    drifts_against = drifts(all_differences, _share_independent(calls))
+    against = dict(zip(film_numbers, drifts_against, strict=True))
+    return _DriftsOfRound(alone, against)
 
 
 def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
@@ -297,7 +337,7 @@ def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
     ProtocolError
         A clip has no number, a film has two numbers of one annotator, or two films have the same number.
     """
-    # To find a film with two numbers, and a number with two films, of one annotator.
+    # Each annotator's film with its numbers, and each number with its films: there should be one of each.
     numbers_of_film = defaultdict[tuple[str, str], set[int]](set)
     films_of_number = defaultdict[tuple[str, int], set[str]](set)
     for clip in planned.clips:
@@ -315,7 +355,10 @@ def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
                 f"{ORDER}: {number!r} of {annotator!r} is of two films: they are of two rounds, or edited"
             )
     film_numbers: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
-    for annotator, number in sorted(films_of_number, key=lambda key: key[1]):
+    # Films are entered by rising number.
+    for annotator, number in sorted(
+        films_of_number, key=lambda annotator_and_number: annotator_and_number[1]
+    ):
         (film,) = films_of_number[annotator, number]
         film_numbers[annotator][film] = number
     return film_numbers
@@ -377,8 +420,9 @@ def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
     total = np.nansum(all_calls, axis=0)
     differences = {}
     for name, values in calls.items():
-        # The mean of the others is (total - call) / (n - 1). Over this denominator, call less the mean is
-        # (n call - total) / (n - 1).
+        # The mean of the n - 1 others is (total - call) / (n - 1). The difference is therefore
+        # call - (total - call) / (n - 1) = (n call - total) / (n - 1), of which only the right side is
+        # computed. The maximum avoids a division by 0 for clips that nobody else called.
         difference = (values * n_calls - total) / np.maximum(n_calls - 1, 1)
         differences[name] = np.where(n_calls > 1, difference, np.nan)
     return differences
@@ -390,10 +434,10 @@ def _count_calls(calls: Mapping[str, Floats]) -> NDArray[np.int64]:
 
 
 def _share_independent(calls: Mapping[str, Floats]) -> float:
-    """Compute the share of the differences from others that are independent.
+    """Compute the share of the annotators' differences from others that are independent.
 
-    The differences of the k calls of a clip add up to 0, so that the last follows from the others. The share
-    is 1 - 1 / k, averaged over the clips with several calls.
+    A clip with k calls has k differences, which add up to 0: any k - 1 of them determine the last. So
+    k - 1 of k are independent, a share of 1 - 1 / k. It is averaged over the clips with several calls.
     """
     n_calls = _count_calls(calls)
     compared = n_calls[n_calls > 1]

@@ -100,26 +100,42 @@ def permutation_pvalues(
     """
     features = np.asarray(X, dtype=np.float64)
     labels = np.asarray(present, dtype=np.float64)
-    groups = np.unique(np.asarray(movies), return_inverse=True)[1]
+    movie_of_clip = np.unique(np.asarray(movies), return_inverse=True)[1]
     n_concepts = labels.shape[1]
     statistic = np.empty(n_concepts)
     p = np.empty(n_concepts)
     lag1 = np.empty(n_concepts)
-    # Concepts that are labelled on the same clips share all but their labels, so they are tested together.
-    is_labelled = ~np.isnan(labels)  # [N, K]
-    sets_of_clips, set_of_concept = np.unique(is_labelled, axis=1, return_inverse=True)
     with one_blas_thread():
-        for number, in_set in enumerate(sets_of_clips.T):
-            concepts = np.flatnonzero(set_of_concept == number)
-            movie_of = groups[in_set]
-            presence = centred_within(labels[np.ix_(in_set, concepts)], movie_of)
+        for concepts, clips in _concepts_by_clips(labels):
+            movie_of = movie_of_clip[clips]
+            presence = centred_within(labels[np.ix_(clips, concepts)], movie_of)
             _refuse_unmixed(concepts, presence, movie_of)
             lag1[concepts] = lag_correlation(presence, movie_of)
-            operator = leave_movie_out_operator(features[in_set], movie_of)
+            operator = leave_movie_out_operator(features[clips], movie_of)
+            # Always with the same seed, so that a concept's result does not depend on other concepts.
             orders = circular_shifts(movie_of, n_permutations, np.random.default_rng(seed))
             for concept, presence_of_concept in zip(concepts, np.ascontiguousarray(presence.T), strict=True):
                 statistic[concept], p[concept] = _shift_test(operator, presence_of_concept, orders)
     return Significance(statistic, p, holm(p), lag1, n_permutations)
+
+
+def _concepts_by_clips(labels: NDArray[np.float64]) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """Group the concepts that are labelled on the same clips: they share all of the test but their labels.
+
+    `labels` [N, K] are NaN where a clip is not labelled for a concept.
+
+    Returns
+    -------
+    list of (ndarray of int, ndarray of bool, shape [N])
+        The concepts of each group, and a mask of their clips.
+    """
+    is_labelled = ~np.isnan(labels)
+    masks, group_of_concept = np.unique(is_labelled, axis=1, return_inverse=True)  # masks: [N, groups]
+    groups = []
+    for group, clips in enumerate(masks.T):
+        concepts = np.flatnonzero(group_of_concept == group)
+        groups.append((concepts, clips))
+    return groups
 
 
 def _refuse_unmixed(
@@ -146,6 +162,13 @@ def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -
     features, without the mean and the linear trend of each movie. The trend is removed since features and
     labels that drift slowly through a film share it by chance.
 
+    No regression is repeated without a movie. Let H be the hat matrix of the regression on all movies, whose
+    predictions are H z, and p the predictions for the clips of movie g by the regression on the others o. If
+    the labels z_g were replaced by p, that regression would remain the best one with movie g included. Its
+    predictions for g, which are p, are therefore H_gg p + H_go z_o, so that::
+
+        p = inv(I - H_gg) H_go z_o
+
     Parameters
     ----------
     X : ndarray, shape [N, D]
@@ -156,28 +179,31 @@ def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -
     detrended = np.empty_like(X)
     for rows in rows_of_movies:
         detrended[rows] = detrend(X[rows], axis=0)
-    # hat @ z are the predictions by one regression on all movies, the predicted movie included.
     hat = _ridge_hat_matrix(detrended)
     operator = np.empty_like(hat)
     for rows in rows_of_movies:
-        # The closed form of a regression without movie g: its predictions for the clips of g are
-        # inv(I - H_gg) H_go z_o, where H is the hat matrix and o are the clips of the other movies.
-        own = np.ix_(rows, rows)
-        operator[rows] = linalg.solve(np.eye(rows.size) - hat[own], hat[rows], assume_a="pos")
-        operator[own] = 0.0
+        within_movie = np.ix_(rows, rows)
+        identity_less_hat = np.eye(rows.size) - hat[within_movie]  # I - H_gg
+        operator[rows] = linalg.solve(identity_less_hat, hat[rows], assume_a="pos")
+        # The predictions do not depend on the labels of the movie itself.
+        operator[within_movie] = 0.0
     return operator
 
 
 def _ridge_hat_matrix(Z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the hat matrix Z inv(Z'Z + l I) Z' [N, N] of ridge regression on features Z [N, D].
+    """Compute the hat matrix H [N, N] of ridge regression on features Z [N, D]: H z are the fitted values.
 
-    The penalty l is the mean of the squared lengths of Z along its min(N, D) directions.
+    With the penalty l there are two equal forms::
+
+        H = Z inv(Z' Z + l I) Z' = inv(Z Z' + l I) Z Z'
+
+    The first solves a system of D equations, the second one of N: the smaller system is solved. The penalty
+    is the mean sum of squares of Z along a direction, of which there are min(N, D).
     """
     n_clips, n_features = Z.shape
     penalty = float(np.sum(Z * Z)) / min(n_clips, n_features)
     if penalty <= 0:
         raise ConceptError("the features are constant in every movie: nothing can be read from them")
-    # There are two equal forms, with products of features or of clips: the smaller matrix is solved.
     if n_features < n_clips:
         products_of_features = Z.T @ Z
         penalised = products_of_features + penalty * np.eye(n_features)
@@ -191,6 +217,9 @@ def _shift_test(
     operator: NDArray[np.float64], presence: NDArray[np.float64], orders: NDArray[np.int32]
 ) -> tuple[float, float]:
     """Compute the statistic T = z' A z of a concept, and its p-value under shifts.
+
+    p is the share of draws with a statistic at least as large as observed. A statistic that is smaller by
+    rounding alone counts as equal; rounding grows with the sum of the absolute values of the terms of T.
 
     Parameters
     ----------
@@ -206,13 +235,12 @@ def _shift_test(
     statistic, p : float
     """
     observed = float(presence @ operator @ presence)
-    # A draw counts as equal if it is smaller by rounding alone, which grows with the size of the terms.
-    sum_of_sizes = float(np.abs(presence) @ np.abs(operator) @ np.abs(presence))
-    least_statistic = observed - ROUNDING * sum_of_sizes
+    sum_of_absolute_terms = float(np.abs(presence) @ np.abs(operator) @ np.abs(presence))
+    least_statistic = observed - ROUNDING * sum_of_absolute_terms
     n_as_large = 1  # the unshifted labels count as one of the draws
     for start in range(0, len(orders), SHIFTS_AT_ONCE):
         shifted = presence[orders[start : start + SHIFTS_AT_ONCE]]  # [shifts, N]
-        # z' A z of each row z.
+        # z' A z of each row z: the row sums of (z' A) * z.
         statistics = np.einsum("pn,pn->p", shifted @ operator, shifted)
         n_as_large += int(np.count_nonzero(statistics >= least_statistic))
     return observed, n_as_large / (len(orders) + 1)
@@ -307,19 +335,20 @@ def associate(
         Share of the shifts in which the mean AUC of some unit for some concept lies as far from .5; this
         corrects for the number of units and concepts.
     """
-    film_of = np.unique(movies, return_inverse=True)[1]
-    films = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
-    ranks = [rankdata(values[rows], axis=0).astype(np.float32).T for rows in films]  # of each film [H, clips]
-    auc = _aucs_by_film(ranks, films, present)
-    # Of each shift, the largest deviation over all units and concepts.
-    largest_deviations = []
-    for order in circular_shifts(film_of, N_SHIFTS, np.random.default_rng(seed)):
-        deviations = _deviations_from_chance(_aucs_by_film(ranks, films, present[order]))
-        largest_deviations.append(deviations.max(initial=0))
-    observed = _deviations_from_chance(auc)
+    names, film_of_clip = np.unique(movies, return_inverse=True)
+    films = [np.flatnonzero(movies == movie) for movie in names]  # rows of each film's clips
+    # Shifts exchange labels and leave activations as they are, so that clips are ranked only once.
+    ranks_of_films = []
+    for rows in films:
+        ranks = rankdata(values[rows], axis=0).astype(np.float32)
+        ranks_of_films.append(ranks.T)  # [H, clips of the film]
+    auc = _aucs_by_film(ranks_of_films, films, present)
+    observed = _deviations_from_chance(auc)  # [H, K]
     n_as_far = np.ones(observed.shape, np.int64)  # the unshifted labels count as one of the shifts
-    for largest in largest_deviations:
-        n_as_far += largest >= observed - ROUNDING
+    for order in circular_shifts(film_of_clip, N_SHIFTS, np.random.default_rng(seed)):
+        shifted = _deviations_from_chance(_aucs_by_film(ranks_of_films, films, present[order]))
+        largest_of_shift = shifted.max(initial=0)  # over all units and concepts
+        n_as_far += largest_of_shift >= observed - ROUNDING
     return auc, n_as_far / (1 + N_SHIFTS)
 
 
@@ -327,6 +356,10 @@ def _aucs_by_film(
     ranks: Sequence[NDArray[np.float32]], films: Sequence[NDArray[np.intp]], present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Compute the AUC of each unit for each concept in each film, [M, H, K]; NaN if a film has one class.
+
+    The sum of the positive clips' ranks, less the least that it can be, 1 + 2 + ... + n, is the number of
+    pairs of a positive and a negative clip that are in the right order. The AUC is this number divided by
+    that of all pairs.
 
     Parameters
     ----------
@@ -339,16 +372,16 @@ def _aucs_by_film(
     """
     aucs = []
     for ranks_in_film, rows in zip(ranks, films, strict=True):
-        in_film = present[rows].astype(np.float32)
+        is_positive = present[rows].astype(np.float32)  # 1 or 0, [clips, K]
         n_units, n_clips = ranks_in_film.shape
-        n_with = in_film.sum(axis=0)
-        has_both = (n_with > 0) & (n_with < n_clips)  # clips with the concept and clips without it
-        n_positive = n_with[has_both]
+        n_with_concept = is_positive.sum(axis=0)
+        has_both_classes = (n_with_concept > 0) & (n_with_concept < n_clips)  # [K]
+        n_positive = n_with_concept[has_both_classes]
         n_negative = n_clips - n_positive
-        rank_sums = ranks_in_film @ in_film[:, has_both]
+        rank_sums = ranks_in_film @ is_positive[:, has_both_classes]  # [H, concepts with both classes]
         least_rank_sums = n_positive * (n_positive + 1) / 2
         aucs_of_film = np.full((n_units, present.shape[1]), np.nan)
-        aucs_of_film[:, has_both] = (rank_sums - least_rank_sums) / (n_positive * n_negative)
+        aucs_of_film[:, has_both_classes] = (rank_sums - least_rank_sums) / (n_positive * n_negative)
         aucs.append(aucs_of_film)
     return np.stack(aucs)
 

@@ -17,7 +17,7 @@ would stick to each other.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,10 +159,13 @@ class Mixture:
     def log_scale_prior(self) -> float:
         """Compute the log prior density of log `rate` and log `centre_variance`, up to a constant.
 
-        These two set the scale of all strengths. `rate` has a gamma prior of shape a = `RATE_SHAPE` and rate
-        b = `RATE_RATE`: the density of log x is x^a exp(-b x), up to a constant. `centre_variance` has an
-        inverse gamma prior of shape a = `CENTRE_SHAPE` and rate b = `CENTRE_RATE`: the density of log x is
-        x^-a exp(-b / x).
+        These two set the scale of all strengths. The density of log x is x times the density of x. With shape
+        a and rate b, up to a constant:
+
+        - a gamma variable x has the density x^(a - 1) exp(-b x), so that log x has x^a exp(-b x);
+        - an inverse gamma variable x has x^(-a - 1) exp(-b / x), so that log x has x^-a exp(-b / x).
+
+        `rate` has a gamma prior, `centre_variance` an inverse gamma prior.
         """
         log_prior_of_rate = RATE_SHAPE * np.log(self.rate) - RATE_RATE * self.rate
         log_prior_of_variance = (
@@ -272,9 +275,12 @@ def _draw_strengths(
 ) -> Strengths:
     """Draw strengths together with the centres of their components, given everything else.
 
-    The N strengths and `N_COMPONENTS` centres are jointly normal, and are drawn as one vector, the centres
-    last. Three things hold them: judgements that were not random link the strengths of two items, every
-    strength is linked to the centre of its component, and every centre is held at 0 by its prior.
+    Given a Polya-Gamma variable for each judgement, the N strengths and `N_COMPONENTS` centres are jointly
+    normal. They are drawn as one vector [N + N_COMPONENTS], the centres last. Its density has three parts:
+
+    - a judgement that was not random is a normal density of the difference of two strengths;
+    - the prior of a strength is a normal density of its difference from the centre of its component;
+    - the prior of a centre is a normal density around 0.
 
     Parameters
     ----------
@@ -284,36 +290,56 @@ def _draw_strengths(
     reliabilities : Reliabilities
     rng : Generator
     """
-    n_items = comparisons.n_items
     mixture = before.mixture
     margin = comparisons.margin(before.of_item)
     is_not_random = _draw_not_random(margin, reliabilities.of_worker[comparisons.worker], rng)
     # Given its Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with
-    # precision w and mean 1 / (2 w). A random judgement tells nothing: its precision is 0.
+    # precision w and mean 1 / (2 w). A random judgement does not depend on the margin: its precision is 0.
     judgement_precision = np.where(is_not_random, polya_gamma(margin, rng), 0.0)
     links = _link_strengths(comparisons, mixture, judgement_precision)
-    # Precision times mean of a judgement is 1/2, in favour of the chosen item and against the other.
-    n_won = np.bincount(comparisons.chosen, is_not_random, n_items)
-    n_lost = np.bincount(comparisons.other, is_not_random, n_items)
-    linear_term = np.concatenate([(n_won - n_lost) / 2, np.zeros(N_COMPONENTS)])
-    # Only centres have a prior of their own; strengths have theirs by the links to the centres.
-    prior_precision = np.concatenate([np.zeros(n_items), np.full(N_COMPONENTS, 1 / mixture.centre_variance)])
-    start = np.concatenate([before.of_item, mixture.centres])
-    drawn = links.draw(prior_precision, linear_term, start, rng)
-    return Strengths(drawn[:n_items], replace(mixture, centres=drawn[n_items:]))
+    no_prior_of_strengths = np.zeros(comparisons.n_items)  # theirs are the links to the centres
+    prior_of_centres = np.full(N_COMPONENTS, 1 / mixture.centre_variance)
+    strengths_and_centres = links.draw(
+        prior_precision=np.concatenate([no_prior_of_strengths, prior_of_centres]),
+        linear_term=_linear_term(comparisons, is_not_random),
+        start=np.concatenate([before.of_item, mixture.centres]),
+        rng=rng,
+    )
+    strengths = strengths_and_centres[: comparisons.n_items]
+    centres = strengths_and_centres[comparisons.n_items :]
+    return Strengths(strengths, replace(mixture, centres=centres))
+
+
+def _linear_term(comparisons: Comparisons, is_not_random: Bools) -> Floats:
+    """Compute precision times mean of strengths and centres, summed over judgements, [N + N_COMPONENTS].
+
+    A judgement's margin has the precision w and the mean 1 / (2 w), whose product is 1/2: it adds 1/2 to the
+    chosen item and -1/2 to the other one. `is_not_random` [C] marks the judgements that count.
+    """
+    n_won = np.bincount(comparisons.chosen, is_not_random, comparisons.n_items)
+    n_lost = np.bincount(comparisons.other, is_not_random, comparisons.n_items)
+    linear_term_of_centres = np.zeros(N_COMPONENTS)
+    return np.concatenate([(n_won - n_lost) / 2, linear_term_of_centres])
 
 
 def _link_strengths(comparisons: Comparisons, mixture: Mixture, judgement_precision: Floats) -> "Links":
     """Link the two items of every judgement, and every item with the centre of its component.
 
-    `judgement_precision` [C] is that of the margin, by each judgement. The centre of component k has the
-    number N + k.
+    The numbers that are linked are those that `_draw_strengths` draws: the strengths of items 0 to N - 1, and
+    then the centres, so that the centre of component k is number N + k.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    mixture : Mixture
+    judgement_precision : ndarray, shape [C]
+        Precision of the difference of strengths according to each judgement.
     """
     n_items = comparisons.n_items
-    every_item = np.arange(n_items)
+    items = np.arange(n_items)
     centre_of_item = n_items + mixture.component
     return Links(
-        first=np.concatenate([comparisons.chosen, every_item]),
+        first=np.concatenate([comparisons.chosen, items]),
         second=np.concatenate([comparisons.other, centre_of_item]),
         weights=np.concatenate([judgement_precision, mixture.precision]),
         n=n_items + N_COMPONENTS,
@@ -323,7 +349,8 @@ def _link_strengths(comparisons: Comparisons, mixture: Mixture, judgement_precis
 def _draw_not_random(margin: Floats, reliability: Floats, rng: np.random.Generator) -> Bools:
     """Draw which judgements were not random: a mask [C].
 
-    By Bayes' rule, the probability is that of a choice that was not random, divided by that of the choice.
+    By Bayes' rule, the probability that a choice was not random is the probability of this choice by a
+    judgement that is not random, divided by the probability of this choice by any judgement.
 
     Parameters
     ----------
@@ -336,7 +363,9 @@ def _draw_not_random(margin: Floats, reliability: Floats, rng: np.random.Generat
     p_chosen_not_random = reliability * expit(margin)
     p_chosen_random = (1 - reliability) / 2
     p_chosen = p_chosen_not_random + p_chosen_random
-    return np.asarray(rng.random(len(margin)) * p_chosen < p_chosen_not_random)
+    uniform = rng.random(len(margin))
+    # uniform < p_chosen_not_random / p_chosen, without a division by 0.
+    return np.asarray(uniform * p_chosen < p_chosen_not_random)
 
 
 class Links(NamedTuple):
@@ -362,9 +391,10 @@ class Links(NamedTuple):
     ) -> Floats:
         """Draw n jointly normal numbers with precision matrix Q and mean inv(Q) b.
 
-        Q is the graph Laplacian of the links, plus `prior_precision` in the diagonal; b is `linear_term`. If
-        noise has the covariance Q, then inv(Q) (b + noise) is such a draw (Papandreou and Yuille, NeurIPS
-        2010). The system is solved by conjugate gradients: Q is sparse, while its factors are not.
+        Q is made of the links and of `prior_precision` (`_precision`); b is `linear_term`. With noise of mean
+        0 and covariance Q, inv(Q) (b + noise) is such a draw: its mean is inv(Q) b, and its covariance is
+        inv(Q) Q inv(Q) = inv(Q) (Papandreou and Yuille, NeurIPS 2010). The linear system is solved by
+        conjugate gradients: Q is sparse, while a Cholesky factor of it would not be.
 
         Parameters
         ----------
@@ -378,18 +408,20 @@ class Links(NamedTuple):
         """
         precision, diagonal = self._precision(prior_precision)
         right_side = linear_term + self._noise(prior_precision, rng)
-        # Dividing by the diagonal approximates inv(Q), which lets the conjugate gradients converge faster.
+        # Conjugate gradients converge faster with an approximation of inv(Q): dividing by Q's diagonal.
         preconditioner = LinearOperator(precision.shape, matvec=lambda values: values / diagonal)
-        drawn, failure = cg(precision, right_side, x0=start, rtol=TOLERANCE, M=preconditioner)
+        solution, failure = cg(precision, right_side, x0=start, rtol=TOLERANCE, M=preconditioner)
         if failure:  # rounding can keep the residual above the tolerance
-            drawn = np.linalg.solve(precision.toarray(), right_side)
-        return np.asarray(drawn)
+            solution = np.linalg.solve(precision.toarray(), right_side)
+        return np.asarray(solution)
 
     def _noise(self, prior_precision: Floats, rng: np.random.Generator) -> Floats:
         """Draw n normal numbers with the covariance Q of `draw`.
 
-        Each link adds one normal variable to its first number and subtracts it from its second; each number
-        has one more for its prior.
+        For a link of weight w between numbers i and j, a normal variable z of variance w is added to noise i
+        and subtracted from noise j. That adds w to the variances Q_ii and Q_jj, and E[z (-z)] = -w to the
+        covariance Q_ij, as in `_precision`. Each number gets one more variable, whose variance is the prior
+        precision.
         """
         link_noise = np.sqrt(self.weights) * rng.normal(size=len(self.weights))
         prior_noise = np.sqrt(prior_precision) * rng.normal(size=self.n)
@@ -405,11 +437,14 @@ class Links(NamedTuple):
         """
         diagonal = prior_precision + np.bincount(self.first, self.weights, self.n)
         diagonal += np.bincount(self.second, self.weights, self.n)
-        indices = np.arange(self.n)
-        rows = np.concatenate([self.first, self.second, indices])
-        columns = np.concatenate([self.second, self.first, indices])
+        numbers = np.arange(self.n)
+        # The entries are listed in three groups: Q_ij of every link, its mirror image Q_ji, and the diagonal.
+        rows = np.concatenate([self.first, self.second, numbers])
+        columns = np.concatenate([self.second, self.first, numbers])
         values = np.concatenate([-self.weights, -self.weights, diagonal])
-        return csr_array((values, (rows, columns)), shape=(self.n, self.n)), diagonal
+        # Values that are listed for the same entry are added up.
+        matrix = csr_array((values, (rows, columns)), shape=(self.n, self.n))
+        return matrix, diagonal
 
 
 def _propose_scale(
@@ -417,18 +452,20 @@ def _propose_scale(
 ) -> Strengths:
     """Propose to multiply all strengths and their mixture by one factor; accept by Metropolis-Hastings.
 
-    If strengths and centres are multiplied by f, and variances by f^2, then their joint density given the
-    mixture's two scales is divided by f for each strength and each centre, and by f^2 for each variance. The
-    Jacobian of the step multiplies it by the same. The acceptance probability therefore depends only on the
-    likelihood of the judgements and on the prior of the two scales (`Mixture.log_scale_prior`).
+    The acceptance probability is the ratio of the posterior densities after and before. Only two parts of the
+    posterior change: the likelihood of the judgements, and the prior of the two numbers that set the scale of
+    everything else, `Mixture.rate` and `Mixture.centre_variance` (`Mixture.log_scale_prior`). The priors of
+    strengths, centres and variances are relative to these two. Stretching them by a factor f divides their
+    density by f for each strength and centre, and by f^2 for each variance; the Jacobian of the proposal,
+    which is part of the ratio, multiplies by exactly that.
     """
     factor = float(np.exp(SCALE_PROPOSAL_SD * rng.normal()))
     after = Strengths(before.of_item * factor, before.mixture.scaled(factor))
     likelihood_before = comparisons.log_likelihood(before.of_item, reliabilities.of_worker)
     likelihood_after = comparisons.log_likelihood(after.of_item, reliabilities.of_worker)
-    gain = likelihood_after - likelihood_before
-    gain += after.mixture.log_scale_prior() - before.mixture.log_scale_prior()
-    is_accepted = np.log(rng.random()) < gain
+    log_ratio = likelihood_after - likelihood_before
+    log_ratio += after.mixture.log_scale_prior() - before.mixture.log_scale_prior()
+    is_accepted = np.log(rng.random()) < log_ratio
     return after if is_accepted else before
 
 
@@ -437,113 +474,174 @@ def _draw_reliabilities(
 ) -> Reliabilities:
     """Draw the reliability of each worker, and the share of workers who have each reliability.
 
-    Masters, whose reliability is known to be 1, are not counted for the shares.
+    A worker's reliability is one of `RELIABILITIES`. Its posterior density is the share of workers who have
+    it, times the likelihood of the worker's judgements. The reliability of masters is known to be 1, so that
+    they are not counted for the shares.
     """
     masters = comparisons.masters
-    p_chosen = expit(comparisons.margin(strengths.of_item))  # if the judgement is not random
-    # Log density of each reliability, for each worker.
-    log_density = np.empty((len(RELIABILITIES), len(masters)))
-    for index, reliability in enumerate(RELIABILITIES):
-        p = np.maximum(reliability * p_chosen + (1 - reliability) / 2, LEAST_PROBABILITY)
-        log_likelihood = np.bincount(comparisons.worker, np.log(p), len(masters))
-        log_density[index] = np.log(before.share_of_each[index]) + log_likelihood
-    # A master's reliability is the last of RELIABILITIES, 1.
+    log_density = _log_density_of_reliabilities(comparisons, strengths, before)
+    # Masters cannot have any but the last of RELIABILITIES, which is 1.
     log_density[:-1, masters] = -np.inf
-    drawn = _draw_indices(log_density, axis=0, rng=rng)
-    counts = np.bincount(drawn[~masters], minlength=len(RELIABILITIES))
-    return Reliabilities(RELIABILITIES[drawn], _draw_shares(counts, rng))
+    index_of_worker = _draw_indices(log_density, axis=0, rng=rng)
+    n_workers_of_reliability = np.bincount(index_of_worker[~masters], minlength=len(RELIABILITIES))
+    return Reliabilities(
+        of_worker=RELIABILITIES[index_of_worker],
+        share_of_each=_draw_shares(n_workers_of_reliability, rng),
+    )
+
+
+def _log_density_of_reliabilities(
+    comparisons: Comparisons, strengths: Strengths, before: Reliabilities
+) -> Floats:
+    """Compute the log posterior density of each of R `RELIABILITIES` for each worker, [R, W].
+
+    `before.share_of_each` is the prior of the reliabilities; their likelihood is that of the judgements given
+    the strengths.
+    """
+    n_workers = len(comparisons.masters)
+    p_if_not_random = expit(comparisons.margin(strengths.of_item))  # probability of each choice, [C]
+    log_density = np.empty((len(RELIABILITIES), n_workers))
+    for index, reliability in enumerate(RELIABILITIES):
+        # A random judgement chooses either item with probability 1/2.
+        p = np.maximum(reliability * p_if_not_random + (1 - reliability) / 2, LEAST_PROBABILITY)
+        log_likelihood = np.bincount(comparisons.worker, np.log(p), n_workers)
+        log_density[index] = np.log(before.share_of_each[index]) + log_likelihood
+    return log_density
 
 
 def _draw_indices(log_density: Floats, axis: int, rng: np.random.Generator) -> Ints:
-    """Draw indices along an axis, with probabilities in proportion to densities.
+    """Draw indices along an axis, with probabilities in proportion to the densities exp(log_density).
 
-    The place of the largest log density with Gumbel noise is such a draw.
+    Gumbel-max trick: Gumbel noise is added to every log density, and the index of the largest sum is such a
+    draw. It needs no normalisation.
     """
-    return np.asarray((log_density + rng.gumbel(size=log_density.shape)).argmax(axis=axis))
+    noise = rng.gumbel(size=log_density.shape)
+    return np.asarray((log_density + noise).argmax(axis=axis))
 
 
 def _draw_shares(counts: Ints, rng: np.random.Generator) -> Floats:
-    """Draw the shares of n groups, given how many members of each were counted.
+    """Draw the shares [n] of n groups in a population, given how many members of each were counted.
 
-    Their prior is Dirichlet's with 1 / n for each group, so that groups may be nearly empty.
+    The prior is a Dirichlet distribution with the parameter 1 / n for each group, which allows nearly empty
+    groups. The posterior is a Dirichlet distribution too, with the counts added to the parameters.
     """
-    return np.maximum(LEAST_PROBABILITY, rng.dirichlet(1 / len(counts) + counts))
+    prior_parameter = 1 / len(counts)
+    shares = rng.dirichlet(prior_parameter + counts)
+    return np.maximum(LEAST_PROBABILITY, shares)
 
 
 def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
     """Draw the component that each item belongs to, and the components' weights, variances and scales.
 
-    The centres stay: they are drawn together with the strengths.
+    Each part is drawn given the latest draw of the others. The centres stay: they are drawn together with the
+    strengths.
     """
-    strength = strengths.of_item
     before = strengths.mixture
-    component, precision_factor = _draw_components(strength, before, rng)
-    counts = np.bincount(component, minlength=N_COMPONENTS)
-    weights = _draw_shares(counts, rng)
-    squares = np.bincount(
-        component, precision_factor * (strength - before.centres[component]) ** 2, N_COMPONENTS
-    )
-    variances = _draw_variances(VARIANCE_SHAPE, before.rate, counts, squares, rng)
+    members = _draw_members(strengths.of_item, before, rng)
+    n_members = np.bincount(members.component, minlength=N_COMPONENTS)
+    weights = _draw_shares(n_members, rng)
+    deviations = strengths.of_item - before.centres[members.component]
+    squares = np.bincount(members.component, members.precision_factor * deviations**2, N_COMPONENTS)
+    variances = _draw_variances(VARIANCE_SHAPE, before.rate, n_members, squares, rng)
     variances = np.maximum(variances, LEAST_VARIANCE)
-    # The variances' rate has a gamma prior; each variance adds its shape, and its inverse to the rate.
-    rate = rng.gamma(RATE_SHAPE + N_COMPONENTS * VARIANCE_SHAPE) / (RATE_RATE + (1 / variances).sum())
-    centre_variance = _draw_variances(
-        CENTRE_SHAPE, CENTRE_RATE, N_COMPONENTS, before.centres @ before.centres, rng
-    )
+    rate = _draw_rate(variances, rng)
+    squares_of_centres = before.centres @ before.centres
+    centre_variance = _draw_variances(CENTRE_SHAPE, CENTRE_RATE, N_COMPONENTS, squares_of_centres, rng)
     return Mixture(
-        component=component,
-        precision_factor=precision_factor,
+        component=members.component,
+        precision_factor=members.precision_factor,
         weights=weights,
         centres=before.centres,
         variances=variances,
         centre_variance=float(centre_variance),
-        rate=float(rate),
+        rate=rate,
     )
 
 
-def _draw_variances(shape: float, rate: float, n: Any, squares: Any, rng: np.random.Generator) -> Floats:
-    """Draw variances of normal values, given the number `n` of values and the sum of their squares.
+def _draw_variances(
+    shape: float, rate: float, n: "int | Ints", squares: "float | Floats", rng: np.random.Generator
+) -> Floats:
+    """Draw variances of normal values of mean 0, given how many values there are and their squares.
 
-    The prior is the inverse gamma distribution of this shape and rate. So is the posterior, to whose shape
-    and rate n / 2 and half of the sum are added. Such a variable is its rate over a gamma variable.
+    The prior is an inverse gamma distribution. The posterior is an inverse gamma distribution too: n / 2 is
+    added to its shape, and half of the sum of squares to its rate. An inverse gamma variable is drawn as its
+    rate divided by a gamma variable of its shape.
+
+    Parameters
+    ----------
+    shape, rate : float
+        Shape and rate of the prior.
+    n : int or ndarray of int, shape [K]
+        Number of values, for one variance or for each of K.
+    squares : float or ndarray, shape [K]
+        Sum of the squares of these values.
+    rng : Generator
     """
-    return np.asarray((rate + squares / 2) / rng.gamma(shape + n / 2))
+    posterior_shape = shape + n / 2
+    posterior_rate = rate + squares / 2
+    return np.asarray(posterior_rate / rng.gamma(posterior_shape))
 
 
-def _draw_components(strength: Floats, before: Mixture, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Draw each item's component of the mixture [N], and its `Mixture.precision_factor` [N].
+def _draw_rate(variances: Floats, rng: np.random.Generator) -> float:
+    """Draw the rate of the inverse gamma distribution that the components' variances come from.
 
-    Strengths of a component have Student's t of `DEGREES_OF_FREEDOM`. That is a normal distribution whose
-    precision is multiplied by a gamma variable, of which shape and rate are half of the degrees of freedom.
+    The prior is a gamma distribution, and so is the posterior: each variance v adds `VARIANCE_SHAPE` to its
+    shape, and 1 / v to its rate. A gamma variable is drawn with rate 1, and divided by the rate.
     """
-    n_items = len(strength)
-    squared = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_COMPONENTS]
-    # Log density of weight times Student's t, up to a constant.
-    log_density = np.log(before.weights) - np.log(before.variances) / 2
-    log_density = log_density - (DEGREES_OF_FREEDOM + 1) / 2 * np.log1p(squared / DEGREES_OF_FREEDOM)
+    posterior_shape = RATE_SHAPE + N_COMPONENTS * VARIANCE_SHAPE
+    posterior_rate = RATE_RATE + (1 / variances).sum()
+    return float(rng.gamma(posterior_shape) / posterior_rate)
+
+
+class _Members(NamedTuple):
+    """The component of each item [N], and its `Mixture.precision_factor` [N]."""
+
+    component: Ints
+    precision_factor: Floats
+
+
+def _draw_members(strength: Floats, before: Mixture, rng: np.random.Generator) -> _Members:
+    """Draw the component of the mixture that each item belongs to, and its precision factor.
+
+    A component is Student's t with d = `DEGREES_OF_FREEDOM` degrees of freedom around its centre. An item
+    with the squared deviation q from the centre, in units of the component's variance v, has there the
+    density::
+
+        weight / sqrt(v) * (1 + q / d) ** (-(d + 1) / 2)     up to a constant
+
+    The same distribution results if the item's strength is normal with precision f / v, and the factor f is a
+    gamma variable of shape d / 2 and rate d / 2. Given the strength, f is again a gamma variable: the
+    strength is one normal value, which adds 1 / 2 to the shape and q / 2 to the rate.
+    """
+    d = DEGREES_OF_FREEDOM
+    squared_deviation = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_COMPONENTS]
+    log_scale = np.log(before.weights) - np.log(before.variances) / 2
+    log_density = log_scale - (d + 1) / 2 * np.log1p(squared_deviation / d)
     component = _draw_indices(log_density, axis=1, rng=rng)
-    squared_in_component = squared[np.arange(n_items), component]
-    # Given the strength, the factor is again a gamma variable: one more value, and its square.
-    shape = (DEGREES_OF_FREEDOM + 1) / 2
-    rate = (DEGREES_OF_FREEDOM + squared_in_component) / 2
-    precision_factor = rng.gamma(shape, size=n_items) / rate
-    return component, precision_factor
+    items = np.arange(len(strength))
+    shape = (d + 1) / 2
+    rate = (d + squared_deviation[items, component]) / 2
+    precision_factor = rng.gamma(shape, size=len(strength)) / rate
+    return _Members(component, precision_factor)
 
 
 def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:
     """Draw Polya-Gamma variables PG(1, c) [C], where c is `margin`.
 
-    Such a variable is the sum over k = 1, 2, ... of e_k / ((k - 1/2)^2 + (c / 2 pi)^2), divided by 2 pi^2,
-    where the e_k are exponential variables of mean 1 (Polson, Scott and Windle 2013). The first `N_TERMS` are
-    drawn, and the others replaced by their mean: that of the whole variable, tanh(c / 2) / (2 c), less that
-    of the terms drawn.
+    Such a variable is an infinite sum (Polson, Scott and Windle 2013)::
+
+        1 / (2 pi^2) * sum over k = 1, 2, ... of e_k / ((k - 1/2)^2 + (c / 2 pi)^2)
+
+    where the e_k are exponential variables of mean 1. The first `N_TERMS` terms are drawn. The sum of the
+    others varies little, and is replaced by its mean: that of the whole variable, tanh(c / 2) / (2 c), less
+    that of the terms that are drawn.
     """
     k = np.arange(N_TERMS)[:, None] + 1
     divisors = (k - 0.5) ** 2 + (margin / (2 * np.pi)) ** 2  # [N_TERMS, C]
     exponentials = rng.exponential(size=divisors.shape)
-    drawn: Floats = (exponentials / divisors).sum(axis=0) / (2 * np.pi**2)
-    mean_of_drawn = (1 / divisors).sum(axis=0) / (2 * np.pi**2)
-    c = np.maximum(np.abs(margin), 1e-6)  # at 0 the mean would be 0 / 0
-    mean_of_all = np.tanh(c / 2) / (2 * c)
-    drawn += mean_of_all - mean_of_drawn
-    return drawn
+    first_terms: Floats = (exponentials / divisors).sum(axis=0) / (2 * np.pi**2)
+    mean_of_first_terms = (1 / divisors).sum(axis=0) / (2 * np.pi**2)
+    c = np.maximum(np.abs(margin), 1e-6)  # the mean is even in c, and would be 0 / 0 at 0
+    mean_of_all_terms = np.tanh(c / 2) / (2 * c)
+    mean_of_other_terms = mean_of_all_terms - mean_of_first_terms
+    return first_terms + mean_of_other_terms

@@ -206,12 +206,13 @@ def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
         tables_by_seed: dict[Any, pd.DataFrame] = {}
         for seed, rows_of_seed in rows.groupby("seed", sort=False):
             tables_by_seed[seed] = rows_of_seed.set_index(["fold", "clip_id"])
-        # All seeds must have the clips of the first one, and are put in its order.
+        # All seeds must have the clips (in the folds) of the first one, and are put in its order.
         first = next(iter(tables_by_seed.values()))
         seeds: dict[int, _SeedResult] = {}
         for seed, table_of_seed in tables_by_seed.items():
+            has_as_many_clips = len(table_of_seed) == len(first)
             has_all_clips = first.index.isin(table_of_seed.index).all()
-            if len(table_of_seed) != len(first) or not has_all_clips:
+            if not has_as_many_clips or not has_all_clips:
                 raise PredictionsError(f"model {model}: its seeds were tested on different clips")
             ordered = table_of_seed.loc[first.index]
             seeds[seed] = _SeedResult(ordered["score"].to_numpy(), ordered["called"].to_numpy())
@@ -282,9 +283,11 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
     if not metric.method_interval:
         method_interval = replace(method_interval, low=NAN, high=NAN)
     # Chance is that of the movies whose clips define the metric.
-    labels_of_movies = [
-        y[rows] for rows, value in zip(rows_of_movies, values, strict=True) if not np.isnan(value)
-    ]
+    labels_of_movies = []
+    for rows, value in zip(rows_of_movies, values, strict=True):
+        is_defined = not np.isnan(value)
+        if is_defined:
+            labels_of_movies.append(y[rows])
     columns: dict[str, object] = {
         "movie_mean": models_interval.mean,
         "movie_low": models_interval.low,

@@ -78,12 +78,13 @@ class UnitGamma:
 def dissimilarity(
     first: Units, second: Units, pairs: Pairs, level_distances: Floats, *, alpha: float, beta: float
 ) -> Floats:
-    """Compute the dissimilarity of the segments of P pairs, [P]: alpha d_a + beta d_c (eq. 1).
+    """Compute the dissimilarity of the segments of P pairs, [P] (Mathet et al. 2015, eq. 1).
 
-    d_a is (e / d)^2, where e is the sum of the distances between beginnings and between ends, and d the sum
-    of the two durations. It is at most 1, the dissimilarity of a segment that is aligned with none, for
-    segments that overlap, and above 1 for others (Mathet et al. 2015, eq. 3). d_c is the distance of their
-    levels.
+    It is alpha times the dissimilarity of their positions, plus beta times the distance of their levels. The
+    dissimilarity of positions is (e / d)^2, where e is the sum of the distances between beginnings and
+    between ends, and d the sum of the two durations (eq. 3). It is at most 1 for segments that overlap, and
+    above 1 for others. 1 is the dissimilarity of a segment that is aligned with none,
+    `DISSIMILARITY_UNALIGNED`.
 
     Parameters
     ----------
@@ -109,10 +110,15 @@ def dissimilarity(
 def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
     """Find the pairs of segments near enough that aligning them may be better than leaving both unaligned.
 
-    Other pairs may be among them. With the terms of `dissimilarity`, alpha (e / d)^2 must be at most 2, the
-    dissimilarity of two unaligned segments. That is e <= r d, where r = sqrt(2 / alpha). Around the sum of
-    each segment's beginning and end, an interval of r durations to either side is made. The sums of two
-    segments are at most e apart, so that their intervals overlap if e <= r d.
+    All such pairs are found, and some others with them. In the letters of `dissimilarity`:
+
+    1. To align two segments is better only if alpha (e / d)^2 is below 2, the dissimilarity of two unaligned
+       segments. That is e < r d, with r = sqrt(2 / alpha).
+    2. Let s be the sum of a segment's beginning and end. The sums of two segments differ by at most e.
+    3. So the sums of a pair worth aligning differ by less than r d, which is r times the first duration plus
+       r times the second one. Intervals of r durations to either side of the two sums therefore overlap.
+
+    Pairs whose intervals overlap are found without comparing all segments with all (`overlapping`).
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
@@ -127,10 +133,13 @@ def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
 def _intervals_around_sums(units: Units, n_durations: float) -> Floats:
     """Make an interval [N, 2] around the sum of each segment's beginning and end, in seconds.
 
-    It extends by `n_durations` times the segment's duration to either side (see `_find_alignable_pairs`).
+    It extends by `n_durations` times the segment's duration to either side, as `_find_alignable_pairs`
+    explains: for a segment from 10 to 14 s and 2 durations, it is 24 - 8 to 24 + 8.
     """
-    sums = units.spans.sum(axis=1)
-    half_width = n_durations * (units.spans[:, 1] - units.spans[:, 0])
+    starts = units.spans[:, 0]
+    ends = units.spans[:, 1]
+    sums = starts + ends
+    half_width = n_durations * (ends - starts)
     return np.column_stack([sums - half_width, sums + half_width])
 
 
@@ -159,19 +168,20 @@ def best_alignment(
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
-    candidates = _find_alignable_pairs(first, second, alpha)
-    # The gain of a pair is the dissimilarity of two unaligned segments less that of the aligned pair.
-    dissimilarities = dissimilarity(first, second, candidates, level_distances, alpha=alpha, beta=beta)
-    gains = 2 * DISSIMILARITY_UNALIGNED - dissimilarities
-    is_better = gains > 0
-    pairs = Pairs(candidates.first[is_better], candidates.second[is_better])
-    gains = gains[is_better]
+    near = _find_alignable_pairs(first, second, alpha)
+    dissimilarities = dissimilarity(first, second, near, level_distances, alpha=alpha, beta=beta)
+    # To align a pair gains the dissimilarity of two unaligned segments, less that of the pair.
+    gains_of_near = 2 * DISSIMILARITY_UNALIGNED - dissimilarities
+    is_gain = gains_of_near > 0
+    pairs = Pairs(near.first[is_gain], near.second[is_gain])
+    gains = gains_of_near[is_gain]
     chosen = best_matching(pairs, gains, (n_first, n_second))
+    aligned = np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1)
     n_units = n_first + n_second
-    # All segments unaligned, less what the alignment gains.
-    total = DISSIMILARITY_UNALIGNED * n_units - float(gains[chosen].sum())
-    disorder = total / (n_units / 2)
-    return np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1), disorder
+    if_none_is_aligned = DISSIMILARITY_UNALIGNED * n_units
+    total = if_none_is_aligned - float(gains[chosen].sum())
+    mean_n_units = n_units / 2
+    return aligned, total / mean_n_units
 
 
 def unitised_gamma(
@@ -185,7 +195,7 @@ def unitised_gamma(
     samples: int = 62,
     seed: int | Sequence[int] = 0,
 ) -> UnitGamma:
-    """Measure the agreement of two annotators on freely delimited segments.
+    """Measure the agreement of two annotators on freely delimited segments: gamma = 1 - observed / expected.
 
     Parameters
     ----------
@@ -199,7 +209,8 @@ def unitised_gamma(
         Seed of these draws.
     """
     n_units = (len(first.ranks), len(second.ranks))
-    if sum(n_units) == 0:
+    nobody_marked_any = sum(n_units) == 0
+    if nobody_marked_any:
         return UnitGamma(n_units)
     pairs, observed = best_alignment(first, second, level_distances, alpha=alpha, beta=beta)
     chance_disorders = []
@@ -207,18 +218,14 @@ def unitised_gamma(
         _, disorder = best_alignment(left, right, level_distances, alpha=alpha, beta=beta)
         chance_disorders.append(disorder)
     expected = float(np.mean(chance_disorders))
-    if expected == 0:
-        return UnitGamma(n_units, len(pairs), observed, expected)
-    error_of_expected = float(np.std(chance_disorders, ddof=1)) / len(chance_disorders) ** 0.5
-    return UnitGamma(
-        n_units=n_units,
-        n_aligned=len(pairs),
-        observed=observed,
-        expected=expected,
-        value=1 - observed / expected,
-        # The derivative of gamma = 1 - o / e by e is o / e^2.
-        standard_error=observed / expected**2 * error_of_expected,
-    )
+    value = None
+    standard_error = None
+    if expected != 0:
+        value = 1 - observed / expected
+        # An error of the expected disorder e changes gamma = 1 - o / e by o / e^2 times as much.
+        error_of_expected = float(np.std(chance_disorders, ddof=1)) / len(chance_disorders) ** 0.5
+        standard_error = observed / expected**2 * error_of_expected
+    return UnitGamma(n_units, len(pairs), observed, expected, value, standard_error)
 
 
 def _draw_chance_pairs(
@@ -236,21 +243,31 @@ def _draw_chance_pairs(
     mean_segment = float((spans[:, 1] - spans[:, 0]).mean())
     least_difference = min(mean_segment / 2, duration / 2)
     # Sorted by their segments, so that the draws do not depend on the order of the annotators.
-    annotations = sorted((first, second), key=lambda units: sorted(np.c_[units.spans, units.ranks].tolist()))
+    annotations = sorted((first, second), key=_sorted_segments)
     n_drawn = 0
     while n_drawn < samples:
         left_index, right_index = rng.integers(0, 2, size=2)
         left = annotations[left_index]
         right = annotations[right_index]
-        if not len(left.ranks) and not len(right.ranks):
-            continue  # an annotator who marked nothing was drawn twice
+        has_segments = len(left.ranks) > 0 or len(right.ranks) > 0
+        if not has_segments:
+            # An annotator who marked nothing was drawn twice. That has no disorder: draw again.
+            continue
         left_shift = rng.uniform(0, duration)
-        right_shift = left_shift + rng.uniform(least_difference, duration - least_difference)
+        # In a circle, a difference of nearly the whole film is a small one in the other direction.
+        difference = rng.uniform(least_difference, duration - least_difference)
+        right_shift = left_shift + difference
         yield (
             left.shifted(left_shift % duration, start, end),
             right.shifted(right_shift % duration, start, end),
         )
         n_drawn += 1
+
+
+def _sorted_segments(units: Units) -> list[list[float]]:
+    """List an annotator's segments as [start, end, rank of the level], sorted."""
+    segments: list[list[float]] = np.column_stack([units.spans, units.ranks]).tolist()
+    return sorted(segments)
 
 
 def unitised_agreement(
@@ -275,38 +292,64 @@ def unitised_agreement(
         A labelled segment has no times, or no movie has two annotators.
     """
     codebook = manifest.codebook
-    level_distances = distances(codebook)
     pairs: list[PairAgreement[UnitGamma]] = []
     for movie, segments_of in _labelled_segments(manifest).items():
         for first, second in combinations(sorted(segments_of), 2):
-            segments = [*segments_of[first], *segments_of[second]]
-            times = np.array([(clip.start_s, clip.end_s) for clip in segments])
-            film = (float(times.min()), float(times.max()))
             gammas = []
-            # On all levels, then on those that are labels.
             for number, levels in enumerate((codebook.level_names, codebook.labels)):
-                gamma = unitised_gamma(
-                    _units_of_levels(segments_of[first], levels, codebook),
-                    _units_of_levels(segments_of[second], levels, codebook),
-                    level_distances,
-                    film,
+                gamma = _gamma_on_levels(
+                    segments_of[first],
+                    segments_of[second],
+                    levels,
+                    codebook,
                     alpha=alpha,
                     samples=samples,
-                    seed=(number, *_seed_of_times(times)),
+                    seed=number,
                 )
                 gammas.append(gamma)
-            pairs.append(PairAgreement(movie, (first, second), *gammas))
+            on_all_levels, on_labels = gammas
+            pairs.append(PairAgreement(movie, (first, second), on_all_levels, on_labels))
     if not pairs:
         raise ManifestError("no movie has two annotators, so there is nothing to compare")
     return tuple(pairs)
 
 
-def _seed_of_times(times: Floats) -> list[int]:
-    """Turn the times of segments into a seed: films draw differently, and renaming them changes nothing.
+def _gamma_on_levels(
+    first: Sequence[Clip],
+    second: Sequence[Clip],
+    levels: Sequence[str],
+    codebook: Codebook,
+    *,
+    alpha: float,
+    samples: int,
+    seed: int,
+) -> UnitGamma:
+    """Compute gamma of two annotators' segments of a film, on some levels.
 
-    The numbers are the bytes of the sorted times, four at a time.
+    What was annotated is taken to reach from the first beginning of a segment of either to the last end, on
+    whatever level. Draws depend on `seed` and on the times of the segments.
     """
-    numbers: list[int] = np.sort(times, axis=None).view(np.uint32).tolist()
+    times = np.array([(clip.start_s, clip.end_s) for clip in [*first, *second]])
+    film = (float(times.min()), float(times.max()))
+    return unitised_gamma(
+        _units_of_levels(first, levels, codebook),
+        _units_of_levels(second, levels, codebook),
+        distances(codebook),
+        film,
+        alpha=alpha,
+        samples=samples,
+        seed=(seed, *_seed_of_times(times)),
+    )
+
+
+def _seed_of_times(times: Floats) -> list[int]:
+    """Turn the times of segments [N, 2] into a seed.
+
+    Films so have draws of their own, which do not change if films or annotators are renamed. The numbers are
+    the bytes of the sorted times: of each float of 8 bytes, two integers of 4 bytes.
+    """
+    sorted_times = np.sort(times, axis=None)
+    numbers: list[int] = sorted_times.view(np.uint32).tolist()
     return numbers
 
 

@@ -153,17 +153,18 @@ class Joint:
 
     def learnable(self) -> tuple[str, ...]:
         """List the concepts that vary among clips whichever film is left out, so that they can be learnt."""
-        counts = self.sums.counts
-        # Concepts are in the columns after the features and the label.
-        shares = self.sums.means[:, self.about.n_features + 1 :]  # [F, concepts]
-        n_present = counts[:, None] * shares
-        n_present_in_others = n_present.sum(axis=0) - n_present
-        n_clips_of_others = (counts.sum() - counts)[:, None]
-        # Counts are computed back from rounded means: less than half a clip counts as none.
-        has_clips_with = n_present_in_others > 0.5
-        has_clips_without = n_present_in_others < n_clips_of_others - 0.5
-        varies = (has_clips_with & has_clips_without).all(axis=0)
-        return tuple(name for name, is_varying in zip(self.about.concepts, varies, strict=True) if is_varying)
+        names = []
+        for concept in self.about.concepts:
+            shares = self.sums.means[:, self.about.column(concept)]  # of each film's clips, [F]
+            n_present = self.sums.counts * shares
+            n_present_in_others = n_present.sum() - n_present
+            n_clips_of_others = self.sums.counts.sum() - self.sums.counts
+            # The counts are computed back from means, with rounding errors: less than half a clip is none.
+            has_clips_with = n_present_in_others > 0.5
+            has_clips_without = n_present_in_others < n_clips_of_others - 0.5
+            if (has_clips_with & has_clips_without).all():
+                names.append(concept)
+        return tuple(names)
 
     def cav(self, *concepts: str, penalty: float | None = None) -> Planes:
         """Fit ridge CAVs of concepts, with hyperplanes midway between the mean projections of both classes.
@@ -247,11 +248,8 @@ class Joint:
             cavs_of_others = others._solve_ridge(standard, columns, cavs.penalties)
             cavs_of_others = others._move_midway(cavs_of_others, columns)
             to_distances = self._map_to_distances(cavs_of_others)
-            # If v = A u + s, the mean of v is A mean(u) + s. Deviations from the mean are A (u - mean(u)),
-            # without s, so the sum of their products is A products(u) A'.
-            matrix = to_distances.matrix
-            means[row] = matrix @ self.sums.means[row] + to_distances.shift
-            products[row] = matrix @ self.sums.products[row] @ matrix.T
+            means[row] = to_distances.of_mean(self.sums.means[row])
+            products[row] = to_distances.of_products(self.sums.products[row])
         about = structs.replace(self.about, n_features=n_values, concepts=[])
         return Sums(about, self.sums.counts, means, products, start={})
 
@@ -265,15 +263,17 @@ class Joint:
             s = (b - w (mean / scale)) / ||w||
         """
         n_features = self.about.n_features
-        n_cavs = len(cavs.weights)
+        label_column = self.about.column()
         lengths = np.linalg.norm(cavs.weights, axis=1)
         lengths[lengths == 0] = 1
-        matrix = np.zeros((n_cavs + 1, self.sums.means.shape[1]))
-        matrix[:n_cavs, :n_features] = cavs.weights / lengths[:, None] / cavs.scale
+        weights_of_features = cavs.weights / lengths[:, None] / cavs.scale  # a of each CAV, [K, D]
         values_at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)
-        shift_of_distances = values_at_zero / lengths
-        # The last row maps the label to itself.
-        matrix[n_cavs, n_features] = 1
+        shift_of_distances = values_at_zero / lengths  # s of each CAV, [K]
+        n_cavs = len(cavs.weights)
+        matrix = np.zeros((n_cavs + 1, self.sums.means.shape[1]))
+        matrix[:n_cavs, :n_features] = weights_of_features
+        # The last number is the label, which stays as it is.
+        matrix[n_cavs, label_column] = 1
         shift_of_label = 0.0
         return _AffineMap(matrix, np.append(shift_of_distances, shift_of_label))
 
@@ -325,30 +325,35 @@ class Joint:
         regression = others._ridge(columns, penalty)
         # A hyperplane whose weights are 0 predicts its intercept for every clip.
         share = others._moments_of_all.mean[columns]
-        share_model = replace(regression, weights=0 * regression.weights, intercepts=share)
-        # Films count by their clips; those of other labs do not count.
-        is_of_lab = np.isin(self.about.movies, list(movies))
-        film_weights = self.sums.counts * is_of_lab
-        errors_of_regression = list(self.film_errors(regression, target).values())
-        errors_of_share = list(self.film_errors(share_model, target).values())
-        error = float(np.average(errors_of_regression, weights=film_weights))
-        error_of_share = float(np.average(errors_of_share, weights=film_weights))
+        no_weights = np.zeros_like(regression.weights)
+        share_model = replace(regression, weights=no_weights, intercepts=share)
+        error = self._mean_error(regression, target, movies)
+        error_of_share = self._mean_error(share_model, target, movies)
         return error, error_of_share
+
+    def _mean_error(self, planes: Planes, target: str, movies: Collection[str]) -> float:
+        """Compute the mean squared error of a hyperplane over all clips of some films."""
+        errors = list(self.film_errors(planes, target).values())
+        # Films count by their clips, and other films not at all.
+        film_weights = np.where(np.isin(self.about.movies, list(movies)), self.sums.counts, 0.0)
+        return float(np.average(errors, weights=film_weights))
 
     # --- arithmetic
     @cached_property
     def _moments_of_all(self) -> "_Moments":
         """Moments of all films together, combined from those of films (Chan, Golub and LeVeque 1983).
 
-        Products around the mean of all clips are those within films, around each film's own mean, plus those
-        between films, of the films' means. Unlike sums of squares, they stay precise if means are large.
+        The products, sums of (u - mean) (u - mean)' over clips, have two parts: those within films, around
+        each film's own mean; and those between films, in which every clip counts as the mean of its film.
+        Unlike sums of squares, they stay precise if means are large.
         """
         counts = self.sums.counts
         means = self.sums.means
         n_clips = counts.sum()
         mean = counts @ means / n_clips
-        deviations = means - mean
+        deviations = means - mean  # of each film, [F, P]
         products_within_films = self.sums.products.sum(axis=0)
+        # The sum over films of counts * deviation deviation'.
         products_between_films = (deviations.T * counts) @ deviations
         return _Moments(float(n_clips), mean, products_within_films + products_between_films)
 
@@ -403,25 +408,36 @@ class Joint:
             raise ModelError(
                 "a penalty is chosen by leaving films out, and there is one film: give the penalty"
             )
-        n_features = self.about.n_features
-        moments = self._moments_of_all
-        # `PENALTIES` are multiples of the mean eigenvalue of the standardised features' products: their trace
-        # divided by the number of eigenvalues that are not 0, which is at most that of clips or features.
-        trace = float((np.diag(moments.products)[:n_features] / standard.deviation**2).sum())
-        candidates = trace / min(moments.n_clips, n_features) * np.array(PENALTIES)
-        errors = np.zeros((len(PENALTIES), len(columns)))
+        candidates = self._penalty_unit(standard) * np.array(PENALTIES)
+        squared_errors = np.zeros((len(candidates), len(columns)))  # summed over the clips of all films
         for row, movie in enumerate(self.about.movies):
             others = self.without([movie])
             others._refuse_target_in_all_or_none(columns, f"without film {movie}")
             for index, penalty in enumerate(candidates):
-                penalties = np.full(len(columns), penalty)
-                planes = others._solve_ridge(standard, columns, penalties)
-                errors[index] += self._film_squared_errors(planes, columns, row)
-        losses = errors / moments.n_clips
-        return candidates[losses.argmin(axis=0)], losses.min(axis=0)
+                same_for_all_targets = np.full(len(columns), penalty)
+                planes = others._solve_ridge(standard, columns, same_for_all_targets)
+                squared_errors[index] += self._film_squared_errors(planes, columns, row)
+        losses = squared_errors / self._moments_of_all.n_clips
+        best = losses.argmin(axis=0)  # index of the penalty of each target, [K]
+        return candidates[best], losses.min(axis=0)
+
+    def _penalty_unit(self, standard: "_Standard") -> float:
+        """Compute the unit of `PENALTIES`: the mean eigenvalue of the products of standardised features.
+
+        It is their trace divided by the number of eigenvalues that are not 0, of which there are at most as
+        many as clips or as features.
+        """
+        n_features = self.about.n_features
+        moments = self._moments_of_all
+        sums_of_squares = np.diag(moments.products)[:n_features] / standard.deviation**2
+        trace = float(sums_of_squares.sum())
+        return trace / min(moments.n_clips, n_features)
 
     def _solve_ridge(self, standard: "_Standard", columns: list[int], penalties: Floats) -> Planes:
         """Solve ridge regression of K targets for weights and intercepts.
+
+        The weights solve (products of features + penalty) w = products of features with the target. Targets
+        with the same penalty are solved together.
 
         Parameters
         ----------
@@ -440,11 +456,11 @@ class Joint:
         products_z_target = products[:n_features, columns] / deviation[:, None]
         weights = np.empty((len(columns), n_features))
         for penalty in np.unique(penalties):
-            has_penalty = penalties == penalty
-            weights[has_penalty] = _solve_system(
-                products_z, products_z_target[:, has_penalty], float(penalty)
-            ).T
-        # The intercept with which the mean prediction is the share of clips with the target.
+            targets = penalties == penalty
+            weights_of_targets = _solve_system(products_z, products_z_target[:, targets], float(penalty))
+            weights[targets] = weights_of_targets.T
+        # The mean prediction is that at the mean features. With this intercept it is the mean of the target,
+        # which is the share of clips that have it.
         share = self._moments_of_all.mean[columns]
         intercepts = share - weights @ mean_z
         return Planes(
@@ -459,17 +475,24 @@ class Joint:
     def _move_midway(self, planes: Planes, columns: list[int]) -> Planes:
         """Move hyperplanes midway between the mean projections of clips with and without their target.
 
-        `columns` are those of the planes' targets.
+        `columns` are those of the planes' targets. The mean of the clips with a target t follows from the
+        covariance of features z and target: with t in {0, 1} and a share p of clips that have it,
+
+            covariance = mean(z t) - mean(z) p = p (mean with target - mean(z))
+
+        so that the mean with the target is covariance / p away from the mean of all clips. In the same way
+        the mean without it is covariance / (1 - p) away, to the other side.
         """
         standard = _Standard(planes.mean, planes.scale)
         mean_z = self._mean_of_standardised(standard)
         moments = self._moments_of_all
         share = moments.mean[columns]
         products_z_target = moments.products[: self.about.n_features, columns] / planes.scale[:, None]
-        # The mean of clips with the target is covariance / share away from the mean of all clips, and that of
-        # the others covariance / (1 - share) to the other side.
-        covariance = products_z_target / moments.n_clips
-        middle = (covariance / share - covariance / (1 - share)) / 2 + mean_z[:, None]  # [D, K]
+        covariance = products_z_target / moments.n_clips  # [D, K]
+        deviation_with = covariance / share
+        deviation_without = covariance / (1 - share)
+        middle = (deviation_with - deviation_without) / 2 + mean_z[:, None]  # [D, K]
+        # Minus the projection of the middle on each direction.
         intercepts = -np.einsum("kd,dk->k", planes.weights, middle)
         return replace(planes, intercepts=intercepts)
 
@@ -481,9 +504,11 @@ class Joint:
     def _film_squared_errors(self, planes: Planes, columns: list[int], row: int) -> Floats:
         """Compute the sum of squared errors [K] of hyperplanes on the clips of one film, from its sums.
 
-        A clip's error is t - w x - c, of its target t and its features x. The sum of its squares is the
-        number of clips times the squared mean error, plus the sum of squares around that mean:
-        sum(t t) - 2 w sum(x t) + w sum(x x') w', all of deviations from the film's means.
+        The error of a clip with the target t and the features x is t - w x - c. The sum of its squares over
+        the n clips of a film is n times the squared mean error, plus the sum of squares around the mean. With
+        deviations t and x from the film's means that sum is::
+
+            sum((t - w x)^2) = sum(t t) - 2 w sum(x t) + w sum(x x') w'
 
         Parameters
         ----------
@@ -494,14 +519,16 @@ class Joint:
             The film's row.
         """
         n_features = self.about.n_features
-        weights = planes.weights / planes.scale  # of features that are not standardised
+        weights = planes.weights / planes.scale  # of features that are not standardised, [K, D]
         n_clips = self.sums.counts[row]
         mean = self.sums.means[row]
         products = self.sums.products[row]
         mean_error = mean[columns] - planes.intercepts - weights @ (mean[:n_features] - planes.mean)
-        target_squares = np.diag(products)[columns]
-        cross_products = np.einsum("kd,dk->k", weights, products[:n_features, columns])
-        prediction_squares = np.einsum("kd,de,ke->k", weights, products[:n_features, :n_features], weights)
+        features_by_features = products[:n_features, :n_features]  # sum(x x'), [D, D]
+        features_by_targets = products[:n_features, columns]  # sum(x t), [D, K]
+        target_squares = np.diag(products)[columns]  # sum(t t), [K]
+        cross_products = np.einsum("kd,dk->k", weights, features_by_targets)
+        prediction_squares = np.einsum("kd,de,ke->k", weights, features_by_features, weights)
         squares_around_mean = target_squares - 2 * cross_products + prediction_squares
         return np.asarray(n_clips * mean_error**2 + squares_around_mean)
 
@@ -531,6 +558,18 @@ class _AffineMap(NamedTuple):
     matrix: Floats
     shift: Floats
 
+    def of_mean(self, mean: Floats) -> Floats:
+        """Compute the mean of the new vectors, from the mean [P] of the old ones."""
+        return np.asarray(self.matrix @ mean + self.shift)
+
+    def of_products(self, products: Floats) -> Floats:
+        """Compute the sum of products of the new vectors' deviations from their mean.
+
+        It follows from that of the old vectors [P, P]: a new deviation is the matrix times the old one, as
+        the shift cancels out.
+        """
+        return np.asarray(self.matrix @ products @ self.matrix.T)
+
 
 class _Moments(NamedTuple):
     """Moments of all films together.
@@ -552,17 +591,18 @@ class _Moments(NamedTuple):
 def _solve_system(products: Floats, products_with_targets: Floats, penalty: float) -> Floats:
     """Solve the normal equations (products + penalty I) w = products_with_targets of ridge regression.
 
-    With penalty 0 the result is the least-squares solution of smallest length.
+    Without a penalty they may have many solutions. The result is then the solution of smallest length: the
+    inverse along the axes (eigenvectors) of the products, without the axes along which features do not vary.
     """
     if penalty > 0:
         penalised = products + penalty * np.eye(len(products))
         return linalg.solve(penalised, products_with_targets, assume_a="pos")
-    eigenvalues, axes = linalg.eigh(products)
-    # An eigenvalue that is only rounding counts as 0, and its axis gets no weight.
-    largest = eigenvalues[-1]
-    is_nonzero = eigenvalues > len(products) * np.finfo(np.float64).eps * largest
-    axes = axes[:, is_nonzero]
-    return np.asarray((axes / eigenvalues[is_nonzero]) @ (axes.T @ products_with_targets))
+    eigenvalues, axes = linalg.eigh(products)  # eigenvalues rise
+    largest_rounding_error = len(products) * np.finfo(np.float64).eps * eigenvalues[-1]
+    varies = eigenvalues > largest_rounding_error
+    axes = axes[:, varies]
+    coordinates = axes.T @ products_with_targets
+    return np.asarray((axes / eigenvalues[varies]) @ coordinates)
 
 
 @checked
@@ -702,14 +742,17 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     weights = sums.start["start_weights"]
     intercept = sums.start["start_intercept"]
     old_weights: Floats = np.append(weights, intercept)
-    is_penalised = np.append(np.ones(len(weights)), 0.0)  # the intercept is not
+    # Half ||w||^2 has the gradient w and the curvature 1; the intercept is not penalised.
+    is_penalised = np.append(np.ones(len(weights)), 0.0)
     with one_blas_thread():
+        # The labs' sums of the log losses' derivatives at this model, by film.
         gradient = is_penalised * old_weights + C * sums.gradients.sum(axis=0)
         curvature = np.diag(is_penalised) + C * sums.curvatures.sum(axis=0)
         new_weights = old_weights - linalg.solve(curvature, gradient, assume_a="pos")
-    # Not 0, to divide by it.
+    largest_change = np.abs(new_weights - old_weights).max()
+    # At least the smallest float, so that weights that are all 0 do not lead to a division by 0.
     largest_weight = max(np.abs(new_weights).max(), np.finfo(np.float64).tiny)
-    change = float(np.abs(new_weights - old_weights).max() / largest_weight)
+    change = float(largest_change / largest_weight)
     planes = Planes(
         mean=sums.start["start_mean"],
         scale=sums.start["start_scale"],

@@ -164,6 +164,9 @@ def gram(
 ) -> Sums:
     """Compute sums over the clips of a task in each film: counts, means and products of clips' vectors.
 
+    A clip's vector has its features, its label, and the presence of each concept. (The Gram matrix is the
+    matrix of products of these.)
+
     Parameters
     ----------
     data : Dataset
@@ -200,14 +203,14 @@ def gram(
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
     rows, labels = clips_in_task(data, task)
-    # Films are numbered in order of their names: `film_of` is the film's number of each clip.
+    # Films are numbered in order of their names: `film_of` [N] is the number of each clip's film.
     films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
     summed_films = np.flatnonzero(n_clips >= least)
+    small_films = np.flatnonzero(n_clips < least)
     if not len(summed_films):
         raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
-    # A clip's vector is its features, its label and its concepts [N, P].
     X = data.X[rows].astype(np.float64)
-    vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)
+    vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
     about = About(
         backbone=data.backbone,
         features=data.features,
@@ -220,12 +223,13 @@ def gram(
         target=target.record(),
         concepts=list(data.labels.concepts),
         movies=films[summed_films].tolist(),
-        left_out={str(films[film]): int(n_clips[film]) for film in np.flatnonzero(n_clips < least)},
+        left_out={str(films[film]): int(n_clips[film]) for film in small_films},
         least=least,
         licence=licence,
         label_policy=label_policy,
         at="squares" if at is None else "losses",
     )
+    # At a model, gradients and curvatures take the place of means and products (`About.at`).
     start = {} if at is None else _read_linear_model(at)
     means = []
     products = []
@@ -233,14 +237,11 @@ def gram(
         for film in summed_films:
             vectors_of_film = vectors[film_of == film]
             if at is None:
-                mean, products_of_film = _film_moments(vectors_of_film)
-                means.append(mean)
-                products.append(products_of_film)
+                mean_or_gradient, products_or_curvature = _film_moments(vectors_of_film)
             else:
-                # Gradients are stored in place of means, curvatures in place of products.
-                gradient, curvature = _loss_derivatives(vectors_of_film, start)
-                means.append(gradient)
-                products.append(curvature)
+                mean_or_gradient, products_or_curvature = _loss_derivatives(vectors_of_film, start)
+            means.append(mean_or_gradient)
+            products.append(products_or_curvature)
     summed_rows = rows[np.isin(film_of, summed_films)]
     return Sums(
         about=about,
@@ -281,14 +282,16 @@ def _loss_derivatives(
     start : mapping
         Arrays of the model, by the names `START`.
     """
-    mean, scale, weights, intercept = (start[name] for name in START)
-    n_features = len(mean)
+    n_features = len(start["start_mean"])
     y = vectors[:, n_features]
-    standard = (vectors[:, :n_features] - mean) / scale
+    standard = (vectors[:, :n_features] - start["start_mean"]) / start["start_scale"]
     design = np.column_stack([standard, np.ones(len(vectors))])  # the intercept is a weight of ones
-    p = expit(design @ np.append(weights, intercept))  # each clip's probability to be positive
+    weights = np.append(start["start_weights"], start["start_intercept"])
+    p = expit(design @ weights)  # each clip's probability to be positive
+    # The sums over clips, with a row x of the design, of (p - y) x and of p (1 - p) x x'.
     gradient = design.T @ (p - y)
-    curvature = (design.T * (p * (1 - p))) @ design
+    curvature_of_clips = p * (1 - p)
+    curvature = (design.T * curvature_of_clips) @ design
     return gradient, curvature
 
 
@@ -352,7 +355,8 @@ def read_sums(path: Path | str) -> Sums:
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - for sums alone
 
     place = local_path(path)
-    # Refuse devices and files that are too large here, since safetensors opens the file by its name.
+    # safetensors opens the file by its name, and checks nothing. Opening it here raises an error for devices
+    # and for files that are too large.
     open_regular(place, MOST_BYTES).close()
     try:
         with safe_open(place, "numpy") as file:
@@ -360,7 +364,7 @@ def read_sums(path: Path | str) -> Sums:
             about = msgspec.json.decode(metadata.get("about", ""), type=About)
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
         _check_sums(about, arrays)
-    except ObygazeError as error:
+    except ObygazeError as error:  # its message is the reason
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
         if file_kind(place).name == SAFETENSORS:
@@ -383,10 +387,15 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     _check_shapes(about, arrays)
     check_features_digest(about.provenance, about.provenance_sha256, where="")
     for movie in (*about.movies, *about.left_out):
-        # Made only because a clip refuses names of movies that no manifest can have.
-        Clip("of the sums", movie)
+        _refuse_impossible_movie(movie)
     with np.errstate(all="ignore"):
         _check_values(about, arrays)
+
+
+def _refuse_impossible_movie(movie: str) -> None:
+    """Raise if no manifest can have a movie of this name."""
+    # A clip of a manifest checks its movie when it is made.
+    Clip("of the sums", movie)
 
 
 def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -433,11 +442,19 @@ def _check_derivatives(
 ) -> None:
     """Raise if the derivatives by the intercept, which are last, are larger than the number of clips allows.
 
-    A clip with label y and probability p has the gradient p - y, at most 1, and the curvature p (1 - p), at
-    most 1/4.
+    A clip with label y and probability p has the derivative p - y by the intercept, at most 1, and the second
+    derivative p (1 - p), at most 1/4.
+
+    Parameters
+    ----------
+    counts : ndarray, shape [F]
+    gradients : ndarray, shape [F, D + 1]
+    curvatures : ndarray, shape [F, D + 1, D + 1]
     """
-    has_large_gradient = abs(gradients[:, -1]) > counts
-    has_large_curvature = curvatures[:, -1, -1] > counts / 4 + ROUNDING_OF_COUNT
+    by_intercept = gradients[:, -1]
+    twice_by_intercept = curvatures[:, -1, -1]
+    has_large_gradient = abs(by_intercept) > counts
+    has_large_curvature = twice_by_intercept > counts / 4 + ROUNDING_OF_COUNT
     if (has_large_gradient | has_large_curvature).any():
         raise ModelError("gradients or curvatures are larger than any")
 
@@ -474,10 +491,14 @@ def _are_whole_counts(
         Sums of their products around means.
     """
     n_clips = counts[:, None]  # [F, 1]
-    n_with_both = products + n_clips[:, None] * shares[:, :, None] * shares[:, None]  # [F, L, L]
+    n_clips_of_film = counts[:, None, None]  # [F, 1, 1]
+    share_of_first = shares[:, :, None]  # [F, L, 1]
+    share_of_second = shares[:, None, :]  # [F, 1, L]
+    n_with_both = products + n_clips_of_film * share_of_first * share_of_second  # [F, L, L]
     are_whole = (abs(n_with_both - n_with_both.round()) <= ROUNDING_OF_COUNT).all()
     are_not_negative = (n_with_both >= -ROUNDING_OF_COUNT).all()
-    # On the diagonal a column is paired with itself, so that the count is also known from the share.
+    # On the diagonal a column is paired with itself: the number of clips that have it, which must be that
+    # which follows from its share.
     n_with_one = np.diagonal(n_with_both, axis1=1, axis2=2)  # [F, L]
     agree_with_shares = (abs(n_with_one - n_clips * shares) <= ROUNDING_OF_COUNT).all()
     return bool(are_whole and are_not_negative and agree_with_shares)
@@ -486,12 +507,14 @@ def _are_whole_counts(
 def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
     """Tell whether a matrix [P, P] is positive semidefinite, as every sum of products u u' is.
 
-    It is, up to rounding, if the Cholesky decomposition of its correlations succeeds.
+    The Cholesky decomposition succeeds if all eigenvalues are above 0. Eigenvalues of 0, which rounding can
+    make negative, must be accepted too. Therefore a small number is added to all of them, by way of the
+    diagonal; and the matrix is first scaled to correlations, so that this number means the same for all.
     """
     squares = np.diag(products)
     scale = np.sqrt(np.where(squares > 0, squares, 1.0))
+    # Entry [i, j] is divided by the scales of both i and j.
     correlations = products / scale / scale[:, None]
-    # Added to the eigenvalues, so that those which are 0 but for rounding do no harm.
     allowance = ROUNDING_OF_EIGENVALUES * len(squares)
     try:
         np.linalg.cholesky(correlations + allowance * np.eye(len(squares)))
@@ -530,15 +553,18 @@ class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     columns: dict[str, list[str]]
 
     def count_differences(self, other: "ReleasedFilm") -> list[int]:
-        """Count the clips that are in only one of two releases of the film.
+        """Count the differences between two releases of the film.
 
-        The first number is of all clips. One more for each column that both releases have is of the clips
-        with the label, or with a concept.
+        Returns
+        -------
+        list of int
+            The number of clips that are in only one of the releases. Then, for each column that both have
+            (the label or a concept), the number of clips that are marked in only one of them.
         """
+        of_all_clips = _count_in_one_only(self.clips, other.clips)
         common_columns = self.columns.keys() & other.columns.keys()
-        number_of_all = _count_in_one_only(self.clips, other.clips)
-        numbers = [_count_in_one_only(self.columns[name], other.columns[name]) for name in common_columns]
-        return [number_of_all, *numbers]
+        of_columns = [_count_in_one_only(self.columns[name], other.columns[name]) for name in common_columns]
+        return [of_all_clips, *of_columns]
 
 
 def _count_in_one_only(clips: Sequence[str], other_clips: Sequence[str]) -> int:
@@ -550,8 +576,9 @@ def _count_in_one_only(clips: Sequence[str], other_clips: Sequence[str]) -> int:
 def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
     """Record sums that leave the lab in a file next to their store; refuse them if they reveal single clips.
 
-    Sums are to be written in the block of the ``with`` statement. The record is locked until it ends, so that
-    no other process releases sums in the meantime.
+    Sums are to be written in the block of the ``with`` statement. The record is written before it: if the
+    command is interrupted in between, films are recorded that never left, and not the other way round. The
+    record is locked until the block ends, so that no other process releases sums in the meantime.
 
     Raises
     ------

@@ -39,7 +39,8 @@ class Adam:
     n_steps : int
         Steps taken.
     gradient_decay, square_decay : float
-        d: `BETA_1` and `BETA_2` to the power of the steps since the sums were last multiplied by them.
+        d: `BETA_1` and `BETA_2` to the power of the number of steps since `apply_decays`, or since the first
+        step.
     """
 
     gradient_sum: Floats
@@ -54,7 +55,11 @@ class Adam:
         return cls(np.zeros_like(parameters), np.zeros_like(parameters))
 
     def apply_decays(self) -> None:
-        """Multiply the sums by their decays, which then begin at 1 again; the means stay the same."""
+        """Multiply each sum S by its decay d, and set d to 1.
+
+        The means are products d S (see the class), so that they do not change. It keeps d from becoming so
+        small that a gradient divided by d overflows.
+        """
         self.gradient_sum *= self.gradient_decay
         self.square_sum *= self.square_decay
         self.gradient_decay = 1.0
@@ -63,6 +68,12 @@ class Adam:
 
 def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
     """Take one step of Adam, with bias correction: update parameters, gradient and state in place.
+
+    Adam moves by -learning_rate * mean / (root + EPSILON), where mean = mean_factor * gradient_sum and
+    root = root_factor * sqrt(square_sum). Both factors are taken out of the fraction, so that they are
+    multiplied once and not with each of the P numbers::
+
+        -learning_rate * mean_factor / root_factor * gradient_sum / (sqrt(square_sum) + EPSILON / root_factor)
 
     Parameters
     ----------
@@ -73,24 +84,31 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     state : Adam
     learning_rate : float
     """
-    # add(x, y, a=a) is y += a x in one pass, in place as the vectors are contiguous.
-    add = get_blas_funcs("axpy", dtype=parameters.dtype)
+    _add_gradient(gradient, state)
+    # The means start at 0; dividing by 1 - BETA**n_steps corrects this bias.
+    mean_factor = state.gradient_decay * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
+    square_factor = state.square_decay * (1 - BETA_2) / (1 - BETA_2**state.n_steps)
+    root_factor = square_factor**0.5
+    memory = gradient  # holds the divisor, and then the update
+    divisor = np.sqrt(state.square_sum, out=memory)
+    divisor += EPSILON / root_factor
+    update = np.divide(state.gradient_sum, divisor, out=memory)
+    _add_multiple(update, -learning_rate * mean_factor / root_factor, parameters)
+
+
+def _add_gradient(gradient: Floats, state: Adam) -> None:
+    """Add a gradient [P] and its square to the sums of `state`; the gradient is overwritten by its square."""
     if state.gradient_decay < LEAST_DECAY:
         state.apply_decays()
     state.n_steps += 1
     state.gradient_decay *= BETA_1
     state.square_decay *= BETA_2
-    add(gradient, state.gradient_sum, a=1 / state.gradient_decay)
-    # From here on, the gradient's memory holds the squared gradient, then the divisor, then the update.
+    _add_multiple(gradient, 1 / state.gradient_decay, state.gradient_sum)
     squared_gradient = np.square(gradient, out=gradient)
-    add(squared_gradient, state.square_sum, a=1 / state.square_decay)
-    # The unbiased mean gradient is mean_factor * gradient_sum, and the unbiased root mean square is
-    # root_factor * sqrt(square_sum).
-    mean_factor = state.gradient_decay * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
-    root_factor = (state.square_decay * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
-    # Adam moves by -learning_rate * mean / (root mean square + EPSILON). Both factors are taken out of the
-    # fraction, so that they are multiplied once, not with each of the P numbers.
-    divisor = np.sqrt(state.square_sum, out=gradient)
-    divisor += EPSILON / root_factor
-    update = np.divide(state.gradient_sum, divisor, out=gradient)
-    add(update, parameters, a=-learning_rate * mean_factor / root_factor)
+    _add_multiple(squared_gradient, 1 / state.square_decay, state.square_sum)
+
+
+def _add_multiple(values: Floats, factor: float, total: Floats) -> None:
+    """Add ``factor * values`` to `total` in place, in one pass over memory; both are contiguous vectors."""
+    axpy = get_blas_funcs("axpy", dtype=total.dtype)
+    axpy(values, total, a=factor)

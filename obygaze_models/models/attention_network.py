@@ -134,11 +134,11 @@ class AttentionNetwork:
     @property
     def n_parameters(self) -> int:
         """Count the parameters, P."""
-        # In the letters of the equations: V, U and c; v and u; w; b.
-        n_projection = self.n_inputs * (self.n_hidden + self.n_hidden + 1)
-        n_gate_bias = self.n_hidden + self.n_hidden
-        n_attention = self.n_hidden
-        n_bias = 1
+        n_columns = 2 * self.n_hidden + 1  # V and U have one for each hidden unit, c is one
+        n_projection = self.n_inputs * n_columns
+        n_gate_bias = 2 * self.n_hidden  # v and u
+        n_attention = self.n_hidden  # w
+        n_bias = 1  # b
         return n_projection + n_gate_bias + n_attention + n_bias
 
     def layers_of(self, parameters: Floats) -> AttentionLayers:
@@ -183,13 +183,10 @@ class AttentionNetwork:
     # -----------------------------------------------------------------------
 
     def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw K sets of initial parameters [K, P], in pairs that differ in the sign of the evidence only.
+        """Draw K sets of initial parameters [K, P]; training goes on from the best of them.
 
-        Parameters are drawn as PyTorch's ``Linear`` draws them (`_draw_parameters`), with two changes. The
-        first hidden units point along the directions in which the scatter of the frames differs most between
-        the classes (`_discriminating_directions`): from a random direction the gradient of the attention is
-        mostly noise. And both signs of the evidence along the first direction are tried: with the wrong sign,
-        attention learns to avoid the frames that matter and does not recover.
+        K is 2 `N_PAIRS`. The two sets of a pair differ in the sign of the evidence only. Without hidden units
+        there is one set, drawn at random.
 
         Parameters
         ----------
@@ -201,14 +198,18 @@ class AttentionNetwork:
         """
         if not self.n_hidden:
             return self._draw_parameters(rng)[None]
-        directions = self._discriminating_directions(X, y, min(MOST_DIRECTIONS, self.n_features))  # [D, n]
-        first_direction = directions[:, 0]
+        n_directions = min(MOST_DIRECTIONS, self.n_features)
+        directions = self._discriminating_directions(X, y, n_directions)  # [D, n]
         starts = []
         for _ in range(N_PAIRS):
             parameters = self._draw_parameters(rng)
+            # From random directions, the gradient of the attention is mostly noise.
             self._aim_hidden_units(parameters, directions)
+            # With the wrong sign of the evidence, attention learns to avoid the frames that matter, and does
+            # not recover: both signs are tried.
+            mirrored = self._mirror_evidence(parameters, directions[:, 0])
             starts.append(parameters)
-            starts.append(self._mirror_evidence(parameters, first_direction))
+            starts.append(mirrored)
         return np.stack(starts)
 
     def _mirror_evidence(
@@ -224,39 +225,45 @@ class AttentionNetwork:
         return mirrored
 
     def _draw_parameters(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw parameters [P], each uniform within 1/sqrt(inputs of its layer) of zero."""
-        # The layers in the order of the parameters: projection and gate biases, whose inputs are a frame's
-        # features; attention, whose inputs are the hidden units; and the bias, which belongs to the evidence
-        # and so has the features as inputs.
-        n_attention = self.n_hidden
-        n_bias = 1
-        n_projection_and_gate_bias = self.n_parameters - n_attention - n_bias
-        n_parameters_of_layers = (n_projection_and_gate_bias, n_attention, n_bias)
-        n_inputs_of_layers = (self.n_inputs, self.n_hidden, self.n_inputs)
-        n_inputs_of_parameters = np.repeat(n_inputs_of_layers, n_parameters_of_layers)
-        return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(n_inputs_of_parameters))
+        """Draw parameters [P], uniformly between -1 and 1 over the root of their layer's number of inputs.
+
+        PyTorch's ``Linear`` draws its parameters so.
+        """
+        n_inputs = np.empty(self.n_parameters)  # of the layer of each parameter
+        layers = self.layers_of(n_inputs)
+        layers.projection[:] = self.n_inputs
+        layers.gate_bias[:] = self.n_inputs
+        layers.attention[:] = self.n_hidden
+        layers.bias[:] = self.n_inputs  # the bias belongs to the evidence, computed from a frame's features
+        return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(n_inputs))
 
     def _aim_hidden_units(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
         """Point the first hidden units of `parameters` along directions [D, n] and their opposites, in place.
 
-        If V and U point along the same direction, a unit is tanh(z) sigmoid(z) of the frame's coordinate z
-        along it: large for large positive z only. A unit and its opposite together respond to frames that are
-        far from the mean on either side. As many directions are used as there are pairs of hidden units.
+        A unit whose columns of V and U are both the same direction has the value tanh(z) sigmoid(z), where z
+        is the frame's coordinate along it. This is near 1 for large positive z, and near 0 for large negative
+        z. A unit and its opposite together therefore respond to frames that are far from the mean on either
+        side. Each direction takes two hidden units; directions for which there are none are left out.
         """
         n_directions = min(directions.shape[1], self.n_hidden // 2)
         if not n_directions:
             return
+        n_units = 2 * n_directions
+        first_directions = directions[:, :n_directions]
+        directions_of_units = np.concatenate([first_directions, -first_directions], axis=1)  # [D, units]
+        # All are views of `parameters`. Rows of V and U are a frame's features, then its time embedding.
         layers = self.layers_of(parameters)
-        used = directions[:, :n_directions]
-        directions_of_units = np.concatenate([used, -used], axis=1)
-        first_column_of_V = 0
-        first_column_of_U = self.n_hidden
-        for first in (first_column_of_V, first_column_of_U):
-            units = slice(first, first + 2 * n_directions)
-            layers.projection[: self.n_features, units] = directions_of_units
-            layers.projection[self.n_features :, units] = 0  # the time embedding
-            layers.gate_bias[units] = 0
-        layers.attention[: 2 * n_directions] = 1
+        V = layers.projection[:, :n_units]
+        U = layers.projection[:, self.n_hidden : self.n_hidden + n_units]
+        v = layers.gate_bias[:n_units]
+        u = layers.gate_bias[self.n_hidden : self.n_hidden + n_units]
+        w = layers.attention[:n_units]
+        for weights in (V, U):
+            weights[: self.n_features] = directions_of_units
+            weights[self.n_features :] = 0
+        v[:] = 0
+        u[:] = 0
+        w[:] = 1
 
     def _discriminating_directions(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
         """Find the n directions [D, n] along which the scatter of frames differs most between the classes.
@@ -270,15 +277,15 @@ class AttentionNetwork:
         for label in (0, 1):
             rows = np.flatnonzero(y == label)
             if len(rows) > most_clips:
-                # Evenly spaced, so that every movie has its share.
-                rows = rows[np.arange(most_clips) * len(rows) // most_clips]
+                rows = _evenly_spaced(rows, most_clips)  # so that every movie has its share
             scatters.append(self._within_clip_scatter(X, rows))
-        directions = most_differing_directions(scatters[1] - scatters[0], n)
+        scatter_of_negative, scatter_of_positive = scatters
+        directions = most_differing_directions(scatter_of_positive - scatter_of_negative, n)
         # The sign of an eigenvector is arbitrary. It is chosen so that the entry of largest absolute value is
         # positive.
-        largest_entries = directions[np.abs(directions).argmax(axis=0), np.arange(n)]
-        directions *= np.sign(largest_entries)
-        return directions
+        rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
+        largest_entries = directions[rows_of_largest, np.arange(n)]
+        return np.asarray(directions * np.sign(largest_entries))
 
     def _within_clip_scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the covariance [D, D] of frames around the mean of their own clip.
@@ -324,17 +331,10 @@ class AttentionNetwork:
     ) -> Floats:
         """Compute the logits of a batch, and write the gradient of their cross-entropy into `gradient`.
 
-        In the letters of the class, with t = tanh(V h + v) and s = sigmoid(U h + u), a frame has the score
-        e = w . (t s) and the evidence c . h. With g, the derivative of the loss by the clip's logit, the
-        derivatives for each frame are::
-
-            by the evidence               g a
-            by the score e                g a (evidence - weighted mean evidence of the clip)
-            by the argument of tanh       (by score) w s (1 - t^2) = (by score) w (s - (t s) t)
-            by the argument of sigmoid    (by score) w (t s) (1 - s)
-
-        The evidence and the two arguments are columns of the frame's product with the projection, so that
-        the projection's gradient follows by one matrix product.
+        It goes backwards from the logits to the product of frames and projection (`_backward_through_gate`),
+        whose columns are the arguments of tanh, the arguments of the sigmoid and the evidence. The
+        projection's gradient follows from the derivatives by this product: product = frames @ projection, and
+        so the gradient is frames' @ derivatives. `PROJECTION_PENALTY` adds a multiple of the projection.
 
         Parameters
         ----------
@@ -354,51 +354,109 @@ class AttentionNetwork:
         -------
         ndarray, shape [B]
         """
-        n_hidden = self.n_hidden
         pooled, gate = self._forward(layers, X)
+        # The derivative of the cross-entropy by a logit is p - y.
         by_logit = (expit(pooled.logits) - y) / len(y) * weights  # [B]
         gradient.bias[0] = by_logit.sum()
-        by_product = np.empty((*X.shape[:2], 2 * n_hidden + 1), X.dtype)  # [B, F, 2 L + 1]
-        by_tanh_argument = by_product[..., :n_hidden]
-        by_sigmoid_argument = by_product[..., n_hidden:-1]
-        by_evidence = by_product[..., -1]
-        by_evidence[:] = by_logit[:, None] * pooled.weights
-        if n_hidden:
-            mean_evidence = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
-            by_score = by_evidence * (pooled.evidence - mean_evidence)
-            gated = gate.tanh * gate.sigmoid
-            gradient.attention[:] = np.tensordot(by_score, gated, 2)
-            by_gated = by_score[..., None] * layers.attention
-            np.multiply(by_gated, gate.sigmoid - gated * gate.tanh, out=by_tanh_argument)
-            np.multiply(by_gated, gated * (1 - gate.sigmoid), out=by_sigmoid_argument)
-            gradient.gate_bias[:] = by_product[..., :-1].sum(axis=(0, 1))
-        frames = X.reshape(-1, X.shape[-1])[:, :-1]
-        np.matmul(frames.T, by_product.reshape(len(frames), -1), out=gradient.projection)
+        product = np.empty((*X.shape[:2], 2 * self.n_hidden + 1), X.dtype)  # [B, F, 2 L + 1]
+        by_product = self._columns_of(product)
+        # logit = sum of weights times evidence + bias
+        by_product.evidence[:] = by_logit[:, None] * pooled.weights
+        if self.n_hidden:
+            self._backward_through_gate(layers, pooled, gate, by_product, gradient)
+            # The gate's biases are added to all columns but the last, the evidence.
+            gradient.gate_bias[:] = product[..., :-1].sum(axis=(0, 1))
+        frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
+        np.matmul(frames.T, product.reshape(len(frames), -1), out=gradient.projection)
         gradient.projection[:] += PROJECTION_PENALTY * layers.projection
         return pooled.logits
 
+    def _backward_through_gate(
+        self,
+        layers: AttentionLayers,
+        pooled: PooledFrames,
+        gate: _Gate,
+        by_product: "_ProductColumns",
+        gradient: AttentionLayers,
+    ) -> None:
+        """Fill in the derivatives by the gate's two arguments, and the gradient of the attention weights w.
+
+        With t = tanh(argument) and s = sigmoid(argument), a frame has the score e = w . (t s), and a softmax
+        over the clip's frames turns scores into weights. The chain rule gives, for each frame::
+
+            by e                       (by evidence) * (evidence - weighted mean evidence of the clip)
+            by t s                     (by e) w
+            by the argument of tanh    (by t s) s (1 - t^2)  =  (by t s) (s - (t s) t)
+            by the argument of sigmoid (by t s) t s (1 - s)
+
+        Parameters
+        ----------
+        layers : AttentionLayers
+        pooled : PooledFrames
+        gate : _Gate
+        by_product : _ProductColumns
+            The derivatives by the evidence are read, those by the arguments are written.
+        gradient : AttentionLayers
+            Its `attention` is written.
+        """
+        mean_evidence = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)  # [B, 1]
+        by_score = by_product.evidence * (pooled.evidence - mean_evidence)  # [B, F]
+        gated = gate.tanh * gate.sigmoid  # [B, F, L]
+        gradient.attention[:] = np.tensordot(by_score, gated, 2)  # the sum over clips and frames
+        by_gated = by_score[..., None] * layers.attention
+        np.multiply(by_gated, gate.sigmoid - gated * gate.tanh, out=by_product.tanh_argument)
+        np.multiply(by_gated, gated * (1 - gate.sigmoid), out=by_product.sigmoid_argument)
+
+    def _columns_of(self, product: Floats) -> "_ProductColumns":
+        """Name the columns of a product of frames and projection [B, F, 2 L + 1], without copying."""
+        return _ProductColumns(
+            tanh_argument=product[..., : self.n_hidden],
+            sigmoid_argument=product[..., self.n_hidden : -1],
+            evidence=product[..., -1],
+        )
+
     def _forward(self, layers: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
         """Pool prepared clips [B, F, D + 1]; return the two factors of the gate too, for the gradient."""
-        n_hidden = self.n_hidden
-        is_present = 1 - X[..., -1]
-        # The columns of the product are those of V, U and c: the arguments of tanh, the arguments of the
-        # sigmoid, and the evidence.
-        product = X.reshape(-1, X.shape[-1])[:, :-1] @ layers.projection
-        product = product.reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
+        is_present = 1 - X[..., -1]  # [B, F]
+        frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
+        product = (frames @ layers.projection).reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
         product[..., :-1] += layers.gate_bias
-        evidence = product[..., -1]
+        columns = self._columns_of(product)
         # The logistic function as (1 + tanh(z / 2)) / 2, since numpy's tanh is vectorised.
-        sigmoid = np.tanh(product[..., n_hidden:-1] / 2)
+        sigmoid = np.tanh(columns.sigmoid_argument / 2)
         sigmoid += 1
         sigmoid /= 2
-        gate = _Gate(np.tanh(product[..., :n_hidden]), sigmoid)
-        score = is_present  # without hidden units: the same for all present frames
-        if n_hidden:
-            score = (gate.tanh * gate.sigmoid) @ layers.attention
+        gate = _Gate(np.tanh(columns.tanh_argument), sigmoid)
+        score = is_present  # without hidden units: 1 for all present frames, so that weights are equal
+        if self.n_hidden:
+            score = (gate.tanh * gate.sigmoid) @ layers.attention  # [B, F]
+        # The softmax over the present frames of a clip.
         weights = np.exp(score - score.max(axis=1, keepdims=True)) * is_present
         weights /= weights.sum(axis=1, keepdims=True)
-        logits = (weights * evidence).sum(axis=1) + layers.bias[0]
-        return PooledFrames(weights, evidence, logits), gate
+        logits = (weights * columns.evidence).sum(axis=1) + layers.bias[0]
+        return PooledFrames(weights, columns.evidence, logits), gate
+
+
+class _ProductColumns(NamedTuple):
+    """Views of the product of frames and projection, or of the derivatives by this product.
+
+    Attributes
+    ----------
+    tanh_argument, sigmoid_argument : ndarray, shape [B, F, L]
+        V h + v and U h + u of each frame.
+    evidence : ndarray, shape [B, F]
+        c . h of each frame.
+    """
+
+    tanh_argument: Floats
+    sigmoid_argument: Floats
+    evidence: Floats
+
+
+def _evenly_spaced(rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Pick n rows at even distances: of rows 0 to 9, n = 5 picks 0, 2, 4, 6 and 8."""
+    places = np.arange(n) * len(rows) // n
+    return np.asarray(rows[places])
 
 
 def _time_embedding(n_frames: int) -> NDArray[np.float64]:

@@ -37,6 +37,9 @@ PENALTIES = (10.0, 1.0, 0.1, 0.01)
 DEFAULT_PENALTY = 0.1
 """The penalty if there are no movies to choose it by."""
 
+ALL_CLIPS = -1
+"""Index of the group of all clips, the last of the groups of `ProbesInTraining`."""
+
 SECONDS_PER_NUMBER = 21e-9
 """CPU seconds of an epoch of one fold, per number of the clips' features.
 
@@ -173,8 +176,10 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """
         check_is_fitted(self)
         clips = self._check_frames(X)
-        # Axes of the projection as `attend` takes it: features, queries or evidence, probes, queries.
-        projection = self.parameters_[:-1].reshape(self.n_features_in_, 2, 1, self.n_queries)
+        # The projection as `attend` takes it, [D, 2, J, M]: queries and evidence of one probe, J = 1.
+        n_parts = 2
+        n_probes = 1
+        projection = self.parameters_[:-1].reshape(self.n_features_in_, n_parts, n_probes, self.n_queries)
         bias = self.parameters_[-1]
         with one_blas_thread():
             for row in range(len(clips)):
@@ -182,9 +187,11 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 # Here the clips are standardised, where training scales the projection instead: more precise
                 # if the mean is large against the deviation.
                 standardised = block._replace(X=(block.X - self.mean_) / self.scale_)
-                attended = attend(standardised, projection)  # of one clip, by one probe
-                logit_terms = np.append(attended.pooled[0, 0], bias)
-                yield _PooledClip(attended.weights[0, :, 0], logit_terms)
+                attended = attend(standardised, projection)
+                # Of the one clip, by the one probe.
+                weights = attended.weights[0, :, 0]  # [T, M]
+                pooled_evidence = attended.pooled[0, 0]  # [M]
+                yield _PooledClip(weights, logit_terms=np.append(pooled_evidence, bias))
 
     def _n_parameters(self, n_features: int) -> int:
         """Count the numbers of queries, evidence and bias."""
@@ -194,16 +201,19 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """Train on all clips for `max_epochs` epochs and keep the last: nothing is held out to choose by."""
         rng = np.random.default_rng((int(self.random_state), 1))
         train_loss = []
+        # There is one group, of all clips, and one penalty: one probe.
+        all_clips = 0
+        only_penalty = 0
         for _ in range(self.max_epochs):
-            # There is one group, of all clips, and one penalty.
-            logits = probes.epoch(rng)[:, 0, 0]  # [N]
-            train_loss.append(log_loss(probes.y, logits))
+            logits = probes.epoch(rng)  # [N, 1, 1]
+            train_loss.append(log_loss(probes.y, logits[:, all_clips, only_penalty]))
         self.n_epochs_ = self.max_epochs
-        self.mean_ = probes.mean[0]
-        self.scale_ = probes.scale[0]
-        self.parameters_ = probes.parameters_on_all_clips(penalty_index=0)
+        self.mean_ = probes.mean[all_clips]
+        self.scale_ = probes.scale[all_clips]
+        self.parameters_ = probes.parameters_on_all_clips(penalty_index=only_penalty)
         self.threshold_ = ABOVE_ZERO
-        self.curve_ = LossCurve(np.array(train_loss), np.full(len(train_loss), np.nan), self.n_epochs_)
+        no_held_out_loss = np.full(len(train_loss), np.nan)
+        self.curve_ = LossCurve(np.array(train_loss), no_held_out_loss, self.n_epochs_)
 
     def _choose_on_folds(
         self, probes: ProbesInTraining, folds: NDArray[np.int64], movies: NDArray[Any]
@@ -221,37 +231,38 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         movies : ndarray, shape [N]
         """
         y = probes.y
+        clips = np.arange(len(y))
         rng = np.random.default_rng((int(self.random_state), 1))
         best_loss = np.inf
+        best_epoch = 0
         best_penalty = 0  # an index, as are all penalties here
-        self.n_epochs_ = 0
-        # One entry per epoch: the losses of all penalties [K].
-        train_losses: list[list[float]] = []
-        held_out_losses: list[list[float]] = []
+        train_losses = []  # for each epoch, the losses of all penalties [K]
+        held_out_losses = []
         for epoch in range(1, self.max_epochs + 1):
-            # By the probe of each group and penalty. Group f is the clips that fold f does not hold out; the
-            # last group is all clips.
+            # Group f is the clips that fold f does not hold out, the last group is all clips. A clip is held
+            # out by the probes of the group with the number of its fold.
             logits = probes.epoch(rng)  # [N, G, K]
-            by_probe_on_all = logits[:, -1]  # [N, K]
-            by_probe_on_other_folds = logits[np.arange(len(y)), folds]  # [N, K]
-            train_losses.append([log_loss(y, scores) for scores in by_probe_on_all.T])
-            losses = [log_loss(y, scores) for scores in by_probe_on_other_folds.T]
+            training_scores = logits[:, ALL_CLIPS]  # [N, K]
+            held_out_scores = logits[clips, folds]  # [N, K]
+            train_losses.append([log_loss(y, scores) for scores in training_scores.T])
+            losses = [log_loss(y, scores) for scores in held_out_scores.T]
             held_out_losses.append(losses)
             penalty = int(np.argmin(losses))
             if losses[penalty] < best_loss:
                 best_loss = losses[penalty]
+                best_epoch = epoch
                 best_penalty = penalty
-                self.n_epochs_ = epoch
                 self.parameters_ = probes.parameters_on_all_clips(penalty)
                 self.held_out_ = _held_out_scores(logits[:, :, penalty], probes, folds, movies)
-            elif epoch - self.n_epochs_ >= self.patience:
+            elif epoch - best_epoch >= self.patience:
                 break
-        self.mean_ = probes.mean[-1]
-        self.scale_ = probes.scale[-1]
+        self.n_epochs_ = best_epoch
+        self.mean_ = probes.mean[ALL_CLIPS]
+        self.scale_ = probes.scale[ALL_CLIPS]
         self.threshold_ = self.held_out_.threshold()
         train_loss = np.array(train_losses)[:, best_penalty]
         held_out_loss = np.array(held_out_losses)[:, best_penalty]
-        self.curve_ = LossCurve(train_loss, held_out_loss, self.n_epochs_)
+        self.curve_ = LossCurve(train_loss, held_out_loss, best_epoch)
         self.curves_ = (self.curve_,)
         lowest_losses = np.min(held_out_losses, axis=0)
         self.candidates_ = candidates("penalty", probes.penalties, lowest_losses, best_penalty)
@@ -265,15 +276,18 @@ def _held_out_scores(
     Parameters
     ----------
     logits : ndarray, shape [N, G]
-        By the probe of each group; the last group is all clips.
+        By the probe of each group: group f is the clips that fold f does not hold out, the last is all clips.
     probes : ProbesInTraining
     folds, movies : ndarray, shape [N]
         The inner fold that holds each clip out, and its movie.
     """
-    # The mean logit that the probe of each fold gives to the clips that it is trained on.
-    training_mean_of_fold = np.average(logits[:, :-1], axis=0, weights=probes.in_group[:, :-1])
+    logits_of_folds = logits[:, :ALL_CLIPS]  # [N, F], without the last group
+    in_training_of_folds = probes.in_group[:, :ALL_CLIPS]
+    # The mean logit that the probe of each fold gives to the clips that it is trained on, [F].
+    training_mean_of_fold = np.average(logits_of_folds, axis=0, weights=in_training_of_folds)
+    clips = np.arange(len(folds))
     return HeldOut(
-        scores=logits[np.arange(len(folds)), folds].astype(np.float64),
+        scores=logits_of_folds[clips, folds].astype(np.float64),
         y=probes.y,
         movies=movies,
         folds=folds,

@@ -119,17 +119,21 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
     projection : ndarray, shape [D, 2, J, M]
         The probes' queries at index 0 of the second axis, their evidence at index 1.
     """
-    n_features = len(projection)
-    products = block.X.reshape(-1, n_features) @ projection.reshape(n_features, -1)
-    products = products.reshape(*block.X.shape[:2], *projection.shape[1:])  # [B, T, 2, J, M]
+    n_clips, n_tokens, n_features = block.X.shape
+    # One matrix product of all tokens with all queries and evidence.
+    tokens = block.X.reshape(n_clips * n_tokens, n_features)
+    products = tokens @ projection.reshape(n_features, -1)
+    products = products.reshape(n_clips, n_tokens, *projection.shape[1:])  # [B, T, 2, J, M]
     scores = products[:, :, 0]
     evidence = products[:, :, 1]
     if block.absent is not None:
+        # exp(-inf) is 0: absent tokens get no weight.
         scores[block.absent] = -np.inf
     # The softmax over tokens.
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
-    return Attended(weights, evidence, np.einsum("btjm,btjm->bjm", weights, evidence))
+    pooled = np.einsum("btjm,btjm->bjm", weights, evidence)
+    return Attended(weights, evidence, pooled)
 
 
 # --- initial queries
@@ -199,7 +203,9 @@ class _TokenSums:
     def directions_and_opposites(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
         """Find n directions along which the scatter of tokens differs most between the labels; add opposites.
 
-        The scatter of a label is the covariance of its standardised tokens around their own clip's mean.
+        The first queries point along them: they attend to tokens that are unusual for their clip in ways in
+        which the two labels differ. Opposites are added because a query attends to one side only. The scatter
+        of a label is the covariance of its standardised tokens around their own clip's mean.
 
         Parameters
         ----------
@@ -218,6 +224,8 @@ class _TokenSums:
         """
         negative = self._scatter(folds, label=0)
         positive = self._scatter(folds, label=1)
+        # The scatters are of tokens as they are. Entry [d, e] of the scatter of standardised tokens is that
+        # divided by the scales of both features.
         difference = (positive - negative) / scale / scale[:, None]
         most_differing = most_differing_directions(difference, n)
         return np.concatenate([most_differing, -most_differing], axis=1)
@@ -259,20 +267,32 @@ def initial_statistics(
     fold_of = np.zeros(len(y), np.int64) if folds is None else folds
     n_folds = int(fold_of.max()) + 1
     sums = _sum_tokens(clips, y, fold_of, n_folds, dtype)
-    # Each group as the folds that its clips are of.
-    folds_of_groups = []
-    if folds is not None:
-        folds_of_groups += list(~np.eye(n_folds, dtype=bool))
-    folds_of_groups.append(np.ones(n_folds, bool))
     means = []
     scales = []
     directions = []
-    for folds_of_group in folds_of_groups:
-        mean, scale = sums.mean_and_scale(folds_of_group, dtype)
+    for is_in_group in _folds_of_groups(n_folds, has_inner_folds=folds is not None):
+        mean, scale = sums.mean_and_scale(is_in_group, dtype)
         means.append(mean)
         scales.append(scale)
-        directions.append(sums.directions_and_opposites(folds_of_group, scale, n_directions))
+        directions.append(sums.directions_and_opposites(is_in_group, scale, n_directions))
     return InitialStatistics(np.stack(means), np.stack(scales), np.stack(directions))
+
+
+def _folds_of_groups(n_folds: int, *, has_inner_folds: bool) -> list[Masks]:
+    """List for each group a mask [F] of the folds whose clips it has: all but one fold, and at last all.
+
+    Without inner folds there is only the group of all clips.
+    """
+    all_folds = np.ones(n_folds, bool)
+    if not has_inner_folds:
+        return [all_folds]
+    groups = []
+    for held_out in range(n_folds):
+        other_folds = all_folds.copy()
+        other_folds[held_out] = False
+        groups.append(other_folds)
+    groups.append(all_folds)
+    return groups
 
 
 def _sum_tokens(
@@ -340,6 +360,16 @@ class ProbeLayers(NamedTuple):
     projection: Floats
     bias: Floats
 
+    @property
+    def queries(self) -> Floats:
+        """The queries of the projection, [D, J, M]: a view."""
+        return np.asarray(self.projection[:, 0])
+
+    @property
+    def evidence(self) -> Floats:
+        """The evidence of the projection, [D, J, M]: a view."""
+        return np.asarray(self.projection[:, 1])
+
 
 class ProbesInTraining:
     """Attentive probes of all groups and penalties, as they are trained by Adam.
@@ -383,10 +413,7 @@ class ProbesInTraining:
         self.y = y
         self.penalties = penalties
         self.settings = settings
-        held_out = np.zeros((len(y), 0), bool)  # [N, number of folds]
-        if folds is not None:
-            held_out = folds[:, None] == np.unique(folds)
-        self.in_group = np.column_stack([~held_out, np.ones(len(y), bool)])
+        self.in_group = _clips_of_groups(len(y), folds)
         self.dtype = np.result_type(clips.dtype, np.float32)
         # Each direction takes two queries, of opposite signs. One query is left for equal weights: it starts
         # at 0.
@@ -394,10 +421,13 @@ class ProbesInTraining:
         statistics = initial_statistics(clips, y, folds, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
+        # Evidence and biases start at 0. The probes of a group, one for each penalty, start with the same
+        # queries.
         self.parameters = np.zeros(self._count_parameters(), self.dtype)
-        # The probes of a group start with the same queries; evidence and biases start at 0.
-        queries = self._first_queries(statistics.directions)
-        self.layers_of(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
+        queries_of_groups = self._first_queries(statistics.directions)  # [D, G, M]
+        queries_of_probes = np.repeat(queries_of_groups, len(penalties), axis=1)  # [D, J, M]
+        layers = self.layers_of(self.parameters)  # views
+        layers.queries[:] = queries_of_probes
         self.gradient = np.empty_like(self.parameters)
         self._adam = Adam.zeros_like(self.parameters)
 
@@ -420,19 +450,23 @@ class ProbesInTraining:
         """
         n_groups, n_features, n_along_directions = directions.shape
         n_queries = self.settings.n_queries
-        queries = np.zeros((n_features, n_groups, n_queries))
-        queries[:, :, :n_along_directions] = directions.transpose(1, 0, 2)[..., :n_queries]
-        rng = np.random.default_rng((self.settings.seed, 0))
         n_random = max(n_queries - n_along_directions - 1, 0)
+        rng = np.random.default_rng((self.settings.seed, 0))
         random_queries = rng.standard_normal((n_features, n_random)) / np.sqrt(n_features)
-        queries[:, :, n_along_directions + 1 :] = random_queries[:, None]
+        queries = np.zeros((n_features, n_groups, n_queries))
+        for group in range(n_groups):
+            queries[:, group, :n_along_directions] = directions[group][:, :n_queries]
+            # The query after these stays 0.
+            queries[:, group, n_along_directions + 1 :] = random_queries
         return queries
 
     def layers_of(self, parameters: Floats) -> ProbeLayers:
-        """Cut a vector [P] into layers, without copying."""
+        """Cut a vector [P] into layers, without copying: the projection is first, the J biases are last."""
         n_features = self.clips.shape[2]
-        projection = parameters[: -self.n_probes].reshape(n_features, 2, self.n_probes, -1)
-        return ProbeLayers(projection, parameters[-self.n_probes :])
+        n_parts = 2  # queries and evidence
+        projection = parameters[: -self.n_probes]
+        bias = parameters[-self.n_probes :]
+        return ProbeLayers(projection.reshape(n_features, n_parts, self.n_probes, -1), bias)
 
     def parameters_on_all_clips(self, penalty_index: int) -> Floats:
         """Copy the parameters [2 D M + 1] of the probe trained on all clips with one of the penalties."""
@@ -451,25 +485,23 @@ class ProbesInTraining:
         """
         n_clips, n_groups = self.in_group.shape
         order = rng.permutation(n_clips)
-        logits = np.empty((n_clips, n_groups, len(self.penalties)))
+        logits = np.empty((n_clips, self.n_probes))
         for start in range(0, n_clips, self.settings.batch_size):
             rows = order[start : start + self.settings.batch_size]
-            logits[rows] = self.backward(rows).reshape(len(rows), n_groups, len(self.penalties))
+            logits[rows] = self.backward(rows)  # sets `self.gradient` too
             adam_step(self.parameters, self.gradient, self._adam, self.settings.learning_rate)
-        return logits
+        # Probes are in order of groups, and of penalties within a group.
+        return logits.reshape(n_clips, n_groups, len(self.penalties))
 
     def backward(self, rows: NDArray[np.intp]) -> Floats:
-        """Compute the logits of a batch by all probes, and write the gradient of their losses.
+        """Compute the logits of a batch by all probes, and set `gradient` to that of their losses.
 
         A probe's loss is the mean cross-entropy of its group's clips in the batch, plus the penalties.
 
-        Probes are defined on tokens that are standardised by their group, z = (x - mean) / scale. All probes
-        nevertheless read the same raw tokens x, since for a query or evidence v::
-
-            v . z = (v / scale) . x - (v / scale) . mean
-
-        The last term is the same for all tokens. It does not change a query's weights, as a softmax ignores
-        it; as the weights add up to 1, it is added to the logit for each query's evidence.
+        Probes are defined on tokens that are standardised by their group. All probes nevertheless read the
+        same raw tokens, by way of a projection that takes the moments into account (`_raw_layers`). The
+        gradient is therefore computed by the raw projection first, and then by the parameters
+        (`_from_raw_gradient`).
 
         Parameters
         ----------
@@ -480,56 +512,117 @@ class ProbesInTraining:
         -------
         ndarray, shape [B, J]
         """
-        n_penalties = len(self.penalties)
-        # The moments of each probe's group, [D, J, 1].
-        mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
-        scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
-        projection, bias = self.layers_of(self.parameters)
-        raw_projection = projection / scale[:, None]
-        raw_bias = bias - (mean * raw_projection[:, 1]).sum(axis=(0, 2))
-        in_group = np.repeat(self.in_group[rows], n_penalties, axis=1)  # [B, J]
-        # The weight of each clip in a probe's mean loss: 0 for clips that are not in its group.
-        clip_weights = in_group / np.maximum(in_group.sum(axis=0), 1)
+        moments = self._moments_of_probes()
+        layers = self.layers_of(self.parameters)
+        raw = _raw_layers(layers, moments)
+        clip_weights = self._clip_weights(rows)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
-        # Views of the gradient, which is summed over blocks of clips.
+        # The gradient by the raw projection, and by the bias, is summed over blocks of clips. Both are views
+        # of `self.gradient`.
         self.gradient[:] = 0
-        projection_gradient, bias_gradient = self.layers_of(self.gradient)
+        gradient = self.layers_of(self.gradient)
         for in_block in token_blocks(len(rows), self.clips.shape[1]):
             rows_of_block = rows[in_block]
             block = read_block(self.clips, rows_of_block, self.dtype)
-            attended = attend(block, raw_projection)
-            logits[in_block] = attended.pooled.sum(axis=2) + raw_bias
+            attended = attend(block, raw.projection)
+            logits[in_block] = attended.pooled.sum(axis=2) + raw.bias
+            # The derivative of the cross-entropy by a logit is p - y.
             residuals = expit(logits[in_block]) - self.y[rows_of_block, None]
             by_logit = (residuals * clip_weights[in_block]).astype(self.dtype)  # [B, J]
-            bias_gradient += by_logit.sum(axis=0)
-            by_token = _gradients_by_token(attended, by_logit).reshape(-1, projection[0].size)
-            by_raw_projection = block.X.reshape(len(by_token), -1).T @ by_token
-            projection_gradient += by_raw_projection.reshape(projection_gradient.shape)
-        # From the gradient by v / scale to that by v. Evidence also moves the logit by -(v / scale) . mean.
-        projection_gradient[:, 1] -= mean * bias_gradient[:, None]
-        projection_gradient /= scale[:, None]
-        self._add_penalty_gradients(projection, projection_gradient)
+            gradient.bias[:] += by_logit.sum(axis=0)
+            # products = tokens @ projection, so that the gradient is tokens' @ derivatives by the products.
+            n_products = layers.projection[0].size  # 2 J M for each token
+            by_products = _gradients_by_token(attended, by_logit).reshape(-1, n_products)
+            tokens = block.X.reshape(len(by_products), -1)
+            gradient.projection[:] += (tokens.T @ by_products).reshape(gradient.projection.shape)
+        _from_raw_gradient(gradient, moments)
+        self._add_penalty_gradients(layers, gradient)
         return logits
 
-    def _add_penalty_gradients(self, projection: Floats, gradient: Floats) -> None:
-        """Add the gradient of the penalties on queries and evidence to `gradient` [D, 2, J, M], in place."""
-        gradient[:, 0] += QUERY_PENALTY * projection[:, 0]
+    def _moments_of_probes(self) -> MeanAndScale:
+        """Return the moments of each probe's group, [D, J, 1]."""
+        n_penalties = len(self.penalties)
+        mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
+        scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
+        return MeanAndScale(mean, scale)
+
+    def _clip_weights(self, rows: NDArray[np.intp]) -> Floats:
+        """Compute the weight of each clip of a batch in each probe's mean loss, [B, J].
+
+        It is 0 for clips that are not in the probe's group; the weights of the others add up to 1.
+        """
+        in_group = np.repeat(self.in_group[rows], len(self.penalties), axis=1)  # [B, J]
+        return np.asarray(in_group / np.maximum(in_group.sum(axis=0), 1))
+
+    def _add_penalty_gradients(self, layers: ProbeLayers, gradient: ProbeLayers) -> None:
+        """Add the gradient of the penalties on queries and evidence to `gradient`, in place."""
+        gradient.queries[:] += QUERY_PENALTY * layers.queries
+        # Probes are in order of groups, each with all penalties.
         n_groups = len(self.mean)
         penalty_of_probe = np.tile(self.penalties, n_groups)[:, None]  # [J, 1]
-        gradient[:, 1] += penalty_of_probe * projection[:, 1]
+        gradient.evidence[:] += penalty_of_probe * layers.evidence
+
+
+def _clips_of_groups(n_clips: int, folds: NDArray[np.int64] | None) -> Masks:
+    """Mark the clips of each group, [N, G]: those that a fold does not hold out, for each fold; at last all.
+
+    `folds` [N] holds the fold that holds each clip out. If it is None, there is only the group of all clips.
+    """
+    groups = []
+    if folds is not None:
+        groups += [folds != fold for fold in np.unique(folds)]
+    groups.append(np.ones(n_clips, bool))
+    return np.column_stack(groups)
+
+
+def _raw_layers(layers: ProbeLayers, moments: MeanAndScale) -> ProbeLayers:
+    """Convert probes on standardised tokens to probes on raw tokens, which have the same logits.
+
+    For a raw token x, the standardised one is z = (x - mean) / scale. With a query or evidence v,
+    v . z = (v / scale) . x - (v / scale) . mean. The last term is the same for all tokens of a clip:
+
+    - in the scores of a query it changes nothing, as a softmax ignores it;
+    - in the evidence it is added to the logit once for each query, as the weights of tokens add up to 1.
+
+    `moments` are those of each probe's group, [D, J, 1].
+    """
+    mean, scale = moments
+    raw_projection = layers.projection / scale[:, None]
+    raw_evidence = raw_projection[:, 1]
+    raw_bias = layers.bias - (mean * raw_evidence).sum(axis=(0, 2))
+    return ProbeLayers(raw_projection, raw_bias)
+
+
+def _from_raw_gradient(gradient: ProbeLayers, moments: MeanAndScale) -> None:
+    """Convert the gradient by the layers of `_raw_layers` to that by the layers themselves, in place.
+
+    By the chain rule: raw evidence is also part of the raw bias, times -mean; and a derivative by v / scale,
+    divided by the scale, is that by v.
+    """
+    mean, scale = moments
+    gradient.evidence[:] -= mean * gradient.bias[:, None]
+    gradient.projection[:] /= scale[:, None]
 
 
 def _gradients_by_token(attended: Attended, by_logit: Floats) -> Floats:
-    """Compute the derivatives [B, T, 2, J, M] of the loss by each token's score and evidence.
+    """Compute the derivatives [B, T, 2, J, M] of the loss by each token's scores and evidence.
 
-    `by_logit` [B, J] holds the derivatives of the loss by the logits.
+    A logit is the sum over queries and tokens of weight times evidence, plus the bias, where the weights are
+    the softmax of the scores. Its derivative by a token's evidence is therefore the weight; by a token's
+    score it is weight times (evidence - weighted mean evidence of the clip).
+
+    Parameters
+    ----------
+    attended : Attended
+    by_logit : ndarray, shape [B, J]
+        Derivatives of the loss by the logits.
     """
     n_clips, n_tokens, n_probes, n_queries = attended.weights.shape
     gradients = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), by_logit.dtype)
-    by_score = gradients[:, :, 0]
+    by_score = gradients[:, :, 0]  # views, [B, T, J, M]
     by_evidence = gradients[:, :, 1]
-    np.multiply(attended.weights, by_logit[:, None, :, None], out=by_evidence)
-    # The derivative of a softmax: a token's evidence less the clip's weighted mean evidence.
-    deviation_of_evidence = attended.evidence - attended.pooled[:, None]
-    np.multiply(by_evidence, deviation_of_evidence, out=by_score)
+    by_logit_of_clip = by_logit[:, None, :, None]  # [B, 1, J, 1]
+    np.multiply(attended.weights, by_logit_of_clip, out=by_evidence)
+    mean_evidence = attended.pooled[:, None]  # [B, 1, J, M]
+    np.multiply(by_evidence, attended.evidence - mean_evidence, out=by_score)
     return gradients

@@ -109,13 +109,14 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
         is_in_task = fold.y >= 0
         rows = fold.rows[is_in_task]
         labels_in_fold = fold.y[is_in_task]
-        # A clip that is repeated may have several labels.
-        if len(np.unique(rows)) < len(rows):
+        has_repeated_clips = len(np.unique(rows)) < len(rows)
+        if has_repeated_clips:
+            # They may have several labels, such as those of two annotators.
             return None
-        known_labels = labels[rows]  # from the folds before
-        is_known = known_labels >= 0
-        has_other_label = is_known & (known_labels != labels_in_fold)
-        if has_other_label.any():
+        labels_before = labels[rows]  # in the folds before, NOT_ASKED in none
+        was_labelled = labels_before >= 0
+        contradicts = was_labelled & (labels_before != labels_in_fold)
+        if contradicts.any():
             return None
         labels[rows] = labels_in_fold
     return labels

@@ -144,12 +144,17 @@ class _Fits:
         self.is_penalised[-1] = 0.0
 
     def minimise(self) -> Floats:
-        """Run Newton's method from 0 until all fits have converged; return their logits [N, F]."""
+        """Run Newton's method from 0 until all fits have converged; return their logits [N, F].
+
+        Newton's decrement predicts twice the loss that a step will gain. Once it is negligible for all fits
+        (`LARGEST_LAST_STEP`), the step that has just been taken was the last one needed.
+        """
         current = self._evaluate(np.zeros((self.design.shape[1], len(self.C))))
         for _ in range(MOST_STEPS):
             steps = self._newton_steps(current)
             current = self._line_search(current, steps.direction)
-            if (steps.decrement <= LARGEST_LAST_STEP * (1 + current.losses)).all():
+            negligible = LARGEST_LAST_STEP * (1 + current.losses)
+            if (steps.decrement <= negligible).all():
                 return current.logits
         warnings.warn(
             f"logistic regression did not converge in {MOST_STEPS} steps", ConvergenceWarning, stacklevel=4
@@ -166,21 +171,25 @@ class _Fits:
         return _FitState(coefficients, logits, losses)
 
     def _newton_steps(self, current: _FitState) -> _NewtonSteps:
-        """Compute the Newton step of each fit: minus the inverse Hessian of its loss times the gradient."""
+        """Compute the Newton step of each fit: minus the inverse Hessian of its loss times the gradient.
+
+        With the design x and the probability p of a clip, the gradient of its log loss is (p - y) x, and the
+        Hessian p (1 - p) x x'. Half the squared weights add the weights, and 1 in the diagonal.
+        """
         p = expit(current.logits)
         residuals = (p - self.y) * self.in_subset
         penalty_gradient = self.is_penalised[:, None] * current.coefficients
         gradient = self.C * (self.design.T @ residuals) + penalty_gradient
-        curvatures = (1 - p) * self.in_subset  # [N, F]
-        curvatures *= p
+        curvatures = (1 - p) * self.in_subset * p  # [N, F]
         direction = np.empty_like(gradient)
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)
             hessian[np.diag_indices(len(hessian))] += self.is_penalised
             hessian[-1, -1] += LEAST_CURVATURE_OF_INTERCEPT  # keeps it invertible
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
-        # As H d = -gradient, the decrement d' H d is -gradient' d.
-        return _NewtonSteps(direction, decrement=-(gradient * direction).sum(axis=0))
+        # The decrement is d' H d. The step d solves H d = -gradient, so that this is -d' gradient.
+        decrement = -(gradient * direction).sum(axis=0)
+        return _NewtonSteps(direction, decrement)
 
     def _line_search(self, current: _FitState, direction: Floats) -> _FitState:
         """Halve the step of each fit until it no longer raises the fit's loss; return where the steps lead.

@@ -5,6 +5,7 @@ guess of the curvature is that of the fit on all clips. The length of a step is 
 are linear in it.
 """
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -50,6 +51,9 @@ SMALLER_SHARE = 0.9
 NEAR_END_CHANGE = 1e-3
 """A fit is near its end if a step changed its logits by less than this share of their deviation."""
 
+ALL_FITS = slice(None)
+"""Index of all fits, which copies nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class PrincipalAxes:
@@ -68,30 +72,42 @@ class PrincipalAxes:
 
     @classmethod
     def from_features(cls, features: Floats) -> "PrincipalAxes":
-        """Compute the principal axes of features [N, D].
-
-        They are eigenvectors of the covariance [D, D] or, with fewer clips than features, follow from those
-        of the clips' products [N, N].
-        """
+        """Compute the principal axes of features [N, D], by the smaller of two eigenproblems."""
         n_clips, n_features = features.shape
         centred = features - features.mean(axis=0)
         if n_clips >= n_features:
-            variance, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
-            # A smaller variance is a rounding error.
-            least_variance = LEAST_VARIANCE_SHARE * variance[-1]
-            return cls(axes.astype(np.float32), np.maximum(variance, least_variance))
-        # The singular value decomposition centred = U L V' gives the axes V = centred' U / L. The products of
-        # clips have the eigenvectors U and, divided by the number of clips, the variances L^2 / n_clips.
-        variance, U = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
-        is_real = variance > LEAST_VARIANCE_SHARE * variance[-1]
-        L = np.sqrt(n_clips * variance[is_real])
-        axes = centred.T @ (U[:, is_real] / L)
-        return cls(axes.astype(np.float32), variance[is_real])
+            return cls._from_covariance(centred)
+        return cls._from_products_of_clips(centred)
+
+    @classmethod
+    def _from_covariance(cls, centred: Floats) -> "PrincipalAxes":
+        """Compute all D axes as the eigenvectors of the covariance [D, D] of centred features [N, D]."""
+        variance, axes = linalg.eigh(centred.T @ centred / len(centred), check_finite=False)
+        # Eigenvalues rise. Those that are smaller than this are rounding errors.
+        least_variance = LEAST_VARIANCE_SHARE * variance[-1]
+        return cls(axes.astype(np.float32), np.maximum(variance, least_variance))
+
+    @classmethod
+    def _from_products_of_clips(cls, centred: Floats) -> "PrincipalAxes":
+        """Compute the axes along which N < D centred clips [N, D] vary, from the clips' products [N, N].
+
+        If u is an eigenvector of centred @ centred' / N with the eigenvalue v, then centred' @ u is an
+        eigenvector of the covariance with the same eigenvalue, which is the variance along it. Its squared
+        length is N v.
+        """
+        n_clips = len(centred)
+        variance, eigenvectors = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
+        is_above_rounding = variance > LEAST_VARIANCE_SHARE * variance[-1]
+        variance = variance[is_above_rounding]
+        lengths = np.sqrt(n_clips * variance)
+        axes = centred.T @ (eigenvectors[:, is_above_rounding] / lengths)
+        return cls(axes.astype(np.float32), variance)
 
     def divide_by_curvature(self, gradient: Floats, curvature: Floats, strength: Floats) -> Floats:
         """Multiply gradients by the inverse of an approximate Hessian of each fit's regularised loss.
 
-        The Hessian is diagonal along the principal axes: curvature times variance, plus the penalty.
+        The Hessian is diagonal along the principal axes: curvature times variance, plus the penalty. Products
+        with the axes are computed in float32, which is precise enough for an approximation.
 
         Parameters
         ----------
@@ -105,16 +121,19 @@ class PrincipalAxes:
         -------
         ndarray, shape [D, K]
         """
-        along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)  # [R, K]
+        gradient_along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)  # [R, K]
         hessian = curvature * self.variance[:, None] + strength  # [R, K], its diagonal along the axes
         n_features, n_axes = self.axes.shape
         if n_axes == n_features:
-            return np.asarray(self.axes @ (along_axes / hessian).astype(np.float32), np.float64)
-        # Features do not vary in directions that are orthogonal to all axes: there the penalty is the only
-        # curvature. So the whole gradient is divided by the penalty. Along the axes this is then corrected to
-        # a division by the Hessian: g / hessian = g / strength + g (1 / hessian - 1 / strength).
-        correction = along_axes * (1 / hessian - 1 / strength)
-        return gradient / strength + self.axes @ correction.astype(np.float32)
+            divided_along_axes = gradient_along_axes / hessian
+            return np.asarray(self.axes @ divided_along_axes.astype(np.float32), np.float64)
+        # With fewer axes than features, the gradient also has a part orthogonal to all axes. The features do
+        # not vary there, so that the Hessian is the penalty's strength. The whole gradient is divided by the
+        # strength. The part along the axes should have been divided by the Hessian: the difference of the two
+        # quotients is added.
+        divided_by_strength = gradient / strength
+        correction_along_axes = gradient_along_axes * (1 / hessian - 1 / strength)
+        return divided_by_strength + self.axes @ correction_along_axes.astype(np.float32)
 
 
 class StepHistory:
@@ -123,8 +142,7 @@ class StepHistory:
     Attributes
     ----------
     steps, changes : list of ndarray, shape [D + 1, K]
-        Zeros where no step was taken yet. The arrays are replaced by new ones; only `overwrite` writes into
-        them.
+        Zeros where no step was taken yet. Arrays are never written into, so that copies can share them.
     """
 
     def __init__(self, steps: list[Floats], changes: list[Floats]) -> None:
@@ -155,15 +173,23 @@ class StepHistory:
         return StepHistory(steps, changes)
 
     def overwrite(self, fits: NDArray[np.intp], history: "StepHistory") -> None:
-        """Replace the history of the fits with these indices by `history`, in place.
+        """Replace the steps and changes of the fits with these indices by those of `history`."""
+        self.steps = _overwrite_columns(self.steps, fits, history.steps)
+        self.changes = _overwrite_columns(self.changes, fits, history.changes)
 
-        `history` may have begun as a `copy` of this one, so that both share arrays: what is this history's
-        newest step may be an older step there. Steps are copied from the oldest to the newest, so that a
-        shared array is read before it is overwritten.
-        """
-        for position in range(N_REMEMBERED_STEPS):
-            self.steps[position][:, fits] = history.steps[position]
-            self.changes[position][:, fits] = history.changes[position]
+    def newest_first(self) -> Iterator[tuple[Floats, Floats]]:
+        """Yield each step with its change of the gradient, [D + 1, K] each, from the newest to the oldest."""
+        return zip(reversed(self.steps), reversed(self.changes), strict=True)
+
+
+def _overwrite_columns(arrays: list[Floats], columns: NDArray[np.intp], values: list[Floats]) -> list[Floats]:
+    """Copy arrays [D + 1, K], and set some of their columns, given by index, to the columns of `values`."""
+    overwritten = []
+    for array, values_of_columns in zip(arrays, values, strict=True):
+        copied = array.copy()
+        copied[:, columns] = values_of_columns
+        overwritten.append(copied)
+    return overwritten
 
 
 class FoldProblem(NamedTuple):
@@ -246,16 +272,18 @@ class FoldDescent:
         self.losses = FoldLosses(problem.y, problem.in_training, logits)
         n_fits = len(problem.C)
         self.strengths = 1 / (problem.C * self.losses.n_clips)
-        all_fits = slice(None)
-        at_start = self.losses.update_residuals(logits, np.zeros(n_fits), all_fits)
-        self.curvature = at_start.curvature / self.losses.n_clips
+        self.curvature = np.empty(n_fits)
+        # A step of length 0 leads to the residuals and curvatures at the initial coefficients.
+        any_change = logits
+        self._move_residuals(any_change, np.zeros(n_fits), ALL_FITS)
         self.gradient = self._gradient()
         self.n_steps = 0
-        # By these three a fit is found to have converged (`_update_convergence`): the largest change of its
-        # logits that is negligible, which `step` computes; its smallest step so far, in multiples of that
-        # change; and the number of steps since the smallest.
+        # What `_update_convergence` compares steps with:
+        # the largest change of a fit's logits that is negligible, as `step` computes it,
         self.negligible = np.zeros(n_fits)
+        # the fit's smallest step so far, in multiples of the negligible change,
         self.smallest_step = np.full(n_fits, np.inf)
+        # and the number of steps that it has taken since the smallest.
         self.n_steps_since_smallest = np.zeros(n_fits, np.int64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldDescent":
@@ -276,55 +304,62 @@ class FoldDescent:
     def step(self) -> NDArray[np.bool_]:
         """Take one L-BFGS step with every fit; return which fits [K] have converged.
 
-        Whether a fit has converged is judged before the step, by the change of its logits at length 1. The
-        step is taken nevertheless, at the length that the line search finds.
+        A fit has converged if a step of length 1 would change its logits by a negligible amount. The step is
+        taken nevertheless, at the length that the line search finds.
         """
-        step = self._quasi_newton_direction()
+        direction = self._quasi_newton_direction()
         # A step changes the logits little, so float32 is precise enough for the change.
-        change = self.scaling.logits(self.features_float32, step)
+        change = self.scaling.logits(self.features_float32, direction)
         if self.n_steps % STEPS_BETWEEN_CHECKS == 0:
             self.negligible = self.losses.negligible_change(self.tolerance)
         self.n_steps += 1
-        measures = self.losses.measure_step(change)
-        has_converged = self._update_convergence(measures.deviation / self.negligible)
-        length = self._line_search(step, change, measures.slope)
+        at_length_1 = self.losses.measure_step(change)
+        has_converged = self._update_convergence(at_length_1.deviation / self.negligible)
+        length = self._line_search(direction, change, at_length_1.slope)
+        step = direction
         step *= length
         change *= length.astype(change.dtype)
-        self._move(step, change, is_last=bool(has_converged.all()))
-        return has_converged
-
-    def _move(self, step: Floats, change: Numbers, *, is_last: bool) -> None:
-        """Add a step [D + 1, K] to the coefficients and its change [N, K] to the logits; update the gradient.
-
-        After the last step the gradient is not needed any more. The residuals are those after the step
-        already: the line search has set them.
-        """
         self.coefficients += step
         self.losses.logits += change
-        if is_last:
-            return
+        if not has_converged.all():
+            # Another step will follow.
+            self._update_gradient(step)
+        return has_converged
+
+    def _update_gradient(self, step: Floats) -> None:
+        """Compute the gradient after a step [D + 1, K], and remember both in the history.
+
+        The residuals are those after the step: the line search has tried its length last.
+        """
         gradient = self._gradient()
         self.history.add(step, gradient - self.gradient)
         self.gradient = gradient
 
     def _update_convergence(self, size: Floats) -> NDArray[np.bool_]:
-        """Record the size [K] of the fits' last steps, and return which fits have converged.
+        """Record the size [K] of the fits' latest steps, and return which fits have converged.
 
-        `size` is the change of the logits by the step, in multiples of the negligible change. A fit has
-        converged if its step is negligible. It has also converged if it is near its end, a step having
-        changed its logits by less than `NEAR_END_CHANGE` of their deviation, and its steps have not become
-        smaller for `PATIENCE` steps: only rounding errors are left then.
+        A fit has converged in either of two cases:
+
+        - its step is negligible;
+        - it is near its end, and for `PATIENCE` steps no step was clearly smaller than the smallest before:
+          what is left of the steps is rounding errors. It is near its end if some step changed its logits by
+          less than `NEAR_END_CHANGE` of their deviation.
+
+        Parameters
+        ----------
+        size : ndarray, shape [K]
+            Change of the logits by the step, in multiples of the negligible change.
         """
         is_smaller = size < SMALLER_SHARE * self.smallest_step
         self.n_steps_since_smallest = np.where(is_smaller, 0, self.n_steps_since_smallest + 1)
         self.smallest_step = np.where(is_smaller, size, self.smallest_step)
-        # From multiples of the negligible change to a share of the logits' deviation: the negligible change
-        # is about `tolerance` times the deviation.
+        # The negligible change is about `tolerance` times the deviation of the logits. This is therefore a
+        # share of the deviation.
         smallest_change = self.smallest_step * self.tolerance
         is_near_end = smallest_change < NEAR_END_CHANGE
-        is_rounding = (self.n_steps_since_smallest >= PATIENCE) & is_near_end
+        has_stalled = self.n_steps_since_smallest >= PATIENCE
         is_negligible = size <= 1.0
-        return np.asarray(is_negligible | is_rounding)
+        return np.asarray(is_negligible | (has_stalled & is_near_end))
 
     def _gradient(self) -> Floats:
         """Compute the gradient [D + 1, K] of the mean loss with its penalty from the residuals."""
@@ -334,25 +369,31 @@ class FoldDescent:
         return gradient
 
     def _quasi_newton_direction(self) -> Floats:
-        """Compute the descent directions [D + 1, K] by the two-loop recursion of L-BFGS."""
+        """Compute the descent directions [D + 1, K], minus an inverse Hessian times the gradient.
+
+        The inverse Hessian of L-BFGS is a first guess, that of `PrincipalAxes`, corrected by each remembered
+        step: multiplied by the step's change of the gradient, it must give the step. The two-loop recursion
+        computes its product with the gradient without forming the matrix (Nocedal and Wright 2006, algorithm
+        7.4; their s is `step`, y `change`, rho `inverse_product` and alpha `share`).
+        """
         direction = -self.gradient
-        # The first loop, from the newest step to the oldest, with what the second loop needs of each.
         remembered = []
-        for step, change in zip(reversed(self.history.steps), reversed(self.history.changes), strict=True):
-            product = dot_columns(step, change)
+        for step, change in self.history.newest_first():
+            product = dot_columns(step, change)  # [K]
             if not product.any():
-                # Older entries of the history are empty for all fits.
+                # No fit has taken this step yet, nor older ones.
                 break
-            inverse = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
-            coefficient = dot_columns(step, direction) * inverse
-            direction -= coefficient * change
-            remembered.append((step, change, inverse, coefficient))
-        # In between, the inverse of the first guess of the Hessian.
-        direction[-1] /= self.curvature
+            # A fit that has not taken the step has a product of 0, and is not corrected.
+            inverse_product = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
+            share = dot_columns(step, direction) * inverse_product
+            direction -= share * change
+            remembered.append(_RememberedStep(step, change, inverse_product, share))
+        direction[-1] /= self.curvature  # the intercept has no penalty
         direction[:-1] = self.axes.divide_by_curvature(direction[:-1], self.curvature, self.strengths)
-        # The second loop, from the oldest step to the newest.
-        for step, change, inverse, coefficient in reversed(remembered):
-            direction += (coefficient - dot_columns(change, direction) * inverse) * step
+        oldest_first = reversed(remembered)
+        for step, change, inverse_product, share in oldest_first:
+            share_after = dot_columns(change, direction) * inverse_product
+            direction += (share - share_after) * step
         # A feature that is constant in a fit's clips, whose ratio is 0, keeps a weight of 0.
         direction[:-1][self.scaling.scale_ratio == 0] = 0.0
         return np.asarray(direction)
@@ -377,40 +418,51 @@ class FoldDescent:
         ndarray, shape [K]
         """
         n_fits = len(self.losses.n_clips)
-        # Half the squared weights are a parabola of the length. It has this slope at length 0, and this
-        # curvature everywhere.
-        penalty_slope = self.strengths * dot_columns(self.coefficients[:-1], step[:-1])
-        penalty_curvature = self.strengths * dot_columns(step[:-1], step[:-1])
-        flat_slope = FLAT_SHARE * np.abs(first_slope + penalty_slope)
+        penalty = self._penalty_along(step)
+        flat_slope = FLAT_SHARE * np.abs(first_slope + penalty.first_slope)
         length = np.ones(n_fits)
+        # The bracket: a length at which the loss still falls is too short, any other too long.
         too_short = np.zeros(n_fits)
         too_long = np.full(n_fits, np.inf)
-        fits = np.arange(n_fits)  # those whose length is still searched
-        all_fits = slice(None)
-        slope = self._try_length(change, length, all_fits) + (penalty_slope + length * penalty_curvature)
+        slope = self._move_residuals(change, length, ALL_FITS) + penalty.slope(length, ALL_FITS)
+        searching = np.arange(n_fits)  # indices of the fits whose slope is not flat yet
         for _ in range(MOST_TRIALS):
-            is_steep = np.abs(slope) > flat_slope[fits]
+            is_steep = np.abs(slope) > flat_slope[searching]
             if not is_steep.any():
                 break
-            fits = fits[is_steep]
+            searching = searching[is_steep]
             slope = slope[is_steep]
-            curvature_of_losses = (
-                self.losses.second_derivative_along(change, fits) / self.losses.n_clips[fits]
+            still_falls = slope < 0
+            falling = searching[still_falls]
+            rising = searching[~still_falls]
+            too_short[falling] = length[falling]
+            too_long[rising] = length[rising]
+            curvature_of_losses = self.losses.second_derivative_along(change, searching)
+            curvature_of_mean_loss = curvature_of_losses / self.losses.n_clips[searching]
+            length[searching] = _next_length(
+                length[searching],
+                slope,
+                curvature_of_mean_loss + penalty.curvature[searching],
+                too_short[searching],
+                too_long[searching],
             )
-            second_derivative = curvature_of_losses + penalty_curvature[fits]
-            # A length at which the loss still falls is too short, any other too long.
-            falls = slope < 0
-            too_short[fits[falls]] = length[fits[falls]]
-            too_long[fits[~falls]] = length[fits[~falls]]
-            length[fits] = _next_length(
-                length[fits], slope, second_derivative, too_short[fits], too_long[fits]
-            )
-            slope_of_penalty = penalty_slope[fits] + length[fits] * penalty_curvature[fits]
-            slope = self._try_length(change, length[fits], fits) + slope_of_penalty
+            slope_of_penalty = penalty.slope(length[searching], searching)
+            slope = self._move_residuals(change, length[searching], searching) + slope_of_penalty
         return length
 
-    def _try_length(self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice") -> Floats:
-        """Set residuals and curvatures of some of the fits to those after a step of some length.
+    def _penalty_along(self, step: Floats) -> "_PenaltyAlongStep":
+        """Compute the derivatives of the penalty by the length of a step [D + 1, K]."""
+        weights = self.coefficients[:-1]
+        change_of_weights = step[:-1]
+        return _PenaltyAlongStep(
+            first_slope=self.strengths * dot_columns(weights, change_of_weights),
+            curvature=self.strengths * dot_columns(change_of_weights, change_of_weights),
+        )
+
+    def _move_residuals(self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice") -> Floats:
+        """Set residuals and curvatures of some of the fits to those after a step, and return the slope there.
+
+        The logits stay as they are, so that another length can be tried.
 
         Parameters
         ----------
@@ -431,6 +483,44 @@ class FoldDescent:
         return slope
 
 
+class _RememberedStep(NamedTuple):
+    """A step of K fits, with the numbers of the first loop of L-BFGS that its second loop needs.
+
+    Attributes
+    ----------
+    step, change : ndarray, shape [D + 1, K]
+        The step, and its change of the gradient.
+    inverse_product : ndarray, shape [K]
+        1 over the dot product of the two; 0 for a fit that has not taken the step.
+    share : ndarray, shape [K]
+        Multiple of `change` that the first loop subtracted.
+    """
+
+    step: Floats
+    change: Floats
+    inverse_product: Floats
+    share: Floats
+
+
+class _PenaltyAlongStep(NamedTuple):
+    """The penalty as a function of the length of a step: half of squared weights are a parabola of it.
+
+    Attributes
+    ----------
+    first_slope : ndarray, shape [K]
+        Derivative by the length, at length 0.
+    curvature : ndarray, shape [K]
+        Second derivative, the same at all lengths.
+    """
+
+    first_slope: Floats
+    curvature: Floats
+
+    def slope(self, length: Floats, fits: "NDArray[np.intp] | slice") -> Floats:
+        """Compute the derivative of the penalty at some length, for the fits with these indices."""
+        return np.asarray(self.first_slope[fits] + length * self.curvature[fits])
+
+
 def _next_length(
     length: Floats, slope: Floats, second_derivative: Floats, too_short: Floats, too_long: Floats
 ) -> Floats:
@@ -448,6 +538,9 @@ def _next_length(
         none is known.
     """
     newton = length - slope / np.maximum(second_derivative, np.finfo(np.float64).tiny)
-    is_between = (newton > too_short) & (newton < too_long) & (newton < MOST_GROWTH * length)
-    middle = np.where(np.isfinite(too_long), (too_short + too_long) / 2, MOST_GROWTH * length)
-    return np.where(is_between, newton, middle)
+    longest = MOST_GROWTH * length
+    is_in_bracket = (newton > too_short) & (newton < too_long)
+    is_usable = is_in_bracket & (newton < longest)
+    has_upper_end = np.isfinite(too_long)
+    otherwise = np.where(has_upper_end, (too_short + too_long) / 2, longest)
+    return np.where(is_usable, newton, otherwise)

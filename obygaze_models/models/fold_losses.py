@@ -119,19 +119,37 @@ class FoldLosses:
         half_length = (length / 2).astype(change.dtype)
         for rows in self._row_blocks():
             change_of_rows = change[rows, fits]
-            # The probability is p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, and the residual
-            # p - y = tanh(s / 2) / 2 + (1/2 - y). numpy computes tanh three times as fast as exp.
-            residual = self.logits[rows, fits] / 2
-            residual += change_of_rows * half_length
-            np.tanh(residual, out=residual)
-            residual /= 2
-            residual += self.half_minus_y[rows]
-            residual *= self.in_training[rows, fits]
-            self.residuals[rows, fits] = residual
-            slope += dot_columns(residual, change_of_rows)
+            half_logits = self.logits[rows, fits] / 2
+            half_logits += change_of_rows * half_length
+            residuals = self._residuals_in_place_of(half_logits, rows, fits)
+            self.residuals[rows, fits] = residuals
+            # The derivative of a clip's loss by its logit is the residual.
+            slope += dot_columns(residuals, change_of_rows)
             # The sum of p (1 - p), which is |r| - r^2 of the residuals r (`_curvature_of_clips`).
-            curvature += np.abs(residual).sum(axis=0) - dot_columns(residual, residual)
-        return DerivativesAlong(slope, np.maximum(curvature, LEAST_CURVATURE * len(change)))
+            curvature += np.abs(residuals).sum(axis=0) - dot_columns(residuals, residuals)
+        least_curvature = LEAST_CURVATURE * len(change)
+        return DerivativesAlong(slope, np.maximum(curvature, least_curvature))
+
+    def _residuals_in_place_of(
+        self, half_logits: Numbers, rows: slice, fits: "NDArray[np.intp] | slice"
+    ) -> Numbers:
+        """Compute the residuals p - y of some clips in some fits, in the memory of their half logits.
+
+        For the logit s, p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, and so the residual is
+        tanh(s / 2) / 2 + (1/2 - y). numpy computes tanh three times as fast as exp.
+
+        Parameters
+        ----------
+        half_logits : ndarray, shape [n, number of fits]
+            s / 2; overwritten.
+        rows, fits
+            The clips, and the indices of the fits among the K.
+        """
+        residuals = np.tanh(half_logits, out=half_logits)
+        residuals /= 2
+        residuals += self.half_minus_y[rows]
+        residuals *= self.in_training[rows, fits]  # 0 for clips that the fit is not trained on
+        return residuals
 
     def second_derivative_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
         """Compute the second derivative of summed losses by the length of a step, for some fits.
@@ -149,15 +167,16 @@ class FoldLosses:
         second_derivative = np.zeros(len(fits))
         for rows in self._row_blocks():
             change_of_rows = change[rows, fits]
-            weighted_change = _curvature_of_clips(self.residuals[rows, fits])
-            weighted_change *= change_of_rows
+            curvature_of_clips = _curvature_of_clips(self.residuals[rows, fits])  # p (1 - p)
+            weighted_change = curvature_of_clips * change_of_rows
             second_derivative += dot_columns(weighted_change, change_of_rows)
         return second_derivative
 
     def measure_step(self, change: Numbers) -> StepMeasures:
         """Measure the size and slope of a step that would add `change` [N, K] to the logits.
 
-        Both are of training clips; the residuals of other clips are 0.
+        Both are of a fit's training clips. For the slope this needs no mask: the residuals of other clips are
+        0.
         """
         squares = np.zeros(len(self.n_clips))
         slope = np.zeros(len(self.n_clips))
@@ -165,12 +184,13 @@ class FoldLosses:
             slope += dot_columns(self.residuals[rows], change[rows])
             change_of_training = change[rows] * self.in_training[rows]
             squares += dot_columns(change_of_training, change_of_training)
-        return StepMeasures(np.sqrt(squares / self.n_clips), slope / self.n_clips)
+        return StepMeasures(deviation=np.sqrt(squares / self.n_clips), slope=slope / self.n_clips)
 
     def negligible_change(self, tolerance: float) -> Floats:
         """Compute for each fit [K] the largest change of its logits that is negligible.
 
-        It is `tolerance` times the deviation of the training clips' logits, plus their rounding error.
+        It is `tolerance` times the standard deviation of the training clips' logits, plus the rounding error
+        of logits of this size: steps do not become smaller than that.
         """
         sums = np.zeros(len(self.n_clips))
         squares = np.zeros(len(self.n_clips))
@@ -178,10 +198,13 @@ class FoldLosses:
             logits_of_training = self.logits[rows] * self.in_training[rows]
             sums += logits_of_training.sum(axis=0)
             squares += dot_columns(logits_of_training, logits_of_training)
+        mean = sums / self.n_clips
         mean_square = squares / self.n_clips
-        variance = np.maximum(mean_square - (sums / self.n_clips) ** 2, 0.0)
-        rounding = np.finfo(self.logits.dtype).eps * np.sqrt(mean_square)
-        return np.asarray(tolerance * (np.sqrt(variance) + LEAST_DEVIATION) + rounding)
+        # Rounding can make the difference negative.
+        variance = np.maximum(mean_square - mean**2, 0.0)
+        deviation = np.sqrt(variance) + LEAST_DEVIATION
+        rounding_error = np.finfo(self.logits.dtype).eps * np.sqrt(mean_square)
+        return np.asarray(tolerance * deviation + rounding_error)
 
     def _row_blocks(self) -> Iterator[slice]:
         """Split the clips into blocks of `N_CLIPS_AT_ONCE`, which fit in a core's cache."""

@@ -58,15 +58,24 @@ class SharedFeatures:
         self.float32 = self.float64.astype(np.float32)
 
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find the values that a fit with other limits may clip differently: their rows, and their columns.
+        """Find the values that may change if features are clipped at other limits: their rows and columns.
 
-        `low` and `high` [D] are the limits of a fit's features, as values of the shared features. Values at
-        or beyond them are found. A shared value that was clipped, and so equals `self.limit` or its opposite,
-        is always found: what it was before is not known here, and may be beyond wider limits too.
+        There are two kinds:
+
+        - values at or beyond the other limits, which clip them;
+        - values that are clipped already, at `self.limit` or its opposite: wider limits clip them less, or
+          not at all.
+
+        Parameters
+        ----------
+        low, high : ndarray, shape [D]
+            The other limits of each feature, as values of the shared features.
         """
-        lowest = np.maximum(low, -self.limit)
-        highest = np.minimum(high, self.limit)
-        rows, columns = np.nonzero((self.float64 <= lowest) | (self.float64 >= highest))
+        # A value of either kind lies outside the narrower of the two ranges, or at its ends.
+        narrower_low = np.maximum(low, -self.limit)
+        narrower_high = np.minimum(high, self.limit)
+        may_change = (self.float64 <= narrower_low) | (self.float64 >= narrower_high)
+        rows, columns = np.nonzero(may_change)
         return rows, columns
 
 
@@ -110,20 +119,38 @@ class LimitCorrections:
         n_features : int
             Number of columns of the shared features.
         """
-        changed_rows, changed_row_of_value = np.unique(rows, return_inverse=True)
-        sum_by_row = _indicator_matrix(changed_row_of_value, len(changed_rows))
-        sum_by_column = _indicator_matrix(columns, n_features)
-        return cls(rows, columns, change, changed_rows, sum_by_row, sum_by_column)
+        # Rows with several values are listed once; each value is given the place of its row in that list.
+        changed_rows, place_of_row = np.unique(rows, return_inverse=True)
+        return cls(
+            rows=rows,
+            columns=columns,
+            change=change,
+            changed_rows=changed_rows,
+            sum_by_row=_indicator_matrix(place_of_row, len(changed_rows)),
+            sum_by_column=_indicator_matrix(columns, n_features),
+        )
 
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
-        """Correct logits [N, K] in place for the changed values, given weights of shared features [D, K]."""
-        if len(self.rows):
-            logits[self.changed_rows] += self.sum_by_row @ (self.change * weights[self.columns])
+        """Correct logits [N, K] in place for the changed values, given weights of shared features [D, K].
+
+        A value of clip n and feature d that changes by c changes the logit of clip n by c times the weight of
+        feature d.
+        """
+        if not len(self.rows):
+            return
+        change_of_logit = self.change * weights[self.columns]  # [E, K], by each value
+        logits[self.changed_rows] += self.sum_by_row @ change_of_logit
 
     def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
-        """Correct gradients [D, K] in place for the changed values, given residuals [N, K]."""
-        if len(self.rows):
-            gradient += self.sum_by_column @ (self.change * residuals[self.rows])
+        """Correct gradients by weights [D, K] in place for the changed values, given residuals [N, K].
+
+        A value of clip n and feature d that changes by c changes the derivative by the weight of feature d by
+        c times the residual of clip n.
+        """
+        if not len(self.rows):
+            return
+        change_of_derivative = self.change * residuals[self.rows]  # [E, K], by each value
+        gradient += self.sum_by_column @ change_of_derivative
 
 
 def _indicator_matrix(group_of: NDArray[np.intp], n_groups: int) -> csr_array:
@@ -165,6 +192,11 @@ class FoldScaling:
     def logits(self, features: Numbers, coefficients: Floats) -> Numbers:
         """Compute the logits [N, K] of all clips by K fits.
 
+        With a fit's feature x = scale_ratio * (shared value + correction - centre), its coefficients b and
+        intercept i, the logit sum(b x) + i is, by way of the weights w = b * scale_ratio of shared values::
+
+            sum(w * shared value)  +  (i - sum(w * centre))  +  sum(w * correction)
+
         Parameters
         ----------
         features : ndarray, shape [N, D]
@@ -172,27 +204,30 @@ class FoldScaling:
         coefficients : ndarray, shape [D + 1, K]
             Weights of each fit's own standardised features, and intercepts.
         """
-        # A fit's feature is scale_ratio * (shared value + correction - centre). The logit is therefore the
-        # product of shared values and shared weights, plus an intercept, plus corrections.
-        weights = self.scale_ratio * coefficients[:-1]
-        intercepts = coefficients[-1] - dot_columns(self.centre, weights)
-        logits: Numbers = features @ weights.astype(features.dtype)
+        weights_of_shared = self.scale_ratio * coefficients[:-1]
+        intercepts = coefficients[-1] - dot_columns(self.centre, weights_of_shared)
+        logits: Numbers = features @ weights_of_shared.astype(features.dtype)
         logits += intercepts.astype(features.dtype)
-        self.corrections.add_to_logits(logits, weights)
+        self.corrections.add_to_logits(logits, weights_of_shared)
         return logits
 
     def gradient(self, features: Numbers, residuals: Numbers) -> Floats:
         """Compute the gradient [D + 1, K] of the summed losses by coefficients, from residuals [N, K].
 
+        The derivative by a clip's logit is its residual r. By a coefficient it is therefore::
+
+            sum(r * feature) = scale_ratio * (sum(r * shared value) + sum(r * correction) - centre * sum(r))
+
         The shared features [N, D] and the residuals have the same precision, in which they are multiplied.
         """
-        # The chain rule through the same steps as in `logits`: shared values, corrections, centre, ratio.
         gradient = np.empty((features.shape[1] + 1, residuals.shape[1]))
-        gradient[-1] = residuals.sum(axis=0, dtype=np.float64)
-        gradient[:-1] = features.T @ residuals
-        self.corrections.add_to_gradient(gradient[:-1], residuals)
-        gradient[:-1] -= self.centre * gradient[-1]
-        gradient[:-1] *= self.scale_ratio
+        by_coefficients = gradient[:-1]  # a view, [D, K]
+        sum_of_residuals = residuals.sum(axis=0, dtype=np.float64)  # [K]
+        by_coefficients[:] = features.T @ residuals
+        self.corrections.add_to_gradient(by_coefficients, residuals)
+        by_coefficients -= self.centre * sum_of_residuals
+        by_coefficients *= self.scale_ratio
+        gradient[-1] = sum_of_residuals  # by the intercept
         return gradient
 
 
@@ -222,24 +257,31 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
         The training clips of each fit.
     """
     dtype = shared.X.dtype
-    of_subsets = mean_and_scale_of_subsets(
-        shared.X, in_training
-    )  # the scale of a constant feature is about 0
-    of_folds = as_mean_and_scale(of_subsets.mean, of_subsets.scale, dtype)  # there it is 1
-    mean = shared.mean_and_scale.mean.astype(np.float64)
-    scale = shared.mean_and_scale.scale.astype(np.float64)
-    # The fits' means [K, D] as values of the shared features.
-    centre = (of_folds.mean - mean) / scale
-    scale_ratio = scale / of_folds.scale
+    mean, deviation = mean_and_scale_of_subsets(shared.X, in_training)  # [K, D]
+    is_constant_in_fit = is_constant(mean, deviation, dtype)
+    # What the fits standardise by; here the scale of a constant feature is 1.
+    of_fits = as_mean_and_scale(mean, deviation, dtype)
+    mean_of_all = shared.mean_and_scale.mean.astype(np.float64)
+    scale_of_all = shared.mean_and_scale.scale.astype(np.float64)
+    # The fits' means as values of the shared features.
+    centre = (of_fits.mean - mean_of_all) / scale_of_all  # [K, D]
+    scale_ratio = scale_of_all / of_fits.scale  # [K, D]
     corrections = _limit_corrections(shared, centre, scale_ratio)
-    # Constant features get the ratio 0 only now, as the corrections divide by it.
-    scale_ratio[is_constant(of_subsets.mean, of_subsets.scale, dtype)] = 0.0
-    scaling = FoldScaling(np.ascontiguousarray(centre.T), np.ascontiguousarray(scale_ratio.T), corrections)
-    return ScaledFolds(scaling, of_folds)
+    final_ratio = np.where(is_constant_in_fit, 0.0, scale_ratio)
+    scaling = FoldScaling(
+        centre=np.ascontiguousarray(centre.T),
+        scale_ratio=np.ascontiguousarray(final_ratio.T),
+        corrections=corrections,
+    )
+    return ScaledFolds(scaling, of_fits)
 
 
 def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floats) -> LimitCorrections:
     """Find the shared values that some fit clips at another limit, and by how much its value differs.
+
+    In units of the shared features, a fit clips at ``centre - limit / scale_ratio`` and at
+    ``centre + limit / scale_ratio``. If all clips are clipped at 5 deviations, a fit with centre 0.5 and
+    ratio 2 clips shared values at -2 and 3.
 
     Parameters
     ----------
@@ -247,20 +289,19 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     centre, scale_ratio : ndarray, shape [K, D]
         Each fit's feature is ``scale_ratio * (value - centre)``, where the value is the shared one.
     """
-    # The shared values [K, D] at which each fit's own feature is at its limits. A fit with centre 0.5 and
-    # ratio 2 that clips at 5 deviations clips shared values at -2 and 3.
     half_range = shared.limit / scale_ratio
-    low = centre - half_range
+    low = centre - half_range  # [K, D]
     high = centre + half_range
-    # A value between the narrowest limits of all fits is clipped by none of them.
+    # No fit clips a value that lies between the highest of the low limits and the lowest of the high ones.
     rows, columns = shared.find_beyond(low=low.max(axis=0), high=high.min(axis=0))
     mean = shared.mean_and_scale.mean.astype(np.float64)
     scale = shared.mean_and_scale.scale.astype(np.float64)
-    # The values without any limit, [E], and clipped at each fit's limits, [K, E].
-    not_clipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]
-    clipped_by_fit = np.clip(not_clipped, low[:, columns], high[:, columns])
-    change = np.ascontiguousarray((clipped_by_fit - shared.float64[rows, columns]).T)
-    return LimitCorrections.from_positions(rows, columns, change, shared.X.shape[1])
+    unclipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]  # [E]
+    clipped_by_fit = np.clip(unclipped, low[:, columns], high[:, columns])  # [K, E]
+    change = clipped_by_fit - shared.float64[rows, columns]
+    return LimitCorrections.from_positions(
+        rows, columns, np.ascontiguousarray(change.T), n_features=shared.X.shape[1]
+    )
 
 
 def dot_columns(left: Numbers, right: Numbers) -> Any:

@@ -173,9 +173,11 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
         name=f"{spec.name}{modality_set.suffix}",
         title=title,
         make=partial(_make_fused_classifier, spec, columns_of_set, how),
+        # The fused classifier chooses parameters itself, by inner folds of movies: it needs the movies, even
+        # if a single model of `spec` does not.
         choose=None,
-        # Inner folds of movies are needed even where the model itself needs none.
         uses=tuple(sorted({*spec.requests(), "groups"})),
+        # The models that `spec` is compared with read one modality.
         compared_with=(),
     )
 
@@ -277,7 +279,10 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         return JoinedModel.fit(self.estimator, self.how, parts, labels[has_set], movies[has_set])
 
     def _refuse_too_few(self, labels: NDArray[Any], movies: NDArray[Any]) -> None:
-        """Raise if the clips that have a set of modalities, with these labels and movies, allow no folds."""
+        """Raise if the clips that have a set of modalities are too few to be divided into inner folds.
+
+        `labels` and `movies` are those of these clips.
+        """
         try:
             inner_folds(labels, movies)
         except ProtocolError as error:
@@ -296,27 +301,29 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         labels, movies : ndarray, shape [N]
         """
         n_clips = len(labels)
+        n_modalities_of_clip = present.sum(axis=1)
         scores = np.full(n_clips, np.nan)
         training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
-        first_fold_of_model = 0
-        for pattern, joined in self.models_.items():
-            # The model was fitted on the clips that have at least its modalities: its scores are of these.
-            has_at_least = has_all(present, pattern)
-            has_exactly = has_at_least & (present.sum(axis=1) == len(pattern))
-            is_wanted = has_exactly[has_at_least]  # among the clips of the model
+        for number, (pattern, joined) in enumerate(self.models_.items()):
+            # The model was fitted on the clips that have its modalities, whatever others they have. Its
+            # held-out scores are of these clips, in order.
+            clips_of_model = np.flatnonzero(has_all(present, pattern))
+            has_no_other = n_modalities_of_clip[clips_of_model] == len(pattern)
+            clips = clips_of_model[has_no_other]
             held_out = joined.held_out
-            scores[has_exactly] = held_out.scores[is_wanted]
-            training_means[has_exactly] = held_out.training_means[is_wanted]
-            # Folds of two sets were scored by different models, so that they get different numbers.
-            folds[has_exactly] = first_fold_of_model + held_out.folds[is_wanted]
-            first_fold_of_model += n_clips  # there are fewer folds than clips
-        # A clip without any modality has no score. It gets the mean of the others' scores, of their training
-        # means, and, as it needs some fold, of their folds.
+            scores[clips] = held_out.scores[has_no_other]
+            training_means[clips] = held_out.training_means[has_no_other]
+            # Scores of different models are not comparable: their folds get different numbers. There are
+            # fewer folds than clips.
+            first_fold_of_model = number * n_clips
+            folds[clips] = first_fold_of_model + held_out.folds[has_no_other]
+        # A clip without any modality has no score. It gets the mean of each number over the other clips, also
+        # of the fold, which has to be some number.
         has_score = np.isfinite(scores)
-        values = np.stack([scores, training_means, folds])  # [3, N]
-        means_of_others = values[:, has_score].mean(axis=1)
-        scores, training_means, folds = np.where(has_score, values, means_of_others[:, np.newaxis])
+        numbers = np.stack([scores, training_means, folds])  # [3, N]
+        means_of_others = numbers[:, has_score].mean(axis=1)
+        scores, training_means, folds = np.where(has_score, numbers, means_of_others[:, np.newaxis])
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -119,13 +119,12 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         classes, labels = encode_labels(y, type(self.estimator).__name__)
         check_consistent_length(features, labels)
         refuse_without_scores(self.estimator)
-        # These are set with movies only; an earlier fit may have left them.
-        for name in ("held_out_", "curves_"):
-            self.__dict__.pop(name, None)
+        self._forget_choice()
         if groups is None:
+            # Nothing can be chosen.
             with one_blas_thread():
                 estimator = clone(self.estimator).fit(features, labels, **params)
-            return self._set_fitted(classes, estimator, ())
+            return self._set_fitted(classes, estimator, tried=())
         movies = check_array(groups, ensure_2d=False, dtype=None)
         check_consistent_length(features, movies)
         folds = inner_folds(labels, movies, self.inner_folds)
@@ -134,6 +133,12 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         chosen = self._choose(InnerFolds(features, labels, folds, params))
         held_out = HeldOut(chosen.scores, labels, movies, folds, chosen.training_means)
         return self.set_chosen(chosen, classes, held_out)
+
+    def _forget_choice(self) -> None:
+        """Delete the attributes that are set with movies only, which an earlier fit may have left."""
+        for name in ("held_out_", "curves_"):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def set_chosen(self, chosen: Chosen, classes: NDArray[Any], held_out: HeldOut) -> Self:
         """Set the fitted attributes from a choice that was already made.
@@ -229,13 +234,14 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     def _choose_epochs(self, stopping: EarlyStopping, inner: InnerFolds) -> Chosen:
         """Choose the number of epochs: the median of those at which the inner models stopped early.
 
-        The estimator of the result is not fitted yet.
+        The inner models serve only to score held-out clips and to choose the number. The estimator of the
+        result, which will be trained on all clips for as many epochs, is not fitted yet.
         """
         X = inner.X
         y = inner.y
         scores = np.empty(len(y))
         training_means = np.empty(len(y))
-        kept_epochs = []
+        epochs_of_folds = []
         curves = []
         for fold, held_out in enumerate(inner.held_out_clips()):
             model = self._copy_for_fold(fold)
@@ -245,12 +251,11 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
             training_means[held_out] = mean_score(model, X[~held_out])
-            n_epochs_kept = getattr(model, stopping.fitted)
-            kept_epochs.append(int(n_epochs_kept))
+            epochs_of_folds.append(int(getattr(model, stopping.fitted)))  # such as `n_epochs_`
             if hasattr(model, "curve_"):
                 curves.append(model.curve_)
         # If the median lies between two epochs, the later one.
-        n_epochs = int(np.ceil(np.median(kept_epochs)))
+        n_epochs = int(np.ceil(np.median(epochs_of_folds)))
         candidate = Candidate(f"{stopping.parameter}={n_epochs}", log_loss(y, scores), chosen=True)
         estimator = clone(self.estimator).set_params(**{stopping.parameter: n_epochs})
         return Chosen(estimator, (candidate,), scores, training_means, tuple(curves))

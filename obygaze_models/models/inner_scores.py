@@ -101,10 +101,11 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
 def _score_by_subsets(candidates: Sequence[Any], inner: InnerFolds) -> InnerScores | None:
     """Score training clips by candidates whose class fits them on all inner folds at once.
 
-    None if it does not do so for these candidates.
+    None if the class cannot do so for these candidates.
     """
     in_training = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
-    logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, in_training)
+    candidate_class = type(candidates[0])
+    logits = candidate_class.logits_of_subsets(candidates, inner.X, inner.y, in_training)
     if logits is None:
         return None
     return _pick_held_out(logits, in_training)
@@ -198,9 +199,15 @@ def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) 
     in_training : ndarray of bool, shape [N, F]
         Marks the clips that were fitted on in each fold; each clip is held out by one fold.
     """
-    result = InnerScores.empty(len(logits), len(in_training))
-    for fold, is_fitted in enumerate(in_training.T):
-        for candidate, logits_of_fit in enumerate(logits[:, fold]):
-            result.scores[candidate, ~is_fitted] = logits_of_fit[~is_fitted]
-            result.training_means[candidate, ~is_fitted] = sample_evenly(logits_of_fit[is_fitted]).mean()
+    n_candidates, n_folds, n_clips = logits.shape
+    result = InnerScores.empty(n_candidates, n_clips)
+    for fold in range(n_folds):
+        is_fitted = in_training[:, fold]
+        held_out = ~is_fitted
+        for candidate in range(n_candidates):
+            logits_of_fit = logits[candidate, fold]
+            # The mean over a sample of the clips fitted on, as `mean_score` takes it of other models.
+            training_mean = sample_evenly(logits_of_fit[is_fitted]).mean()
+            result.scores[candidate, held_out] = logits_of_fit[held_out]
+            result.training_means[candidate, held_out] = training_mean
     return result

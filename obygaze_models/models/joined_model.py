@@ -107,9 +107,11 @@ class JoinedModel:
             self.factors, self.base = held_out.fit_weights()
             self.candidates = (_late_candidate(self.factors),)
         scores = self._join(held_out.relative_scores)
-        # The mean score of the training clips is the base. With ``max`` it is not known: the mean of the
-        # largest summands is not 0.
-        training_means = None if self.how == "max" else np.full(len(scores), self.base)
+        # Relative scores of training clips have the mean 0, and so have their sums: the mean joined score is
+        # the base. The largest of several scores has a mean above 0, which is not known.
+        training_means = None
+        if self.how != "max":
+            training_means = np.full(len(scores), self.base)
         self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, training_means)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:

@@ -36,14 +36,13 @@ def linear_numbers(model: Any) -> LinearNumbers:
 
     `model` is a `GroupedSelection` or a `PenaltyPerModality` of the probe.
     """
-    selection = model.selection_ if isinstance(model, PenaltyPerModality) else model
-    steps = [step for _, step in selection.estimator_.steps]
-    scaler = steps[0]
-    classifier = steps[-1]
+    has_weighing = isinstance(model, PenaltyPerModality)
+    selection = model.selection_ if has_weighing else model
+    scaler, *between, classifier = [step for _, step in selection.estimator_.steps]
     weights = classifier.coef_[0]
-    if len(steps) == 3:
-        # A PenaltyPerModality multiplies the standardised features by weights in a step of its own (`weigh`).
-        weighing = steps[1]
+    for weighing in between:
+        # A PenaltyPerModality multiplies the standardised features by factors in a step of its own (`weigh`).
+        # To multiply the weights has the same effect.
         weights = weights * weighing.kw_args["weights"]
     return LinearNumbers(scaler.mean_, scaler.scale_, weights, float(classifier.intercept_[0]))
 
@@ -106,14 +105,14 @@ class LinearFusion:
         for pattern, rows in match_models(present_modalities(features, self.columns), self.joins):
             join = self.joins[pattern]
             base[rows] = join.base
-            # The join has the features of its modalities side by side: where those of the next one begin.
-            start = 0
+            # X has the columns of all modalities, the join's arrays have those of its own modalities only.
+            start_in_join = 0
             for modality, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
                 values = features[rows][:, self.columns[modality]]
-                of_modality = slice(start, start + values.shape[1])
-                standard = standardise(values, join.mean[of_modality], join.scale[of_modality], CLIP)
-                parts[rows, modality] = factor * (standard @ join.weights[of_modality] + intercept)
-                start = of_modality.stop
+                in_join = slice(start_in_join, start_in_join + values.shape[1])
+                start_in_join = in_join.stop
+                standard = standardise(values, join.mean[in_join], join.scale[in_join], CLIP)
+                parts[rows, modality] = factor * (standard @ join.weights[in_join] + intercept)
         return base, parts
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -77,11 +77,12 @@ class PenaltyPerModality(LogitClassifier):
     def _selection(self, ratios: tuple[float, ...]) -> GroupedSelection:
         """Make the unfitted probe in which the inverse strengths of the penalties have these ratios.
 
-        The features of a modality are multiplied by the square root of its ratio r. For the same logits its
-        weights are then smaller by that root, and the penalty on their squares by r. With r = 4, features are
-        doubled, weights halved and the penalty is a quarter.
+        The probe has one penalty, on the squares of all weights. To make that of a modality r times weaker,
+        its features are multiplied by the root of r. With r = 4 its features are doubled: weights of half the
+        size then give the same logits, and the penalty on their squares is a quarter.
         """
-        weights = np.repeat(np.sqrt(ratios), self.widths)
+        factor_of_modality = np.sqrt(ratios)
+        weights = np.repeat(factor_of_modality, self.widths)  # one for each feature
         weighing = FunctionTransformer(weigh, kw_args={"weights": weights})
         pipeline = make_pipeline(ClippedScaler(), weighing, RidgeLogistic())
         return GroupedSelection(pipeline, PENALTIES)

@@ -53,5 +53,9 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 
 def model_names() -> list[str]:
     """List the models of the zoo and of installed packages."""
-    ours = [name for names in HOMES.values() for name in names]
-    return [*ours, *(point.name for point in points(MODELS))]
+    names: list[str] = []
+    for names_of_module in HOMES.values():
+        names += names_of_module
+    # Installed packages add models by entry points.
+    names += [point.name for point in points(MODELS)]
+    return names

@@ -60,7 +60,8 @@ def fit_ordinal(
 ) -> OrdinalModel | Fitted:
     """Fit a model on ordered levels: one model of two classes for each step between two levels.
 
-    A baseline, which reads no features, is fitted on the levels themselves.
+    A baseline, which reads no features, is fitted on the levels themselves. Its score is a level, such as the
+    mean level of the training clips, and is rounded to the nearest one (`NEAREST_THRESHOLD`).
 
     Parameters
     ----------
@@ -77,9 +78,10 @@ def fit_ordinal(
     ProtocolError
         The movies have too few clips above or below a step for inner folds.
     """
-    if not spec.looks_at_features:
+    is_baseline = not spec.looks_at_features
+    if is_baseline:
         estimator = spec.make(seed).fit(X, y)
-        return Fitted(spec, estimator, NEAREST_THRESHOLD)
+        return Fitted(spec, estimator, threshold=NEAREST_THRESHOLD)
     steps = []
     for step in range(n_levels - 1):
         is_above = labels_of_step(y, step)

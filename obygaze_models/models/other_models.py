@@ -86,7 +86,10 @@ def _seeded_clone(estimator: Any, seed: int) -> Any:
 def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
     """Call the factory of a model, with the seed if it takes one; `name` is for messages.
 
-    If the factory takes no seed, the seeds of the estimator that it returns are set.
+    - A factory with a parameter that is named like a seed (`_name_of_seed`) gets the seed by this name.
+    - A function with a required parameter gets the seed as its first argument.
+    - Any other factory is called without arguments, and the seeds of the estimator that it returns are set.
+      It may also return a class of estimators.
     """
     try:
         parameters = list(inspect.signature(factory).parameters.values())
@@ -94,16 +97,16 @@ def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
         # Some built-in functions have no signature.
         parameters = []
     name_of_seed = _name_of_seed(parameters)
-    # The first required parameter of a function is the seed; that of a class is a setting.
-    is_seed_first = _has_required_argument(parameters) and not isinstance(factory, type)
+    # A class's required parameter is a setting, not a seed.
+    is_function = not isinstance(factory, type)
+    takes_seed_first = is_function and _has_required_argument(parameters)
     try:
         if name_of_seed:
             return factory(**{name_of_seed: seed})
-        if is_seed_first:
+        if takes_seed_first:
             return factory(seed)
-        made = factory()
-        # The factory may return a class of estimators.
-        estimator = made() if isinstance(made, type) else made
+        result = factory()
+        estimator = result() if isinstance(result, type) else result
         return _set_seeds(estimator, seed)
     except Exception as error:
         raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
@@ -153,11 +156,13 @@ def _import_model(text: str) -> ModelSpec:
 def _import_member(location: str, text: str) -> Any:
     """Import what ``MODULE:FACTORY`` names; `text` is the whole option, for messages.
 
-    Modules and files of the current folder can be named too.
+    Modules and files of the current folder can be named too: the folder is added to `sys.path`, and stays
+    there, as the module may import others later.
     """
     module_or_path, _, member_path = location.partition(":")
     # The file my/forest.py is the module my.forest.
-    module_name = ".".join(PurePath(module_or_path.removesuffix(".py")).parts)
+    path = PurePath(module_or_path.removesuffix(".py"))
+    module_name = ".".join(path.parts)
     current_folder = str(Path.cwd())
     if current_folder not in sys.path:
         # At the end, so that files of the folder do not hide installed packages.

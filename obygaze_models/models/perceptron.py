@@ -92,21 +92,20 @@ class Perceptron:
         return standardise(X, mean, scale, self.clip) if self.standardised else X
 
     def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw one set of initial parameters [1, P], uniformly within 1/sqrt(inputs) of zero, layer by layer.
+        """Draw one set of initial parameters [1, P], between -1 and 1 over the root of their layer's inputs.
 
-        PyTorch's ``Linear`` draws weights and biases from the same distribution (He et al. 2015 with a =
-        sqrt(5)). The training clips X and their labels y are not used.
+        Weights and biases are drawn uniformly, from the distribution of PyTorch's ``Linear`` (He et al. 2015
+        with a = sqrt(5)). The training clips X and their labels y are not used.
         """
         del X, y
-        # A unit's bias is drawn as its weights, by the unit's number of inputs.
-        n_parameters_of_layers = (
-            (self.n_features + 1) * self.n_hidden,
-            (self.n_hidden + 1) * self.n_outputs,
-        )
-        n_inputs_of_layers = (self.n_features, self.n_hidden)
-        n_inputs_of_parameters = np.repeat(n_inputs_of_layers, n_parameters_of_layers)
+        n_inputs = np.empty(self.n_parameters)  # of the layer of each parameter
+        layers = self.layers_of(n_inputs)  # views
+        layers.hidden_weight[:] = self.n_features
+        layers.hidden_bias[:] = self.n_features
+        layers.output_weight[:] = self.n_hidden
+        layers.output_bias[:] = self.n_hidden
         drawn = rng.uniform(-1.0, 1.0, (1, self.n_parameters))
-        return np.asarray(drawn / np.sqrt(n_inputs_of_parameters))
+        return np.asarray(drawn / np.sqrt(n_inputs))
 
     def layers_of(self, parameters: Floats) -> PerceptronLayers:
         """Cut a flat parameter vector [P] into its layers, without copying."""
@@ -140,10 +139,13 @@ class Perceptron:
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean log loss of logits [B] and labels 0 or 1 [B].
 
-        With one output it is binary cross-entropy, log(1 + exp(s)) - y s. With two outputs the paper applies
-        softmax twice: the first makes probabilities (1 - p, p) of the outputs, and the cross-entropy takes
-        these for logits. Their difference, p - (1 - p) = tanh(s / 2), takes the place of s. It is at most 1,
-        so that the loss of a clip is at least log(1 + 1/e) = 0.313.
+        With one output it is binary cross-entropy, log(1 + exp(s)) - y s, of the logit s.
+
+        With two outputs it is the paper's loss, which applies softmax twice. The first softmax makes the
+        probabilities 1 - p and p of the two outputs. The cross-entropy then takes these for logits, and
+        applies softmax to them. So the difference of the probabilities takes the place of s: with
+        p = 1 / (1 + exp(-s)) it is p - (1 - p) = tanh(s / 2). As it is at most 1, the loss of a clip is never
+        below log(1 + exp(-1)) = 0.313.
         """
         if self.n_outputs == 2:
             scores = np.tanh(scores / 2)
@@ -167,6 +169,9 @@ class Perceptron:
     ) -> Floats:
         """Compute the logits of a batch, and write into `gradient` the gradient of their mean weighted loss.
 
+        The derivatives go backwards, from the logit hidden @ weight + bias to the hidden units, which are
+        relu(X @ weight + bias).
+
         Parameters
         ----------
         layers : PerceptronLayers
@@ -183,17 +188,18 @@ class Perceptron:
         ndarray, shape [B]
         """
         hidden, logit_weight, scores = self._forward(layers, X)
-        by_logit = self._loss_by_logit(scores, y)
+        by_logit = self._loss_by_logit(scores, y)  # derivative of the loss by each logit, [B]
         by_logit *= weights
         gradient.output_weight[:, -1] = by_logit @ hidden
         gradient.output_bias[-1] = np.add.reduce(by_logit)
         if self.n_outputs == 2:
-            # Only the difference of the two outputs counts: their gradients are opposite.
+            # The logit is the difference of the two outputs: their gradients are opposite.
             gradient.output_weight[:, 0] = -gradient.output_weight[:, 1]
             gradient.output_bias[0] = -gradient.output_bias[1]
-        # Derivative of the loss by what goes into each rectifier, [B, H]: 0 where the rectifier gave 0.
+        # Derivative by each hidden unit before relu, [B, H]: 0 where relu has set it to 0.
         by_hidden = np.multiply.outer(by_logit, logit_weight)
-        by_hidden *= hidden > 0
+        is_active = hidden > 0
+        by_hidden *= is_active
         np.matmul(X.T, by_hidden, out=gradient.hidden_weight)
         np.add.reduce(by_hidden, axis=0, out=gradient.hidden_bias)
         return scores

@@ -105,30 +105,46 @@ def search_probes(
     ValueError
         The features are refused: not finite, or of another shape.
     """
-    # Clips that no set trains on are left out: from here on, N clips are these in order.
-    used = np.unique(np.concatenate([training_set.rows for training_set in training_sets]))
-    features = X[used]
+    # Clips that no set trains on are left out. The N clips of the search are the others, in order.
+    used_rows = np.unique(np.concatenate([training_set.rows for training_set in training_sets]))
+    renumbered_sets = []
+    for training_set in training_sets:
+        rows_among_used = np.searchsorted(used_rows, training_set.rows)
+        renumbered_sets.append(TrainingSet(rows_among_used, training_set.inner))
+    search = _start_search(estimator, choose, X[used_rows], y[used_rows])
+    # As many training sets at a time as fit into one block of fits, one for each inner fold of a set.
+    most_inner_folds = max(len(np.unique(training_set.inner)) for training_set in training_sets)
+    n_fits_of_block = block_width(*search.logistic.shared.X.shape)
+    n_sets = max(1, n_fits_of_block // most_inner_folds)
+    for first in range(0, len(renumbered_sets), n_sets):
+        with one_blas_thread():
+            chosen = search.choose_and_fit(renumbered_sets[first : first + n_sets])
+        yield from chosen
+
+
+def _start_search(estimator: Pipeline, choose: Grid, X: NDArray[Any], y: NDArray[np.int64]) -> "_Search":
+    """Check parameters and clips as fitting the pipeline would, and prepare the search on these N clips.
+
+    Parameters
+    ----------
+    estimator : Pipeline
+        A linear probe, for which `is_probe_search` holds.
+    choose : Grid
+    X : ndarray, shape [N, ...]
+    y : ndarray of int, shape [N]
+    """
+    features = X
     first_steps = [(name, clone(step)) for name, step in estimator.steps[:-2]]
     for _, step in first_steps:
         features = step.fit_transform(features)
     scaler = clone(estimator[-2])
+    probe = estimator[-1]
     scaler._validate_params()
-    estimator[-1]._validate_params()
+    probe._validate_params()
     features = validate_data(scaler, features, dtype=(np.float64, np.float32))
     with one_blas_thread():
-        logistic = FoldLogistic(features, y[used], scaler.limit)
-    search = _Search(clone(estimator), choose, first_steps, logistic, y[used])
-    sets_of_used = []
-    for training_set in training_sets:
-        rows_among_used = np.searchsorted(used, training_set.rows)  # `used` is sorted
-        sets_of_used.append(TrainingSet(rows_among_used, training_set.inner))
-    # As many training sets at a time as fit into one block with all their inner folds.
-    most_inner_folds = max(len(np.unique(training_set.inner)) for training_set in training_sets)
-    n_sets = max(1, block_width(*features.shape) // most_inner_folds)
-    for first in range(0, len(sets_of_used), n_sets):
-        with one_blas_thread():
-            chosen = search.choose_and_fit(sets_of_used[first : first + n_sets])
-        yield from chosen
+        logistic = FoldLogistic(features, y, scaler.limit)
+    return _Search(clone(estimator), choose, first_steps, logistic, y)
 
 
 class _HeldOutScores:
@@ -279,44 +295,43 @@ class _Search:
         then fitted to convergence.
         """
         inner_fits = []
-        for index, held_out in enumerate(held_out_of_sets):
+        for set_index, held_out in enumerate(held_out_of_sets):
             training_set = held_out.training_set
             for fold in np.unique(training_set.inner):
                 rows = training_set.rows[training_set.inner != fold]
-                inner_fits.append(_InnerFit(index, held_out, int(fold), rows))
-        coefficients = self._score_approximately(inner_fits)
+                inner_fits.append(_InnerFit(set_index, held_out, int(fold), rows))
+        approximate = self._score_approximately(inner_fits)
         near_best_of_sets = [held_out.near_best() for held_out in held_out_of_sets]
+        # In order of inner fits, and of candidates for each.
         unfinished = []
-        for index, inner_fit in enumerate(inner_fits):
-            near_best = near_best_of_sets[inner_fit.set_index]
-            unfinished += [
-                _UnfinishedFit(inner_fit, candidate, coefficients[index, candidate])
-                for candidate in near_best
-            ]
+        for approximate_of_fit in approximate:
+            set_index = approximate_of_fit[0].inner_fit.set_index
+            unfinished += [approximate_of_fit[candidate] for candidate in near_best_of_sets[set_index]]
         self._score_converged(unfinished)
 
-    def _score_approximately(
-        self, inner_fits: Sequence[_InnerFit]
-    ) -> dict[tuple[int, int], NDArray[np.float64]]:
-        """Fill in the scores of all candidates on all inner fits, fitted approximately.
+    def _score_approximately(self, inner_fits: Sequence[_InnerFit]) -> list[list[_UnfinishedFit]]:
+        """Fit all candidates approximately on all inner fits, and fill in their scores.
 
         Returns
         -------
-        dict
-            (Index of an inner fit, index of a candidate) -> the coefficients [D + 1] of that fit.
+        list of list of _UnfinishedFit
+            For each inner fit, the fit with each candidate, in the order of the grid.
         """
-        coefficients: dict[tuple[int, int], NDArray[np.float64]] = {}
-        # The path begins with the strongest penalty, whatever the order of preference.
+        n_candidates = len(self.strengths)
+        # The path begins with the strongest penalty, whatever the order of the grid.
         strongest_first = np.argsort(np.array(self.strengths), kind="stable").tolist()
         masks = self._subset_masks([inner_fit.rows for inner_fit in inner_fits])
         path = self.logistic.path(masks, [self.strengths[candidate] for candidate in strongest_first])
+        fit_of_candidate: list[dict[int, _UnfinishedFit]] = [{} for _ in inner_fits]
         for fits in path:
             candidate = strongest_first[fits.penalty]
-            logits_by_fit = np.ascontiguousarray(fits.logits.T)
+            logits_by_fit = _contiguous_columns(fits.logits)
             for column, index in enumerate(fits.subsets.tolist()):
-                inner_fits[index].fill(candidate, logits_by_fit[column])
-                coefficients[index, candidate] = fits.coefficients[:, column]
-        return coefficients
+                inner_fit = inner_fits[index]
+                inner_fit.fill(candidate, logits_by_fit[column])
+                coefficients = fits.coefficients[:, column]
+                fit_of_candidate[index][candidate] = _UnfinishedFit(inner_fit, candidate, coefficients)
+        return [[fits[candidate] for candidate in range(n_candidates)] for fits in fit_of_candidate]
 
     def _score_converged(self, unfinished: Sequence[_UnfinishedFit]) -> None:
         """Fit some candidates on some inner folds to convergence, and fill in their scores."""
@@ -324,10 +339,11 @@ class _Search:
         starts = np.stack([fit.coefficients for fit in unfinished], axis=1)  # [D + 1, number of fits]
         masks = self._subset_masks([fit.inner_fit.rows for fit in unfinished])
         for fits in self.logistic.minima(masks, strengths, starts):
-            logits_by_fit = np.ascontiguousarray(fits.logits.T)
-            for column, index in enumerate(fits.subsets.tolist()):
-                finished = unfinished[index]
-                finished.inner_fit.fill(finished.candidate, logits_by_fit[column])
+            logits_by_fit = _contiguous_columns(fits.logits)
+            # `fits.subsets` are indices of the fits in `unfinished`.
+            for logits, index in zip(logits_by_fit, fits.subsets.tolist(), strict=True):
+                fit = unfinished[index]
+                fit.inner_fit.fill(fit.candidate, logits)
 
     def _fit_best(self, training_sets: Sequence[TrainingSet], best_of_sets: Sequence[int]) -> list[Pipeline]:
         """Fit on each training set its best candidate, given as index in the grid; return the probes."""
@@ -373,3 +389,11 @@ class _Search:
         probe.intercept_ = fits.intercepts[[column]].copy()
         probe.n_iter_ = int(fits.n_steps[column])
         return pipeline
+
+
+def _contiguous_columns(matrix: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Return the columns of a matrix [N, K] as rows [K, N], each contiguous in memory.
+
+    Many rows are picked out of each: that is faster where its numbers lie side by side.
+    """
+    return np.ascontiguousarray(matrix.T)

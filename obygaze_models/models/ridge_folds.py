@@ -148,13 +148,15 @@ class FoldLogistic:
         for columns in self._blocks(subsets.shape[1]):
             # The fits of some subsets, which are minimised together.
             block = _Block(self, subsets[:, columns])
-            last_on_all = np.zeros(self.shared.X.shape[1] + 1)
+            all_clips_before = np.zeros(self.shared.X.shape[1] + 1)
             for penalty, C in enumerate(strengths):
-                # With the next penalty, the coefficients of all fits first move by as much as those of the
-                # fit on all clips do.
-                on_all = self._fit_on_all(C)
-                block.begin_penalty((on_all - last_on_all)[:, None])
-                last_on_all = on_all
+                # A good start: the fits on subsets differ little from the fit on all clips, and from one
+                # penalty to the next they change by about as much. With the first penalty they start from the
+                # fit on all clips itself, as all coefficients are 0 before.
+                all_clips = self._fit_on_all(C)
+                change = all_clips - all_clips_before
+                all_clips_before = all_clips
+                block.begin_penalty(change[:, None])
                 block.descend(np.full(len(columns), C), self.shared.float32, FLOAT32_TOLERANCE)
                 yield PathFits(columns, penalty, block.logits_of_fits(), block.coefficients_of_fits())
 
@@ -162,6 +164,8 @@ class FoldLogistic:
         self, subsets: Masks, strengths: Sequence[float], coefficients: Floats | None = None
     ) -> Iterator[FoldFits]:
         """Fit each subset of the clips with its own penalty, to `FLOAT64_TOLERANCE`.
+
+        Steps in float32 are faster, but cannot reach this tolerance: they come first, steps in float64 last.
 
         Parameters
         ----------
@@ -187,14 +191,12 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
-                # First in float32, which is faster, as far as its precision allows.
-                on_all = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
-                block.shift_coefficients(on_all)
+                all_clips = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
+                block.shift_coefficients(all_clips)
                 block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
             else:
-                # `path` has gone as far.
+                # These are `path`'s, which has taken the steps in float32.
                 block.shift_coefficients(coefficients[:, columns])
-            # Then to the end in float64.
             block.descend(C_of_fits, self.shared.float64, FLOAT64_TOLERANCE)
             yield block.fits(columns)
 
@@ -223,10 +225,15 @@ def block_width(n_clips: int, n_features: int) -> int:
 
     `n_clips` and `n_features` are those of the feature matrix.
     """
-    # A fit holds about five float64 per clip and ten per feature, plus the history of its steps, which is two
-    # arrays per step.
-    bytes_of_fit = 8 * (5 * n_clips + (2 * N_REMEMBERED_STEPS + 10) * n_features)
-    n_fits = MOST_BYTES // bytes_of_fit // WIDTH * WIDTH
+    # What a fit holds, as arrays of one float64 per clip: logits twice, their change, residuals and the mask
+    # of training clips.
+    n_arrays_of_clips = 5
+    # As arrays of one float64 per feature: coefficients, gradient, direction, moments and intermediate
+    # results, about ten; and the history's steps, each with its change of the gradient.
+    n_arrays_of_features = 10 + 2 * N_REMEMBERED_STEPS
+    bytes_of_fit = 8 * (n_arrays_of_clips * n_clips + n_arrays_of_features * n_features)
+    n_fits_in_memory = MOST_BYTES // bytes_of_fit
+    n_fits = n_fits_in_memory // WIDTH * WIDTH
     return int(np.clip(n_fits, WIDTH, MOST_FITS))
 
 
@@ -234,7 +241,8 @@ class _Block:
     """Fits on some subsets of the clips, which are minimised together.
 
     The fits are filled up to a multiple of `WIDTH` with repeats of the first ones, whose results are not
-    used. Below, n_fits is the number of subsets, and K the number of fits with the repeats.
+    used: a fit's rounding errors then do not depend on the number of fits beside it (`WIDTH`). Below, n_fits
+    is the number of subsets, and K the number of fits with the repeats.
 
     Attributes
     ----------
@@ -247,10 +255,14 @@ class _Block:
     """
 
     def __init__(self, logistic: FoldLogistic, subsets: Masks) -> None:
-        """Fill up the fits to a multiple of `WIDTH`, and compute how each standardises features.
+        """Repeat fits up to a multiple of `WIDTH`, and compute how each standardises features.
 
-        `logistic` holds the clips; `subsets` [N, n_fits] are the training clips of each fit. Coefficients
-        start at 0.
+        Parameters
+        ----------
+        logistic : FoldLogistic
+            Of the clips.
+        subsets : ndarray of bool, shape [N, n_fits]
+            The training clips of each fit. Its coefficients start at 0.
         """
         self.logistic = logistic
         self.n_fits = subsets.shape[1]
@@ -267,11 +279,13 @@ class _Block:
 
     def shift_coefficients(self, change: Floats) -> None:
         """Add a change to the coefficients, one per fit [D + 1, n_fits] or the same for all [D + 1, 1]."""
-        if change.shape[1] > 1:
-            # A column for each of the K fits, repeats included.
-            change = change[:, self.subset_of]
-        self.coefficients += change
-        # A feature that is constant in a fit's clips keeps a weight of 0.
+        is_same_for_all = change.shape[1] == 1
+        if is_same_for_all:
+            self.coefficients += change
+        else:
+            # Repeats get the change of the fit that they repeat.
+            self.coefficients += change[:, self.subset_of]
+        # A feature that is constant in a fit's clips has the ratio 0, and keeps a weight of 0.
         self.coefficients[:-1][self.scaling.scale_ratio == 0] = 0.0
 
     def begin_penalty(self, change: Floats) -> None:
@@ -328,46 +342,48 @@ class _Block:
             in_training=self.in_training,
             C=strengths[self.subset_of],
         )
-        # Indices of the fits that `descent` holds: all at first, later those that still take steps.
-        fits = np.arange(len(self.subset_of))
         descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
-        # The descent changes these logits of all K fits in place, until it is narrowed to some of the fits.
-        self.logits = descent.losses.logits
+        self.logits = np.empty_like(descent.losses.logits)
+        # The fits that `descent` holds, as indices among the K: all at first, later those that take further
+        # steps.
+        fits = np.arange(len(self.subset_of))
+        all_have_converged = False
         for _ in range(MOST_STEPS):
-            has_converged = descent.step()
+            has_converged = descent.step()  # of the fits in the descent
             self.n_steps[fits] += 1
-            if has_converged.all():
+            all_have_converged = bool(has_converged.all())
+            if all_have_converged:
                 break
-            going_on = _fits_going_on(has_converged)
-            if len(going_on) < len(fits):
+            running = _fits_to_run_on(has_converged)
+            if len(running) < len(fits):
                 self._store(fits, descent)
-                fits = fits[going_on]
-                descent = descent.take(going_on)
-        else:  # the loop ended without a break
+                descent = descent.take(running)
+                fits = fits[running]
+        self._store(fits, descent)
+        if not all_have_converged:
             warnings.warn(
                 f"logistic regression did not converge in {MOST_STEPS} steps",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=4,  # the caller of the function that iterates over `path` or `minima`
             )
-        self._store(fits, descent)
 
     def _store(self, fits: NDArray[np.intp], descent: FoldDescent) -> None:
-        """Copy coefficients, logits and history of the fits in a descent, given their indices."""
+        """Copy the results of a descent, which holds the fits with these indices among the K."""
         self.coefficients[:, fits] = descent.coefficients
-        holds_all_fits = len(fits) == len(self.subset_of)
-        if not holds_all_fits:  # else `self.logits` is the descent's own array
-            self.logits[:, fits] = descent.losses.logits
+        self.logits[:, fits] = descent.losses.logits
         self._history.overwrite(fits, descent.history)
 
 
-def _fits_going_on(has_converged: Masks) -> NDArray[np.intp]:
-    """Return the indices of the fits, of those marked in `has_converged`, that take further steps.
+def _fits_to_run_on(has_converged: Masks) -> NDArray[np.intp]:
+    """Return the indices of the fits that take further steps, in rising order.
 
-    They are all that have not converged, and as many others as fill them up to a multiple of `WIDTH`.
+    They are the fits that have not converged, and as many of the others as fill them up to a multiple of
+    `WIDTH`. `has_converged` [K] marks fits that have converged.
     """
-    n_unconverged = int(np.count_nonzero(~has_converged))
-    unconverged_first = np.argsort(has_converged, kind="stable")
-    return np.sort(unconverged_first[: _round_up_to_width(n_unconverged)])
+    unconverged = np.flatnonzero(~has_converged)
+    converged = np.flatnonzero(has_converged)
+    n_to_fill_up = _round_up_to_width(len(unconverged)) - len(unconverged)
+    return np.sort(np.concatenate([unconverged, converged[:n_to_fill_up]]))
 
 
 def _round_up_to_width(n_fits: int) -> int:

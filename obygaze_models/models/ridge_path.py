@@ -24,6 +24,10 @@ Floats = NDArray[np.float64]
 NUMBERS_OF_BLOCK = 2**17
 """Numbers in a block of clips: 1 MB, which stays in a core's second-level cache."""
 
+FLOOR_SHARE = 1e-10
+"""Least penalty, as a share of the mean square of the features: rounding errors of sums of squares are far
+below it."""
+
 MOST_FLATTENING = 10
 """The descent is repeated if the curvature at the minimum is more than this many times below the assumed."""
 
@@ -87,26 +91,29 @@ class RidgePath:
     def __init__(self, X: Floats, y: Floats) -> None:
         """Centre the features X [N, D] of clips with labels y [N], in N coordinates if D is larger."""
         self.basis = None
-        if X.shape[1] > X.shape[0]:
-            # The best weights are sums of clips, so that they are found among the directions that clips span.
-            self.basis, coordinates = _span(X)
-            X = coordinates
         self.X = X
         self.y = y
-        self.mean = X.mean(axis=0)
-        mean_products = X.T @ X / len(X)
-        # Rounding errors are far below this share of the mean of the diagonal.
-        self.floor = 1e-10 * float(np.trace(mean_products)) / X.shape[1]
+        if X.shape[1] > X.shape[0]:
+            # The best weights are sums of clips, so that they are found among the directions that clips span.
+            self.basis, self.X = _span(X)
+        n_clips, n_coordinates = self.X.shape
+        self.mean = self.X.mean(axis=0)
+        mean_products = self.X.T @ self.X / n_clips
+        self.floor = FLOOR_SHARE * float(np.trace(mean_products)) / n_coordinates
+        mean_products -= np.outer(self.mean, self.mean)
         self.covariance = mean_products
-        self.covariance -= np.outer(self.mean, self.mean)
-        # With weights of 0 the best probability is the same for all clips.
+        # With weights of 0 the best probability is the same for all clips: the share of positive ones.
         positive_share = float(y.mean())
-        self.weights = np.zeros(X.shape[1])
+        self.weights = np.zeros(n_coordinates)
         self.intercept = float(np.log(positive_share / (1 - positive_share)))
         self.curvature = positive_share * (1 - positive_share)
 
     def advance(self, strength: float, tol: float, max_iter: int) -> int:
         """Minimise the mean loss plus ``strength |w|^2 / 2``, starting from the last minimum.
+
+        The coordinates of a descent are scaled by the curvature at its beginning. With a weak penalty on
+        separable clips the curvature then falls to a hundredth or a millionth. Gradients look smaller than
+        they are, and the descent ends too early. It is therefore repeated as long as the curvature falls.
 
         Parameters
         ----------
@@ -123,11 +130,12 @@ class RidgePath:
             The number of iterations.
         """
         n_iterations = 0
-        while True:
-            # The coordinates of a descent are scaled by the curvature that is known when it begins.
-            assumed_curvature = self.curvature
+        has_flattened = True
+        while has_flattened:
+            curvature_before = self.curvature
             descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
             n_iterations += descent.n_iterations
+            has_flattened = self.curvature < curvature_before / MOST_FLATTENING
             if not descent.has_converged:
                 warnings.warn(
                     f"logistic regression did not converge in max_iter={max_iter} iterations: "
@@ -135,12 +143,6 @@ class RidgePath:
                     ConvergenceWarning,
                     stacklevel=4,
                 )
-                break
-            # With a weak penalty on separable clips the curvature falls to a hundredth or a millionth of the
-            # assumed one. Gradients then look smaller than they are, and the descent ends too early. So it is
-            # repeated, with the curvature that it has found.
-            has_flattened = self.curvature < assumed_curvature / MOST_FLATTENING
-            if not has_flattened:
                 break
         return n_iterations
 
@@ -156,13 +158,13 @@ class RidgePath:
         Weights, intercept and curvature are updated.
         """
         scaled = _ScaledCoordinates(self._root_of_hessian(strength), float(np.sqrt(self.curvature)))
+        curvatures: list[float] = []  # at each point that the solver tries
 
         def loss_and_gradient(coordinates: Floats) -> tuple[float, Floats]:
             """Compute the penalised loss and its gradient, both in the coordinates of the descent."""
             weights, intercept = scaled.to_weights(coordinates)
             mean_loss = self._mean_loss(weights, intercept)
-            # The last value that is set is the one at the minimum, or very near to it.
-            self.curvature = mean_loss.curvature
+            curvatures.append(mean_loss.curvature)
             by_weights = mean_loss.by_weights
             by_weights += strength * weights
             penalty = strength / 2 * float(weights @ weights)
@@ -180,23 +182,27 @@ class RidgePath:
         }
         result = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
         self.weights, self.intercept = scaled.to_weights(result.x)
+        # The last point that was tried is the minimum, or very near to it.
+        self.curvature = curvatures[-1]
         has_too_many_iterations = result.status == 1  # or evaluations
         return _Descent(int(result.nit), has_converged=not has_too_many_iterations)
 
     def _root_of_hessian(self, strength: float) -> Floats:
         """Compute the lower Cholesky factor L [R, R] of an approximate Hessian L L' by the weights.
 
-        The Hessian of the loss is the mean of p (1 - p) x x' over clips, of centred features x. The
-        approximation replaces each p (1 - p) with their mean, so that the covariance of the features has to
-        be computed only once. `strength` is that of the penalty.
+        The Hessian of the loss is the mean of p (1 - p) x x' over clips, of centred features x, plus the
+        strength of the penalty in the diagonal. The approximation replaces each p (1 - p) with their mean, so
+        that the covariance of the features has to be computed only once.
         """
         hessian = self.curvature * self.covariance
         # A penalty smaller than the covariance's rounding errors would not make the matrix positive definite.
-        hessian[np.diag_indices(self.weights.size)] += max(strength, self.floor)
-        # LAPACK reads matrices by columns. As the Hessian is symmetric, its transpose is the same matrix
-        # in that order, without a copy.
+        diagonal = np.diag_indices(len(hessian))
+        hessian[diagonal] += max(strength, self.floor)
+        # LAPACK reads matrices by columns, numpy stores them by rows. The Hessian is symmetric, so that its
+        # transpose is the same matrix stored by columns: LAPACK works in its memory without a copy.
+        stored_by_columns = hessian.T
         root: Floats
-        root, failed = dpotrf(hessian.T, lower=True, overwrite_a=True)
+        root, failed = dpotrf(stored_by_columns, lower=True, overwrite_a=True)
         if failed:
             raise LinAlgError("the covariance of the features is not positive definite")
         return root
@@ -204,9 +210,11 @@ class RidgePath:
     def _mean_loss(self, weights: Floats, intercept: float) -> _MeanLoss:
         """Compute the mean loss without penalty and its derivatives, by blocks of clips.
 
-        `intercept` is that for centred features: logits are (X - mean) w + intercept. The features in X are
-        not centred, so that logits are computed as X w + (intercept - mean w), and the derivative by w has a
-        term of X and one of the mean.
+        `intercept` is that for centred features: the logits are (X - mean) w + intercept. X is not centred:
+
+        - the logits are computed as X w + (intercept - mean w);
+        - with residuals r = p - y, the derivative by w is the mean of r (x - mean) over clips, which is
+          computed as the mean of r x, less the mean of r times the mean.
         """
         intercept_of_X = intercept - float(self.mean @ weights)
         n_rows = max(1, NUMBERS_OF_BLOCK // weights.size)
@@ -264,15 +272,18 @@ class _ScaledCoordinates(NamedTuple):
 
     def to_weights(self, coordinates: Floats) -> tuple[Floats, float]:
         """Convert coordinates to weights [R] and intercept."""
-        weights = dtrtrs(self.root, coordinates[:-1], lower=True, trans=True)[0]
+        weights, _ = dtrtrs(self.root, coordinates[:-1], lower=True, trans=True)
         return weights, coordinates[-1] / self.intercept_scale
 
     def gradient(self, by_weights: Floats, by_intercept: float) -> Floats:
-        """Convert derivatives by weights (which are overwritten) and intercept to those by coordinates."""
-        gradient = np.empty(len(by_weights) + 1)
-        gradient[:-1] = dtrtrs(self.root, by_weights, lower=True, overwrite_b=True)[0]
-        gradient[-1] = by_intercept / self.intercept_scale
-        return gradient
+        """Convert derivatives by weights and intercept to those by coordinates, [R + 1].
+
+        By the chain rule: the weights w are inv(L') times the coordinates, so that a derivative g by the
+        weights becomes inv(L) g. The derivatives by weights [R] are overwritten.
+        """
+        # dtrtrs solves a triangular system.
+        by_coordinates, _ = dtrtrs(self.root, by_weights, lower=True, overwrite_b=True)
+        return np.append(by_coordinates, by_intercept / self.intercept_scale)
 
 
 class _Descent(NamedTuple):

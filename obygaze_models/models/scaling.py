@@ -136,20 +136,20 @@ def _column_sums(
 ) -> NDArray[np.float64]:
     """Sum each column of ``(X - centre) ** power``, for power 1 or 2, block by block.
 
-    X is of shape [N, D], `centre` [D]. Rows are added in order, as numpy does, so that the result is the same
-    to the bit as that of ``np.add.reduce`` on the whole array.
+    X is of shape [N, D], `centre` [D]. The result is the same to the bit as that of ``np.add.reduce`` on the
+    whole array, which adds one row after the other. To sum each block by itself, and then to add the sums of
+    the blocks, would round differently. Here the sum of the blocks before is the first row of each block.
     """
-    # Row 0 holds the sums of the blocks so far, the other rows the present block: numpy then adds the rows of
-    # the block to the sums one after the other.
-    sums_and_block = np.zeros((N_ROWS_AT_ONCE + 1, X.shape[1]))
+    sums_and_block = np.zeros((1 + N_ROWS_AT_ONCE, X.shape[1]))
+    sums = sums_and_block[0]  # a view
     for start in range(0, len(X), N_ROWS_AT_ONCE):
         rows = X[start : start + N_ROWS_AT_ONCE]
         block = sums_and_block[1 : 1 + len(rows)]
         np.subtract(rows, centre, out=block)
         if power == 2:
             block *= block
-        sums_and_block[0] = np.add.reduce(sums_and_block[: 1 + len(rows)], axis=0)
-    return np.asarray(sums_and_block[0])
+        sums[:] = np.add.reduce(sums_and_block[: 1 + len(rows)], axis=0)
+    return np.asarray(sums)
 
 
 def as_mean_and_scale(
@@ -176,6 +176,10 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
 
     They equal those of each subset's rows to rounding. The scale of a constant feature is about 0, not 1.
 
+    The variance of a subset is its mean square less the square of its mean, both of which are sums over its
+    rows. If the difference is tiny against the square, it has lost its digits: moments of such features are
+    computed from the rows of the subset, in a second pass.
+
     Parameters
     ----------
     X : ndarray, shape [N, D]
@@ -198,11 +202,11 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
         squares += is_in_subset @ (rows * rows)
     n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
     shift = sums / n_rows  # of a subset's mean from the mean of all rows
-    variance = squares / n_rows - shift * shift
+    squared_shift = shift * shift
+    variance = squares / n_rows - squared_shift
     mean = centre + shift
     deviation = np.sqrt(np.maximum(variance, 0.0))
-    # Where the subtraction cancelled nearly all digits, compute the moments from the subset's rows.
-    has_too_few_digits = variance <= LEAST_SHARE_LEFT * shift * shift
+    has_too_few_digits = variance <= LEAST_SHARE_LEFT * shift * shift  # [K, D]
     for subset, columns in enumerate(has_too_few_digits):
         if columns.any():
             rows = X[in_subset[:, subset]][:, columns].astype(np.float64)
@@ -242,11 +246,11 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     variance = (squares_of_all - squares) / n_others - shift * shift
     mean = centre + shift
     deviation = np.sqrt(np.maximum(variance, 0.0))
-    # Here digits are lost where the other rows hardly vary, although all rows do: their squares are what is
-    # left of those of all.
-    variance_of_all = squares_of_all / len(X)
-    varies = ~is_constant(centre, np.sqrt(variance_of_all), X.dtype)
-    has_too_few_digits = varies & (variance < LEAST_SHARE_LEFT * squares_of_all / len(X))
+    # If the other rows vary by far less than all rows, then nearly all of the sum of squares was subtracted,
+    # and the difference has lost its digits. A feature that is constant in all rows has none to lose.
+    deviation_of_all = np.sqrt(squares_of_all / len(X))
+    varies = ~is_constant(centre, deviation_of_all, X.dtype)
+    has_too_few_digits = varies & (variance < LEAST_SHARE_LEFT * squares_of_all / len(X))  # [G, D]
     for group, columns in enumerate(has_too_few_digits):
         if columns.any():
             others = np.delete(X[:, columns], groups[group], axis=0)

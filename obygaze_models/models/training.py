@@ -170,15 +170,8 @@ def train_network(
         if held_out is not None:
             held_out_clips = PreparedClips(network.prepare(X[held_out], mean, scale), y[held_out])
         stoppings.append(_EarlyStopping(plan, held_out_clips))
-    starts: Floats = network.initial_parameters(rng, clips.X, clips.y).astype(X.dtype)  # [K, P]
-    best_start = 0
-    start_losses = np.empty(0)
-    if len(starts) > 1:
-        trials = [_Learner(network, plan, start.copy(), clips, weights) for start in starts]
-        start_losses = _run_trials(trials, rng)
-        best_start = int(start_losses.argmin())
-    # The training begins anew at the best initial parameters; what the trials learnt is dropped.
-    learner = _Learner(network, plan, starts[best_start].copy(), clips, weights)
+    start = _choose_start(network, plan, clips, weights, rng)
+    learner = _Learner(network, plan, start.parameters, clips, weights)
     train_losses = _train_until_all_end(learner, stoppings, rng)
     results = []
     for stopping in stoppings:
@@ -187,10 +180,52 @@ def train_network(
             train_loss=np.array(train_losses[:n_epochs]),
             validation_loss=np.array(stopping.losses),
             kept=stopping.kept_epoch,
-            start_losses=start_losses,
+            start_losses=start.losses,
         )
         results.append(TrainedNetwork(stopping.parameters, mean, scale, stopping.kept_epoch, curve))
     return results
+
+
+class _Start(NamedTuple):
+    """Where a training begins.
+
+    Attributes
+    ----------
+    parameters : ndarray, shape [P]
+    losses : ndarray, shape [K]
+        Training losses of all K initial parameters that were tried; empty if there was no choice.
+    """
+
+    parameters: Floats
+    losses: Floats
+
+
+def _choose_start(
+    network: TrainableNetwork,
+    plan: TrainingPlan,
+    clips: "PreparedClips",
+    weights: Floats,
+    rng: np.random.Generator,
+) -> _Start:
+    """Draw initial parameters; of several, choose those with the lowest loss after short trials.
+
+    What the trials have learnt is dropped: the training begins anew at the initial parameters.
+
+    Parameters
+    ----------
+    network : TrainableNetwork
+    plan : TrainingPlan
+    clips : PreparedClips
+        The clips to train on.
+    weights : ndarray, shape [number of clips]
+    rng : Generator
+    """
+    candidates: Floats = network.initial_parameters(rng, clips.X, clips.y).astype(clips.X.dtype)  # [K, P]
+    if len(candidates) == 1:
+        return _Start(candidates[0].copy(), losses=np.empty(0))
+    trials = [_Learner(network, plan, candidate.copy(), clips, weights) for candidate in candidates]
+    losses = _run_trials(trials, rng)
+    return _Start(candidates[int(losses.argmin())].copy(), losses)
 
 
 class PreparedClips(NamedTuple):
@@ -270,21 +305,17 @@ class _Learner:
 
     def epoch(self, rng: np.random.Generator) -> float:
         """Train for one pass over the clips in random order; return their mean loss before their own step."""
-        X = self._clips.X
-        n_clips = len(X)
+        n_clips = len(self._clips.X)
         size = self._plan.batch_size
         order = rng.permutation(n_clips)
         y = self._clips.y[order]
         weights = self._weights[order]
         scores = np.empty_like(y)
-        # The features of each batch are gathered in the same memory, which so stays in a core's cache.
-        batch_memory = np.empty((min(size, n_clips), *X.shape[1:]), X.dtype)
+        # All batches are gathered in the same memory, which so stays in a core's cache.
+        memory = np.empty((min(size, n_clips), *self._clips.X.shape[1:]), self._clips.X.dtype)
         for start in range(0, n_clips, size):
             batch = slice(start, start + size)
-            rows = order[batch]
-            # `take` writes into `out` without a copy only if it need not check the rows: mode="clip" would
-            # move rows that are out of bounds, and there are none.
-            features = X.take(rows, axis=0, out=batch_memory[: len(rows)], mode="clip")
+            features = _gather_rows(self._clips.X, order[batch], memory)
             scores[batch] = self._network.backward(
                 self._layers, features, y[batch], self._gradient_layers, weights[batch]
             )
@@ -353,3 +384,10 @@ class _EarlyStopping:
         else:
             self.parameters = self._best_parameters
             self.kept_epoch = self._lowest_epoch
+
+
+def _gather_rows(X: Floats, rows: NDArray[np.intp], memory: Floats) -> Floats:
+    """Copy some rows of X [N, ...] into the first rows of `memory`, and return these."""
+    # `take` writes into `out` without a further copy only if it need not check the rows. With mode="clip" it
+    # does not: it would move rows that are out of bounds, of which there are none.
+    return X.take(rows, axis=0, out=memory[: len(rows)], mode="clip")

@@ -326,18 +326,19 @@ class Card(CardFields, frozen=True, kw_only=True):
     def levels_left_out(self) -> tuple[str, ...] | None:
         """Levels of the codebook that the calibration was not fitted on; None if the card does not tell.
 
-        With a calibration, its population lists them. Otherwise they are the levels that are not among the
-        target's classes: none for a concept or a further scale, and not known if the codebook is not built
-        in, as a card does not list its levels.
+        With a calibration, its population lists them. Without one, they are the levels that are not among the
+        target's classes; targets that are not of the codebook's levels leave none out.
         """
         if self.population is not None:
             return tuple(self.population["levels_left_out"])
         target = self.target
-        is_of_codebook_levels = target["kind"] == "levels" and not target["name"].startswith("scale:")
+        is_further_scale = target["name"].startswith("scale:")
+        is_of_codebook_levels = target["kind"] == "levels" and not is_further_scale
         if not is_of_codebook_levels:
             return ()
         codebook_name = self.codebook["name"]
         if codebook_name not in BUILTIN:
+            # A card names its codebook, but does not list its levels.
             return None
         levels_of_target = set(chain.from_iterable(target["classes"]))
         levels = builtin_codebook(codebook_name).labels

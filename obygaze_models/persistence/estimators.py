@@ -433,12 +433,15 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
 
 
 def _are_quantiles(values: NDArray[np.float64]) -> bool:
-    """Tell whether concept values [N, K] are quantiles, as they are in a model that was read from a file.
+    """Tell whether concept values [N, K] are quantiles of values already, not the values of clips.
 
-    They are so many, and rise in every column. Values of clips that happen to do so are their own quantiles.
+    A model that was read from a file has quantiles: `N_LEVELS` of each concept, in rising order. Values of as
+    many clips that happen to rise in every column are equal to their quantiles, so that it does no harm to
+    take them for such.
     """
-    never_falls = not (np.diff(values, axis=0) < 0).any()
-    return len(values) == N_LEVELS and never_falls
+    has_as_many_rows = len(values) == N_LEVELS
+    rises_in_every_column = not (np.diff(values, axis=0) < 0).any()
+    return has_as_many_rows and rises_in_every_column
 
 
 def _nodes_table(head: Any) -> NDArray[np.float64]:
@@ -559,13 +562,19 @@ def stored_tree(table: NDArray[np.float64]) -> Any:
         child for values above it, and the numbers of training clips of both classes. Concept and children of
         a leaf are -1.
     """
-    feature, below, above = table[:, [0, 2, 3]].astype(np.intp).T
-    counts = table[:, 4] + table[:, 5]  # of both classes
-    nodes = {"feature": feature, "children_left": below, "children_right": above, "threshold": table[:, 1]}
-    nodes |= {"weighted_n_node_samples": counts, "n_node_samples": counts.astype(np.int64)}
-    # The shares of both classes in each node, [M, 1, 2]: scikit-learn's second axis is that of the outputs.
-    value = (table[:, 4:] / counts[:, None])[:, None, :]
-    return SimpleNamespace(table=table, tree_=SimpleNamespace(**nodes, value=value))
+    counts_of_classes = table[:, 4:]  # [M, 2]
+    counts = table[:, 4] + table[:, 5]
+    shares_of_classes = counts_of_classes / counts[:, None]
+    tree = SimpleNamespace(
+        feature=table[:, 0].astype(np.intp),
+        threshold=table[:, 1],
+        children_left=table[:, 2].astype(np.intp),
+        children_right=table[:, 3].astype(np.intp),
+        weighted_n_node_samples=counts,
+        n_node_samples=counts.astype(np.int64),
+        value=shares_of_classes[:, None, :],  # [M, 1, 2]: scikit-learn's second axis is that of the outputs
+    )
+    return SimpleNamespace(table=table, tree_=tree)
 
 
 CONVERSIONS: Mapping[str, Conversion] = {

@@ -222,8 +222,8 @@ def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) ->
 def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card.
 
-    The arrays ``reach_...`` are those of the distances. Any number of draws is accepted in an array of the
-    calibration.
+    The arrays ``reach_...`` are those of `OutOfDistribution`. The card does not say how many draws an array
+    of the calibration has: any number is accepted, so that it is read from the array itself.
     """
     n_concepts = len(card.concepts)
     n_features = card.n_features

@@ -28,6 +28,9 @@ N_DRAWS_WITHOUT_FILM = 5
 CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the drawn probabilities that bound the 80 % band."""
 
+LEAST_VARIANCE_OF_SHARE = 1e-12
+"""Least variance of a share that is assumed, so that it can be divided by."""
+
 BRACKET_COVERAGE = 0.80
 """How often the bracket around a new film's expected share should contain the true share."""
 
@@ -247,37 +250,45 @@ def draw_sigmoids(
     n_draws, seed : int
     """
     # For 4 draws the quantiles at .125, .375, .625 and .875.
-    quantile_levels = (np.arange(n_draws) + 0.5) / n_draws
-    slopes = posterior.quantiles(quantile_levels)
-    shares = share_quantiles(held_out, np.random.default_rng(seed).permutation(quantile_levels))
-    # The weights of clips by which `find_intercepts` takes the mean probability.
-    every_clip_once = np.ones((1, len(held_out.y)))
-    intercepts = find_intercepts(slopes, held_out.relative_scores, every_clip_once, shares)
+    levels_of_slopes = (np.arange(n_draws) + 0.5) / n_draws
+    levels_of_shares = np.random.default_rng(seed).permutation(levels_of_slopes)
+    slopes = posterior.quantiles(levels_of_slopes)
+    shares = share_quantiles(held_out, levels_of_shares)
+    equal_weights = np.ones((1, len(held_out.y)))  # of clips, in the mean probability
+    intercepts_of_relative = find_intercepts(slopes, held_out.relative_scores, equal_weights, shares)
     if training_mean is None:
         training_mean = float(held_out.training_means.mean())
-    # Intercepts were found for scores less the mean score of training clips.
-    return np.column_stack([slopes, intercepts - slopes * training_mean])
+    # Relative scores are scores less the mean score of training clips:
+    # slope * (score - mean) + intercept = slope * score + (intercept - slope * mean).
+    intercepts = intercepts_of_relative - slopes * training_mean
+    return np.column_stack([slopes, intercepts])
 
 
 def share_quantiles(held_out: HeldOut, quantile_levels: Floats) -> Floats:
     """Compute quantiles of the posterior share of positive clips in films like these, [B].
 
-    `quantile_levels` [B] say which quantiles: 0.5 is the median. The posterior is a beta distribution with
-    Jeffreys' prior, for a number of independent clips (`_count_independent_clips`).
+    `quantile_levels` [B] say which quantiles: 0.5 is the median. The posterior of a share is a beta
+    distribution, whose parameters are the numbers of positive and of negative clips, plus 0.5 each (Jeffreys'
+    prior). The clips are counted as if they were independent (`_count_independent_clips`).
     """
     from scipy.stats import beta  # noqa: PLC0415 - slow, and most read what was calibrated before
 
     share = float(held_out.y.astype(np.float64).mean())
     n_independent = max(_count_independent_clips(held_out), 1.0)
-    quantiles = beta.ppf(quantile_levels, n_independent * share + 0.5, n_independent * (1 - share) + 0.5)
+    n_positive = n_independent * share
+    n_negative = n_independent * (1 - share)
+    quantiles = beta.ppf(quantile_levels, n_positive + 0.5, n_negative + 0.5)
     return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
 
 
 def _count_independent_clips(held_out: HeldOut) -> float:
     """Estimate how many independent clips would give the share of positive clips the same variance.
 
-    The variance is that of the jackknife over films, widened for the few films by Student's t in place of the
-    normal distribution. The number is at most the number of clips, which it is for a single film.
+    The share p of n independent clips has the variance p (1 - p) / n. Clips of a film are alike, so that the
+    true variance is larger, and the clips count as fewer: n = p (1 - p) / variance. The variance is estimated
+    by the jackknife over films. As it is itself uncertain if films are few, it is multiplied by the squared
+    ratio of the quantiles of Student's t and of the normal distribution. The result is at most the number of
+    clips; for a single film, whose variance is unknown, it is the number of clips.
     """
     from scipy.stats import norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
@@ -290,13 +301,14 @@ def _count_independent_clips(held_out: HeldOut) -> float:
     n_films = len(sizes)
     if n_films < 2:
         return float(n_clips)
-    # The share without each film: the variance of the share comes from how much these differ.
+    # The jackknife: how much the shares without each film differ.
     shares_without = (labels.sum() - positives) / (n_clips - sizes)
     squares = np.sum((shares_without - shares_without.mean()) ** 2)
-    widening = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
+    upper_quantile = CALIBRATION_BAND[1]
+    widening = t.ppf(upper_quantile, n_films - 1) / norm.ppf(upper_quantile)
     variance = (n_films - 1) / n_films * squares * widening**2
-    # share (1 - share) / n is the variance of n independent clips; 1e-12 avoids a division by 0.
-    return float(min(n_clips, share * (1 - share) / max(float(variance), 1e-12)))
+    n_independent = share * (1 - share) / max(float(variance), LEAST_VARIANCE_OF_SHARE)
+    return float(min(n_clips, n_independent))
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
@@ -311,7 +323,7 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
     for movie in np.unique(held_out.movies):
         in_movie = held_out.movies == movie
         is_used = ~in_movie
-        has_one_label = not np.ptp(held_out.y[is_used])
+        has_one_label = np.ptp(held_out.y[is_used]) == 0
         if has_one_label:
             is_used = np.ones(len(in_movie), dtype=np.bool_)
         slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
@@ -327,15 +339,19 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
 def half_width_of_bracket(errors: Floats) -> float:
     """Compute half the width of the bracket of a new film's share, from the errors [M] of films left out.
 
-    It is half the width of a prediction interval: Student's t with M degrees of freedom, times the root mean
-    square of the errors, times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. The bracket is on
-    the scale of shares, as one on the logit scale would miss films without any positive clip
-    (benchmarks/planted/rates.py).
+    It is half the width of a prediction interval, for which two errors add up: that of one film, whose
+    variance is estimated by the mean square of the errors; and that of the calibration, which is fitted on M
+    films and has 1 / M of this variance. As the variance is an estimate from M errors, the quantile is that
+    of Student's t with M degrees of freedom. The bracket is on the scale of shares, as one on the logit scale
+    would miss films without any positive clip (benchmarks/planted/rates.py).
     """
     from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
-    scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
-    return float(t.ppf((1 + BRACKET_COVERAGE) / 2, len(errors)) * scale)
+    n_films = len(errors)
+    variance_of_film = np.mean(errors**2)
+    deviation = np.sqrt(variance_of_film * (1 + 1 / n_films))
+    upper_quantile = (1 + BRACKET_COVERAGE) / 2
+    return float(t.ppf(upper_quantile, n_films) * deviation)
 
 
 def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
@@ -357,12 +373,13 @@ def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
     labels = np.asarray(y, dtype=np.float64)
     values = np.asarray(p, dtype=np.float64)
     # The border of two bins may divide clips of equal probability. So that their order does not matter, each
-    # of them gets, in place of its label, the share of positives among them.
-    _, group_of, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    shares = (np.bincount(group_of, labels) / sizes)[group_of]
+    # of them gets, in place of its label, the share of positives among the clips of this probability.
+    _, group_of_clip, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    share_of_group = np.bincount(group_of_clip, labels) / sizes
+    shares = share_of_group[group_of_clip]
     order = np.argsort(values, kind="stable")
     total = 0.0
     for rows in np.array_split(order, n_bins):
-        # Clips of the bin times the distance of the two means.
+        # The difference of two sums over the bin is its number of clips times the difference of the means.
         total += abs(values[rows].sum() - shares[rows].sum())
     return float(total / len(labels))

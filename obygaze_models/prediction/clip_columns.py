@@ -70,11 +70,14 @@ class ClipColumns:
 
         Clips without times, which are whole files, come after the other clips of their movie.
         """
-        # Clips are sorted by id first, and the clips in that order by movie and times. The second sort is
-        # stable, so that clips of the same movie and times stay sorted by id.
-        by_id = np.array(sorted(range(len(self)), key=self.clip_ids.__getitem__), np.intp)
-        rank_of_movie = {movie: rank for rank, movie in enumerate(sorted(set(self.movies)))}
-        movie_ranks = np.array([rank_of_movie[movie] for movie in self.movies], np.intp)
-        # The last key of lexsort comes first in the order.
-        order_of_sorted = np.lexsort((self.end_s[by_id], self.start_s[by_id], movie_ranks[by_id]))
-        return by_id[order_of_sorted]
+        # Texts are compared as Python compares them, and then stand for numbers.
+        ranks_of_ids = _ranks(self.clip_ids)
+        ranks_of_movies = _ranks(self.movies)
+        # lexsort sorts by its last key first. It puts NaN, of clips without times, last.
+        return np.lexsort((ranks_of_ids, self.end_s, self.start_s, ranks_of_movies))
+
+
+def _ranks(texts: Sequence[str]) -> NDArray[np.intp]:
+    """Return the rank of each text [N] among the different texts, in sorted order, from 0."""
+    rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+    return np.array([rank_of[text] for text in texts], np.intp)

@@ -211,7 +211,7 @@ def _refuse_several_inputs(spec: ModelSpec) -> None:
     ModelError
         The model reads one of the layers or modalities, or it reads several modalities and is not linear.
     """
-    # Such as linear:layer6, beside which there is one for each other layer.
+    # The part follows a colon in the name, as in linear:layer6. There is such a model for each part.
     is_of_one_part = ":" in spec.name
     if is_of_one_part:
         raise ModelError(
@@ -541,7 +541,7 @@ def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
         requested = [spec for spec in models if spec.name == name]
     kind: Kind = run.record["train"]["kind"]
     try:
-        # The requested model, and baselines.
+        # `models_for` turns names, estimators and specs into specs. It adds baselines.
         specs = models_for(kind, requested)
     except ModelError as error:
         raise ModelError(
@@ -798,6 +798,10 @@ def concept_metrics(
 ) -> list[dict[str, object]]:
     """Measure how well cross-fitted values find concepts, by average precision within movies.
 
+    The chance level of average precision depends on the share of clips with the concept, and so differs from
+    movie to movie. The interval is therefore that of the gain over each movie's chance level; the mean chance
+    level is added to the gain and to its interval.
+
     Parameters
     ----------
     model : str
@@ -822,10 +826,12 @@ def concept_metrics(
         gains = []
         for rows_of_movie in rows_of_movies:
             labels = presence[rows_of_movie]
-            if np.ptp(labels) == 0:
-                continue  # all clips of the movie have the concept, or none
+            has_both_classes = labels.min() < labels.max()
+            if not has_both_classes:
+                continue
             labels_of_movies.append(labels)
-            gains.append(average_precision(labels, scores[rows_of_movie]) - ap_of_random_ranking([labels]))
+            chance_of_movie = ap_of_random_ranking([labels])
+            gains.append(average_precision(labels, scores[rows_of_movie]) - chance_of_movie)
         gain = t_interval(gains)
         chance = ap_of_random_ranking(labels_of_movies)
         row = {

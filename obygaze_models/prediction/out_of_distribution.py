@@ -65,14 +65,15 @@ class OutOfDistribution:
         """
         # Moments are taken over complete clips, which have all modalities.
         is_complete = np.array([bool(np.isfinite(features).all()) for features in X])
-        winsorised = _winsorise(X, np.flatnonzero(is_complete))
+        complete_clips = np.flatnonzero(is_complete)
+        winsorised = _winsorise(X, complete_clips)  # [complete clips, D]
         rows_of_films = _rows_of_films(movies)
-        # `winsorised` has a row for each complete clip, in the order of X.
-        row_in_winsorised = np.cumsum(is_complete) - 1
         winsorised_rows_of_films = []
         for rows in rows_of_films:
-            complete_rows = rows[is_complete[rows]]
-            winsorised_rows_of_films.append(row_in_winsorised[complete_rows])
+            # `winsorised` has the complete clips in the order of X: row n is the clip complete_clips[n].
+            complete_clips_of_film = rows[is_complete[rows]]
+            winsorised_rows = np.searchsorted(complete_clips, complete_clips_of_film)
+            winsorised_rows_of_films.append(winsorised_rows)
         without_film = mean_and_scale_without_groups(winsorised, winsorised_rows_of_films)
         distances = np.empty(len(X))
         for rows, mean, scale in zip(rows_of_films, without_film.mean, without_film.scale, strict=True):
@@ -83,11 +84,12 @@ class OutOfDistribution:
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Compute for each clip of X [N, D] the share of training clips that are nearer to the training mean.
 
-        A clip that is farther than 99 % of them, by more than rounding, has a share above `LARGEST_SHARE`.
+        A clip that is farther away than 99 % of them has a share above `LARGEST_SHARE`.
         """
-        # Training clips at the same distance, but for rounding, do not count as nearer.
-        distances = _distances_from_mean(X, self.mean, self.scale) - ROUNDING_OF_DISTANCE
-        return np.interp(distances, self.distances, QUANTILE_LEVELS)
+        distances = _distances_from_mean(X, self.mean, self.scale)
+        # A training clip at the same distance may seem nearer by a rounding error: it must not count.
+        least_distances = distances - ROUNDING_OF_DISTANCE
+        return np.interp(least_distances, self.distances, QUANTILE_LEVELS)
 
 
 def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:

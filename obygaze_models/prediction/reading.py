@@ -117,23 +117,22 @@ class ReadableClips:
 
     def _blocks_of_store(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
         """Yield the clips of one store with their features, block by block, for a model of one modality."""
-        # The n-th clip of the store has the index clip_indices[n] in `clips`, and the row rows[n] in the
-        # store.
-        clip_indices = np.flatnonzero(source.rows != NO_ROW)
-        rows = source.rows[clip_indices]
+        clips_in_store = np.flatnonzero(source.rows != NO_ROW)
+        rows = source.rows[clips_in_store]  # of these clips, in the store
         padded_length = _padded_length(self.card, source.store, rows)
-        # The clips of a block, by their n.
+        # A part holds the clips of a block, as places in `clips_in_store` and `rows`.
         parts = list(_divide_into_parts(self.card, source.store, rows))
         n_at_once = _count_parts_at_once(self.card, source.store)
         for first in range(0, len(parts), n_at_once):
+            # Several parts are read together, and their clips follow each other in X.
             parts_to_read = parts[first : first + n_at_once]
             rows_to_read = rows[np.concatenate(parts_to_read)]
             X = _read_rows(self.card, source.store, rows_to_read, padded_length, progress)
-            # The parts were read together: their clips follow each other in X.
-            stop = 0
+            n_before = 0
             for part in parts_to_read:
-                start, stop = stop, stop + len(part)
-                yield ClipBlock(self.clips.take(clip_indices[part]), X[start:stop])
+                X_of_part = X[n_before : n_before + len(part)]
+                n_before += len(part)
+                yield ClipBlock(self.clips.take(clips_in_store[part]), X_of_part)
 
     def _read_modalities(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read the features of all modalities of some clips, side by side: [n, D].
@@ -199,18 +198,26 @@ def find_clips(
 
 
 def _sources(stores: Sequence[Store], rows_of_stores: Sequence[NDArray[np.intp]]) -> tuple[_Source, ...]:
-    """Tell for each store which row each clip has in it; the clips of one store follow those of the other.
+    """List for each store the row that each clip has in it, for a model of one modality.
 
-    A source has an entry for each clip of all stores, `NO_ROW` for those of other stores, as the sources of
-    a model of several modalities have: there a clip may be in several stores.
+    Such a model reads each clip from one store. The clips are numbered store by store: first all clips of the
+    first store, then those of the second, and so on. A source nevertheless has an entry for every clip, which
+    is `NO_ROW` for clips of other stores: models of several modalities may read a clip from several stores,
+    and both kinds of models have the same kind of sources.
+
+    Parameters
+    ----------
+    stores : sequence of Store
+    rows_of_stores : sequence of ndarray of int
+        For each store, the rows of its clips.
     """
     n_clips = sum(len(rows) for rows in rows_of_stores)
     sources = []
-    stop = 0
+    n_before = 0
     for store, rows in zip(stores, rows_of_stores, strict=True):
-        start, stop = stop, stop + len(rows)
         row_of_clip = np.full(n_clips, NO_ROW, np.intp)
-        row_of_clip[start:stop] = rows
+        row_of_clip[n_before : n_before + len(rows)] = rows
+        n_before += len(rows)
         sources.append(_Source(store, row_of_clip))
     return tuple(sources)
 
@@ -342,21 +349,26 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
     Vectors are divided by the pieces in which they are stored, tokens by the memory that they take. `rows`
     [N] are the clips' rows in the store, in rising order.
     """
+    if not len(rows):
+        return
     group = store[card.backbone]
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
-        bytes_of_clip = 4 * math.prod(reduced.plan.shape)  # float32
-        part_numbers = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+        part_of_row = _parts_by_memory(len(rows), 4 * math.prod(reduced.plan.shape))  # float32
     elif _reads_tokens(card):
-        bytes_of_clip = 2 * math.prod(group.shape("tokens")[1:])  # float16
-        part_numbers = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+        part_of_row = _parts_by_memory(len(rows), 2 * math.prod(group.shape("tokens")[1:]))  # float16
     else:
         starts_of_pieces = [piece.start for piece in group.pieces(card.features)]
-        part_numbers = np.searchsorted(starts_of_pieces, rows, side="right")  # the number of each row's piece
-    if len(rows):
-        # A part begins where the number of the part changes.
-        first_of_parts = np.flatnonzero(np.diff(part_numbers)) + 1
-        yield from np.split(np.arange(len(rows)), first_of_parts)
+        part_of_row = np.searchsorted(starts_of_pieces, rows, side="right")  # the piece that holds each row
+    # A part begins where the number of the part changes.
+    first_of_parts = np.flatnonzero(np.diff(part_of_row)) + 1
+    yield from np.split(np.arange(len(rows)), first_of_parts)
+
+
+def _parts_by_memory(n_clips: int, bytes_of_clip: int) -> NDArray[np.intp]:
+    """Return the number of each clip's part [N], if parts take up to `BYTES_OF_TOKENS`, at least one clip."""
+    n_clips_of_part = max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+    return np.arange(n_clips) // n_clips_of_part
 
 
 def _count_parts_at_once(card: Card, store: Store) -> int:
@@ -412,13 +424,17 @@ def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Stor
 
 
 def _refuse_store(card: Card, store: Store) -> None:
-    """Raise for a store that has no modality of a model: say what it lacks of the modality it was meant for.
+    """Raise the error that says why a store, which has none of a model's modalities, does not fit the model.
 
-    That is probably the first modality of a backbone that the store has, or else the model's first modality.
+    The user probably means the store for a modality whose backbone it has, of which the first is taken; if it
+    has no such backbone, the model's first modality is taken. The check of this modality raises the error,
+    with what is missing or different.
     """
-    of_same_backbone = [modality for modality in card.modalities if modality["backbone"] in store.names]
-    expected = of_same_backbone[0] if of_same_backbone else card.modalities[0]
-    # The store lacks this modality, so that the check raises an error that says why.
+    expected = card.modalities[0]
+    for modality in card.modalities:
+        if modality["backbone"] in store.names:
+            expected = modality
+            break
     _check_features(expected, store)
 
 
@@ -427,9 +443,9 @@ def _has_modality(modality: Input, store: Store) -> bool:
     backbone = modality["backbone"]
     if backbone not in store.names:
         return False
-    # The fields in which the provenances differ.
+    # `same_numerics` returns the fields in which the provenances differ: none if they are the same.
     differing_fields = same_numerics(modality["provenance"], store[backbone].provenance)
-    return not differing_fields
+    return len(differing_fields) == 0
 
 
 def missing_modality_flags(card: Card, X: NDArray[Any]) -> list[list[str]]:
@@ -481,11 +497,12 @@ def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDA
     pool_of_model = model_input["pool"]
     if pool_of_model == "none":
         return read_array(group, array, rows)
-    # A model of vectors reads them "as stored". `read_features` needs a pool all the same, and does not use
-    # it.
-    pool: Pool = "max"
     if pool_of_model in REDUCTIONS:
-        pool = pool_of_model  # type: ignore[assignment]  # one of its keys
+        pool: Pool = pool_of_model  # type: ignore[assignment]  # one of its keys
+    else:
+        # The model reads vectors, which are pooled as they are stored: `read_features` takes a pool, but uses
+        # it for frames and tokens only.
+        pool = "max"
     return read_features(group, array, pool, rows)
 
 
@@ -534,6 +551,7 @@ def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> N
 
 def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> None:
     """Raise if a group's features were made differently from a model's input, naming the first difference."""
+    # `same_numerics` returns the fields in which the provenances differ: none if they are the same.
     differing_fields = same_numerics(model_input["provenance"], group.provenance)
     if not differing_fields:
         return

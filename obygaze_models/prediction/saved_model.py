@@ -149,18 +149,20 @@ class Model:
         It is the probability of a clip on the hyperplane of the concept's CAV, but at least 0.5; 0.5 for
         concepts in time, which have no hyperplane.
         """
-        # Both must say that the concept is present: the CAV by a distance of 0 or more, the probability by
-        # 0.5 or more. On the hyperplane of a rare concept, which lies midway between the clips with and
-        # without it, the probability is small.
+        # Both must say that the concept is present: the CAV by a distance of 0 or more, and the probability
+        # by 0.5 or more. The higher of the two thresholds is the one that counts. (On the hyperplane of a
+        # rare concept, which lies midway between the clips with and without it, the probability is small.)
         if not self.concepts or isinstance(self.estimator, ConceptsInTime):
             return np.full(len(self.concepts), LEAST_SEEN_PROBABILITY)
         if isinstance(self.estimator, ConceptBank):
             bank: Any = self.estimator
         else:
             bank = self._bottleneck().bank_
-        # A distance of 0 to the hyperplane, as a standardised value: (0 - mean) / scale.
-        at_hyperplane: NDArray[np.float64] = -bank.mean_ / bank.scale_
-        p: NDArray[np.float64] = self.probabilities_of(at_hyperplane[None])[0]
+        # A concept's value is its standardised distance, (distance - mean) / scale: for a clip on the
+        # hyperplane, with the distance 0, it is -mean / scale.
+        values_on_hyperplanes: NDArray[np.float64] = -bank.mean_ / bank.scale_  # [K]
+        one_clip = values_on_hyperplanes[None]
+        p: NDArray[np.float64] = self.probabilities_of(one_clip)[0]
         return np.maximum(p, LEAST_SEEN_PROBABILITY)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:

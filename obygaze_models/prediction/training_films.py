@@ -284,8 +284,10 @@ def _recognise_by_name(card: Card, movies: Mapping[str, None]) -> dict[str, Know
     """
     # Name of a film, or another spelling of it -> its name in the model's file.
     trained_as = {movie: movie for movie in card.movies}
-    other_spellings = same_films([*card.movies, *movies])
-    trained_as |= {movie: trained for movie, trained in other_spellings if trained in card.movies}
+    for spelling, earlier_name in same_films([*card.movies, *movies]):
+        is_trained = earlier_name in card.movies
+        if is_trained:
+            trained_as[spelling] = earlier_name
     known = {}
     for movie in movies:
         if movie in trained_as:
@@ -363,7 +365,11 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
     digest_of = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
     n_digits = 2 * DIGEST_BYTES  # two hexadecimal digits a byte
     no_digest = "0" * n_digits
-    hex_digests = [digest_of.get(clip_id, no_digest)[:n_digits] or no_digest for clip_id in clip_ids]
+    hex_digests = []
+    for clip_id in clip_ids:
+        # Missing for a clip that is not in the group; empty for one whose row is not there.
+        digest = digest_of.get(clip_id, "")
+        hex_digests.append(digest[:n_digits] if digest else no_digest)
     return np.frombuffer(bytes.fromhex("".join(hex_digests)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
@@ -440,27 +446,27 @@ class _TrainedRows:
 
 
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
-    """Collect a modality's training rows, and the share of common rows from which on a film is recognised.
+    """Collect a modality's training rows, and the share of common rows by which a film is recognised.
 
-    If features take few values, different films have equal rows by chance. A copy of a film should have more
-    of them than any two different training films: the share is half way between 1 and the largest share of
-    rows that two of these have in common, such as 60 % if that is 20 %. Rows that are in many training films
-    are left out, and training films that are copies of each other are not compared.
+    A film is recognised as a training film if it has at least this share of rows in common with it. If
+    features take few values, different films have equal rows by chance. The share therefore lies half way
+    between 1 and the largest share that two different training films have in common: if that is 20 %, it is
+    60 %. Rows that are in many training films identify none, and are left out. Training films with nearly all
+    rows in common (`COPY_SHARE`) are copies, not different films.
     """
     all_films_of_digest = _films_of_digests(training, modality)
     n_rows = _count_rows(all_films_of_digest)  # of each film
-    most_films = max(
-        COMMON_FILMS - 1, int(COMMON_SHARE * len(n_rows))
-    )  # that may have a row that identifies one
+    n_films = len(n_rows)
+    most_films_of_row = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
     films_of_digest = {
-        digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films
+        digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films_of_row
     }
-    largest_by_chance = 0.0
+    largest_share_by_chance = 0.0
     for _, _, share in _shares_of_pairs(films_of_digest, n_rows):
-        is_copy = share >= COPY_SHARE
-        if not is_copy:
-            largest_by_chance = max(largest_by_chance, share)
-    half_way_to_1 = HALF + HALF * largest_by_chance
+        are_copies = share >= COPY_SHARE
+        if not are_copies:
+            largest_share_by_chance = max(largest_share_by_chance, share)
+    half_way_to_1 = HALF + HALF * largest_share_by_chance
     return _TrainedRows(films_of_digest, n_rows, least_share=half_way_to_1)
 
 
@@ -616,10 +622,11 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             clip_id = group.clip_ids[row]
             if clip_id not in wanted or not group.usable[row]:
                 continue
-            # A row for each frame: its views side by side, of 264 numbers each; the last number of the row is
-            # 0 if the frame is blank.
+            # A row for each frame: its views side by side, of 264 numbers each, and then a number that is 0
+            # if the frame is blank.
             signatures = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
-            views = signatures[:, :-1].reshape(len(signatures), len(VIEWS), -1)
+            n_frames = len(signatures)
+            views = signatures[:, :-1].reshape(n_frames, len(VIEWS), -1)  # [frames, views, 264]
             is_not_blank = signatures[:, -1] != 0
             if np.count_nonzero(is_not_blank) >= LEAST_FRAMES:
                 yield clip_id, mean_frames(views, is_not_blank)
@@ -689,7 +696,9 @@ def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> t
 
 
 def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
-    """Compute the share of clips of the shorter film that the longer one has too; of equal ones, of the new.
+    """Compute the share of the clips of the shorter film that the longer one has too.
+
+    If both films have as many clips, it is the share of the clips of the new film.
 
     Parameters
     ----------

@@ -123,14 +123,18 @@ class HeldOut:
         """Compute the share of pairs in which the positive clip scores higher than the negative one.
 
         Only clips of the same cell (`cells`) are paired, and a tie counts half. The share is .5 if there are
-        no pairs. The number of ordered pairs in a cell follows from the ranks of its positive clips: it is
-        their sum, less the least that the sum can be (Mann and Whitney 1947).
+        no pairs.
+
+        The number of ordered pairs in a cell is the sum of the ranks of its positive clips, less
+        1 + 2 + ... + n for n of them (Mann and Whitney 1947). If the positive clips are at the lowest ranks,
+        no pair is ordered; each negative clip that a positive one passes raises the sum by 1.
         """
         from scipy.stats import rankdata  # noqa: PLC0415 - slow, and most read what was calibrated before
 
         n_ordered = 0.0
         n_pairs = 0
         cells = self.cells()
+        # The clips sorted by cell, split where the cell changes.
         order = np.argsort(cells, kind="stable")
         starts = np.flatnonzero(np.diff(cells[order])) + 1
         for rows in np.split(order, starts):
@@ -168,18 +172,21 @@ class HeldOut:
         """
         standard, deviations = self.standardised()
         y = self.y.astype(np.float64)
-        every_clip_once = np.ones(len(self.y))
-        weights_and_intercept = logistic(standard, y, every_clip_once, penalty=1.0, lower_bound=0.0)
-        # From weights of standardised scores to weights of scores as they are. The regression's intercept is
-        # not used: it is that of standardised scores.
+        equal_weights = np.ones(len(self.y))  # of clips
+        weights_and_intercept = logistic(standard, y, equal_weights, penalty=1.0, lower_bound=0.0)
+        # Standardised scores are scores less the mean of their cell, over the deviation. Weights are
+        # converted to those of scores. The intercept is not used: it is for scores less the mean of their
+        # cell, which is unknown for a new film.
         weights = weights_and_intercept[:-1] / deviations
         if not weights.any():
             best = int(np.argmax(standard.T @ y))
             weights = np.zeros(standard.shape[1])
             weights[best] = 1.0
         joint_scores = self.relative_scores @ weights
-        intercepts = find_intercepts(np.ones(1), joint_scores, every_clip_once[None], np.array([y.mean()]))
-        return weights, float(intercepts[0])
+        slope = np.ones(1)
+        share = np.array([y.mean()])
+        (intercept,) = find_intercepts(slope, joint_scores, equal_weights[None], share)
+        return weights, float(intercept)
 
 
 def logistic(
@@ -254,8 +261,10 @@ MOST_PROBABILITIES = 1 << 18
 def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares: Floats) -> Floats:
     """Find, for each of B sigmoids, the intercept that gives clips a wanted mean probability.
 
-    The intercepts of all sigmoids are found at once, by Newton's method on the logit of the mean probability.
-    A step that would leave the bracket of an intercept is replaced by the bracket's middle.
+    The intercepts of all sigmoids are found at once, by Newton's method: the intercept is changed until the
+    logit of the mean probability is that of the wanted one. On the scale of logits the function is nearly a
+    straight line, on which Newton's method takes few steps. Each intercept has a bracket, between a value
+    that is too low and one that is too high; a step that would leave it is replaced by its middle.
 
     Parameters
     ----------
@@ -280,8 +289,9 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
         is_too_high = mean_probability > shares
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
-        # Newton's step: the logit of the mean less the wanted one, divided by its slope. It is not finite,
-        # and so not taken, where all probabilities are 0 or 1.
+        # Newton's step: the logit of the mean less the wanted one, divided by its derivative. By the chain
+        # rule this is the derivative of the mean over mean * (1 - mean). The step is not finite, and so not
+        # taken, where all probabilities are 0 or 1.
         with np.errstate(divide="ignore", invalid="ignore"):
             excess = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
             slope_of_logit = slope_of_mean / (mean_probability * (1 - mean_probability))
@@ -297,12 +307,15 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
 def _bracket_intercepts(slopes: Floats, scores: Floats, logit_of_share: Floats) -> tuple[Floats, Floats]:
     """Compute bounds [B] of the intercepts of B sigmoids, for wanted mean probabilities given as logits [B].
 
-    At the lower bound no clip has a higher probability than is wanted, at the upper bound none a lower one.
+    A clip has the logit slope * score + intercept. With the lower bound, the clip with the highest logit has
+    just the wanted one, so that all probabilities, and their mean, are at most the wanted one. With the upper
+    bound it is the clip with the lowest logit, and the mean is at least the wanted one.
     """
-    # Slope times score is largest and smallest at the lowest or the highest score, depending on the sign.
-    products_at_extremes = slopes[:, None] * np.array([scores.min(), scores.max()])  # [B, 2]
-    low = logit_of_share - products_at_extremes.max(axis=1)
-    high = logit_of_share - products_at_extremes.min(axis=1)
+    lowest_and_highest_score = np.array([scores.min(), scores.max()])
+    # Which of the two has the larger product depends on the sign of the slope.
+    products = slopes[:, None] * lowest_and_highest_score  # [B, 2]
+    low = logit_of_share - products.max(axis=1)
+    high = logit_of_share - products.min(axis=1)
     return low, high
 
 

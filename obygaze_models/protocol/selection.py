@@ -99,20 +99,23 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
         raise ProtocolError("no threshold can be tuned without a positive clip")
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
-    # f1_pos if each clip, and all with higher scores, are called positive.
+    # The numbers of positive clips and of all clips, if the first 1, 2, ... N clips are called positive.
     n_hits = np.cumsum(labels[order])
     n_called = np.arange(1, ranked.size + 1)
-    f1 = 2 * n_hits / (n_called + n_hits[-1])
-    # No threshold lies between equal scores: -1 is below any f1.
+    n_positive = n_hits[-1]
+    f1 = 2 * n_hits / (n_called + n_positive)
+    # No threshold divides clips with equal scores.
     is_tied_with_next = np.append(ranked[:-1] == ranked[1:], False)
-    f1[is_tied_with_next] = -1.0
-    last_called = int(np.argmax(f1))
-    if last_called == ranked.size - 1:
+    impossible = -1.0  # below any f1
+    f1[is_tied_with_next] = impossible
+    last_called = int(np.argmax(f1))  # of equally good ones the first, with the highest score
+    all_are_called = last_called == ranked.size - 1
+    if all_are_called:
         return float(ranked[last_called])
     lowest_called = ranked[last_called]
     highest_not_called = ranked[last_called + 1]
     middle = highest_not_called + (lowest_called - highest_not_called) / 2
-    # Two neighbouring floats have no middle.
+    # There is no float between two neighbouring ones: the middle is then rounded to one of them.
     if middle > highest_not_called:
         return float(middle)
     return float(lowest_called)

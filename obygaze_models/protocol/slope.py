@@ -53,6 +53,17 @@ GRID: Floats = np.concatenate([np.linspace(0.0, 2.0, 2001)[1:], np.geomspace(2.0
 LEAST_POWER = 0.05
 """Least power of the likelihood."""
 
+N_DEVIATIONS_APART = 7
+"""Numbers of positive clips that are more standard deviations from the expected number are neglected: their
+probability is below 1e-10."""
+
+N_SPARE_ANGLES = 8
+"""Angles added to those that `N_DEVIATIONS_APART` asks for. If nearly all clips are certain, the deviation is
+near 0, and the few sums next to the expected one need angles all the same."""
+
+LEAST_PROBABILITY = 1e-300
+"""In place of probabilities of 0, whose logarithm is not finite."""
+
 
 @dataclass(frozen=True, eq=False)
 class SlopePosterior:
@@ -75,22 +86,23 @@ class SlopePosterior:
     def quantiles(self, probabilities: ArrayLike) -> Floats:
         """Compute quantiles of the slope [B], in logits per unit of the score.
 
-        A share of the posterior, 1 - `p_skilled`, is at the slope 0. Quantiles up to this share are 0; the
-        others are quantiles of the slopes above 0, which have the distribution `cumulative`.
+        The posterior has a point mass of 1 - `p_skilled` at the slope 0; the slopes above 0 have the
+        distribution `cumulative`. With a point mass of .2, the quantile at .1 is 0, and the quantile at .6 is
+        the median of the slopes above 0: (.6 - .2) / .8 = .5.
 
         Parameters
         ----------
         probabilities : array-like, shape [B]
             Which quantiles: 0.5 is the median.
         """
-        p_at_0 = 1 - self.p_skilled
-        # From a probability in the whole posterior to one among the slopes above 0: if a share of .2 is at 0,
-        # the quantile at .6 is that at .5 of the slopes above 0. 1e-12 keeps from dividing by 0.
-        p_above_0 = (np.asarray(probabilities, np.float64) - p_at_0) / max(self.p_skilled, 1e-12)
-        quantiles_above_0 = np.interp(p_above_0, self.cumulative, GRID)
-        slopes = np.where(p_above_0 > 0, quantiles_above_0, 0.0)
-        # `GRID` is in logits per standard deviation of the scores, which is the unit.
-        return slopes / self.unit
+        p_of_slope_0 = 1 - self.p_skilled
+        p_beyond_slope_0 = np.asarray(probabilities, np.float64) - p_of_slope_0
+        # Without skill every quantile is 0; the maximum only avoids a division by 0.
+        p_among_positive = p_beyond_slope_0 / max(self.p_skilled, 1e-12)
+        positive_quantiles = np.interp(p_among_positive, self.cumulative, GRID)
+        is_positive = p_among_positive > 0
+        logits_per_deviation = np.where(is_positive, positive_quantiles, 0.0)
+        return logits_per_deviation / self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,24 +124,29 @@ class SlopeLikelihood:
 
     @classmethod
     def of_scores(cls, held_out: HeldOut) -> "SlopeLikelihood":
-        """Compute the likelihood of each film, given one model's held-out scores [N].
+        """Compute the log likelihood of each film at `KNOTS`, given one model's held-out scores [N].
 
-        The clips of a film may be in several cells, such as the folds that scored them, whose scores are not
-        comparable: each cell has its own intercept, and the film's log likelihood is their sum. Cells with
-        one label say nothing of the slope.
+        A cell is the clips of one film that one fold scored. Scores of different cells are not comparable:
+        each cell has its own intercept, and a film's log likelihood is the sum over its cells. Cells whose
+        clips all have the same label are left out, as they do not depend on the slope.
         """
         standard, deviations = held_out.standardised()
-        by_movie: dict[Any, Floats] = {}
+        scores = standard[:, 0]
+        log_likelihood_of: dict[Any, Floats] = {}  # by movie, [K] each
         for rows in rows_of_groups(held_out.cells()):
             labels = held_out.y[rows].astype(np.float64)
-            has_both_labels = np.ptp(labels) > 0
-            if has_both_labels:
-                movie = held_out.movies[rows[0]]
-                log_likelihood = conditional_log_likelihood(standard[rows, 0], labels)
-                by_movie[movie] = by_movie.get(movie, 0.0) + log_likelihood
+            has_both_labels = labels.min() < labels.max()
+            if not has_both_labels:
+                continue
+            movie = held_out.movies[rows[0]]
+            log_likelihood_of_cell = conditional_log_likelihood(scores[rows], labels)
+            log_likelihood_of[movie] = log_likelihood_of.get(movie, 0.0) + log_likelihood_of_cell
+        log_likelihoods = np.zeros((len(log_likelihood_of), len(KNOTS)))
+        for row, log_likelihood in enumerate(log_likelihood_of.values()):
+            log_likelihoods[row] = log_likelihood
         return cls(
-            movies=np.array(list(by_movie)),
-            log_likelihoods=np.array(list(by_movie.values())).reshape(-1, len(KNOTS)),
+            movies=np.array(list(log_likelihood_of)),
+            log_likelihoods=log_likelihoods,
             unit=float(deviations[0]),
         )
 
@@ -141,59 +158,90 @@ class SlopeLikelihood:
         return CubicSpline(KNOTS, self.log_likelihoods, axis=1)  # along the knots, for each film
 
     @cached_property
-    def _sums_on_grid(self) -> tuple[Floats, Floats]:
-        """Sums of the films' log likelihoods at `GRID`: of the films before each film, and from each film on.
-
-        Both are of shape [M + 1, G]. The sum of all films but film m is the sum before m plus the sum from
-        m + 1 on: without summing anew, and without the rounding errors of subtracting a film from the total.
-        """
-        films = self._film_splines(GRID)
-        sums_before = np.zeros((len(films) + 1, len(GRID)))
-        sums_from = np.zeros_like(sums_before)
-        np.cumsum(films, axis=0, out=sums_before[1:])
-        sums_from[:-1] = np.cumsum(films[::-1], axis=0)[::-1]
-        return sums_before, sums_from
+    def _sums_on_grid(self) -> "_SumsOnGrid":
+        """Sums of the films' log likelihoods at `GRID`, of which any film can be left out."""
+        log_likelihoods = self._film_splines(GRID)  # [M, G]
+        n_films = len(log_likelihoods)
+        before = np.zeros((n_films + 1, len(GRID)))
+        for film in range(n_films):
+            before[film + 1] = before[film] + log_likelihoods[film]
+        from_film_on = np.zeros((n_films + 1, len(GRID)))
+        for film in reversed(range(n_films)):
+            from_film_on[film] = from_film_on[film + 1] + log_likelihoods[film]
+        return _SumsOnGrid(before, from_film_on)
 
     def posterior(self, without: object = None) -> SlopePosterior:
-        """Compute the posterior of the slope from all films, or from all but the movie `without`."""
+        """Compute the posterior of the slope from all films, or from all but the movie `without`.
+
+        The posterior is proportional to prior times likelihood, at slope 0 and at each slope of `GRID`.
+        """
         from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
         log_likelihood = self._log_likelihood_on_grid(without)
-        # The highest log likelihood, of the slopes above 0 and of slope 0, where it is 0, is subtracted so
-        # that exp does not overflow: the shares below don't depend on it.
-        highest = max(float(log_likelihood.max()), 0.0)
+        log_likelihood_at_0 = 0.0  # log likelihoods are relative to slope 0
+        # All likelihoods are divided by the highest one, so that exp does not overflow. The shares below
+        # remain the same.
+        highest = max(float(log_likelihood.max()), log_likelihood_at_0)
+        likelihood = np.exp(log_likelihood - highest)
+        likelihood_at_0 = float(np.exp(log_likelihood_at_0 - highest))
         # Half a Student's t has twice the density of the whole one.
         prior_density = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_DEGREES_OF_FREEDOM) / SLOPE_SCALE
-        # The posterior of a slope of the grid: prior density times the grid's step, times the likelihood.
-        weights = prior_density * np.gradient(GRID) * np.exp(log_likelihood - highest)
-        mass_above_0 = (1 - P_UNSKILLED) * float(weights.sum())
-        mass_at_0 = P_UNSKILLED * float(np.exp(-highest))
+        width_of_step = np.gradient(GRID)
+        mass_on_grid = prior_density * width_of_step * likelihood
+        mass_above_0 = (1 - P_UNSKILLED) * float(mass_on_grid.sum())
+        mass_at_0 = P_UNSKILLED * likelihood_at_0
         return SlopePosterior(
             p_skilled=mass_above_0 / (mass_above_0 + mass_at_0),
-            cumulative=np.cumsum(weights) / weights.sum(),
+            cumulative=np.cumsum(mass_on_grid) / mass_on_grid.sum(),
             unit=self.unit,
         )
 
     def _log_likelihood_on_grid(self, without: object) -> Floats:
-        """Compute the log likelihood [G] at `GRID`, raised to its power; `without` is as in `posterior`.
+        """Compute the logarithm [G] at `GRID` of the films' joint likelihood, raised to `_likelihood_power`.
 
-        It is 0 everywhere if no film is left.
+        The movie `without` is left out, unless it is None. The result is 0 everywhere if no film is left.
         """
         is_used = np.ones(len(self.movies), dtype=np.bool_)
         if without is not None:
             is_used = self.movies != without
         if not is_used.any():
             return np.zeros(len(GRID))
-        sums_before, sums_from = self._sums_on_grid
-        log_likelihood = sums_before[-1]
-        if not is_used.all():
-            left_out = int(np.flatnonzero(~is_used)[0])
-            log_likelihood = sums_before[left_out] + sums_from[left_out + 1]
-        mode = float(GRID[np.argmax(log_likelihood)])
-        first_derivatives = self._film_splines(mode, 1)[is_used]
-        second_derivatives = self._film_splines(mode, 2)[is_used]
+        if is_used.all():
+            log_likelihood = self._sums_on_grid.of_all()
+        else:
+            index_of_left_out = int(np.flatnonzero(~is_used)[0])
+            log_likelihood = self._sums_on_grid.of_all_but(index_of_left_out)
+        slope_at_maximum = float(GRID[np.argmax(log_likelihood)])
+        first_derivatives = self._film_splines(slope_at_maximum, 1)[is_used]
+        second_derivatives = self._film_splines(slope_at_maximum, 2)[is_used]
         power = _likelihood_power(first_derivatives, second_derivatives)
         return np.asarray(power * log_likelihood)
+
+
+class _SumsOnGrid(NamedTuple):
+    """Sums of M films' log likelihoods at `GRID`, over the first films and over the last films.
+
+    Leaving a film out by adding two of these sums is quicker than summing anew, and more exact than
+    subtracting the film from the total.
+
+    Attributes
+    ----------
+    before : ndarray, shape [M + 1, G]
+        Sum of the films before film m, for m = 0 ... M.
+    from_film_on : ndarray, shape [M + 1, G]
+        Sum of film m and those after it, for m = 0 ... M.
+    """
+
+    before: Floats
+    from_film_on: Floats
+
+    def of_all(self) -> Floats:
+        """Return the sum of all films, [G]."""
+        return np.asarray(self.before[-1])
+
+    def of_all_but(self, film: int) -> Floats:
+        """Compute the sum of all films but one, [G]; `film` is its index."""
+        return np.asarray(self.before[film] + self.from_film_on[film + 1])
 
 
 def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -206,35 +254,41 @@ def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> float:
     """Compute the power, at most 1, to which the likelihood is raised because clips are not independent.
 
-    The power is the ratio of two numbers at the slope where the likelihood is highest: the log likelihood's
-    curvature, and the variance of its first derivative over draws of films. They are about equal if clips are
-    independent and all films have the same slope; where clips of a film are alike, the variance is larger
-    (the sandwich correction).
+    If ten clips of a film are copies of one, the likelihood counts them as ten observations. Theory says when
+    it counts right: if clips are independent and all films have the same slope, the curvature of the log
+    likelihood at its maximum equals the variance of its first derivative over draws of films. Copies increase
+    the variance more than the curvature. A power of curvature / variance makes the posterior as wide as the
+    estimate varies over films (the sandwich correction; see the module).
 
     Parameters
     ----------
     first_derivatives, second_derivatives : ndarray, shape [M]
-        Of the films' log likelihoods at the mode.
+        Of the films' log likelihoods at the slope where their sum is highest.
     """
     curvature = -float(second_derivatives.sum())
     n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
         return 1.0
-    # The variance of the sum of n derivatives is n times their variance, squares / (n - 1).
+    # The variance of one film's derivative is estimated by squares / (n - 1). That of a sum of n independent
+    # derivatives is n times as large.
     squares = float(np.sum((first_derivatives - first_derivatives.mean()) ** 2))
-    variance = n_films / (n_films - 1) * squares
-    if variance <= curvature:
+    variance_of_sum = n_films / (n_films - 1) * squares
+    if variance_of_sum <= curvature:
         return 1.0
-    return max(curvature / variance, LEAST_POWER)
+    return max(curvature / variance_of_sum, LEAST_POWER)
 
 
 def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     """Compute the log likelihood of a film's labels given how many are positive, at each slope of `KNOTS`.
 
-    Clips are taken as independent. The conditional likelihood is
-    ``P(these labels) / P(as many positive labels, on whichever clips)``; its logarithm at slope 0 is
-    subtracted, so that the result is 0 there. The intercept cancels out of the ratio, so that any will do:
-    the one that is used makes the expected number of positive clips the actual one.
+    A clip is positive with probability p = expit(slope * score + intercept), independently of the others. The
+    conditional likelihood is ``P(these labels) / P(this number of positive labels)``. It does not depend on
+    the intercept: adding a to all logits multiplies both probabilities by the same factor,
+    exp(a * number of positive labels) over the product of the normalising terms. The intercept used here
+    makes the expected number of positive clips equal to the actual one, where the computation of the second
+    probability is precise.
+
+    The result is relative to slope 0: its value there is subtracted.
 
     Parameters
     ----------
@@ -256,8 +310,11 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     shares = np.full(len(KNOTS), n_positive / n_clips)
     intercepts = find_intercepts(KNOTS, scores, np.ones((1, n_clips)), shares)
     logits = KNOTS[:, None] * scores + intercepts[:, None]  # [K, N]
-    log_p_of_labels = np.sum(labels * logits - np.logaddexp(0, logits), axis=1)
-    log_likelihood = log_p_of_labels - _log_probability_of_sum(expit(logits), n_positive)
+    # log p of a positive clip is logit - log(1 + exp(logit)); log(1 - p) of a negative one has no first term.
+    log_p_of_clips = labels * logits - np.logaddexp(0, logits)
+    log_p_of_labels = np.sum(log_p_of_clips, axis=1)
+    log_p_of_number = _log_probability_of_sum(expit(logits), n_positive)
+    log_likelihood = log_p_of_labels - log_p_of_number
     at_slope_0 = log_likelihood[0]
     return np.asarray(log_likelihood - at_slope_0)
 
@@ -265,14 +322,15 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
 def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
     """Compute the log probability that exactly `n_positive` of N independent clips are positive, [K].
 
-    The number of positive clips has a Poisson binomial distribution, which is computed by the discrete
-    Fourier transform of its characteristic function (Hong 2013, Computational Statistics and Data Analysis
-    59). The characteristic function at an angle a is the product over clips of
+    The number of positive clips has a Poisson binomial distribution. Its probabilities follow from its
+    characteristic function by a discrete Fourier transform (Hong 2013, Computational Statistics and Data
+    Analysis 59). The characteristic function at the angle a is the expectation of exp(i a number), which is a
+    product over clips::
 
-        (1 - p) + p exp(i a) = 1 + p (exp(i a) - 1)
+        c(a) = product of ((1 - p) + p exp(i a)) = product of (1 + p (exp(i a) - 1))
 
-    and the probability of s positive clips is the mean, over evenly spaced angles a around the circle, of
-    this function times exp(-i s a).
+    The probability of s positive clips is the mean of c(a) exp(-i s a) over angles a evenly spaced around the
+    circle.
 
     Parameters
     ----------
@@ -280,51 +338,67 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
         Probability of each clip to be positive, for each of K slopes; the expected sum is `n_positive`.
     n_positive : float
     """
-    nodes = _fourier_nodes(p)
-    exp_minus_1 = np.exp(1j * nodes.angles) - 1
-    weights = np.exp(-1j * n_positive * nodes.angles) * nodes.multiplicity / nodes.n_nodes
+    circle = _half_circle(_count_angles(p))
+    exp_minus_1 = np.exp(1j * circle.angles) - 1  # [A]
+    # The mean over the circle as a weighted sum over its upper half.
+    weights = np.exp(-1j * n_positive * circle.angles) * circle.multiplicity / circle.n_angles
     p_of_sum = []
     for p_at_slope in p:
-        characteristic = np.prod(1 + p_at_slope[:, None] * exp_minus_1, axis=0)
-        p_of_sum.append(float((characteristic @ weights).real))
-    return np.log(np.maximum(p_of_sum, 1e-300))
+        factors = 1 + p_at_slope[:, None] * exp_minus_1  # [N, A]
+        characteristic_function = np.prod(factors, axis=0)
+        weighted_sum = characteristic_function @ weights
+        # The lower half of the circle has conjugate values: the imaginary parts cancel.
+        p_of_sum.append(float(weighted_sum.real))
+    return np.log(np.maximum(p_of_sum, LEAST_PROBABILITY))
 
 
-class _FourierNodes(NamedTuple):
-    """Angles at which a characteristic function is computed.
+class _HalfCircle(NamedTuple):
+    """The upper half of m angles that are evenly spaced around a circle.
 
-    The function at -a is the conjugate of that at a, so that only half of the circle is computed.
+    A characteristic function at the angle -a is the conjugate of that at a, so that the lower half need not
+    be computed.
 
     Attributes
     ----------
     angles : ndarray, shape [m // 2 + 1]
         From 0 to pi.
     multiplicity : ndarray, shape [m // 2 + 1]
-        How many of the m angles around the circle each stands for: 2, or 1 for the angles 0 and pi.
-    n_nodes : int
+        How many of the m angles each stands for: 2, itself and its mirror image, or 1 for the angles 0 and
+        pi, which are their own mirror images.
+    n_angles : int
         m.
     """
 
     angles: Floats
     multiplicity: Floats
-    n_nodes: int
+    n_angles: int
 
 
-def _fourier_nodes(p: Floats) -> _FourierNodes:
-    """Choose the angles for sums of clips that are positive with probabilities p [K, N].
-
-    m angles cannot distinguish sums that differ by m. Sums more than 7 standard deviations away from the
-    expected one have a probability below 1e-10, so that it does no harm to confuse them with it. Angles of
-    the lower half of the circle have conjugate values: only those from 0 to pi are kept, and count twice but
-    for 0 and pi themselves.
-    """
-    n_clips = p.shape[1]
-    deviation = float(np.sqrt(np.max(np.sum(p * (1 - p), axis=1))))
-    n_nodes = min(n_clips + 1, int(np.ceil(7 * deviation)) + 8)
-    angles = 2 * np.pi * np.arange(n_nodes // 2 + 1) / n_nodes
+def _half_circle(n_angles: int) -> _HalfCircle:
+    """Space angles evenly around a circle, and return those of its upper half."""
+    angles = 2 * np.pi * np.arange(n_angles // 2 + 1) / n_angles
     multiplicity = np.full(len(angles), 2.0)
     multiplicity[0] = 1.0
-    ends_at_pi = n_nodes % 2 == 0
+    ends_at_pi = n_angles % 2 == 0
     if ends_at_pi:
         multiplicity[-1] = 1.0
-    return _FourierNodes(angles, multiplicity, n_nodes)
+    return _HalfCircle(angles, multiplicity, n_angles)
+
+
+def _count_angles(p: Floats) -> int:
+    """Count the angles that a Fourier transform needs to compute the probability of the expected sum.
+
+    N clips have N + 1 possible sums, for which N + 1 angles are always enough. With fewer, say m, the result
+    is the probability of the expected sum plus that of the sums m, 2 m, ... away from it. If m is
+    `N_DEVIATIONS_APART` standard deviations of the sum, those are negligible.
+
+    Parameters
+    ----------
+    p : ndarray, shape [K, N]
+        Probability of each clip to be positive, for each of K slopes.
+    """
+    n_possible_sums = p.shape[1] + 1
+    variances = np.sum(p * (1 - p), axis=1)  # of the sum at each slope, [K]
+    largest_deviation = float(np.sqrt(np.max(variances)))
+    n_for_deviations = int(np.ceil(N_DEVIATIONS_APART * largest_deviation)) + N_SPARE_ANGLES
+    return min(n_possible_sums, n_for_deviations)

@@ -301,8 +301,11 @@ class Target:
     @property
     def n_classes(self) -> int:
         """Number of classes: two, or the number of ordered levels."""
-        # The one entry in `classes` of a concept is no class: it is the levels of the clips that are used.
-        return 2 if self.kind == "concept" else len(self.classes)
+        if self.kind == "concept":
+            # With and without the concept. Here `classes` has another meaning: its one entry holds the levels
+            # of the clips that are used.
+            return 2
+        return len(self.classes)
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -253,15 +253,17 @@ def block(
     cells = tuple(tuple(_row_cells(row, columns)) for row in rows)
     last_cells = tuple(tuple(texts) for texts in last)
     table = Block(title, headers, (*cells, *last_cells), tuple(notes))
+    # A page also draws the first column that has intervals.
     drawn_column = _first_with_interval(columns)
     if drawn_column is None:
         return table
     _, _, format_cell = columns[drawn_column]
+    are_differences = format_cell is signed
     return replace(
         table,
         dots=_dots(table, rows, columns, drawn_column),
         measured=headers[drawn_column],
-        reference=0.0 if format_cell is signed else reference,
+        reference=0.0 if are_differences else reference,
     )
 
 
@@ -278,14 +280,16 @@ def _dots(
 ) -> tuple[Dot, ...]:
     """Return the numbers of the column that a page draws, each under the name of its row.
 
-    A row is named by the cells that tell it apart from other rows, as far as they stand before that column.
+    The name of a row is its first cells: those that tell it apart from other rows (`n_key_columns`), without
+    the drawn column and those after it, but at least one.
     """
     _, keys, _ = columns[drawn_column]
     value, low, high = _column_keys(keys)
-    n_name_cells = max(1, min(drawn_column, n_key_columns(table.headers, table.rows)))
+    n_cells_of_name = min(n_key_columns(table.headers, table.rows), drawn_column)
+    n_cells_of_name = max(n_cells_of_name, 1)
     dots = []
     for row, cells in zip(rows, table.rows, strict=False):  # the table may have further rows at the end
-        name = " ".join(cells[:n_name_cells])
+        name = " ".join(cells[:n_cells_of_name])
         dots.append(Dot(name, float(row[value]), float(row[low]), float(row[high])))
     return tuple(dots)
 

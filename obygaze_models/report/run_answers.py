@@ -193,17 +193,19 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
 def _lead_over_nearest(
     task: _Task, metric: Metric, model: str, baselines: Sequence[str], *, n_models: int
 ) -> _Lead:
-    """Compute the lead of a model over the nearest baseline: the one with the lowest lower end.
+    """Compute the lead of a model over the nearest baseline: that whose interval has the lowest lower end.
 
-    If ends are undefined (NaN), the last such baseline counts as the nearest.
+    A baseline counts as nearer than one before if its end is not above the other's. So of equal ends, and of
+    undefined ones (NaN), the last baseline counts.
     """
     first, *others = baselines
     smallest = _lead_over(task, metric, model, first, n_models=n_models)
     for baseline in others:
         lead = _lead_over(task, metric, model, baseline, n_models=n_models)
-        is_farther = lead.interval.low > smallest.interval.low  # False if an end is undefined
-        if not is_farther:
-            smallest = lead
+        is_farther = lead.interval.low > smallest.interval.low  # False if either end is NaN
+        if is_farther:
+            continue
+        smallest = lead
     return smallest
 
 
@@ -214,14 +216,19 @@ def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_mode
     together with 95 % (Bonferroni).
     """
     level = 1 - 0.05 / n_models
-    differences = task.values[model] - task.values[baseline]
-    known_value = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
-    least, most = difference_bounds(metric.bounds, second=known_value)
-    if not metric.higher_is_better:
-        differences = -differences
-        least, most = -most, -least
-    interval_of_lead = t_interval(differences, level, covers="method", possible=(least, most))
-    return _Lead(interval_of_lead, baseline, int((differences > 0).sum()))
+    differences = task.values[model] - task.values[baseline]  # by movie
+    # A baseline whose scores do not vary has a known AUC, which narrows the possible differences.
+    value_of_baseline = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
+    least, most = difference_bounds(metric.bounds, second=value_of_baseline)
+    if metric.higher_is_better:
+        leads = differences
+        possible = (least, most)
+    else:
+        leads = -differences
+        possible = (-most, -least)
+    interval_of_lead = t_interval(leads, level, covers="method", possible=possible)
+    n_movies_ahead = int((leads > 0).sum())
+    return _Lead(interval_of_lead, baseline, n_movies_ahead)
 
 
 def _has_known_auc(task: _Task, metric: Metric, baseline: str) -> bool:
@@ -293,8 +300,10 @@ def _describe_interval(comparison: _BaselineComparison) -> str:
     """Write what the interval of the lead covers, and why it may differ from one in the table."""
     together = f" for {comparison.n_models} models together" if comparison.n_models > 1 else ""
     scale = ""
-    if comparison.is_auc_above_half and comparison.difference.high > comparison.difference.low:
-        # The table has an interval of the same AUC on the logit scale, which is not this one less .5.
+    has_interval = comparison.difference.high > comparison.difference.low  # False if the ends are NaN
+    if comparison.is_auc_above_half and has_interval:
+        # The lead is the AUC less .5, with a symmetric interval. The table's interval of the AUC is computed
+        # on the logit scale: its ends, less .5, are other numbers.
         scale = "; on another scale than the AUC's own interval"
     return f"95 %{together}, retrained{scale}"
 
@@ -373,12 +382,14 @@ class _Completeness:
 
 
 def _measure_completeness(task: _Task) -> _Completeness | None:
-    """Measure completeness: how much of the features' information on the label the annotated concepts have.
+    """Measure completeness: what share of the features' lead over chance the annotated concepts reach.
 
-    It is the AUC of the concepts' labels less .5, divided by the AUC of all features less .5 (Yeh et al.
-    2020). None if the task has no model of the concepts' labels, or none of all features.
+    It is the AUC of a model of the concepts' labels less .5, divided by that of a model of all features less
+    .5 (Yeh et al. 2020). The AUC of the model of features, and those of models of learnt concepts, less that
+    of the concepts' labels are measured with it. None if the task has no model of the concepts' labels, or
+    none of all features.
     """
-    values = task.values
+    values = task.values  # model -> AUC by movie
     features = next((name for name in MODELS_OF_FEATURES if name in values), "")
     if CONCEPT_LABELS not in values or not features:
         return None

@@ -189,15 +189,16 @@ def _metrics_by_movie(metrics: Mapping[str, Metric], models: Mapping[str, Mappin
 
     Balanced accuracy is among them only if the other annotators, who give calls, are compared.
     """
+    # `Metric.by_movie` is the position of a metric's table among the tables by movie; 0 if it has none.
     first_model = next(iter(models.values()))
     names = []
     for name, metric in metrics.items():
+        has_table = metric.by_movie != 0 and metric.shown and name in first_model
         is_for_annotators_only = name == "balanced_accuracy"
         if is_for_annotators_only and OTHER not in models:
-            continue
-        if name in first_model and metric.shown and metric.by_movie:
+            has_table = False
+        if has_table:
             names.append(name)
-    # The attribute `by_movie` is a metric's position among the tables by movie.
     return sorted(names, key=lambda name: metrics[name].by_movie)
 
 

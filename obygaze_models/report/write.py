@@ -101,12 +101,12 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     """
     n_keys = n_key_columns(block.headers, block.rows)
     key_columns = range(n_keys)
-    # tabulate adds two columns beside a heading.
-    widths = [
-        max(len(heading) + 2, *map(len, cells), 0)
-        for heading, *cells in zip(block.headers, *block.rows, strict=True)
-    ]
-    room_beside_keys = width - sum(widths[column] + 2 for column in key_columns)
+    gap = 2  # characters that tabulate puts between two columns, and that it adds to a heading
+    widths = []
+    for heading, *cells in zip(block.headers, *block.rows, strict=True):
+        widest_cell = max((len(cell) for cell in cells), default=0)
+        widths.append(max(len(heading) + gap, widest_cell))
+    room_beside_keys = width - sum(widths[column] + gap for column in key_columns)
     texts = []
     for group in _group_columns(widths, n_keys, room_beside_keys):
         columns = [*key_columns, *group]
@@ -260,8 +260,10 @@ def _csv_cells(values: "pd.Series[Any]") -> list[str]:
         # Each different text is formatted once, as tables of predictions repeat few names many times.
         index_of_text, different_texts = pd.factorize(values)
         different_cells = [sheet_cell(text) for text in different_texts.tolist()]
-        is_missing = -1  # the index of missing texts
-        return ["" if index == is_missing else different_cells[index] for index in index_of_text.tolist()]
+        index_of_missing = -1
+        return [
+            "" if index == index_of_missing else different_cells[index] for index in index_of_text.tolist()
+        ]
     cells = []
     for value, is_missing in zip(values.tolist(), values.isna().tolist(), strict=True):
         if is_missing:
