@@ -150,7 +150,8 @@ def _p_of_cells(
     film_p = _mean_p(rows)
     p_of_rows = np.where(is_counted(rows), rows["p"].to_numpy(dtype=np.float64), film_p)
     p_seconds = rows_in_cells.weighted_sums(np.where(has_content, p_of_rows, 0.0))
-    return np.divide(p_seconds, content_s, out=np.full(len(content_s), film_p), where=content_s > 0)
+    mean_p: Floats = np.divide(p_seconds, content_s, out=np.full(len(content_s), film_p), where=content_s > 0)
+    return mean_p
 
 
 def _mean_p(rows: pd.DataFrame) -> float:

@@ -165,8 +165,7 @@ class ConceptBottleneck(LogitClassifier):
         self.threshold_ = selection.threshold_
         self.candidates_ = selection.candidates_
         # A selection without movies holds nothing out; an earlier fit may have left these scores.
-        if hasattr(self, "held_out_"):
-            del self.held_out_
+        self.__dict__.pop("held_out_", None)
         if hasattr(selection, "held_out_"):
             self.held_out_ = selection.held_out_
 

@@ -541,7 +541,8 @@ def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
     n_members = np.bincount(members.component, minlength=N_COMPONENTS)
     weights = _draw_shares(n_members, rng)
     deviations = strengths.of_item - before.centres[members.component]
-    squares = np.bincount(members.component, members.precision_factor * deviations**2, N_COMPONENTS)
+    weighted_squares = members.precision_factor * deviations**2
+    squares = np.bincount(members.component, weighted_squares, N_COMPONENTS).astype(np.float64)
     variances = _draw_variances(VARIANCE_SHAPE, before.rate, n_members, squares, rng)
     variances = np.maximum(variances, LEAST_VARIANCE)
     rate = _draw_rate(variances, rng)
@@ -643,5 +644,5 @@ def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:
     mean_of_first_terms = (1 / divisors).sum(axis=0) / (2 * np.pi**2)
     c = np.maximum(np.abs(margin), 1e-6)  # the mean is even in c, and would be 0 / 0 at 0
     mean_of_all_terms = np.tanh(c / 2) / (2 * c)
-    mean_of_other_terms = mean_of_all_terms - mean_of_first_terms
+    mean_of_other_terms: Floats = mean_of_all_terms - mean_of_first_terms
     return first_terms + mean_of_other_terms

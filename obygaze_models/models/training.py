@@ -197,7 +197,7 @@ class _Start(NamedTuple):
     """
 
     parameters: Floats
-    losses: Floats
+    losses: NDArray[np.float64]
 
 
 def _choose_start(

@@ -397,7 +397,7 @@ def _count_angles(p: Floats) -> int:
     p : ndarray, shape [K, N]
         Probability of each clip to be positive, for each of K slopes.
     """
-    n_possible_sums = p.shape[1] + 1
+    n_possible_sums = int(p.shape[1]) + 1
     variances = np.sum(p * (1 - p), axis=1)  # of the sum at each slope, [K]
     largest_deviation = float(np.sqrt(np.max(variances)))
     n_for_deviations = int(np.ceil(N_DEVIATIONS_APART * largest_deviation)) + N_SPARE_ANGLES
