@@ -122,7 +122,9 @@ class ClassifierBase(nn.Module):
         self._keeps_pooler = keeps_pooler
         self._output: Any = None
         self._logits: torch.Tensor | None = None
-        inner_network.register_forward_hook(lambda _network, _inputs, output: self._store_output(output))
+        # The classifier's output has no features. The hook stores the output of the inner network, which the
+        # classifier runs in the same pass.
+        inner_network.register_forward_hook(self._store_output)
 
     @property
     def inner_network(self) -> nn.Module:
@@ -148,8 +150,8 @@ class ClassifierBase(nn.Module):
             raise RuntimeError("the classifier was not called")
         return logits
 
-    def _store_output(self, output: Any) -> None:
-        """Store the output of the network inside until `forward` returns it."""
+    def _store_output(self, _network: nn.Module, _inputs: object, output: Any) -> None:
+        """Store the output of the network inside until `forward` returns it: a forward hook of torch."""
         self._output = output
 
 
