@@ -169,10 +169,10 @@ class LsmdcFormat:
             value = tensors[original].float()
             if original in TRANSPOSED:
                 value = value.T
-            projection = THIRD_OF_TENSOR.search(port_name)
-            if projection is not None:
-                queries_keys_values = value.chunk(3)
-                value = queries_keys_values["qkv".index(projection[1])]
+            third = THIRD_OF_TENSOR.search(port_name)
+            if third is not None:
+                queries, keys, values = value.chunk(3)
+                value = {"q": queries, "k": keys, "v": values}[third[1]]
             port[port_name] = value.contiguous()
         return port
 
@@ -187,10 +187,10 @@ class LsmdcFormat:
         """
         originals: dict[str, torch.Tensor] = {}
         for port_name in port:
-            projection = THIRD_OF_TENSOR.search(port_name)
-            if projection is None:
+            third = THIRD_OF_TENSOR.search(port_name)
+            if third is None:
                 value = port[port_name]
-            elif projection[1] == "q":
+            elif third[1] == "q":
                 # The original has queries, keys and values in one tensor, in this order.
                 names = [THIRD_OF_TENSOR.sub(f".{part}_proj.", port_name) for part in "qkv"]
                 value = torch.cat([port[name] for name in names])
