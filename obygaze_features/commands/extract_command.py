@@ -441,6 +441,7 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         Whether the answer is printed as JSON, which has the remarks itself.
     """
     part, n_parts = shard
+    # `stop()` is true once a signal, such as Ctrl-C, has asked the run to stop.
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
     sealed = None if stop() else work.seal(stage)
@@ -460,9 +461,14 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         not_begun = shares_not_begun(stage.path)
         if not_begun:
             remarks.append(f"{NOTE}no task has begun these shares of {n_parts}: {shown_shares(not_begun)}")
-    clips = [clip for clip in stage.status().values() if stage.piece(clip.clip_id) % n_parts == part]
-    failed = any(clip.status == "failed" for clip in clips)
-    return replace(answer, remarks=remarks, code=PROBLEMS_FOUND if failed else 0)
+    code = 0
+    for clip in stage.status().values():
+        is_of_shard = (
+            stage.piece(clip.clip_id) % n_parts == part
+        )  # pieces are dealt out to the shards in turn
+        if is_of_shard and clip.status == "failed":
+            code = PROBLEMS_FOUND
+    return replace(answer, remarks=remarks, code=code)
 
 
 # --- checks and parsing of the options
@@ -513,6 +519,9 @@ def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[i
 def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     """Return the shard that was typed, or that of the Slurm array task, or (0, 1) for all clips.
 
+    A shard (i, n) is share i of the clips, divided into n shares. In a job array of Slurm each task does one
+    shard, and a stage has one number of shares for all of its tasks.
+
     Parameters
     ----------
     typed
@@ -523,20 +532,21 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     Raises
     ------
     ExtractError, StoreError
-        The tasks of the job array do not fit the shares of the stage or of this first array, or another
-        cluster works on the share.
+        The tasks of the job array are not those of the stage's shares, or, in the first array, not those of
+        the shards that were typed; or another cluster works on the share.
     """
-    n_shares = number_of_shares(stage)
+    n_shares = number_of_shares(stage)  # None before the first task
     if typed is not None:
         if n_shares is None:
             extraction.check_first_array(os.environ, typed)
         check_shares(stage, typed, this_machine())
         return typed
     shard = extraction.array_shard(os.environ, n_shares)
-    if shard is None:
+    if shard is None:  # not in a job array
         return 0, 1
     check_shares(stage, shard, this_machine())
-    note(f"--shard {shard[0]}/{shard[1]}, by SLURM_ARRAY_TASK_ID and the numbers of the job array")
+    number, n_shards = shard
+    note(f"--shard {number}/{n_shards}, by SLURM_ARRAY_TASK_ID and the numbers of the job array")
     return shard
 
 

@@ -172,15 +172,16 @@ def _require_one_way_to_cut(
     Parameters
     ----------
     window_s, model, store, scenes, frames
-        The options, None if not given. The first is --window in seconds: None for `--window train`, which by
-        itself says no length.
+        The options, None if not given. The first is --window in seconds; it is also None for
+        `--window train`, which states no length.
     is_train_typed
-        Whether --window train was given; a model or a store must then give the length of training clips.
+        Whether `--window train` was given: the clips get the length of those that a model was trained on, or
+        that a store has. So --model or --store must be given too.
     """
-    options = (window_s, model, store, scenes, frames)
-    n_given = sum(value is not None for value in options)
-    lacks_training_clips = is_train_typed and model is None and store is None
-    if lacks_training_clips or n_given != 1:
+    ways_to_cut = (window_s, model, store, scenes, frames)
+    n_given = sum(value is not None for value in ways_to_cut)
+    lacks_length = is_train_typed and model is None and store is None
+    if lacks_length or n_given != 1:
         raise click.UsageError(
             "give one of --window SECONDS, --model MODEL or --store STORE (for --window train), --frames N, "
             "and --scenes FILE.csv"

@@ -486,14 +486,15 @@ def decode_stretch(
         hash_source = all_tasks[0].hash_source
     windows = [(task.start_s, task.end_s) for task in tasks]
     other_windows = [(task.start_s, task.end_s) for task in others]
-    with suppress(Exception):
+    with suppress(Exception):  # what is left undone is decoded again elsewhere, and fails there with a reason
         source = _source(path, hashed=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
-            if isinstance(item, Rest):  # the last item, which comes at the end of the stretch
+            # An item is a window, or, at the end of the stretch, what is left of it.
+            if isinstance(item, Rest):
                 stretch_results.append(item)
-            else:
-                position, frames = item
-                yield position, _clip(tasks[position], path, frames, source)
+                continue
+            position, frames = item
+            yield position, _clip(tasks[position], path, frames, source)
 
 
 def decode_with_av(
