@@ -48,9 +48,10 @@ def named_classes(config: Any, weights_name: str) -> tuple[str, ...]:
             "of its config.json"
         )
     problem = getattr(config, "problem_type", None)
-    # A single number that stands for no class of several is a measure, whose softmax would always be 1.
-    is_measure = problem == REGRESSION or (len(names) == 1 and problem != MULTI_LABEL)
-    if is_measure:
+    # The softmax of a single number is always 1, so that a head with one number gives a measure. Only in a
+    # multi-label classifier it is the probability of one class, by a sigmoid.
+    gives_one_number = len(names) == 1 and problem != MULTI_LABEL
+    if problem == REGRESSION or gives_one_number:
         raise BackboneError(
             f"{weights_name}: its head gives a measure ({', '.join(names[:3])}) and no probabilities of "
             "classes: leave out --answers"

@@ -61,9 +61,12 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     try:
         backbone = function(**chosen)
     except Exception as error:
-        is_ours = name in BACKBONES or name.startswith(ONNX)
-        has_message = isinstance(error, ObygazeError | OSError) and not isinstance(error, ArgumentError)
-        if is_ours or has_message:
+        is_of_this_package = name in BACKBONES or name.startswith(ONNX)
+        if is_of_this_package:  # its errors tell what is wrong, and others are bugs here
+            raise
+        # A plugin may raise our errors for what is wrong with its input. An ArgumentError is its own bug.
+        is_for_users = isinstance(error, ObygazeError | OSError) and not isinstance(error, ArgumentError)
+        if is_for_users:
             raise
         raise BackboneError(f"backbone '{name}' fails to load: {type(error).__name__}: {error}") from error
     if not isinstance(backbone, Backbone):

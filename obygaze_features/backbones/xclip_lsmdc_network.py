@@ -98,13 +98,15 @@ class LsmdcFormat:
         )
         sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
         widths = [sizes[size] for size in ("vision_width", "text_width", "embed")]
-        have_heads = all(width % cls.HEAD_WIDTH == 0 for width in widths)
-        if 0 in sizes.values() or not have_heads:
+        have_whole_heads = all(width % cls.HEAD_WIDTH == 0 for width in widths)
+        if 0 in sizes.values() or not have_whole_heads:
             raise BackboneError(
                 f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
-        n_patches = sizes.pop("image") - 1  # the other position is that of the class token
+        # What the tensor for `image` shows is not the side of a picture, but its number of tokens.
+        n_tokens = sizes.pop("image")
+        n_patches = n_tokens - 1  # without the class token
         patches_per_side = round(n_patches**0.5)
         return cls(
             **sizes,

@@ -463,9 +463,7 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
             remarks.append(f"{NOTE}no task has begun these shares of {n_parts}: {shown_shares(not_begun)}")
     code = 0
     for clip in stage.status().values():
-        is_of_shard = (
-            stage.piece(clip.clip_id) % n_parts == part
-        )  # pieces are dealt out to the shards in turn
+        is_of_shard = stage.piece(clip.clip_id) % n_parts == part  # shards take pieces in turn
         if is_of_shard and clip.status == "failed":
             code = PROBLEMS_FOUND
     return replace(answer, remarks=remarks, code=code)

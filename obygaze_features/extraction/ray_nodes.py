@@ -172,8 +172,8 @@ def decode_by_ray(
             has_ended = clip is None
             if has_ended:
                 del running[stream]
-                # If a node is lost, Ray does its task again elsewhere. Clips may then come in another order, so
-                # that some come twice and others not at all: these are decoded in a new task.
+                # If a node is lost, Ray does its task again elsewhere. Clips may then come in another order,
+                # so that some come twice and others not at all: these are decoded in a new task.
                 if undone:
                     waiting.append(list(undone.values()))
             elif clip.clip_id in undone:  # else it came before, from a node that was lost
