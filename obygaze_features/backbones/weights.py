@@ -504,7 +504,9 @@ def read_json(path: Path, kind: type[Json]) -> Json:
         raise BackboneError(f"{path}: {where_damaged(error, path, 'a JSON file')}") from None
     except ValueError as error:
         raise BackboneError(f"{path}: {error}") from None
-    if file_kind(path).remedy:
+    # An error message of a server, saved in place of the file, may be JSON too.
+    is_known_as_another_file = file_kind(path).remedy != ""
+    if is_known_as_another_file:
         raise BackboneError(f"{path}: {why_not(path, 'a JSON file')}")
     if not isinstance(document, kind):
         raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")

@@ -366,23 +366,21 @@ def extract(
         raise click.UsageError(str(error)) from None
     if texts:
         _refuse_options_of_frames(ctx, names)
+    # A device that nothing here uses is refused if it was typed. A site may set one in the environment for
+    # all commands: that is ignored.
     is_device_of_site = ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT
     if is_device_of_site and (gpu_indices or not _only_networks(names)):
-        # A site may set the device in the environment for all commands: here it is ignored, not refused.
         device = None
-    # The recipes of the backbones.
-    recipes = read_recipes(
-        names,
-        n_frames,
-        {
-            "weights": weights,
-            "preset": preset,
-            "tokens": tokens,
-            "track": track,
-            "questions": questions,
-        },
-        ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device),
-    )
+    # The recipes of the backbones; what else is stored, and where they run, is added to them one by one.
+    options_by_backbone = {
+        "weights": weights,
+        "preset": preset,
+        "tokens": tokens,
+        "track": track,
+        "questions": questions,
+    }
+    compute_options = ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device)
+    recipes = read_recipes(names, n_frames, options_by_backbone, compute_options)
     recipes = with_layers(recipes, layers, norm=layer_norm, frames=layer_frames)
     recipes = with_answers(recipes, wanted=answers)
     if check:

@@ -103,11 +103,13 @@ def variables(
     refuse_existing(out, force=force)
     people_detectors = load_people(people) if people else None
     windows = _find_windows(films, source)
+    # What a store has need not be measured.
     camera_of_clip = _read_camera_rows(source)
     people_of_clip = None if people else _read_people_rows(source)
     shots_of_movie = _read_shots(windows, shots, source)
     if people_detectors is not None:
-        click.echo(people_detectors.cost(sum(map(len, windows.values()))), err=True)
+        n_windows = sum(len(film_windows) for film_windows in windows.values())
+        click.echo(people_detectors.cost(n_windows), err=True)
     rows: list[tuple[Window, Values]] = []
     code = 0
     for path, film_windows in windows.items():
@@ -125,7 +127,7 @@ def variables(
                 show=show,
             )
         rows += zip(film_windows, measured, strict=True)
-        has_pictures = any("cuts" in values for values in measured)
+        has_pictures = any("cuts" in values for values in measured)  # cuts are known wherever there are some
         if not has_pictures:
             code = PROBLEMS_FOUND
     columns = [name for name in VARIABLES if any(name in values for _, values in rows)]

@@ -102,21 +102,17 @@ def film(
     if stride is not None and frames is None:
         raise click.UsageError("--stride is in frames: give --frames too")
     _require_one_way_to_cut(typed_window_s, model, store, scenes, frames, is_train_typed=window == "train")
+    window_s = typed_window_s  # None with --scenes or --frames, too
     if model is not None:
-        window_s: float | None = manifests.window_of_model(model)
-    elif store is not None:
+        window_s = manifests.window_of_model(model)
+    if store is not None:
         window_s = _median_duration(store)
-    else:
-        window_s = typed_window_s
     read_films = [_read_film(path, with_frames=frames is not None) for path in films]
     movies = [film.movie for film in read_films]
+    scenes_of_movie = manifests.read_parts(scenes, movies) if scenes else None
+    window_and_hop_in_frames = None if frames is None else (frames, stride or frames)
     imported = manifests.import_film(
-        read_films,
-        folder,
-        window_s,
-        hop_s,
-        manifests.read_parts(scenes, movies) if scenes else None,
-        frames=None if frames is None else (frames, stride or frames),
+        read_films, folder, window_s, hop_s, scenes_of_movie, frames=window_and_hop_in_frames
     )
     films_in_document = _clips_of_films(imported)
     if shots_file is None:
