@@ -196,7 +196,7 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
     type_of_class = model_type
     is_vision_half = model_type in VISION_CONFIGS
     if is_vision_half:
-        path_in_config = VISION_CONFIGS[model_type]  # such as `video_config.vision_config`
+        path_in_config = VISION_CONFIGS[model_type]  # such as `audio_video_config.video_config`
         config = attrgetter(path_in_config)(config)
         type_of_class = config.model_type
     cls = network_class(type_of_class, weights.name)

@@ -100,7 +100,7 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
             self.resize,
             size=height,
             shortest=self.shortest or None,  # from UNSET
-            crop_rounding="even",  # as in torchvision, by which most networks were trained
+            crop_rounding="even",  # as in torchvision
             width=width,
         )
 

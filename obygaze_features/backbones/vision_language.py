@@ -103,8 +103,8 @@ class Answerer:
         inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
         tokens_of_answers = self.processor.tokenizer([*YES_AND_NO], add_special_tokens=False).input_ids
         # The network gets the prompt and all tokens of an answer but the last, and returns the probability of
-        # each next token. Answers that differ in the last token alone share this call: in most tokenizers yes
-        # and no are one token each.
+        # each next token. Answers that differ in the last token alone share this call, as yes and no do where
+        # each is one token.
         calls: dict[tuple[int, ...], torch.Tensor] = {}  # tokens after the prompt -> what the network returns
         log_probabilities = []
         for tokens in tokens_of_answers:

@@ -197,7 +197,7 @@ def _draw_sheet(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
     from obygaze_features.extraction.sheets import write_sheets
 
     clips = of.read_manifest(manifest)
-    no_threshold = 0.0  # a sheet shows how far a score is above a threshold, and a search has none
+    no_threshold = 0.0  # sheets list a threshold beside each score, and a search has none
     score_and_threshold = {}
     for hit in ranking:
         if hit.clip_id in clips.by_id:
