@@ -36,7 +36,8 @@ class NearClasses(NamedTuple):
     cosines : ndarray, shape [Q]
         Cosines of the text with the classes, in that order.
     shares : ndarray, shape [Q]
-        What each class counts for the text, in the order of the store; they add up to 1.
+        Weight of each class in the score of a clip, in the network's order of the classes, which is that of
+        the probabilities in the store; the weights add up to 1.
     """
 
     names: tuple[str, ...]
@@ -57,6 +58,15 @@ class NearClasses(NamedTuple):
 def near_classes(names: tuple[str, ...], text: str, encoder: TextBackbone) -> NearClasses:
     """Compare a text with the names of a network's classes by the cosines of their vectors.
 
+    Parameters
+    ----------
+    names
+        Names of the classes, in the network's order.
+    text
+        What is searched for.
+    encoder
+        Encodes the text and the names.
+
     Raises
     ------
     BackboneError
@@ -65,12 +75,14 @@ def near_classes(names: tuple[str, ...], text: str, encoder: TextBackbone) -> Ne
     vectors = encoded(encoder, [text, *names])  # of length 1
     text_vector = vectors[0]
     class_vectors = vectors[1:]
-    cosines = class_vectors @ text_vector
-    order = np.argsort(-cosines, kind="stable")
+    cosines = class_vectors @ text_vector  # [Q], in the network's order
+    # Two cosines that differ by `SHARPNESS` get weights whose ratio is e.
+    shares = softmax(cosines / SHARPNESS)
+    nearest_first = np.argsort(-cosines, kind="stable")
     return NearClasses(
-        names=tuple(names[class_number] for class_number in order.tolist()),
-        cosines=cosines[order],
-        shares=softmax(cosines / SHARPNESS),
+        names=tuple(names[class_number] for class_number in nearest_first.tolist()),
+        cosines=cosines[nearest_first],
+        shares=shares,
     )
 
 

@@ -378,8 +378,9 @@ class _Forked:
                 _refuse_large(n_bytes, request, where)
                 yield message.content
                 message = _receive(self._answers)
-        except EOFError:
-            raise _crash_error(self.end().cause(request.limits), request, where) from None
+        except EOFError:  # the pipe of the answers has ended: the fork has died
+            cause = self.end().cause(request.limits)
+            raise _crash_error(cause, request, where) from None
         except BaseException:  # Ctrl-C, or the caller closes this generator
             self.end()
             raise
@@ -392,12 +393,15 @@ class _Forked:
             # Python 3.12 warns of the threads of a library of linear algebra, which the child does not call.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
-        if self._pid == 0:
-            _serve(requests[0], answers[1])
+        is_fork = self._pid == 0
+        if is_fork:
+            _serve(requests[0], answers[1])  # never returns
         self._memory_before = used_by(self._pid).memory  # the child begins with a copy of this memory
+        # The ends that the fork uses.
         os.close(requests[0])
         os.close(answers[1])
-        self._requests, self._answers = os.fdopen(requests[1], "wb"), os.fdopen(answers[0], "rb")
+        self._requests = os.fdopen(requests[1], "wb")
+        self._answers = os.fdopen(answers[0], "rb")
 
     def end(self) -> _ProcessEnd:
         """Kill the forked process if it still runs, and return how it ended; exit code 0 if there is none."""
@@ -416,7 +420,8 @@ class _Forked:
 def _serve(requests: int, answers: int) -> None:
     """Answer requests in the forked process until the parent closes the pipe, and end the process.
 
-    It ends at once, without the clean-up functions that it has inherited from the parent.
+    This function never returns. The process ends at once, without the clean-up functions that it has
+    inherited from the parent.
 
     Parameters
     ----------
@@ -453,6 +458,9 @@ def _prepare_child() -> None:
 def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
     """Close all files of a forked process except two pipes, and discard what it prints.
 
+    The pipes are moved to the descriptors `FIRST_KEPT_FILE` and the one after it, so that all descriptors
+    below and above can be closed.
+
     Parameters
     ----------
     requests, answers
@@ -464,13 +472,14 @@ def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
         The new descriptors of the pipes.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
-    # Both are copied first, as one of them may have the number that the other gets.
-    copy_of_requests, copy_of_answers = os.dup(requests), os.dup(answers)
+    # Moving a pipe closes what has its new descriptor, which could be the other pipe. So both are copied
+    # before, and the copies are moved.
+    copy_of_requests = os.dup(requests)
+    copy_of_answers = os.dup(answers)
     new_requests = os.dup2(copy_of_requests, FIRST_KEPT_FILE, inheritable=False)
     new_answers = os.dup2(copy_of_answers, FIRST_KEPT_FILE + 1, inheritable=False)
-    for standard_stream in (0, 1, 2):
+    for standard_stream in (0, 1, 2):  # input, output and errors
         os.dup2(nothing, standard_stream)
-    # All others, and the copies, are closed: those below the two pipes, then those above.
     os.closerange(3, FIRST_KEPT_FILE)
     os.closerange(FIRST_KEPT_FILE + 2, MOST_FILES)
     return new_requests, new_answers
@@ -519,11 +528,23 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
     if answer.last.kind == "late":
         raise _time_error(request, where)
     if answer.last.kind == "died":
+        # If the watch has ended the worker, it knows the limit. Otherwise the way in which it died tells.
         end = _ProcessEnd.parse(str(answer.last.value), watch.peak)
-        raise _crash_error(watch.exceeded or end.cause(request.limits), request, where)
-    *parts, ending = answer.items  # of the ending, the first byte says whether the request failed
-    _raise_failure(_Message(kind=ending[:1], content=ending[1:]), request, where)
+        cause = watch.exceeded or end.cause(request.limits)
+        raise _crash_error(cause, request, where)
+    *parts, last_item = answer.items
+    _raise_failure(_unpacked_ending(last_item), request, where)
     return parts
+
+
+def _packed_ending(ending: _Message) -> bytes:
+    """Pack how a request ended, DONE or FAILED, into the last item that a worker sends for it."""
+    return ending.kind + ending.content
+
+
+def _unpacked_ending(item: bytes) -> _Message:
+    """Return how a request ended from the last item of a worker; the kind of the message is one byte."""
+    return _Message(kind=item[:1], content=item[1:])
 
 
 def _current_pool() -> WorkerPool:
@@ -538,8 +559,8 @@ def _current_pool() -> WorkerPool:
 class _Answer(NamedTuple):
     """What a worker sent for a request, and its last event.
 
-    The items of a worker that did not die are the parts of the answer, and last how the request ended: the
-    kind of that message, which is one byte, and its content.
+    The items of a worker that did not die are the parts of the answer, and last how the request ended
+    (`_packed_ending`).
     """
 
     items: list[bytes]
@@ -575,14 +596,17 @@ class _Watch:
     def check(self) -> None:
         """Measure what the worker uses, and end it if it exceeds a limit; at most every `WATCH_S` seconds."""
         is_due = time.monotonic() >= self._next_check_s
-        if self.used_before is None or self.exceeded or not is_due:
+        if self.used_before is None:  # the worker has not begun with the request
+            return
+        if self.exceeded or not is_due:
             return
         self._next_check_s = time.monotonic() + WATCH_S
         for pid in self._pool.pids():  # there is one worker, or none
             if SYSTEM_KEEPS_LIMITS:
+                # The system ends the worker. The peak tells later whether memory was the reason of a crash.
                 self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
-            else:
-                self.exceeded = excess(pid, self._limits, self.used_before)
+                continue
+            self.exceeded = excess(pid, self._limits, self.used_before)
             if self.exceeded:
                 with suppress(OSError):  # it has just ended by itself
                     os.kill(pid, signal.SIGTERM)
@@ -622,7 +646,7 @@ def _do_worker_task(request: Request, parent: Parent) -> None:
         _prepare_child()
     parent.send(json.dumps(used_by(os.getpid())).encode())
     ending = _do_request(request, parent.send)
-    parent.send(ending.kind + ending.content)
+    parent.send(_packed_ending(ending))
     gc.collect()
 
 

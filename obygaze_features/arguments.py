@@ -149,9 +149,12 @@ class _NamesOfModule(dict[str, Any]):
 def allows(annotation: Any, value: object) -> bool:
     """Return whether an annotation allows a value.
 
-    NumPy's numbers count as numbers, and integers as numbers of any kind. An array counts as an array of any
-    data type, and as a sequence of items like its first. A text is no sequence of texts, and an instance of
-    a class that `made_by` decorates is no collection, although Python can iterate over both.
+    It is a check for mistakes of users, and not one of types as Python has them:
+
+    - NumPy's numbers are numbers, and whole numbers are numbers of any kind.
+    - An array is an array of any data type. It is also a sequence, whose items are all like its first.
+    - A text is no sequence of texts, although Python can iterate over it. Nor is an object of ours, such as a
+      store: an instance of a class that `made_by` decorates.
 
     Examples
     --------
@@ -222,14 +225,22 @@ def _has_array_like(members: tuple[Any, ...]) -> bool:
 
 
 def _without_array_like(members: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the members of a union without those of numpy's ArrayLike."""
+    """Return the members of a union without those of numpy's ArrayLike.
+
+    Besides numpy's own classes these are complex, bytes and str, so that a union with ArrayLike allows no
+    text.
+    """
     others = []
     for member in members:
         kind = get_origin(member) or member
         is_of_numpy = getattr(kind, "__module__", "").startswith("numpy")
-        if not is_of_numpy and kind not in {complex, bytes, str}:
+        if not is_of_numpy and kind not in _PYTHON_CLASSES_OF_ARRAY_LIKE:
             others.append(member)
     return tuple(others)
+
+
+_PYTHON_CLASSES_OF_ARRAY_LIKE = frozenset({complex, bytes, str})
+"""Python's classes that are members of numpy's ArrayLike."""
 
 
 def _is_array_like(value: object) -> bool:
@@ -314,9 +325,10 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
     if isinstance(value, Iterator | range):
         return True
     if issubclass(origin, Mapping):
-        keys_and_values = [*value.keys()], [*value.values()]
-        return all(_allows_all(kind, items) for kind, items in zip(arguments, keys_and_values, strict=True))
-    if origin is tuple and Ellipsis not in arguments:
+        type_of_keys, type_of_values = arguments
+        return _allows_all(type_of_keys, value.keys()) and _allows_all(type_of_values, value.values())
+    has_type_per_item = origin is tuple and Ellipsis not in arguments
+    if has_type_per_item:
         return len(value) == len(arguments) and all(map(allows, arguments, value))
     return _allows_all(arguments[0], value)
 
@@ -437,7 +449,9 @@ def _example_value(annotation: Any) -> str:
     if origin is Literal:
         return repr(get_args(annotation)[0])
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"{{NAME: {_example_value(get_args(annotation)[1]) or 'VALUE'}}}"
+        _, type_of_values = get_args(annotation)
+        value = _example_value(type_of_values) or "VALUE"
+        return "{NAME: " + value + "}"
     if origin is None:
         expression_of_class = {kind.__name__: expression for kind, expression in _MADE_BY.items()}
         return expression_of_class.get(_class_name(annotation), "")

@@ -25,5 +25,9 @@ def is_unreadable(cell: str) -> bool:
     if "#" not in cell and "Err:" not in cell:
         return False
     text = cell.strip()
-    is_error = _ERROR.fullmatch(text) is not None and (text.startswith("Err:") or text == text.upper())
-    return is_error or text == NEVER_COMPUTED
+    if text == NEVER_COMPUTED:
+        return True
+    if _ERROR.fullmatch(text) is None:
+        return False
+    # All errors but `Err:502` are in capitals. Other texts, such as the hashtag `#Alive!`, look alike.
+    return text.startswith("Err:") or text == text.upper()

@@ -43,18 +43,21 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     if standard:
         mean, deviation = group.moments
         varies = deviation > LEAST_SPREAD * np.abs(mean)
-        scale = np.divide(1, deviation, where=varies, out=np.zeros(width))  # 0 for features that do not vary
+        scale = np.zeros(width)  # 0 leaves out features that do not vary
+        scale[varies] = 1 / deviation[varies]
         vector = (vector - mean) * scale
     length = float(np.linalg.norm(vector))
-    unit = vector if length == 0 else vector / length
+    unit_vector = vector if length == 0 else vector / length
     scores = np.full(len(group.clip_ids), np.nan, np.float32)
     for start, block in group.blocks("pooled"):
-        rows = block - mean  # in float64, where squares of any float32 have room
+        # Float32 becomes float64 here: the square of a large float32 would be infinite.
+        rows = block - mean  # [clips of the block, D]
         rows *= scale
-        # Not by BLAS, whose last digits depend on its threads.
+        # Sums are computed by einsum, as the last digits of `@` depend on the number of threads.
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        products = np.einsum("ij,j->i", rows, unit)
-        scores[start : start + len(rows)] = products / np.where(lengths > 0, lengths, 1)
+        products = np.einsum("ij,j->i", rows, unit_vector)
+        divisors = np.where(lengths > 0, lengths, 1)
+        scores[start : start + len(rows)] = products / divisors
     scores[~group.usable] = np.nan
     if not np.isfinite(scores[group.usable]).all():
         raise StoreError(f"group {group.name}: a pooled vector has a value that is not finite")

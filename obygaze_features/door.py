@@ -76,14 +76,18 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
     OSError
         It cannot be opened, or is a folder; the error names it.
     """
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    # Each system has only some of these flags.
+    binary = getattr(os, "O_BINARY", 0)  # Windows would convert line ends
+    without_waiting = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait until somebody writes to it
+    no_link = getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_RDONLY | binary | without_waiting
     if within is not None:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
+        flags |= no_link
         _refuse_links(path, within)
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # a socket
+        if error.errno == errno.ENXIO:  # a socket, which cannot be opened
             raise InputError(f"{path}: {NOT_A_FILE}") from None
         raise
     try:
@@ -192,8 +196,9 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        raise ValueError(f"damaged at {f'line {line[1]}' if line else 'its end'}") from None
-    except ValueError:
+        place = f"line {line[1]}" if line else "its end"
+        raise ValueError(f"damaged at {place}") from None
+    except ValueError:  # Python's own, for whole numbers of thousands of digits
         raise ValueError("a number has too many digits") from None
 
 

@@ -48,9 +48,10 @@ def named_classes(config: Any, weights_name: str) -> tuple[str, ...]:
             "of its config.json"
         )
     problem = getattr(config, "problem_type", None)
-    # A single number that stands for no class of several is a measure, whose softmax would always be 1.
-    is_measure = problem == REGRESSION or (len(names) == 1 and problem != MULTI_LABEL)
-    if is_measure:
+    # The softmax of a single number is always 1, so that a head with one number gives a measure. Only in a
+    # multi-label classifier it is the probability of one class, by a sigmoid.
+    gives_one_number = len(names) == 1 and problem != MULTI_LABEL
+    if problem == REGRESSION or gives_one_number:
         raise BackboneError(
             f"{weights_name}: its head gives a measure ({', '.join(names[:3])}) and no probabilities of "
             "classes: leave out --answers"
@@ -122,7 +123,9 @@ class ClassifierBase(nn.Module):
         self._keeps_pooler = keeps_pooler
         self._output: Any = None
         self._logits: torch.Tensor | None = None
-        inner_network.register_forward_hook(lambda _network, _inputs, output: self._store_output(output))
+        # The classifier's output has no features. The hook stores the output of the inner network, which the
+        # classifier runs in the same pass.
+        inner_network.register_forward_hook(self._store_output)
 
     @property
     def inner_network(self) -> nn.Module:
@@ -148,8 +151,8 @@ class ClassifierBase(nn.Module):
             raise RuntimeError("the classifier was not called")
         return logits
 
-    def _store_output(self, output: Any) -> None:
-        """Store the output of the network inside until `forward` returns it."""
+    def _store_output(self, _network: nn.Module, _inputs: object, output: Any) -> None:
+        """Store the output of the network inside until `forward` returns it: a forward hook of torch."""
         self._output = output
 
 

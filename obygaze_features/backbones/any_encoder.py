@@ -20,7 +20,6 @@ from torch import nn
 
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.class_calls import (
-    POOLER_ARGUMENT,
     ClassCall,
     call_of,
     clip_fields,
@@ -88,27 +87,30 @@ class InspectedType:
 
     def network(self) -> nn.Module:
         """Load the network: inside its classifier, or alone and without the parts that read texts."""
+        # Pooling layers that can be switched off may be untrained, so that their output is not read.
+        pooler_off = pooler_off_arguments(self.cls)
         if self.in_classifier:
-            keeps_pooler = POOLER_ARGUMENT not in pooler_off_arguments(self.cls)
+            keeps_pooler = not pooler_off
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
-        unused_tensors = [*HEADS]  # patterns of names
-        if self.is_vision_half:
-            # The names of its tensors begin with the prefix of its class; tensors of other names are unused.
-            prefix = re.escape(self.cls.base_model_prefix)
-            unused_tensors.append(rf"(?!{prefix}\.).*")
         network: nn.Module = load_pretrained(
             self.cls,
             self.weights,
             self.config,
-            allow_unexpected=unused_tensors,
-            **pooler_off_arguments(self.cls),
+            allow_unexpected=self._names_of_unused_tensors(),
+            **pooler_off,
         )
-        calls_features_method = self.call.method != "forward"
-        if calls_features_method:  # which runs no part that reads or writes texts
-            for part in LANGUAGE_PARTS:
-                if isinstance(getattr(network, part, None), nn.Module):
-                    setattr(network, part, None)
+        if self.call.method != "forward":  # a method for features of pictures, which reads no text
+            _drop_language_parts(network)
         return network
+
+    def _names_of_unused_tensors(self) -> list[str]:
+        """List patterns of the names of tensors that the weights may have and the network does not."""
+        patterns = [*HEADS]
+        if self.is_vision_half:
+            # The names of its tensors begin with the prefix of its class. Those of all others do not.
+            prefix = re.escape(self.cls.base_model_prefix)
+            patterns.append(rf"(?!{prefix}\.).*")
+        return patterns
 
     def vision_config(self) -> Any:
         """Return the configuration of the part that sees; the whole one if the network has no other part."""
@@ -161,6 +163,13 @@ class InspectedType:
         }
 
 
+def _drop_language_parts(network: nn.Module) -> None:
+    """Remove the parts of a network that read or write texts, which frees their memory."""
+    for part in LANGUAGE_PARTS:
+        if isinstance(getattr(network, part, None), nn.Module):
+            setattr(network, part, None)
+
+
 def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> InspectedType:
     """Find out from the classes of transformers how networks of a type are loaded and called.
 
@@ -184,18 +193,29 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
         is missing.
     """
     config = auto_config(weights, model_type)
+    type_of_class = model_type
     is_vision_half = model_type in VISION_CONFIGS
     if is_vision_half:
-        config = attrgetter(VISION_CONFIGS[model_type])(config)
-    cls = network_class(config.model_type if is_vision_half else model_type, weights.name)
+        path_in_config = VISION_CONFIGS[model_type]  # such as `audio_video_config.video_config`
+        config = attrgetter(path_in_config)(config)
+        type_of_class = config.model_type
+    cls = network_class(type_of_class, weights.name)
     in_classifier = answers or is_of_a_classifier(weights, model_type)
     called_class = classifier_class(weights, model_type) if in_classifier else cls
-    call = call_of(called_class, backbone, weights.name)
-    inspected = InspectedType(weights, model_type, cls, config, call, in_classifier, is_vision_half)
-    has_frames = clip_fields(inspected.vision_config()).frames_field != ""
-    if call.form == "pictures" and has_frames:
-        # Some networks of clips call their argument `pixel_values` too; their configuration tells them apart.
-        return replace(inspected, call=replace(call, form="clips"))
+    inspected = InspectedType(
+        weights=weights,
+        model_type=model_type,
+        cls=cls,
+        config=config,
+        call=call_of(called_class, backbone, weights.name),
+        in_classifier=in_classifier,
+        is_vision_half=is_vision_half,
+    )
+    # The signatures of some networks of clips are those of networks of pictures. Only the former have a
+    # number of frames in their configuration.
+    has_number_of_frames = clip_fields(inspected.vision_config()).frames_field != ""
+    if inspected.call.form == "pictures" and has_number_of_frames:
+        return replace(inspected, call=replace(inspected.call, form="clips"))
     return inspected
 
 
@@ -216,10 +236,11 @@ def module_of(
         return DenseClips(model, inspected.call)
     if inspected.call.form == "pictures":
         return DensePictures(model, inspected.call)
-    # Other arguments, such as the side of merged patches, are the same for all frames: any frame tells them.
+    # The network may need further results of the processor, such as how many patches are merged to one. They
+    # do not depend on the frame, so that those of any frame serve for all.
     black_frame = np.zeros((64, 64, 3), np.uint8)
-    prepared = call_processor(processor.name, processor.settings, black_frame)
-    return PackedPictures(model, inspected.call, processor, prepared.other_arguments)
+    picture = call_processor(processor.name, processor.settings, black_frame)
+    return PackedPictures(model, inspected.call, processor, picture.other_arguments)
 
 
 class Vectors(NamedTuple):
@@ -364,12 +385,16 @@ class DensePictures(nn.Module):
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]."""
+        """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D].
+
+        Sets `meaning`, which only an output of the network shows.
+        """
         n_clips, n_frames = pixels.shape[:2]
-        pictures = pixels.flatten(0, 1)
+        pictures = pixels.flatten(0, 1)  # [B F, 3, h, w]
         output = _called(self.model, self.call, {self.call.pixels_argument: pictures})
-        vectors, self.meaning = picture_vectors(output, patch_counts=[1] * len(pictures))
-        frames = vectors.reshape(n_clips, n_frames, -1)
+        vectors = picture_vectors(output, patch_counts=[1] * len(pictures))
+        self.meaning = vectors.meaning
+        frames = vectors.values.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
 
 
@@ -390,13 +415,20 @@ class DenseClips(nn.Module):
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`: `pooled` [B, D], and `frames` [B, F, D] if each has one token."""
+        """Encode clips `[B, F, 3, h, w]`: `pooled` [B, D], and `frames` [B, F, D] if each has one token.
+
+        Sets `meaning`, which only an output of the network shows.
+        """
         n_clips, n_frames = pixels.shape[:2]
         output = _called(self.model, self.call, {self.call.pixels_argument: pixels})
-        vectors, self.meaning = picture_vectors(output, patch_counts=[1] * n_clips)
-        results = {"pooled": vectors.float()}
+        vectors = picture_vectors(output, patch_counts=[1] * n_clips)
+        self.meaning = vectors.meaning
+        results = {"pooled": vectors.values.float()}
         hidden = getattr(output, HIDDEN, None)
-        if torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == n_frames:
+        # The class does not say what its tokens stand for. If there are as many as frames, they are taken for
+        # the frames.
+        has_token_per_frame = torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == n_frames
+        if has_token_per_frame:
             results["frames"] = hidden
         return results
 
@@ -409,8 +441,11 @@ def _called(model: nn.Module, call: ClassCall, arguments: Mapping[str, Any]) -> 
 class PackedPictures(nn.Module):
     """A network that takes patches in place of pictures, applied to all frames of clips.
 
-    `OwnProcessor` packs the P patches of a frame, of D numbers each, into P + 1 rows of D numbers, stored as
-    `[3, P + 1, D / 3]`. The first row holds numbers: how many of the P patches are used, and their grid.
+    Frames reach a network as 8-bit arrays of one size with three channels. How many patches a frame has
+    depends on its form, so `OwnProcessor` packs a frame into P + 1 rows of D elements, with room for P
+    patches of D elements each. The first row is the header: the number of patches that are used, then their
+    grid. The rows after it are the patches; unused ones are last. All rows together are stored as an array
+    `[P + 1, D / 3, 3]`, which arrives here with the channels first, `[3, P + 1, D / 3]`.
 
     Parameters
     ----------
@@ -437,31 +472,36 @@ class PackedPictures(nn.Module):
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
-        # A grid has time, height and width in patches; a shape has height and width.
+        # Patches lie in time, height and width (a grid), or in height and width (a shape).
         self.n_grid_sides = 3 if call.form == "grid" else 2
-        self.other_arguments: dict[str, NDArray[Any]] = {}
+        self.further_values: dict[str, NDArray[Any]] = {}  # required argument -> its value for one picture
         for name in call.other_arguments:
             if name not in other_arguments:
                 raise BackboneError(f"{type(model).__name__}.{call.method} needs {name} beside pictures")
-            self.other_arguments[name] = np.asarray(other_arguments[name])
+            self.further_values[name] = np.asarray(other_arguments[name])
         self.register_buffer("scale", torch.tensor(processor.scale), persistent=False)
         self.register_buffer("shift", torch.tensor(processor.shift), persistent=False)
 
     def forward(self, prepared: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, E], `pooled` [B, E]."""
+        """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, E], `pooled` [B, E].
+
+        Sets `meaning`, which only an output of the network shows.
+        """
         n_clips, n_frames = prepared.shape[:2]
-        rows = _packed_rows(prepared)
-        numbers = _decode_numbers(rows[:, 0], 1 + self.n_grid_sides)
-        patch_counts, grids = numbers[:, 0], numbers[:, 1:]
+        rows = _packed_rows(prepared)  # [N, P + 1, D], of the N = B F pictures
+        header = _decode_numbers(rows[:, 0], 1 + self.n_grid_sides)  # [N, 3 or 4]
+        patch_counts = header[:, 0]
+        grids = header[:, 1:]
         patches = rows[:, 1:] * self.scale + self.shift  # [N, P, D]
         arguments = {
-            **self._repeated_arguments(len(rows), prepared.device),
+            **self._further_arguments(len(rows), prepared.device),
             **self._patch_arguments(patches, patch_counts),
             self.call.grid_argument: grids,
         }
         output = _called(self.model, self.call, arguments)
-        vectors, self.meaning = self._vectors(output, patch_counts.tolist())
-        frames = vectors.reshape(n_clips, n_frames, -1)
+        vectors = self._vectors(output, patch_counts.tolist())
+        self.meaning = vectors.meaning
+        frames = vectors.values.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
 
     def _patch_arguments(self, patches: torch.Tensor, patch_counts: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -488,47 +528,57 @@ class PackedPictures(nn.Module):
     def used_rows(self, prepared: torch.Tensor) -> torch.Tensor:
         """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`.
 
-        The row of numbers is used, and so are as many rows after it as there are patches.
+        They are the header, which is row 0, and as many rows after it as the header says.
         """
+        n_clips, n_frames = prepared.shape[:2]
         rows = _packed_rows(prepared)
         patch_counts = _decode_numbers(rows[:, 0], 1)  # [N, 1]
-        used = torch.arange(rows.shape[1], device=prepared.device) <= patch_counts
-        return used.reshape(*prepared.shape[:2], -1)
+        row_numbers = torch.arange(rows.shape[1], device=prepared.device)
+        is_used = row_numbers <= patch_counts  # [N, P + 1]
+        return is_used.reshape(n_clips, n_frames, -1)
 
     def _vectors(self, output: Any, patch_counts: list[int]) -> Vectors:
         """Return one vector for each picture, as `picture_vectors`; tokens of unused patches are left out."""
-        has_pooled_vectors = _pooler_vectors(output, len(patch_counts)) is not None
+        n_pictures = len(patch_counts)
+        has_pooled_vectors = _pooler_vectors(output, n_pictures) is not None
         hidden = getattr(output, HIDDEN, None)
-        if hidden is None or has_pooled_vectors:
+        # A network that takes as many patches of each picture gives a token for each, used or not.
+        has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == n_pictures
+        if has_pooled_vectors or not has_unused_tokens:
             return picture_vectors(output, patch_counts)
-        has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(patch_counts)
-        if not has_unused_tokens:
-            return picture_vectors(output, patch_counts)
-        means = [tokens[:count].mean(dim=0) for tokens, count in zip(hidden, patch_counts, strict=True)]
+        means = []
+        for tokens, count in zip(hidden, patch_counts, strict=True):
+            means.append(tokens[:count].mean(dim=0))
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
 
-    def _repeated_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
-        """Repeat the other arguments of the network for each of the pictures, on the device."""
+    def _further_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
+        """Return the other required arguments of the network, repeated for each of the pictures."""
         arguments: dict[str, Any] = {}
-        for name, value in self.other_arguments.items():
+        for name, value in self.further_values.items():
             arguments[name] = torch.from_numpy(value.ravel()).to(device).repeat(n_pictures)
         return arguments
 
 
 def _packed_rows(prepared: torch.Tensor) -> torch.Tensor:
-    """Unpack clips `[B, F, 3, P + 1, D / 3]` to rows of D elements, `[B F, P + 1, D]`, the numbers first."""
-    channels_first = prepared.flatten(0, 1)  # [N, 3, P + 1, D / 3]
-    return channels_first.permute(0, 2, 3, 1).flatten(2)
+    """Convert packed clips `[B, F, 3, P + 1, D / 3]` to rows of D elements, `[B F, P + 1, D]`.
 
-
-def _decode_numbers(rows: torch.Tensor, n_numbers: int) -> torch.Tensor:
-    """Decode whole numbers, int64 `[N, n_numbers]`, from the first rows `[N, D]` of packed pictures.
-
-    Each number takes `NUMBER_BITS` elements, one a bit, the lowest first; an element is 0 or 255.
+    The channels come last again, as `OwnProcessor` stored them.
     """
-    elements = rows[:, : n_numbers * NUMBER_BITS]
-    bits = (elements > 127).long().reshape(len(rows), n_numbers, NUMBER_BITS)
-    powers = 2 ** torch.arange(NUMBER_BITS, device=rows.device)
+    channels_first = prepared.flatten(0, 1)  # [N, 3, P + 1, D / 3]
+    channels_last = channels_first.permute(0, 2, 3, 1)  # [N, P + 1, D / 3, 3]
+    return channels_last.flatten(2)
+
+
+def _decode_numbers(headers: torch.Tensor, n_numbers: int) -> torch.Tensor:
+    """Decode the first whole numbers, int64 `[N, n_numbers]`, of the headers `[N, D]` of packed pictures.
+
+    Each number takes `NUMBER_BITS` elements, one for each bit, the lowest bit first. An element is 0 or 255:
+    larger numbers would not survive the half precision in which a network may get them.
+    """
+    elements = headers[:, : n_numbers * NUMBER_BITS]
+    is_set = elements > 127  # half-way from 0 to 255
+    bits = is_set.long().reshape(len(headers), n_numbers, NUMBER_BITS)
+    powers = 2 ** torch.arange(NUMBER_BITS, device=headers.device)
     return (bits * powers).sum(dim=2)
 
 

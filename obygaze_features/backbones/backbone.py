@@ -240,7 +240,9 @@ class LoadedNetwork:
 
 
 def fields_without_weights(dtype: str) -> dict[str, Any]:
-    """Return the provenance fields on network and device of vectors that no network computes: mostly None.
+    """Return the provenance fields on network and device for features that are computed without weights.
+
+    There is no network, so that most of the fields are None.
 
     Parameters
     ----------

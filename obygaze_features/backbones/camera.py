@@ -108,9 +108,10 @@ def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
     """
     cv2 = opencv()
     grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
-    height, width = grey.shape
-    new_width = min(width * shape, WIDTH)
-    new_height = height * new_width / (width * shape)
+    height, stored_width = grey.shape
+    shown_width = stored_width * shape  # in square pixels
+    new_width = min(shown_width, WIDTH)
+    new_height = height * new_width / shown_width
     new_size = (max(round(new_width), 1), max(round(new_height), 1))
     small = cv2.resize(grey, new_size, interpolation=cv2.INTER_AREA)
     return np.asarray(small[..., None], np.uint8)
@@ -182,25 +183,50 @@ def camera_values(
         over its points, in widths). And `inliers`, the share of corners that agree. Empty if no pair has a
         motion.
     """
-    pair_motions = motions[1::2]  # a pair's motion is in the row of its second frame
-    gaps_s = time_s[1::2] - time_s[::2]
+    # Pairs are frames 0 and 1, frames 2 and 3, and so on.
+    first_frames = slice(0, None, 2)
+    second_frames = slice(1, None, 2)
+    pair_motions = motions[second_frames]  # a pair's motion is in the row of its second frame
+    inliers = pair_motions[:, -1]  # 0 where the motion is unknown
+    gaps_s = time_s[second_frames] - time_s[first_frames]
     shots = np.searchsorted(np.array(cuts_s), time_s, side="right")  # number of the shot of each frame
-    is_in_one_shot = shots[1::2] == shots[::2]
-    is_known = (pair_motions[:, -1] > 0) & (gaps_s > 0) & (gaps_s <= MOST_GAP_S) & is_in_one_shot
-    if not is_known.any():
+    is_in_one_shot = shots[second_frames] == shots[first_frames]
+    has_short_gap = (gaps_s > 0) & (gaps_s <= MOST_GAP_S)
+    is_usable = (inliers > 0) & has_short_gap & is_in_one_shot
+    if not is_usable.any():
         return {}
-    speeds = pair_motions[is_known, :-1].astype(np.float64) / gaps_s[is_known, None]  # [pairs, 4]
+    usable_motions = pair_motions[is_usable, :-1].astype(np.float64)  # [pairs, 4]
+    speeds = usable_motions / gaps_s[is_usable, None]
     pan, tilt, zoom, roll = speeds.mean(axis=0).tolist()
-    # pan^2 + tilt^2 + (zoom^2 + roll^2) times the mean squared distance of a point from the centre.
-    mean_squares = speeds**2 @ (1, 1, MEAN_SQUARE_DISTANCE, MEAN_SQUARE_DISTANCE)  # [pairs]
     return {
-        "camera": float(np.sqrt(mean_squares).mean()),
+        "camera": float(_speed_of_points(speeds).mean()),
         "pan": pan,
         "tilt": tilt,
         "zoom": zoom,
         "roll": float(np.degrees(roll)),
-        "inliers": float(pair_motions[is_known, -1].mean()),
+        "inliers": float(inliers[is_usable].mean()),
     }
+
+
+def _speed_of_points(speeds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute how fast the points of a 16:9 picture move, in widths per second, root mean square over them.
+
+    The mean square of the speed is pan^2 + tilt^2 + (zoom^2 + roll^2) times the mean square of the distance
+    from the centre.
+
+    Parameters
+    ----------
+    speeds
+        Pan, tilt, zoom and roll (in radians) per second, [pairs, 4].
+
+    Returns
+    -------
+    ndarray
+        [pairs].
+    """
+    weights = (1, 1, MEAN_SQUARE_DISTANCE, MEAN_SQUARE_DISTANCE)
+    mean_squares = speeds**2 @ weights
+    return np.asarray(np.sqrt(mean_squares))
 
 
 def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: Points) -> Motion | None:
@@ -230,15 +256,34 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
     if similarity is None or inliers.sum() < LEAST_CORNERS:
         return None
     height, width = before.shape
-    moved = corners[:, 0] @ similarity[:, :2].T + similarity[:, 2]
-    stays = ((moved >= 0) & (moved < (width, height))).all(axis=1)
-    # The share is one of the corners that stay in the picture, as the others could not agree; but of half of
-    # all corners at least, so that a motion that takes most of them out of the picture needs many that agree.
-    n_expected = max(stays.sum(), len(corners) / 2)
+    n_expected = _n_expected_inliers(corners, similarity, height, width)
     share = min(float(inliers.sum() / n_expected), 1.0)
     if share < LEAST_INLIERS:
         return None
     return (*_camera_of(similarity, height, width), share)
+
+
+def _n_expected_inliers(corners: Points, similarity: NDArray[Any], height: int, width: int) -> float:
+    """Return how many corners would agree with a motion if it were that of the whole picture.
+
+    They are the corners that stay in the picture: one that leaves it cannot be tracked. At least half of all
+    corners are expected. Otherwise few corners could confirm a motion that takes most of them out of the
+    picture.
+
+    Parameters
+    ----------
+    corners
+        Corners of the first picture, `[N, 1, 2]`, column before row.
+    similarity
+        The motion, a similarity transform `[2, 3]`.
+    height, width
+        Of the picture, in pixels.
+    """
+    rotation_and_growth = similarity[:, :2]
+    translation = similarity[:, 2]
+    moved = corners[:, 0] @ rotation_and_growth.T + translation  # [N, 2]
+    stays = ((moved >= 0) & (moved < (width, height))).all(axis=1)
+    return float(max(stays.sum(), len(corners) / 2))
 
 
 def _track(
@@ -285,8 +330,8 @@ def _camera_of(similarity: NDArray[Any], height: int, width: int) -> tuple[float
 def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
     """Return the rows and columns between the black bars of pictures.
 
-    They are all rows and columns if so few are lit that a cell of the grid would have less than two pixels a
-    side.
+    If the lit part is too small for the grid of corners (a cell would be less than two pixels high or wide),
+    all rows and columns are returned.
     """
     is_lit = np.max(pictures, axis=0) > BAR_LEVEL
     rows = np.flatnonzero(is_lit.any(axis=1))

@@ -94,41 +94,48 @@ class CenterFace:
 
         Boxes and noses are in shares of the picture.
         """
-        cells = self._cells_with_faces(picture)
-        if not len(cells.scores):
+        detections = self._detections(picture)
+        if not len(detections.scores):
             return no_faces()
-        size = np.array(picture.shape[:2], np.float64)  # height and width in pixels
-        top_left = cells.middles - cells.face_sizes / 2
-        bottom_right = top_left + cells.face_sizes
-        top, left = (top_left / size).T
-        bottom, right = (bottom_right / size).T
-        boxes = np.column_stack([left, top, right, bottom, cells.scores])
+        height, width = picture.shape[:2]
+        picture_size = np.array([width, height], np.float64)
+        left_top = detections.middles - detections.sizes / 2
+        right_bottom = left_top + detections.sizes
+        boxes = np.column_stack([left_top / picture_size, right_bottom / picture_size, detections.scores])
         chosen = without_duplicates(boxes)
-        in_face = cells.points[chosen, :N_EYES_AND_NOSE].astype(np.float64)
-        in_picture = top_left[chosen, None] + in_face * cells.face_sizes[chosen, None]
-        across_and_down = (in_picture / size)[:, :, ::-1]
-        noses = noses_of(boxes[chosen], across_and_down, height_by_width=float(size[0] / size[1]))
+        # From shares of the face to pixels, and to shares of the picture.
+        points_in_face = detections.points[chosen, :N_EYES_AND_NOSE].astype(np.float64)  # [N, 3, 2]
+        points_in_pixels = left_top[chosen, None] + points_in_face * detections.sizes[chosen, None]
+        points = points_in_pixels / picture_size
+        noses = noses_of(boxes[chosen], points, height_by_width=float(height / width))
         return Faces(boxes[chosen], noses)
 
-    def _cells_with_faces(self, picture: NDArray[np.uint8]) -> "_Cells":
+    def _detections(self, picture: NDArray[np.uint8]) -> "_Detections":
         """Run the network on a picture, and read the cells whose score says that a face is there."""
         larger = padded(picture, SIDE_STEP)
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]  # [1, 3, h, w]
         outputs = _session(self.path).run(None, {INPUT: values})
-        # [1, rows, columns], [2, rows, columns] down before across twice, [10, rows, columns]
+        # Of the only picture: [1, rows, columns], [2, rows, columns] twice, [10, rows, columns].
         scores, log_sizes, offsets, points = [output[0] for output in outputs]
-        rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)
-        middles_in_cells = np.column_stack([rows, columns]) + 0.5 + offsets[:, rows, columns].T
-        return _Cells(
+        rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)  # the N cells with a face
+        # The network gives all pairs down before across: [N, 2] and [N, 5, 2].
+        cells = np.column_stack([rows, columns])
+        offsets_in_cell = offsets[:, rows, columns].T
+        middles_in_cells = cells + 0.5 + offsets_in_cell
+        log_sizes_in_cells = log_sizes[:, rows, columns].T
+        sizes_in_cells = np.exp(log_sizes_in_cells.astype(np.float64))
+        points_in_face = points[:, rows, columns].T.reshape(-1, 5, 2)
+        across_before_down = [1, 0]
+        return _Detections(
             scores=scores[0, rows, columns],
-            middles=middles_in_cells * CELL,
-            face_sizes=np.exp(log_sizes[:, rows, columns].T.astype(np.float64)) * CELL,
-            points=points[:, rows, columns].T.reshape(-1, 5, 2),
+            middles=middles_in_cells[:, across_before_down] * CELL,
+            sizes=sizes_in_cells[:, across_before_down] * CELL,
+            points=points_in_face[:, :, across_before_down],
         )
 
 
-class _Cells(NamedTuple):
-    """The N cells of a picture in which the network sees a face; all pairs are down before across.
+class _Detections(NamedTuple):
+    """The N faces that the network sees in a picture, some of them twice; all pairs are across before down.
 
     Attributes
     ----------
@@ -136,15 +143,15 @@ class _Cells(NamedTuple):
         [N].
     middles
         Of the faces, in pixels, [N, 2].
-    face_sizes
-        Height and width of the faces, in pixels, [N, 2].
+    sizes
+        Width and height of the faces, in pixels, [N, 2].
     points
         Both eyes, the nose and both corners of the mouth, in shares of the face, [N, 5, 2].
     """
 
     scores: NDArray[Any]
     middles: NDArray[Any]
-    face_sizes: NDArray[np.float64]
+    sizes: NDArray[np.float64]
     points: NDArray[Any]
 
 

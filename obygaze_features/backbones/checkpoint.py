@@ -137,11 +137,11 @@ def _check_files(
             integer_suffixes.add(name.rpartition(".")[2])
     file_of_tensor: dict[str, Path] = {}
     for path in paths:
-        types = {
-            name: type_name
-            for name, type_name in _types_in(path).items()
-            if name in network_tensors or not _matches(name, allowed)  # the others are not used
-        }
+        types = {}
+        for name, type_name in _types_in(path).items():
+            is_unused = name not in network_tensors and _matches(name, allowed)
+            if not is_unused:
+                types[name] = type_name
         check_types(str(path), types, tuple(integer_suffixes))
         repeated = sorted(file_of_tensor.keys() & types.keys())
         if repeated:
@@ -388,10 +388,9 @@ def auto_config(weights: Weights, random_type: str = "", changes: Mapping[str, A
     weights
         The weights.
     random_type
-        `model_type` of random weights, which have the default configuration of this type. Without effect for
-        other weights.
+        `model_type` of random weights, which have no file: they get the default configuration of this type.
     changes
-        Fields to set in that default configuration, or in the vision part if it has one.
+        Fields to set in that default configuration, or in its vision part if it has one.
 
     Raises
     ------
@@ -399,11 +398,7 @@ def auto_config(weights: Weights, random_type: str = "", changes: Mapping[str, A
         If there is none, or transformers does not support its type or a field's value.
     """
     if weights.seed is not None and random_type:
-        with quiet():
-            config = AutoConfig.for_model(random_type)
-        for name, value in (changes or {}).items():
-            setattr(getattr(config, "vision_config", config), name, value)
-        return config
+        return _default_config(random_type, changes or {})
     model_type = str(weights.config().get("model_type"))  # raises a clear error if there is none
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
@@ -417,6 +412,19 @@ def auto_config(weights: Weights, random_type: str = "", changes: Mapping[str, A
         else:
             reason = f"transformers has no network of type {model_type!r}"
         raise BackboneError(f"{weights.name}/{CONFIG}: {reason}") from None
+
+
+def _default_config(model_type: str, changes: Mapping[str, Any]) -> Any:
+    """Return the default configuration of a type, in which some fields of its vision part are changed.
+
+    A configuration without a vision part is one of a vision network as a whole.
+    """
+    with quiet():
+        config = AutoConfig.for_model(model_type)
+    vision_config = getattr(config, "vision_config", config)
+    for name, value in changes.items():
+        setattr(vision_config, name, value)
+    return config
 
 
 def load_from_folder(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:

@@ -138,21 +138,37 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
             f"{weights_name}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
         )
-    form: Form = "clips" if pixels_argument == CLIPS_ARGUMENT else "pictures"
-    grid_argument = _first_parameter(GRID_ARGUMENTS, parameters)
+    form = _form(parameters, pixels_argument)
+    grid_argument = ""
     mask_argument = ""
-    if grid_argument:
-        form = "grid"
-    elif SHAPES_ARGUMENT in parameters:
-        form = "shapes"
+    if form == "grid":
+        grid_argument = _first_parameter(GRID_ARGUMENTS, parameters)
+    if form == "shapes":
         grid_argument = SHAPES_ARGUMENT
         mask_argument = _first_parameter(MASK_ARGUMENTS, parameters)
-    other_arguments = []
-    for name, parameter in parameters.items():
-        is_required = parameter.default is parameter.empty and parameter.kind != parameter.VAR_KEYWORD
-        if is_required and name not in {"self", pixels_argument, grid_argument, mask_argument}:
-            other_arguments.append(name)
+    known_arguments = {pixels_argument, grid_argument, mask_argument}
+    other_arguments = [name for name in _required(parameters) if name not in known_arguments]
     return ClassCall(method, form, pixels_argument, grid_argument, mask_argument, tuple(other_arguments))
+
+
+def _form(parameters: Parameters, pixels_argument: str) -> Form:
+    """Determine from the parameters of a method which form of pictures it takes."""
+    if _first_parameter(GRID_ARGUMENTS, parameters):
+        return "grid"
+    if SHAPES_ARGUMENT in parameters:
+        return "shapes"
+    return "clips" if pixels_argument == CLIPS_ARGUMENT else "pictures"
+
+
+def _required(parameters: Parameters) -> list[str]:
+    """List the parameters of a method that a call must give."""
+    names = []
+    for name, parameter in parameters.items():
+        has_default = parameter.default is not parameter.empty
+        is_further_keywords = parameter.kind == parameter.VAR_KEYWORD  # **kwargs
+        if name != "self" and not has_default and not is_further_keywords:
+            names.append(name)
+    return names
 
 
 def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
@@ -179,8 +195,9 @@ def _method(cls: Any, backbone: str) -> str:
 def _takes_pictures_alone(method: str, parameters: Parameters, pixels_argument: str) -> bool:
     """Return whether a method can be called with pictures alone, without a text.
 
-    A `forward` can if its pictures are required or are its first argument: one that also needs a text has
-    the text first, and takes pictures as an option.
+    A method for the features of pictures or videos always can. A `forward` that needs a text has the text as
+    its first argument, and pictures as an optional one. So a `forward` can be called with pictures alone if
+    they are its first argument, or are required.
 
     Parameters
     ----------
@@ -189,11 +206,10 @@ def _takes_pictures_alone(method: str, parameters: Parameters, pixels_argument: 
     pixels_argument
         Name of the parameter that takes pictures.
     """
-    if method != "forward":  # a method for the features of pictures or videos
+    if method != "forward":
         return True
-    is_required = parameters[pixels_argument].default is inspect.Parameter.empty
-    arguments = [name for name in parameters if name != "self"]
-    return is_required or arguments[0] == pixels_argument
+    first_argument = next(name for name in parameters if name != "self")
+    return first_argument == pixels_argument or pixels_argument in _required(parameters)
 
 
 def pooler_off_arguments(cls: Any) -> dict[str, bool]:
@@ -205,17 +221,28 @@ def pooler_off_arguments(cls: Any) -> dict[str, bool]:
 def processor_names(family: str) -> list[str]:
     """List the classes of transformers that prepare pictures, then videos, for a family of networks.
 
-    Of a type with several, those that use Pillow, whose names end in `Pil`, come first.
+    Where a type of network has several classes, those that use Pillow come first.
     """
-    # The list in auto_mappings leaves out families that use the processor of another family; this has them.
+    # The table of the same name in `auto_mappings` leaves out families that use the processor of another one.
     classes_for_pictures: Mapping[str, Any] = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
     names: list[str] = []
     for classes_of_types in (classes_for_pictures, VIDEO_PROCESSOR_MAPPING_NAMES):
         for model_type, entry in classes_of_types.items():
-            if model_type_to_module_name(model_type) == family and entry:
-                classes = entry.values() if isinstance(entry, dict) else [entry]
-                names += sorted(filter(None, classes), key=lambda name: not name.endswith("Pil"))
+            if model_type_to_module_name(model_type) == family:
+                names += _pillow_first(entry)
     return names
+
+
+def _pillow_first(entry: Mapping[str, str | None] | str | None) -> list[str]:
+    """List the classes in an entry of a table of transformers, those that use Pillow first.
+
+    Their names end in `Pil`. An entry is a class, or library -> class; None stands for a missing class.
+    """
+    classes = entry.values() if isinstance(entry, Mapping) else [entry]
+    names = [name for name in classes if name]
+    pillow_names = [name for name in names if name.endswith("Pil")]
+    other_names = [name for name in names if not name.endswith("Pil")]
+    return [*pillow_names, *other_names]
 
 
 class ClipFields(NamedTuple):

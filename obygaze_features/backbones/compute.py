@@ -126,8 +126,8 @@ class Compute:
         """Return the settings that affect the numbers, as the provenance of a store records them.
 
         A GPU is recorded without its model, so that a machine with another model can continue a store; the
-        journal has the model for each clip. The fields `clips_at_once` and `same_device` are omitted if they
-        have no effect.
+        journal has the model for each clip. With `same_device` the record has the model, too. One clip at
+        once is not recorded.
 
         Parameters
         ----------
@@ -135,17 +135,19 @@ class Compute:
             The attention implementation; None for a network without attention.
         """
         device = self.torch_device()
-        at_once = self.initial_batch_size()
+        clips_at_once = self.initial_batch_size()
+        dtype_of_weights = "bfloat16" if self.precision == "bfloat16-weights" else "float32"
+        dtype_of_products = self.precision if self.precision in AUTOCAST else None
         record: dict[str, Any] = {
-            "dtype": "bfloat16" if self.precision == "bfloat16-weights" else "float32",
-            "autocast": self.precision if self.precision in AUTOCAST else None,
+            "dtype": dtype_of_weights,
+            "autocast": dtype_of_products,
             "attention": attention,
             "tf32": self.tf32,
             "compiled": self.compiled,
             "device": card_of(device) if self.same_device else device.type,
         }
-        if at_once != 1:
-            record["clips_at_once"] = at_once
+        if clips_at_once != 1:
+            record["clips_at_once"] = clips_at_once
         return record
 
 
@@ -197,27 +199,44 @@ def free_memory(device: torch.device) -> str:
 def matmul_precision(*, tf32: bool) -> Iterator[None]:
     """Allow or forbid TF32 in float32 products on CUDA within a `with` block; CPUs keep full precision.
 
-    Torch has two interfaces for this. Reading the older one (`allow_tf32`) fails once the newer one
-    (`fp32_precision`) has been set differently, as transformers and many notebooks do, so the newer one is
-    used here. The older one is set to the same for cuDNN, because some networks read it (PE-AV's for sound).
-    On a CPU, `torch.set_float32_matmul_precision("medium")` would make oneDNN round to bfloat16.
+    Afterwards all settings are what they were before.
+
+    Torch has an older interface for this (`allow_tf32`) and a newer one (`fp32_precision`). The newer one is
+    used here. Reading the older one fails once the newer one has been set to something else, as
+    transformers and many notebooks do. For cuDNN the older one is set to the same, because some networks read
+    it (PE-AV's for sound).
+
+    CPUs are set, too: after `torch.set_float32_matmul_precision("medium")`, which a notebook may have called,
+    oneDNN would round to bfloat16.
     """
-    on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
-    backends = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
+    cuda_backends = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
+    cpu_backends = (BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
+    backends = (*cuda_backends, *cpu_backends)
     precisions_before = [backend.fp32_precision for backend in backends]
     older_before = _older_tf32()
     _set_older_tf32(allowed=tf32)
-    for backend in backends:
-        backend.fp32_precision = "tf32" if tf32 and backend in on_cuda else "ieee"
+    for backend in cuda_backends:
+        backend.fp32_precision = "tf32" if tf32 else "ieee"
+    for backend in cpu_backends:
+        backend.fp32_precision = "ieee"  # full precision
     try:
         yield
     finally:
         if older_before is not None:
             _set_older_tf32(allowed=older_before)
         for backend, precision in zip(backends, precisions_before, strict=True):
-            backend.fp32_precision = "none"  # inherits the precision of all backends, as before
-            if backend.fp32_precision != precision:  # it had one of its own
-                backend.fp32_precision = precision
+            _restore_precision(backend, precision)
+
+
+def _restore_precision(backend: Any, precision: str) -> None:
+    """Make a backend of torch have a precision again that was read from it before.
+
+    Reading does not tell whether the precision was set for this backend, or inherited from torch's setting
+    for all backends. If inheriting gives it, the backend inherits again.
+    """
+    backend.fp32_precision = "none"  # inherit
+    if backend.fp32_precision != precision:
+        backend.fp32_precision = precision
 
 
 def _older_tf32() -> bool | None:

@@ -108,7 +108,7 @@ class Conformance:
 
     @property
     def passed(self) -> bool:
-        """Return whether the network passed every one of `CHECKS`; a check that was not made is none."""
+        """Return whether the network passed all of `CHECKS`; False if one of them was not made."""
         passed_checks = [finding.check for finding in self.findings if finding.passed]
         return passed_checks == list(CHECKS)
 
@@ -200,27 +200,26 @@ def check_weights(name: str) -> Conformance:
         If there are no such weights, or their type does not take pictures alone.
     """
     weights = find_weights(name)
-    # Of a network that has both, its pictures are checked; networks of clips alone are found to be such.
+    # `backbone` matters only for a network that takes both pictures and clips: its pictures are checked.
     inspected = inspect_type(weights, type_of(weights), backbone="image")
     return check(inspected, even_if_passed=True).conformance
 
 
 def _load_module(inspected: InspectedType, processor: OwnProcessor | None) -> nn.Module:
-    """Load the network as a module; one that takes no patches is loaded even if it has no processor.
+    """Load the network as a module, even if it has no processor, so that the other checks are made.
 
-    So the other checks are made too. `module_of` reads the processor of networks of patches only.
+    Without a processor the network must not take patches.
     """
     if processor is None:
-        processor = OwnProcessor(
-            name="", settings="{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1)
-        )  # stands in, unread
+        # `module_of` must get one, but reads only those of networks that take patches.
+        processor = OwnProcessor(name="", settings="{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1))
     return module_of(inspected, processor)
 
 
 def _load_processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
     """Load the network's processor; return it, None if it is unusable, and the result of the first check.
 
-    `own_processor` compares a picture of noise, stored in 8 bits, with what the processor gives.
+    The check itself is part of `own_processor`: pictures stored in 8 bits must be those of the processor.
     """
     try:
         processor = own_processor(inspected.weights, inspected.call, inspected.cls)
@@ -259,6 +258,7 @@ def _run_checks(
         except Exception as error:  # noqa: BLE001 - networks raise anything
             return _failed(inspected, processor_finding, _error_finding("runs", error))
         shapes = {name: list(values.shape[1:]) for name, values in results.items()}
+        # Check -> what makes it; called below, one by one, as any of them may raise an error.
         checks: dict[str, Callable[[], Outcome]] = {
             "deterministic": lambda: _is_deterministic(module, clips, results),
             "finite": lambda: _is_finite(results),
@@ -268,22 +268,26 @@ def _run_checks(
             "padding invariant": lambda: _is_padding_invariant(module, clips, results),
             "a changed frame changes the answer": lambda: _is_changed_by_frames(module, clips, results),
         }
-        findings = [
-            processor_finding,
-            Finding("runs", passed=True, detail=f"2 clips of {clip_length} frames"),
-        ]
-        for name, run_check in checks.items():
-            try:
-                findings.append(Finding(name, *run_check()))
-            except Exception as error:  # noqa: BLE001 - networks raise anything
-                findings.append(_error_finding(name, error))
+        ran = Finding("runs", passed=True, detail=f"2 clips of {clip_length} frames")
+        findings = [processor_finding, ran]
+        findings += [_finding(name, run_check) for name, run_check in checks.items()]
+    meaning_of_vectors = str(module.meaning)  # set by the module when it runs
     return Conformance(
         inspected.weights.name,
         inspected.model_type,
-        pooled=str(module.meaning),
+        pooled=meaning_of_vectors,
         shapes=shapes,
         findings=tuple(findings),
     )
+
+
+def _finding(check_name: str, run_check: Callable[[], Outcome]) -> Finding:
+    """Make a check and return its result; an error of the network is a failure."""
+    try:
+        outcome = run_check()
+    except Exception as error:  # noqa: BLE001 - networks raise anything
+        return _error_finding(check_name, error)
+    return Finding(check_name, outcome.passed, outcome.detail)
 
 
 def _error_finding(check_name: str, error: Exception) -> Finding:
@@ -404,10 +408,15 @@ def _is_padding_invariant(
 
 
 def _with_noise_in_unused_rows(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
-    """Fill the rows of packed pictures that hold no patch with noise; clips are `[2, F, 3, P + 1, D / 3]`."""
-    is_used = module.used_rows(clips)[:, :, None, :, None]  # [2, F, 1, P + 1, 1]
-    noise = torch.randint(0, 256, clips.shape, generator=torch.Generator().manual_seed(0)).to(clips.dtype)
-    return torch.where(is_used, clips, noise)
+    """Fill the unused rows of packed pictures with noise; clips are `[2, F, 3, P + 1, D / 3]`.
+
+    How pictures are packed into P + 1 rows is described at `PackedPictures`.
+    """
+    is_used = module.used_rows(clips)  # [2, F, P + 1]
+    is_used_by_element = is_used[:, :, None, :, None]  # the same for all channels and elements of a row
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randint(0, 256, clips.shape, generator=generator).to(clips.dtype)
+    return torch.where(is_used_by_element, clips, noise)
 
 
 def _is_changed_by_frames(

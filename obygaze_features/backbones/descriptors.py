@@ -38,8 +38,11 @@ CIE_EPSILON = 216 / 24389
 """Relative luminance below which CIE 1976 replaces the cube root by a straight line."""
 CIE_KAPPA = 24389 / 27
 """Slope of that line, times 116."""
+NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
+"""Rows down and columns across from a pixel to its eight neighbours, once around."""
 NOT_UNIFORM = 9
 """Local binary pattern of all pixels that are not uniform; 0 to 8 count the neighbours at least as light."""
+N_PATTERNS = NOT_UNIFORM + 1
 CUT_DISTANCE = 0.5  # of histograms that sum to one: half of the pixels changed their bin
 LIGHTNESS_PERCENTILES = (5, 50, 95)
 
@@ -54,7 +57,7 @@ FEATURES = (
     "edge_mean",
     "edge_sd",
     *(f"edge_orientation_{k}" for k in range(ORIENTATIONS)),
-    *(f"lbp_{k}" for k in range(10)),
+    *(f"lbp_{k}" for k in range(N_PATTERNS)),
     "motion",
     "histogram_distance",
     "cut",
@@ -62,7 +65,9 @@ FEATURES = (
 
 # sRGB (IEC 61966-2-1) to linear light, for every 8-bit value; then to XYZ relative to the D65 white.
 _LEVELS = np.arange(256) / 255.0
-_LINEAR = np.where(_LEVELS <= 0.04045, _LEVELS / 12.92, ((_LEVELS + 0.055) / 1.055) ** 2.4).astype(np.float32)
+_LINEAR_LIGHT = np.where(_LEVELS <= 0.04045, _LEVELS / 12.92, ((_LEVELS + 0.055) / 1.055) ** 2.4).astype(
+    np.float32
+)
 _XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
@@ -132,16 +137,19 @@ def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     value = np.maximum(np.maximum(red, green), blue)
     chroma = value - np.minimum(np.minimum(red, green), blue)
     divisor = np.maximum(chroma, 1)  # no division by 0 in grey pixels
-    hue = np.where(
-        value == red,
-        (green - blue) / divisor % 6,
-        np.where(value == green, (blue - red) / divisor + 2, (red - green) / divisor + 4),
-    )
+    # Red is at 0 (and 6), green at 2, blue at 4. Of equal channels the first decides.
+    hue_near_red = (green - blue) / divisor % 6
+    hue_near_green = (blue - red) / divisor + 2
+    hue_near_blue = (red - green) / divisor + 4
+    hue = np.select([value == red, value == green], [hue_near_red, hue_near_green], default=hue_near_blue)
     hue_bin = np.minimum((hue * (HUES / 6)).astype(np.int32), HUES - 1)
     hue_bin[chroma == 0] = 0
+    # Saturation is chroma / value, from 0 to 1; value is from 0 to 255.
     saturation_bin = np.minimum(chroma * SATURATIONS // np.maximum(value, 1), SATURATIONS - 1)
     value_bin = value * VALUES // 256
-    bins = (hue_bin * SATURATIONS + saturation_bin) * VALUES + value_bin
+    # One number for each combination, in the order of `FEATURES`: the bin of value counts up fastest.
+    hue_and_saturation_bin = hue_bin * SATURATIONS + saturation_bin
+    bins = hue_and_saturation_bin * VALUES + value_bin
     return _histograms(bins, HUES * SATURATIONS * VALUES)
 
 
@@ -157,14 +165,20 @@ def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 def to_cielab(clip: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Convert sRGB frames `[F, h, w, 3]` to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, `[3, F, h, w]`."""
-    red, green, blue = (_LINEAR[clip[..., channel]] for channel in range(3))
-    compressed = []  # f(X), f(Y) and f(Z) of CIE 1976
+    red, green, blue = (_LINEAR_LIGHT[clip[..., channel]] for channel in range(3))
+    compressed = []
     for red_weight, green_weight, blue_weight in _TO_XYZ:
-        relative = red_weight * red + green_weight * green + blue_weight * blue  # to the white point
-        line = (CIE_KAPPA * relative + 16) / 116
-        compressed.append(np.where(relative > CIE_EPSILON, cube_root(relative), line))
+        # X, then Y, then Z of the pixels, divided by that of white.
+        tristimulus = red_weight * red + green_weight * green + blue_weight * blue
+        compressed.append(_compressed(tristimulus))
     fx, fy, fz = compressed
     return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)], np.float32)
+
+
+def _compressed(tristimulus: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Compute f of CIE 1976 from X, Y or Z relative to white: the cube root, or a line near black."""
+    line = (CIE_KAPPA * tristimulus + 16) / 116
+    return np.where(tristimulus > CIE_EPSILON, cube_root(tristimulus), line)
 
 
 def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -173,12 +187,19 @@ def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
     NumPy's last bit depends on the processor and on the C library. Here a guess from the bits of the number
     is improved by two steps of Halley's iteration; all but one in some millions are rounded correctly.
     """
-    guess = (t.view(np.int32) // 3 + CUBE_ROOT_BITS).view(np.float32)
-    guess *= (guess * guess * guess + 2 * t) / (2 * guess * guess * guess + t)  # relative error at most 3e-5
-    root = guess.astype(np.float64)
+    # The bits of a float, read as a whole number, grow about as the number's logarithm: their third is the
+    # logarithm of the cube root, up to a constant.
+    bits = t.view(np.int32)
+    guess = (bits // 3 + CUBE_ROOT_BITS).view(np.float32)
+    root32 = _nearer_cube_root(guess, t)  # relative error at most 3e-5
+    root64 = _nearer_cube_root(root32.astype(np.float64), t)  # at most 1e-14
+    return root64.astype(np.float32)
+
+
+def _nearer_cube_root(root: NDArray[Any], t: NDArray[np.float32]) -> NDArray[Any]:
+    """Improve estimates of the cube roots of `t` by a step of Halley's iteration, in their own precision."""
     cube = root * root * root
-    root *= (cube + 2 * t) / (2 * cube + t)  # at most 1e-14
-    return root.astype(np.float32)
+    return np.asarray(root * ((cube + 2 * t) / (2 * cube + t)))
 
 
 def lightness_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -190,21 +211,25 @@ def lightness_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     """Compute mean and spread of the Sobel magnitude, and its shares over 8 orientations, `[F, 10]`."""
+    # Sobel's kernels smooth by weights 1, 2, 1 along one axis, and subtract neighbours along the other one.
     smooth_y = lightness[:, :-2] + 2 * lightness[:, 1:-1] + lightness[:, 2:]
     smooth_x = lightness[:, :, :-2] + 2 * lightness[:, :, 1:-1] + lightness[:, :, 2:]
+    # Divided by the sum of the weights, 4, and by the distance of the neighbours, 2: L* per pixel.
     along_x = (smooth_y[:, :, 2:] - smooth_y[:, :, :-2]) / 8
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
-    magnitude = np.sqrt(along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2).astype(np.float32)
-    orientations = _histograms(orientation_bins(along_x, along_y), ORIENTATIONS, weights=magnitude)  # type: ignore[arg-type]
+    square = along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2
+    magnitude = np.sqrt(square).astype(np.float32)
+    bins = orientation_bins(along_x, along_y)
+    orientations = _histograms(bins, ORIENTATIONS, weights=magnitude)  # type: ignore[arg-type]
     return np.column_stack([_mean(magnitude), np.sqrt(_variance(magnitude)), orientations])
 
 
 def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32]) -> NDArray[np.int32]:
     """Assign gradients to 8 equal bins of directions from 0 up to, not including, 180 degrees.
 
-    Axes and diagonals, which are frequent in drawn pictures, lie on the edges of bins. Products with the
-    edges are compared instead of an arc tangent, whose last bit would decide there and depends on the
-    processor.
+    Axes and diagonals, which are frequent in drawn pictures, lie on the edges of bins. An arc tangent is not
+    used: its last bit depends on the processor, and would decide the bin there. Instead, the bin of a
+    gradient is the number of inner edges at or below its direction.
     """
     # Opposite directions are the same orientation: turn those of the lower half by 180 degrees.
     is_below = (along_y < 0) | ((along_y == 0) & (along_x < 0))
@@ -212,7 +237,9 @@ def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32])
     y = np.abs(along_y)
     bins = np.zeros(x.shape, np.int32)
     for cosine, sine in BIN_EDGES:
-        bins += y * cosine >= x * sine
+        # y cos - x sin is the length times the sine of the angle from the edge to the gradient.
+        is_edge_reached = y * cosine >= x * sine
+        bins[is_edge_reached] += 1
     return bins
 
 
@@ -224,13 +251,15 @@ def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     height, width = lightness.shape[1:]
     centre = lightness[:, 1:-1, 1:-1]
     is_as_light = []
-    for top, left in ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0)):  # once around
-        neighbour = lightness[:, top : top + height - 2, left : left + width - 2]
+    for down, across in NEIGHBOURS:
+        neighbour = lightness[:, 1 + down : height - 1 + down, 1 + across : width - 1 + across]
         is_as_light.append(neighbour >= centre)
     circle = np.stack(is_as_light)  # [8, F, h - 2, w - 2]
-    transitions = (circle != np.roll(circle, 1, axis=0)).sum(axis=0)
-    patterns = np.where(transitions <= 2, circle.sum(axis=0), NOT_UNIFORM)
-    return _histograms(patterns, NOT_UNIFORM + 1)
+    changes_to_next = circle != np.roll(circle, 1, axis=0)
+    is_uniform = changes_to_next.sum(axis=0) <= 2  # the lighter neighbours stand side by side
+    n_as_light = circle.sum(axis=0)
+    patterns = np.where(is_uniform, n_as_light, NOT_UNIFORM)
+    return _histograms(patterns, N_PATTERNS)
 
 
 def _from_sample_before(differences: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -37,10 +37,14 @@ A box may leave the picture by as much again.
 
 N_BOX = 5
 """Numbers of a box: its four edges and a score."""
-N_BOX_AND_POINTS = N_BOX + 3 * 2
-"""Numbers of a face with points: a box, and two numbers of each eye and of the nose."""
-N_PERSON = 3 * N_JOINTS + N_BOX
-"""Numbers of a person: three of each joint, and a box."""
+N_POINTS = 3
+"""Points of a face: left eye, right eye and nose, two numbers each."""
+N_BOX_AND_POINTS = N_BOX + 2 * N_POINTS
+"""Numbers in the row of a face with points: first the box, then the points."""
+N_ALL_JOINTS = 3 * N_JOINTS
+"""Numbers of the joints of a person: three each."""
+N_PERSON = N_ALL_JOINTS + N_BOX
+"""Numbers in the row of a person: first the joints, then the box."""
 
 EXPECTED = {
     "faces": "boxes of faces were expected, [N, 5] or [N, 11]: left, top, right and bottom as shares of what "
@@ -100,11 +104,14 @@ class DetectorFile:
         if output.rows.shape[1] not in {N_BOX, N_BOX_AND_POINTS}:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
-        boxes = self._checked_boxes(output.in_picture(rows[:, :N_BOX]))
+        boxes_in_input = rows[:, :N_BOX]  # left, top, right, bottom, score
+        boxes = self._checked_boxes(output.in_picture(boxes_in_input))
         chosen = without_duplicates(boxes)
-        noses = np.full(len(chosen), np.nan)
-        if rows.shape[1] == N_BOX_AND_POINTS:
-            points = rows[chosen, N_BOX:].reshape(-1, 3, 2) / output.picture_shares
+        noses = np.full(len(chosen), np.nan)  # unknown
+        has_points = rows.shape[1] == N_BOX_AND_POINTS
+        if has_points:
+            points_in_input = rows[chosen, N_BOX:].reshape(-1, N_POINTS, 2)  # across before down
+            points = points_in_input / output.covered_shares
             noses = noses_of(boxes[chosen], points, height_by_width)
         return Faces(boxes[chosen], noses)
 
@@ -113,10 +120,15 @@ class DetectorFile:
         if output.rows.shape[1] != N_PERSON:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
-        top, left, bottom, right, score = rows[:, -N_BOX:].T
-        boxes = self._checked_boxes(output.in_picture(np.column_stack([left, top, right, bottom, score])))
-        down, across, joint_score = np.moveaxis(rows[:, :-N_BOX].reshape(-1, N_JOINTS, 3), 2, 0)
-        joints = np.stack([across, down, joint_score], axis=2) / [*output.picture_shares, 1]
+        top, left, bottom, right, score = rows[:, N_ALL_JOINTS:].T
+        boxes_in_input = np.column_stack([left, top, right, bottom, score])
+        boxes = self._checked_boxes(output.in_picture(boxes_in_input))
+        joint_values = rows[:, :N_ALL_JOINTS].reshape(-1, N_JOINTS, 3)
+        down = joint_values[:, :, 0]
+        across = joint_values[:, :, 1]
+        joint_score = joint_values[:, :, 2]
+        joints_in_input = np.stack([across, down, joint_score], axis=2)  # [N, 17, 3]
+        joints = joints_in_input / [*output.covered_shares, 1]  # scores stay
         if not np.isfinite(joints).all():
             raise self._unexpected(output.rows.shape)
         return Persons(boxes, joints)
@@ -127,12 +139,13 @@ class DetectorFile:
         if description.fit == "pad":
             larger = self._padded(picture)
             frame = larger.picture
-            picture_shares = np.array([larger.width, larger.height])
+            covered_shares = np.array([larger.width_share, larger.height_share])
         else:
             frame = description.geometry(picture)
-            picture_shares = np.ones(2)  # the picture fills all of the input
+            covered_shares = np.ones(2)  # the picture fills all of the input
         values = self.network.run(frame[None]).astype(np.float64)
-        return _Output(values.reshape(-1, values.shape[-1]), picture_shares)
+        rows = values.reshape(-1, values.shape[-1])
+        return _Output(rows, covered_shares)
 
     def _padded(self, picture: NDArray[np.uint8]) -> Padded:
         """Resize a picture so that its long side is the network's, and pad it to a multiple of its step."""
@@ -174,16 +187,16 @@ class _Output:
     ----------
     rows
         A row for each face or person, [N, numbers].
-    picture_shares
+    covered_shares
         Shares of the network's input, across and down, that the picture covers, [2]; the rest is padding.
     """
 
     rows: NDArray[np.float64]
-    picture_shares: NDArray[np.float64]
+    covered_shares: NDArray[np.float64]
 
     def in_picture(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert boxes [N, 5], whose edges are shares of the network's input, to shares of the picture."""
-        divisors = np.array([*self.picture_shares, *self.picture_shares, 1])  # the score stays
+        divisors = np.array([*self.covered_shares, *self.covered_shares, 1])  # the score stays
         return np.asarray(boxes / divisors, dtype=np.float64)
 
 

@@ -253,15 +253,20 @@ class TextSpec(Struct, frozen=True, forbid_unknown_fields=True):
 def usual_fields(table: str) -> dict[str, dict[str, object]]:
     """Return `model_type` -> fields that transformers knows of the types in a table of `networks.toml`.
 
-    They hold where the table states nothing else: `network`, the class; for networks of pictures or clips
-    also `processor`, the class that prepares pictures, and `of_clips`.
+    The table states them only where they differ. They are `network`, the class; and for networks of pictures
+    or clips also `processor`, the class that prepares pictures, and `of_clips`.
+
+    Parameters
+    ----------
+    table
+        Name of the table. Those in `texts` read texts, those in `videos` clips, and all others pictures.
     """
     fields_of_types: dict[str, dict[str, object]] = {}
     for model_type in TABLES[table]:
-        network = MODEL_MAPPING_NAMES.get(
-            model_type, ""
-        )  # several classes for some types, the usual one first
-        fields: dict[str, object] = {"network": network if isinstance(network, str) else network[0]}
+        network = MODEL_MAPPING_NAMES.get(model_type, "")
+        if not isinstance(network, str):  # several classes, the usual one first
+            network = network[0]
+        fields: dict[str, object] = {"network": network}
         if table != "texts":
             processors = processor_names(model_type_to_module_name(model_type))
             if processors:

@@ -20,13 +20,13 @@ from obygaze_features.backbones.answers import (
     is_multi_label,
     named_classes,
 )
-from obygaze_features.backbones.any_encoder import N_FRAMES, inspect_type, type_of
+from obygaze_features.backbones.any_encoder import N_FRAMES, InspectedType, inspect_type, type_of
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, LoadedNetwork
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.class_calls import clip_fields
 from obygaze_features.backbones.classifiers import is_of_a_classifier, load_classifier
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.conformance import check
+from obygaze_features.backbones.conformance import Conformance, check
 from obygaze_features.backbones.encoder_specs import (
     HEADS,
     IMAGES,
@@ -249,6 +249,9 @@ class ClipLength(NamedTuple):
 class Half(Generic[AnySpec]):
     """The vision half, or the text half, of a network: its weights, and how such a network is read.
 
+    A CLIP, for example, has a half for pictures and one for texts. Weights may be those of both halves or of
+    one alone, each with a `model_type` of its own. A network that has no texts counts as a vision half.
+
     Parameters
     ----------
     weights
@@ -265,12 +268,14 @@ class Half(Generic[AnySpec]):
     type
         The `model_type` of the weights.
     spec
-        How this half is read.
+        How this half is read: the row of its type in `networks.toml`.
     vision_spec
-        How the vision half is read, which is `spec` if this is the vision half. It states the paper on both
-        halves, and how both are loaded.
-    config, half_config
-        The configuration of the whole network, and the part of it on this half.
+        How the vision half is read, which is `spec` itself if this is the vision half. It states what
+        holds of both halves: the paper, and how they are loaded.
+    config
+        The configuration beside the weights.
+    half_config
+        The part of it on this half, which is all of it if the half was saved alone.
     is_siglip2
         Whether it is a SigLIP 2, which has the `model_type` of a SigLIP.
 
@@ -295,7 +300,8 @@ class Half(Generic[AnySpec]):
         self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
         self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
         self.half_config: Any = self._config_of_half(config_field)
-        self.is_siglip2 = self.vision_spec.siglip2_citation != "" and second_siglip(weights)
+        is_siglip = self.vision_spec.siglip2_citation != ""  # the rows of SigLIPs state both papers
+        self.is_siglip2 = is_siglip and second_siglip(weights)
 
     def _config_of_half(self, config_field: str) -> Any:
         """Return the part of the configuration on this half; all of it if the half was saved alone.
@@ -306,7 +312,9 @@ class Half(Generic[AnySpec]):
             If networks of the type have no such half.
         """
         half_config: Any = getattr(self.config, config_field, self.config)
-        if isinstance(half_config, dict):  # transformers makes objects of the fields that the type has
+        # Transformers converts the fields of the halves that a type has to configurations. The field of
+        # another half stays a dict.
+        if isinstance(half_config, dict):
             raise BackboneError(
                 f"{self.weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
             )
@@ -321,16 +329,17 @@ class Half(Generic[AnySpec]):
         # The class may be that of the whole network, or that of this half.
         config = self.config if isinstance(self.config, cls.config_class) else self.half_config
         is_vision_half = self.spec is self.vision_spec
-        parts_of_other_half = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
-        tensors_of_other_half = [rf"{part}(\..*)?" for part in parts_of_other_half]
+        # The parts of the other half are not read if the class lacks them, and are dropped if it has them.
+        unused_parts = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
+        names_of_unused_tensors = [rf"{part}(\..*)?" for part in unused_parts]  # regular expressions
         model = load_pretrained(
             cls,
             self.weights,
             config,
-            allow_unexpected=(*HEADS, *tensors_of_other_half),
+            allow_unexpected=(*HEADS, *names_of_unused_tensors),
             **self.vision_spec.load_arguments,
         )
-        for part in parts_of_other_half:
+        for part in unused_parts:
             if hasattr(model, part):
                 delattr(model, part)
         return model
@@ -386,8 +395,8 @@ class SeeingHalf(Half[EncoderSpec]):
         other_presets
             Names that may be chosen besides those of the presets for the network's type.
         by_known_name
-            Whether a processor that does the same as a preset for the network's type is called by the name of
-            that preset, and not by its class.
+            What a processor is called that does the same as one of the presets for the network's type: by the
+            name of the preset if True, by its class if False.
         """
         side = self.input_side()
         if name is not None:
@@ -453,8 +462,7 @@ class SeeingHalf(Half[EncoderSpec]):
     def load_in_classifier(self) -> ClassifierBase:
         """Load the network inside its classifier.
 
-        From then on `spec` is the one for networks of this type inside a classifier, if they are read
-        otherwise there.
+        Sets `spec` for networks of some types, whose outputs are read in another way inside a classifier.
 
         Raises
         ------
@@ -492,9 +500,9 @@ class SeeingHalf(Half[EncoderSpec]):
                 f"there is none, {', '.join(spec.token_meanings)}"
             )
         model = classifier or self.network()
-        # A network with a part that mixes frames encodes each frame alone before.
-        encodes_frames_alone = not spec.of_clips or spec.mixing_part != ""
-        if not encodes_frames_alone:
+        # Some networks of clips encode each frame by itself, and then have a part that mixes the frames.
+        has_mixing_part = spec.mixing_part != ""
+        if spec.of_clips and not has_mixing_part:
             return Clips(model, spec, frames_per_step, tokens)
         return Pictures(
             model,
@@ -533,15 +541,18 @@ def _build(
         needs_row = {"tokens": tokens != "none", "layers": layers is not None}
         _refuse_options_of_rows(source, model_type, needs_row)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
-    half = SeeingHalf(source, _BACKBONES[name].specs, default_type=name, config_field=VISION)
+    is_clip = name == "clip"
+    named_backbone = _BACKBONES[name]
+    half = SeeingHalf(source, named_backbone.specs, default_type=name, config_field=VISION)
     length = half.clip_length(name, n_frames)
     # `clip` calls a processor by the preset that does the same; `image` and `video` call it by its class.
-    chosen_preset = half.preset(preset, _BACKBONES[name].presets, by_known_name=name == "clip")
-    in_classifier = answers or (name == "image" and half.needs_its_classifier())
-    classifier = half.load_in_classifier() if in_classifier else None
+    chosen_preset = half.preset(preset, named_backbone.presets, by_known_name=is_clip)
+    needs_classifier = answers or (name == "image" and half.needs_its_classifier())
+    classifier = half.load_in_classifier() if needs_classifier else None
     module = half.module(name, tokens, length.frames_per_step, classifier)
+    # What is stored in addition is computed by modules around this one, in groups of their own.
     network: nn.Module = module
-    side_group_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}  # group -> its provenance fields
     if classifier is not None and answers:
         network = WithClassProbabilities(module, classifier)
         side_group_fields[ANSWERS] = _fields_of_answers(
@@ -549,9 +560,9 @@ def _build(
         )
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
-        model = module.model if classifier is None else classifier.inner_network
+        network_with_blocks = module.model if classifier is None else classifier.inner_network
         stored_layers = find_layers(
-            model, half.spec.stacks, wanted_layers, f"backbone '{name}', {source.name}"
+            network_with_blocks, half.spec.stacks, wanted_layers, f"backbone '{name}', {source.name}"
         )
         network = WithLayers(
             network,
@@ -561,6 +572,8 @@ def _build(
             n_time_steps=length.n_frames // length.frames_per_step,
         )
         side_group_fields |= layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
+    # `clip` also reads the halves of CLIPs that were saved alone, and calls all of them by their family.
+    type_in_provenance = half.spec.family if is_clip else half.type
     return network_backbone(
         name,
         network,
@@ -574,8 +587,7 @@ def _build(
         head=half.spec.head,
         layer=half.spec.layer,
         side_group_fields=side_group_fields,
-        # `clip` reads the halves of CLIPs that were saved alone too, and calls all of them by their family.
-        **half.record(half.spec.family if name == "clip" else half.type),
+        **half.record(type_in_provenance),
         **_space_fields(name, half.spec, source),
     )
 
@@ -583,8 +595,8 @@ def _build(
 def _space_fields(name: str, spec: EncoderSpec, source: Weights) -> dict[str, Any]:
     """Return the provenance field `space`, the name of the space that vectors share with those of texts.
 
-    It is left out for networks that share none, and for `xclip`, whose stores never had it: there the name of
-    the backbone and the weights tell the space.
+    Networks that share no space with texts have no such field. Nor have stores of `xclip`: their space
+    follows from the name of the backbone and the weights.
     """
     if not spec.family or name == "xclip":
         return {}
@@ -650,34 +662,24 @@ def _backbone_of_any_type(
     module, processor = checked.module, checked.processor
     if processor is None:  # a network without one fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
-    shapes = {}
-    for array, shape in checked.conformance.shapes.items():
-        # The check may have run with another number of frames; `frames` has a row for each.
-        shapes[array] = (clip_length, *shape[1:]) if array == "frames" else tuple(shape)
+    shapes = _shapes_of_clip(checked.conformance, clip_length)
     vector_meaning = checked.conformance.pooled
     is_of_frames = inspected.call.form != "clips"
-    if is_of_frames:
-        meanings = {"frames": f"{vector_meaning} of each frame", "pooled": "its mean over the frames"}
-    else:
-        meanings = {"frames": "last_hidden_state, a row a frame", "pooled": vector_meaning}
     network: nn.Module = module
-    side_group_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}  # group -> its provenance fields
     if answers:
-        network = WithClassProbabilities(module, module.model)
-        fields = _fields_of_answers(module.model, source, inspected.model_type, of_frames=is_of_frames)
+        classifier = module.model  # loaded by `inspect_type` as wanted
+        network = WithClassProbabilities(module, classifier)
+        fields = _fields_of_answers(classifier, source, inspected.model_type, of_frames=is_of_frames)
         side_group_fields[ANSWERS] = fields
         n_classes = len(fields["architecture"]["features"])
         shapes[f"{ANSWERS}/pooled"] = (n_classes,)
-    space_fields: Any = {}
-    # A classifier leaves out the projection into the space that pictures share with texts.
-    if inspected.model_type in PICTURES_BY_CLASS and not inspected.in_classifier:
-        space_fields["space"] = space_of(PICTURES_BY_CLASS[inspected.model_type].family, source)
     return network_backbone(
         name,
         network,
         n_frames=clip_length,
         shapes=shapes,
-        meanings=meanings,
+        meanings=_meanings(vector_meaning, of_frames=is_of_frames),
         weights=source,
         preset=processor,
         compute=compute,
@@ -686,8 +688,45 @@ def _backbone_of_any_type(
         layer=vector_meaning,
         side_group_fields=side_group_fields,
         **inspected.record(),
-        **space_fields,
+        **_space_fields_of_any_type(inspected, source),
     )
+
+
+def _shapes_of_clip(conformance: Conformance, n_frames: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each array for clips of `n_frames`, by the shapes that the check found.
+
+    The check may have run with another number of frames, and `frames` has a row for each.
+    """
+    shapes = {}
+    for array, shape in conformance.shapes.items():
+        shapes[array] = (n_frames, *shape[1:]) if array == "frames" else tuple(shape)
+    return shapes
+
+
+def _meanings(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
+    """Describe the arrays of a network without a row, by the output that its vectors come from.
+
+    Parameters
+    ----------
+    vector_meaning
+        The output, such as `pooler_output`.
+    of_frames
+        Whether the network encodes each frame by itself.
+    """
+    if of_frames:
+        return {"frames": f"{vector_meaning} of each frame", "pooled": "its mean over the frames"}
+    return {"frames": "last_hidden_state, a row a frame", "pooled": vector_meaning}
+
+
+def _space_fields_of_any_type(inspected: InspectedType, source: Weights) -> dict[str, Any]:
+    """Return the provenance field `space`, as `_space_fields`, for a network without a row for its pictures.
+
+    A classifier leaves out the projection into the space that pictures share with texts.
+    """
+    spec = PICTURES_BY_CLASS.get(inspected.model_type)
+    if spec is None or inspected.in_classifier:
+        return {}
+    return {"space": space_of(spec.family, source)}
 
 
 def output_shapes(
@@ -745,8 +784,9 @@ class Pictures(nn.Module):
     tokens
         Which tokens are returned: `patches`; or `frames`, the vectors of the frames before they are mixed.
     spec
-        How such networks are read: it names the part that mixes the frames of a clip, if there is one, and
-        says what a clip's vector and the tokens are.
+        How such networks are read. Only this is taken from it: the part that mixes the frames of a clip, if
+        there is one, and what a clip's vector and the tokens are. The default, the row of CLIP, has no such
+        part; there a clip's vector is the mean over its frames.
 
     Attributes
     ----------

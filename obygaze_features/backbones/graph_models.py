@@ -17,8 +17,7 @@ from obygaze_features.errors import BackboneError
 OPSET: Final = 18
 IR_VERSION: Final = 9
 TO_THE_END: Final = np.iinfo(np.int64).max
-"""End of a slice of an ONNX graph that takes everything from its begin on."""
-"""End of a slice that goes to the end."""
+"""Stop of a slice that goes to the end of its axis."""
 
 TO_CHANNELS_FIRST, TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 
@@ -113,12 +112,15 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
     start = 0
     for group in manifest:
         for entry in group["weights"]:
-            # Quantised weights are stored in another type than the network computes in.
-            stored_type = np.dtype(entry.get("quantization", entry)["dtype"]).newbyteorder("<")
+            # `quantization` names the type of the stored numbers where the network computes in another one,
+            # as in half precision.
+            stored_as = entry.get("quantization", entry)
+            stored_type = np.dtype(stored_as["dtype"]).newbyteorder("<")
             shape = tuple(entry["shape"])
-            n_bytes = int(np.prod(shape, dtype=np.int64)) * stored_type.itemsize
-            values = np.frombuffer(weights[start : start + n_bytes], stored_type).reshape(shape)
-            start += n_bytes
+            n_numbers = int(np.prod(shape, dtype=np.int64))
+            end = start + n_numbers * stored_type.itemsize
+            values = np.frombuffer(weights[start:end], stored_type).reshape(shape)
+            start = end
             type_here = np.float32 if entry["dtype"] == "float32" else np.int64
             constants[str(entry["name"])] = values.astype(type_here)
     if start != len(weights):
@@ -321,16 +323,17 @@ def _convolution(converter: Converter, node: Node) -> None:
     kernel = converter.constant_of(kernel_name)  # [height, width, channels in, channels out]
     group = 1
     if "Depthwise" in node.operation:
-        group = kernel.shape[2]
-        kernel = kernel.reshape(*kernel.shape[:2], 1, -1)
-    kernel = np.ascontiguousarray(kernel.transpose(3, 2, 0, 1))  # ONNX's: channels out, channels in first
+        # Each channel in has kernels of its own: [height, width, channels in, kernels of a channel]. In ONNX
+        # that is a group for each channel, and one channel in for each kernel.
+        height, width, n_channels_in, _ = kernel.shape
+        group = n_channels_in
+        kernel = kernel.reshape(height, width, 1, -1)
+    onnx_kernel = np.ascontiguousarray(kernel.transpose(3, 2, 0, 1))  # [channels out, channels in, ...]
+    picture_first = converter.channels_first(node, picture)
+    kernel_constant = converter.constant(f"{node.name}|kernel", onnx_kernel)
     result = converter.add(
         "Conv",
-        [
-            converter.channels_first(node, picture),
-            converter.constant(f"{node.name}|kernel", kernel),
-            *bias,
-        ],
+        [picture_first, kernel_constant, *bias],
         [f"{node.name}|convolved"],
         auto_pad=_padding(node),
         dilations=node.attributes["dilations"][1:3],
@@ -376,14 +379,15 @@ def _resize(converter: Converter, node: Node) -> None:
     """Convert a bilinear resize to a height and width that are computed in the graph."""
     if node.attributes["align_corners"] or not node.attributes["half_pixel_centers"]:
         raise BackboneError(f"node {node.name}: pictures are resized in a way that is not known here")
-    picture, size = node.inputs
-    first = converter.channels_first(node, picture)
-    # All four sizes of the result, NCHW: the first two are those of the picture.
-    shape = converter.add("Shape", [first], [f"{node.name}|shape"], end=2)
-    sizes = converter.add("Concat", [shape, size], [f"{node.name}|sizes"], axis=0)
+    picture, height_and_width = node.inputs
+    picture_first = converter.channels_first(node, picture)
+    # ONNX wants all four sizes of the result. N and C, the first two, are those of the picture.
+    n_and_c = converter.add("Shape", [picture_first], [f"{node.name}|shape"], end=2)
+    sizes = converter.add("Concat", [n_and_c, height_and_width], [f"{node.name}|sizes"], axis=0)
+    no_region, no_scales = "", ""  # optional inputs that `sizes` replaces
     resized = converter.add(
         "Resize",
-        [first, "", "", sizes],
+        [picture_first, no_region, no_scales, sizes],
         [f"{node.name}|resized"],
         mode="linear",
         coordinate_transformation_mode="half_pixel",
@@ -445,54 +449,95 @@ def _split(converter: Converter, node: Node) -> None:
     converter.add("Split", [name], outputs, axis=int(converter.constant_of(axis)), num_outputs=number)
 
 
-def _strided_slice(converter: Converter, node: Node) -> None:
-    """Convert StridedSlice: numpy's `array[begin:stop:step, index, newaxis]`, an entry for each position.
+class _Indexing:
+    """What numpy's `array[begin:stop:step, index, newaxis]` does, in the three steps that ONNX has for it.
 
-    Bit p of a mask says what entry p is: `new_axis_mask`, a new axis; `shrink_axis_mask`, an index, whose
-    axis is removed; `begin_mask` and `end_mask`, a range from the beginning or to the end of its axis. So
-    `array[2, newaxis, :3]` is a slice 2:3 of axis 0 and :3 of axis 1; then axis 0 is removed, and a new axis
-    is put at the beginning.
+    For example, `array[2, newaxis, :3]` slices axis 0 by 2:3 and axis 1 by :3; then it removes axis 0, and
+    inserts a new axis at the beginning.
+
+    Attributes
+    ----------
+    ranges
+        Input of ONNX's Slice -> its value for each sliced axis.
+    removed_axes
+        Axes of the sliced array that are removed, which have length 1.
+    new_axes
+        Axes of the result that are inserted.
     """
+
+    def __init__(self) -> None:
+        """Begin with the first axis of the array and of the result."""
+        self.ranges: dict[str, list[int]] = {"starts": [], "stops": [], "axes": [], "steps": []}
+        self.removed_axes: list[int] = []
+        self.new_axes: list[int] = []
+        self._axis = 0  # the next one of the array
+        self._result_axis = 0  # the next one of the result
+
+    def add_new_axis(self) -> None:
+        """Insert an axis into the result."""
+        self.new_axes.append(self._result_axis)
+        self._result_axis += 1
+
+    def add_index(self, index: int, step: int) -> None:
+        """Take one element of the next axis, and remove the axis."""
+        self.removed_axes.append(self._axis)
+        stop = TO_THE_END if index == -1 else index + 1  # after -1 comes the end, and not 0
+        self._add_slice(index, stop, step)
+
+    def add_range(self, begin: int, stop: int, step: int) -> None:
+        """Take a range of the next axis."""
+        self._add_slice(begin, stop, step)
+        self._result_axis += 1
+
+    def _add_slice(self, begin: int, stop: int, step: int) -> None:
+        """Slice the next axis of the array."""
+        self.ranges["starts"].append(begin)
+        self.ranges["stops"].append(stop)
+        self.ranges["axes"].append(self._axis)
+        self.ranges["steps"].append(step)
+        self._axis += 1
+
+
+def _strided_slice(converter: Converter, node: Node) -> None:
+    """Convert StridedSlice, which is numpy's indexing of an array by ranges, indices and new axes."""
     name, *ends = node.inputs
-    begins, stops, steps = (converter.constant_of(end).tolist() for end in ends)
+    indexing = _read_indexing(node, *(converter.constant_of(end).tolist() for end in ends))
+    if indexing.ranges["axes"]:
+        constants = []
+        for key, values in indexing.ranges.items():
+            constants.append(converter.constant(f"{node.name}|{key}", np.array(values, np.int64)))
+        name = converter.add("Slice", [name, *constants], [f"{node.name}|sliced"])
+    if indexing.removed_axes:
+        name = converter.with_axes("Squeeze", name, indexing.removed_axes, f"{node.name}|taken")
+    if indexing.new_axes:
+        name = converter.with_axes("Unsqueeze", name, indexing.new_axes, f"{node.name}|new")
+    converter.add("Identity", [name], [node.name])
+
+
+def _read_indexing(
+    node: Node, begins: Sequence[int], stops: Sequence[int], steps: Sequence[int]
+) -> _Indexing:
+    """Read the entries of a StridedSlice: what stands between the brackets of numpy's indexing.
+
+    Bit p of a mask, an attribute of the node, tells what entry p is: of `new_axis_mask`, a new axis; of
+    `shrink_axis_mask`, an index. Other entries are ranges; of `begin_mask` and `end_mask` a bit tells that a
+    range starts at the beginning, or goes to the end, of its axis.
+    """
     masks = node.attributes
     if masks["ellipsis_mask"]:
         raise BackboneError(f"node {node.name}: slices with an ellipsis are not known here")
-    sliced: dict[str, list[int]] = {"starts": [], "stops": [], "axes": [], "steps": []}
-    removed_axes: list[int] = []  # of the input
-    new_axes: list[int] = []  # of the result
-    input_axis = 0
-    result_axis = 0
+    indexing = _Indexing()
     for position, step in enumerate(steps):
         bit = 1 << position
         if masks["new_axis_mask"] & bit:
-            new_axes.append(result_axis)
-            result_axis += 1
-            continue
-        begin = begins[position]
-        stop = stops[position]
-        if masks["shrink_axis_mask"] & bit:
-            removed_axes.append(input_axis)
-            stop = TO_THE_END if begin == -1 else begin + 1  # after -1 comes the end, and not 0
+            indexing.add_new_axis()
+        elif masks["shrink_axis_mask"] & bit:
+            indexing.add_index(begins[position], step)
         else:
-            begin = 0 if masks["begin_mask"] & bit else begin
-            stop = TO_THE_END if masks["end_mask"] & bit else stop
-            result_axis += 1
-        sliced["starts"].append(begin)
-        sliced["stops"].append(stop)
-        sliced["axes"].append(input_axis)
-        sliced["steps"].append(step)
-        input_axis += 1
-    if sliced["axes"]:
-        constants = []
-        for key, values in sliced.items():
-            constants.append(converter.constant(f"{node.name}|{key}", np.array(values, np.int64)))
-        name = converter.add("Slice", [name, *constants], [f"{node.name}|sliced"])
-    if removed_axes:
-        name = converter.with_axes("Squeeze", name, removed_axes, f"{node.name}|taken")
-    if new_axes:
-        name = converter.with_axes("Unsqueeze", name, new_axes, f"{node.name}|new")
-    converter.add("Identity", [name], [node.name])
+            begin = 0 if masks["begin_mask"] & bit else begins[position]
+            stop = TO_THE_END if masks["end_mask"] & bit else stops[position]
+            indexing.add_range(begin, stop, step)
+    return indexing
 
 
 def _squeeze(converter: Converter, node: Node) -> None:

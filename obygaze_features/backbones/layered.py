@@ -217,7 +217,12 @@ def average_patches(
     tokens
         `[N, T, D]`, or with several axes of positions in place of T; for the order `maps`, `[N, D, h, w]`.
     order
-        What the axes N and T stand for; see `Order`.
+        What the axes N and T stand for:
+
+        - `frames`, `maps`: N are the frames of all clips, T (or h and w) the positions in a frame;
+        - `time first`: N are clips, T the patches of the first time step, then those of the next one;
+        - `position first`: N are clips, T the time steps of the first position, then those of the next one;
+        - `positions`: N are the positions of all clips, T the time steps.
     n_prefix_tokens
         Number of tokens before the patch tokens.
     n_time_steps
@@ -240,7 +245,7 @@ def average_patches(
         return patches.reshape(n_rows, n_time_steps, -1, width).mean(dim=2)
     if order == "position first":
         return patches.reshape(n_rows, -1, n_time_steps, width).mean(dim=1)
-    return patches
+    return patches  # the positions lie in other rows, which `group_by_clip` averages
 
 
 def group_by_clip(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:

@@ -244,20 +244,29 @@ class PatchProduct(nn.Module):
 
         Pixels that fill no whole patch at the ends are unused, as in the convolution.
         """
-        patches = pixels
-        for axis, length in enumerate(self.weight.shape[2:], start=2):
-            patches = patches.unfold(axis, length, length)  # one more axis at the end, within a patch
-        patches = patches.movedim(1, 4)  # from [B, C, t, h, w, ...] to [B, t, h, w, C, ...]
-        mapped = nn.functional.linear(patches.flatten(4), self.weight.flatten(1), self.bias)
-        return mapped.movedim(4, 1)  # from [B, t, h, w, D] to [B, D, t, h, w]
+        patches = pixels  # [B, C, T, H, W]
+        kernel_sizes = self.weight.shape[2:]  # kT, kH, kW
+        for axis, size in enumerate(kernel_sizes, start=2):
+            # Divides an axis into patches. The places within a patch become one more axis, at the end.
+            patches = patches.unfold(axis, size, size)
+        patches = patches.movedim(1, 4)  # [B, C, t, h, w, kT, kH, kW] to [B, t, h, w, C, kT, kH, kW]
+        patch_rows = patches.flatten(4)  # [B, t, h, w, C kT kH kW]
+        kernel_rows = self.weight.flatten(1)  # [D, C kT kH kW]
+        products = nn.functional.linear(patch_rows, kernel_rows, self.bias)
+        return products.movedim(4, 1)  # [B, t, h, w, D] to [B, D, t, h, w]
 
 
 def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
     """Replace layers of a network of the transformers library that are slow on a GPU, in place.
 
-    They run as several kernels, each of which reads and writes the widest values of a network. `gelu_fast`
-    becomes torch's GELU by tanh (Hendrycks and Gimpel 2016), `quick_gelu` torch's SiLU, and `conv3d` over
-    patches side by side a matrix product. The formulas are unchanged; results differ in the last digits.
+    The formulas are unchanged; results differ in the last digits.
+
+    - `gelu_fast`, x / 2 (1 + tanh(0.79788456 x (1 + 0.044715 x^2))), becomes torch's GELU by tanh (Hendrycks
+      and Gimpel 2016). In transformers it is nine kernels, each of which reads and writes the widest values
+      of the network.
+    - `quick_gelu`, which is several kernels too, becomes torch's SiLU.
+    - `conv3d` over patches side by side becomes a matrix product: torch 2.9 has no quick kernel for it in
+      bfloat16 (pytorch/pytorch#174051).
 
     Returns
     -------
@@ -267,11 +276,9 @@ def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
     replaced: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for module in network.modules():
         for name, child in list(module.named_children()):
-            # x / 2 (1 + tanh(0.79788456 x (1 + 0.044715 x^2))), in nine kernels.
             if isinstance(child, FastGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
                 replaced["activations"]["gelu_fast"] = "gelu_pytorch_tanh"
-            # torch 2.9 has no quick kernel for it in bfloat16 (pytorch/pytorch#174051).
             if isinstance(child, nn.Conv3d) and _maps_patches_side_by_side(child):
                 setattr(module, name, PatchProduct(child))
                 replaced["convolutions"]["conv3d"] = "product over patches"

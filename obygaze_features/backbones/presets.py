@@ -140,18 +140,19 @@ class Preset:
         }
 
     def same_as(self, other: "Preset") -> "Preset | None":
-        """Scale another preset to the size of this one, and return it if both do the same; else None.
+        """Return another preset, scaled to the size of this one, if both do the same to a picture; else None.
 
-        Constants may differ in the seventh digit, and a margin of half a pixel may be rounded in another way.
+        Constants may differ in the seventh digit. How a margin of half a pixel is rounded is not compared, as
+        the configurations of processors do not state it.
         """
         scaled = choose_preset(other.name, (other.name,), size=self.geometry.size)
-        own_constants = (*self.affine.scale, *self.affine.shift)
-        other_constants = (*scaled.affine.scale, *scaled.affine.shift)
-        for own, of_other in zip(own_constants, other_constants, strict=True):
-            if not math.isclose(own, of_other, rel_tol=1e-6, abs_tol=1e-6):
+        constants = (*self.affine.scale, *self.affine.shift)
+        scaled_constants = (*scaled.affine.scale, *scaled.affine.shift)
+        for constant, scaled_constant in zip(constants, scaled_constants, strict=True):
+            if not math.isclose(constant, scaled_constant, rel_tol=1e-6, abs_tol=1e-6):
                 return None
-        geometry = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
-        return scaled if geometry == scaled.geometry else None
+        geometry_with_same_rounding = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
+        return scaled if geometry_with_same_rounding == scaled.geometry else None
 
 
 OBYGAZE12 = "obygaze12"
@@ -180,8 +181,8 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     name
         Name of the preset.
     allowed
-        Names of the presets that the backbone supports. `obygaze12` is a way to resize, of the published
-        ObyGaze12 features; pixels are normalised as by the first of these presets.
+        Names of the presets that the backbone supports. `obygaze12` states only how pictures are resized, as
+        for the published ObyGaze12 features; it normalises pixels as the first of these presets does.
     size
         Side of the network's square input in pixels, which is recorded.
 
@@ -192,7 +193,11 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     """
     if name not in allowed:
         raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")
-    preset = Preset(name, SQUASH, affine=PRESETS[allowed[0]].affine) if name == OBYGAZE12 else PRESETS[name]
+    preset = PRESETS[allowed[0]] if name == OBYGAZE12 else PRESETS[name]
+    if name == OBYGAZE12:
+        preset = Preset(name, SQUASH, preset.affine)
     geometry = preset.geometry
-    shortest = None if geometry.shortest is None else geometry.shortest * size // geometry.size
+    shortest = None  # no crop
+    if geometry.shortest is not None:
+        shortest = geometry.shortest * size // geometry.size
     return replace(preset, geometry=replace(geometry, size=size, shortest=shortest))

@@ -59,6 +59,8 @@ CONSTANTS = {"imagenet": IMAGENET, "openai": OPENAI, "half": HALF}
 ALIASES = {"FeatureExtractor": "ImageProcessor", "ViViT": "Vivit", "Fast": "", "Pil": ""}
 """Parts of a class's name in older and newer versions -> the name here."""
 
+STEPS_OF_PRESETS = {"do_resize": True, "do_rescale": True, "do_pad": False}
+"""Step -> whether all presets do it; a configuration that says otherwise is refused."""
 STEPS = {"do_resize", "do_rescale", "do_pad", "do_center_crop", "do_normalize", "do_convert_rgb"} | {
     *("do_sample_frames", "do_reduce_labels", "do_convert_annotations")
 }
@@ -98,17 +100,17 @@ def preset_of_processor(
         raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
     defaults = PROCESSORS[name]
     if not configuration and side is not None:
-        defaults = _scaled(defaults, side)
+        defaults = _scaled(defaults, side)  # nothing states a size, so that the network's is taken
     geometry = fields.geometry(defaults)
-    suits_network = geometry.size % multiple == 0 and side in (None, geometry.size)
-    if not suits_network:
+    has_network_side = side is None or geometry.size == side
+    if not has_network_side or geometry.size % multiple != 0:
         wanted = side or f"a multiple of {multiple}"
         raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
     preset = Preset(name, geometry, fields.affine(defaults))
     for known_name in names:
-        known = preset.same_as(PRESETS[known_name])
-        if known is not None:
-            return known
+        known_preset = preset.same_as(PRESETS[known_name])
+        if known_preset is not None:
+            return known_preset
     return preset
 
 
@@ -171,8 +173,9 @@ def second_siglip(weights: Weights) -> bool:
     tokenizer = str(object_beside(weights, TOKENIZER_CONFIG).get("tokenizer_class")).removesuffix("Fast")
     if tokenizer in GEMMA_TOKENIZERS:
         return True
-    bicubic = 3  # that of the first generation, which a configuration need not state
-    return FILTERS.get(read_processor(weights).get("resample", bicubic)) == "bilinear"
+    # A configuration that states no filter is of the first generation, whose default is bicubic.
+    resample = read_processor(weights).get("resample")
+    return FILTERS.get(resample) == "bilinear"
 
 
 class _ProcessorFields:
@@ -223,21 +226,21 @@ class _ProcessorFields:
         defaults
             What the processor's class does where a field is absent.
         """
-        for field, done_here in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
-            if self.read(field, Flag, done_here) is not done_here:
-                raise self.refusal(field, self.get(field), done_here)
+        for step, is_done in STEPS_OF_PRESETS.items():
+            if self.read(step, Flag, is_done) is not is_done:
+                raise self.refusal(step, self.get(step), is_done)
         filter_name = FILTERS[self.read("resample", Filter, defaults.resample)]
         resample: Any = f"{defaults.library}-{filter_name}"
         class_crops = defaults.crop is not None
-        crops = self.read("do_center_crop", Flag, class_crops)
-        crop = (
-            self._side("crop_size", self.get("crop_size", defaults.crop or defaults.size)) if crops else None
-        )
+        crop: int | None = None
+        if self.read("do_center_crop", Flag, class_crops):
+            default_crop = defaults.crop or defaults.size
+            crop = self._side("crop_size", self.get("crop_size", default_crop))
         size = self.get("size", defaults.size)
-        if isinstance(size, int) and class_crops:
-            size = {"shortest_edge": size}  # a mere number means this in classes that crop
         if isinstance(size, dict) and set(size) == {"shortest_edge"}:
             return self._cropped(resample, size, crop)
+        if isinstance(size, int) and class_crops:  # in classes that crop, a number is the shortest edge
+            return self._cropped(resample, {"shortest_edge": size}, crop)
         return self._squashed(resample, size, crop)
 
     def _cropped(self, resample: Any, size: dict[str, Any], crop: int | None) -> Geometry:
@@ -267,13 +270,17 @@ class _ProcessorFields:
     def affine(self, defaults: Processor) -> Affine:
         """Return how pixels of 0 to 255 are normalised: rescaled, then reduced by mean and deviation.
 
+        The value of a pixel x, `((factor * x + offset) - mean) / std`, is put as one multiplication and one
+        addition.
+
         Parameters
         ----------
         defaults
             What the processor's class does where a field is absent.
         """
         factor = self.read("rescale_factor", Factor, defaults.factor)
-        # The field switches off what the class adds after the multiplication (-1 in ViViT's).
+        # What a class adds after the multiplication (-1 in ViViT's) is not a field; `offset: false` switches
+        # it off.
         offset = 0.0 if self.get("offset") is False else defaults.offset
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3

@@ -61,9 +61,12 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     try:
         backbone = function(**chosen)
     except Exception as error:
-        is_ours = name in BACKBONES or name.startswith(ONNX)
-        has_message = isinstance(error, ObygazeError | OSError) and not isinstance(error, ArgumentError)
-        if is_ours or has_message:
+        is_of_this_package = name in BACKBONES or name.startswith(ONNX)
+        if is_of_this_package:  # its errors tell what is wrong, and others are bugs here
+            raise
+        # A plugin may raise our errors for what is wrong with its input. An ArgumentError is its own bug.
+        is_for_users = isinstance(error, ObygazeError | OSError) and not isinstance(error, ArgumentError)
+        if is_for_users:
             raise
         raise BackboneError(f"backbone '{name}' fails to load: {type(error).__name__}: {error}") from error
     if not isinstance(backbone, Backbone):
@@ -92,8 +95,8 @@ class BackboneCall(NamedTuple):
 def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
     """Return the arguments of `load_backbone` that load the network of a group's features again.
 
-    A side group, such as `xclip.8`, is given by the backbone `xclip` with an option. The provenance of a side
-    group names its backbone in the field `beside`.
+    A side group, such as `xclip.8` for layer 8, has no backbone of its own: `xclip` makes it, with an option.
+    The provenance of a side group names that backbone in the field `beside`.
 
     Parameters
     ----------
@@ -112,22 +115,25 @@ def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> Backbon
     if architecture.get("type") == "onnx":
         return _onnx_call(provenance, weights)
     name = str(provenance["name"])
-    hub = provenance.get("hub")
-    recorded = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
     backbone = str(provenance.get("beside", name))
+    hub = provenance.get("hub")
+    recorded_weights = provenance.get("weights")  # of random ones, such as `random:0`
+    if hub:
+        recorded_weights = f"{hub['repository']}@{hub['revision']}"
     options = _side_group_options(provenance, backbone, name)
-    return BackboneCall(backbone, weights or recorded, options)
+    return BackboneCall(backbone, weights or recorded_weights, options)
 
 
 def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
     """Return the arguments of `load_backbone` for a network of an ONNX file; see `backbone_call`.
 
-    The user may give the file as `NAME=FILE`, as for other groups, or as `onnx:FILE`.
+    The user may give the file as `NAME=FILE`, as for other groups, or as `onnx:FILE`. The backbone is built
+    from it, to compare what it records with what the group has.
     """
     name = str(provenance["name"])
     recorded_file = provenance["architecture"]["file"]
-    given = weights or recorded_file
-    file = Path(given.removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
+    file_name = (weights or recorded_file).removeprefix(f"{name}=").removeprefix(ONNX)
+    file = Path(file_name).expanduser()
     source = f"{ONNX}{file}:{provenance['layer']}"
     rebuilt = _rebuilt_provenance(source, provenance) if file.is_file() else {}
     for field in ("architecture", "preset", "weights_sha256"):

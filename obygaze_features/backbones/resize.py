@@ -21,8 +21,14 @@ OPENCV_BITS = 11
 """Bits of the fraction of the weights that OpenCV uses for 8-bit pixels."""
 LARGE_PIXELS = 1 << 20
 """Pixels of a frame from which on Pillow is quicker than numpy."""
+ACROSS_BITS = 7
+"""Bits of the fraction that OpenCV keeps once pixels are weighted across."""
+DOWN_BITS = 2
+"""Bits of the fraction that OpenCV keeps of each row once it is weighted down."""
 MOST_SUMMED = (1 << 31) // 255
-"""Most pixels whose sum fits in OpenCV's 32-bit sums."""
+"""Most pixels, each up to 255, whose sum is sure to fit in OpenCV's sums, which are 32 bits with a sign."""
+TORCH_WEIGHT_END = 1 << 15
+"""Torch holds weights as 16-bit integers with a sign, which are below this number."""
 
 
 def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -41,27 +47,62 @@ def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
     -------
     `[height, width, C]`.
     """
-    rows, row_counts = _cells(image.shape[0], height)
-    columns, column_counts = _cells(image.shape[1], width)
-    cv2 = opencv()  # None if it is not installed
-    if cv2 is not None and image.shape[0] * image.shape[1] <= MOST_SUMMED:
-        # Entry [y, x] is the sum of all pixels above row y and left of column x: [H + 1, W + 1, C].
-        integral = cv2.integral(image).reshape(image.shape[0] + 1, image.shape[1] + 1, -1)
-        row_sums = integral[rows + row_counts] - integral[rows]
-        sums = (row_sums[:, columns + column_counts] - row_sums[:, columns]).astype(np.uint32)
+    down = _cells(image.shape[0], height)
+    across = _cells(image.shape[1], width)
+    n_pixels = image.shape[0] * image.shape[1]
+    if opencv() is not None and n_pixels <= MOST_SUMMED:
+        sums = _cell_sums_by_opencv(image, down, across)
     else:
-        row_sums = np.add.reduceat(image, rows, axis=0, dtype=np.uint32)
-        sums = np.add.reduceat(row_sums, columns, axis=1)
-    counts = (row_counts[:, None] * column_counts[None, :])[:, :, None]  # [height, width, 1]
-    means: NDArray[np.uint32] = (sums + counts // 2) // counts
+        sums = _cell_sums_by_numpy(image, down, across)
+    n_in_cell = down.counts[:, None, None] * across.counts[None, :, None]  # [height, width, 1]
+    means: NDArray[np.uint32] = (sums + n_in_cell // 2) // n_in_cell  # rounded half up
     return means.astype(np.uint8)
+
+
+class _Cells(NamedTuple):
+    """The cells into which an axis of an image is divided.
+
+    Attributes
+    ----------
+    starts
+        First pixel of each cell, `[n]`.
+    counts
+        Number of pixels of each cell, `[n]`.
+    """
+
+    starts: NDArray[np.intp]
+    counts: NDArray[np.uint32]
+
+
+def _cells(size: int, n: int) -> _Cells:
+    """Divide `size` pixels into `n` cells, each of at least one pixel."""
+    edges = np.arange(n + 1) * size // n
+    counts = np.maximum(np.diff(edges), 1).astype(np.uint32)
+    return _Cells(edges[:-1], counts)
+
+
+def _cell_sums_by_opencv(image: NDArray[np.uint8], down: _Cells, across: _Cells) -> NDArray[np.uint32]:
+    """Sum the pixels of each cell, `[height, width, C]`, by differences of OpenCV's running sums."""
+    height, width = image.shape[:2]
+    # Entry [y, x] is the sum of all pixels above row y and left of column x: [H + 1, W + 1, C].
+    integral = opencv().integral(image).reshape(height + 1, width + 1, -1)
+    row_sums = integral[down.starts + down.counts] - integral[down.starts]
+    sums = row_sums[:, across.starts + across.counts] - row_sums[:, across.starts]
+    return np.asarray(sums, np.uint32)
+
+
+def _cell_sums_by_numpy(image: NDArray[np.uint8], down: _Cells, across: _Cells) -> NDArray[np.uint32]:
+    """Sum the pixels of each cell, `[height, width, C]`, from its start to the start of the next one."""
+    row_sums = np.add.reduceat(image, down.starts, axis=0, dtype=np.uint32)
+    return np.asarray(np.add.reduceat(row_sums, across.starts, axis=1))
 
 
 def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     """Squash an image as `cv2.resize(image, (width, height))` does, bit for bit.
 
     A pixel of the result is a weighted sum of 2 x 2 pixels, however much the image shrinks: there is no
-    antialiasing. Where OpenCV rounds, and what it does at the edges, is followed by `_bilinear_by_numpy`.
+    antialiasing. `_bilinear_by_numpy` defines the result. OpenCV itself, which is faster, is called where
+    this build of it gives the same for an image of noise of this size.
 
     Parameters
     ----------
@@ -88,24 +129,33 @@ def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     """Squash an image as OpenCV's bilinear filter does: across, then down, in whole numbers.
 
-    Weights have 11 bits of fraction. OpenCV's 8-bit code cuts off bits after each step, so that the last sum
-    has 2 left: 11 of the weights across less 4, and 11 of the weights down less 16. If both sides are halved,
-    it takes the mean of 2 x 2 pixels.
+    Numbers are in fixed point: with b bits of fraction, a value v is held as the whole number v * 2^b. The
+    weights have `OPENCV_BITS`, and a product has the bits of both factors. OpenCV's 8-bit code cuts off bits
+    after each step, here too:
+
+    - the sum across, `OPENCV_BITS`, is cut to `ACROSS_BITS`;
+    - its product with a weight down, `ACROSS_BITS + OPENCV_BITS`, is cut to `DOWN_BITS`;
+    - the sum of both rows, `DOWN_BITS`, is rounded to a whole number.
+
+    If both sides are halved, OpenCV takes the mean of 2 x 2 pixels instead.
     """
     if image.shape[:2] == (2 * height, 2 * width):
         return _halved(image)
     column_taps = _by_channel(_two_taps(image.shape[1], width, drop_edge_fraction=True), image.shape[2])
     row_taps = _two_taps(image.shape[0], height, drop_edge_fraction=False)
-    # The upper rows of all output rows, then the lower ones: [2 * height, W * C].
-    rows = image.reshape(len(image), -1).take(row_taps.positions.ravel(), axis=0)
-    across = rows.take(column_taps.positions[0], axis=1) * column_taps.weights[0]
-    across += rows.take(column_taps.positions[1], axis=1) * column_taps.weights[1]
-    across >>= 4  # 7 bits of fraction
+    # An output row has an upper and a lower tap. First come all upper ones, then all lower ones.
+    rows = image.reshape(len(image), -1).take(row_taps.positions.ravel(), axis=0)  # [2 * height, W * C]
+    left_columns, right_columns = column_taps.positions
+    left_weights, right_weights = column_taps.weights
+    across = rows.take(left_columns, axis=1) * left_weights
+    across += rows.take(right_columns, axis=1) * right_weights
+    across >>= OPENCV_BITS - ACROSS_BITS
     upper_and_lower = across.reshape(2, height, -1)  # [2, height, width * C]
-    upper_and_lower *= row_taps.weights[:, :, None]  # 18 bits of fraction
-    upper_and_lower >>= 16  # 2 bits of fraction
+    upper_and_lower *= row_taps.weights[:, :, None]
+    upper_and_lower >>= ACROSS_BITS + OPENCV_BITS - DOWN_BITS
     upper, lower = upper_and_lower
-    resized: NDArray[np.int32] = (upper + lower + 2) >> 2  # rounded half up
+    half = 1 << (DOWN_BITS - 1)
+    resized: NDArray[np.int32] = (upper + lower + half) >> DOWN_BITS  # rounded half up
     return resized.reshape(height, width, -1).astype(np.uint8)
 
 
@@ -152,10 +202,13 @@ def antialiased_resize(
 ) -> NDArray[np.uint8]:
     """Resize as Pillow or torch does, bit for bit; compute only pixels inside the crop.
 
-    The image is first resized across and then down; both results are rounded half up and clipped to uint8.
-    When an image shrinks, the kernel is stretched by the scale (antialiasing). Pillow before version 13 and
-    torch's `interpolate` on uint8 do the same, torch with weights of 16 bits. Pillow 13 resizes down first
-    where the height shrinks much more than the width.
+    The image is resized across, then down; both results are rounded half up and clipped to uint8. When an
+    image shrinks, the kernel is stretched by the scale (antialiasing).
+
+    Pillow before version 13 does the same, and so does torch's `interpolate` on uint8, whose weights have
+    fewer bits. Pillow 13 resizes down first where the height shrinks much more than the width. Pillow itself
+    is called for large images, as it is quicker there, if it gives the same for an image of noise of this
+    size.
 
     Parameters
     ----------
@@ -207,19 +260,16 @@ def _antialiased_by_numpy(
 ) -> NDArray[np.uint8]:
     """Resize an image across, then down; parameters as `antialiased_resize`."""
     top, left, height, width = crop
-    row_taps = _antialiasing_taps(image.shape[0], size[0], name, bits).of_outputs(top, height)
-    column_taps = _antialiasing_taps(image.shape[1], size[1], name, bits).of_outputs(left, width)
-    column_taps = _by_channel(column_taps, image.shape[2])
+    whole_height, whole_width = size
+    row_taps = _antialiasing_taps(image.shape[0], whole_height, name, bits).of_outputs(top, height)
+    column_taps = _antialiasing_taps(image.shape[1], whole_width, name, bits).of_outputs(left, width)
     # Only the rows of the image that the crop needs.
     first_row = int(row_taps.positions.min())
     last_row = int(row_taps.positions.max())
     rows = image.reshape(len(image), -1)[first_row : last_row + 1]  # [rows, W * C]
-    across = _weighted_sum(
-        rows, column_taps.positions, column_taps.weights[:, None, :], axis=1, bits=column_taps.bits
-    )  # [rows, width * C]
-    down = _weighted_sum(
-        across, row_taps.positions - first_row, row_taps.weights[:, :, None], axis=0, bits=row_taps.bits
-    )  # [height, width * C]
+    row_taps_from_first = row_taps._replace(positions=row_taps.positions - first_row)
+    across = _weighted_sum(rows, _by_channel(column_taps, image.shape[2]), axis=1)  # [rows, width * C]
+    down = _weighted_sum(across, row_taps_from_first, axis=0)  # [height, width * C]
     return down.reshape(height, width, -1)
 
 
@@ -239,12 +289,6 @@ def _bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 KERNELS = {"bilinear": (_bilinear, 1.0), "bicubic": (_bicubic, 2.0)}
 """The filters, with their half-widths at scale one."""
-
-
-def _cells(size: int, n: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
-    """Divide `size` pixels into `n` cells; return each cell's first pixel and number of pixels, `[n]`."""
-    edges = np.arange(n + 1) * size // n
-    return edges[:-1], np.maximum(np.diff(edges), 1).astype(np.uint32)
 
 
 class _Taps(NamedTuple):
@@ -278,15 +322,19 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
     size, n
         Pixels of the image and of the result along the axis.
     drop_edge_fraction
-        Whether outputs whose second tap would lie beyond the edge take the first alone, as OpenCV does across
-        an image. Down an image it takes the pixel at the edge twice, with both weights.
+        Whether an output takes one pixel alone where a tap would lie beyond the edge, as OpenCV does across
+        an image. Down an image it takes the pixel at the edge twice, with both weights; as each product is
+        cut, this may give another value.
     """
+    # Centre of each output, in pixels of the image. As in OpenCV, it is computed in double precision, and the
+    # fraction in single precision.
     scale = np.float64(size) / n
-    centre = ((np.arange(n) + 0.5) * scale - 0.5).astype(np.float32)  # of each output, in pixels of the image
+    centre = ((np.arange(n) + 0.5) * scale - 0.5).astype(np.float32)
     first_tap = np.floor(centre).astype(np.intp)
     fraction = centre - first_tap.astype(np.float32)  # of the way from the first tap to the second
     if drop_edge_fraction:
-        fraction[(first_tap < 0) | (first_tap >= size - 1)] = 0
+        is_beyond_edge = (first_tap < 0) | (first_tap >= size - 1)
+        fraction[is_beyond_edge] = 0
     one = np.float32(1 << OPENCV_BITS)
     weights = np.rint(np.stack([(1 - fraction) * one, fraction * one])).astype(np.int32)
     positions = np.clip(np.stack([first_tap, first_tap + 1]), 0, size - 1)
@@ -313,19 +361,26 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     stretch = max(scale, 1.0)  # an image that grows is not smoothed
     reach = half_width * stretch
     centre = (np.arange(n) + 0.5) * scale  # of each output, in pixels of the image
-    # An output takes the pixels from `first` up to, not including, `end`. The casts truncate, as Pillow's.
+    # An output takes the pixels from `first` up to, not including, `end`: those whose middle the kernel
+    # reaches. The bounds are rounded as by Pillow, which adds a half and cuts off the fraction.
     first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
     end = np.minimum((centre + reach + 0.5).astype(np.int64), size)
-    most_taps = int((end - first).max())
-    offsets = np.arange(most_taps)[:, None]  # of each tap from the first one, [taps, 1]
-    is_used = offsets < end - first  # [taps, n]
-    distances = (offsets + first - centre + 0.5) * (1.0 / stretch)  # from the middle of a pixel to the centre
-    weights = _summing_to_one(kernel(distances) * is_used)
+    n_taps = end - first  # of each output
+    tap_numbers = np.arange(int(n_taps.max()))[:, None]  # [taps, 1]
+    pixels = first + tap_numbers  # [taps, n]
+    distances = (pixels - centre + 0.5) * (1.0 / stretch)  # from the middle of a pixel to the centre
+    is_used = tap_numbers < n_taps
+    weights = _summing_to_one(np.where(is_used, kernel(distances), 0.0))
     if bits is None:
         bits = _bits_of_torch(float(weights.max()))
-    rounded = np.trunc(weights * (1 << bits) + np.copysign(0.5, weights)).astype(np.int32)
-    positions = np.minimum(first + offsets, size - 1).astype(np.intp)
-    return _Taps(positions, rounded, bits)
+    positions = np.minimum(pixels, size - 1).astype(np.intp)  # unused taps may lie beyond the edge
+    return _Taps(positions, _fixed_point(weights, bits), bits)
+
+
+def _fixed_point(weights: NDArray[np.float64], bits: int) -> NDArray[np.int32]:
+    """Round weights to whole numbers of 2^-bits, and halves away from 0, as Pillow does."""
+    half = np.copysign(0.5, weights)
+    return np.trunc(weights * (1 << bits) + half).astype(np.int32)
 
 
 def _summing_to_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -338,47 +393,36 @@ def _summing_to_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _bits_of_torch(largest_weight: float) -> int:
-    """Return how many bits of fraction torch gives weights: as many as keep the largest one below 2^15.
-
-    It holds weights as 16-bit integers with a sign.
-    """
+    """Return how many bits of fraction torch gives weights: as many as keep the largest one in 16 bits."""
     for bits in range(PILLOW_BITS + 1):
-        with_one_bit_more = int(largest_weight * (1 << (bits + 1)) + 0.5)
-        if with_one_bit_more >= 1 << 15:
+        weight_with_one_bit_more = int(largest_weight * (1 << (bits + 1)) + 0.5)
+        if weight_with_one_bit_more >= TORCH_WEIGHT_END:
             return bits
     raise ValueError(f"weight {largest_weight}: expected one near 1")
 
 
 def _by_channel(taps: _Taps, channels: int) -> _Taps:
-    """Convert taps over the pixels of a row to taps over its values, C for each pixel: `[taps, n * C]`."""
-    positions = taps.positions[:, :, None] * channels + np.arange(channels)  # [taps, n, C]
+    """Convert taps over the pixels of a row to taps over its values, C for each pixel: `[taps, n * C]`.
+
+    The values of a pixel stand side by side in a row: value c of pixel p is at p * C + c. So do the values of
+    an output pixel, which all have its weights.
+    """
+    first_values = taps.positions[:, :, None] * channels
+    positions = first_values + np.arange(channels)  # [taps, n, C]
     weights = taps.weights.repeat(channels, axis=1)
     return _Taps(positions.reshape(len(taps.positions), -1), weights, taps.bits)
 
 
-def _weighted_sum(
-    rows: NDArray[np.uint8],
-    positions: NDArray[np.intp],
-    weights: NDArray[np.int32],
-    *,
-    axis: int,
-    bits: int,
-) -> NDArray[np.uint8]:
-    """Sum weighted taps along one axis of an image `[H, W * C]`, rounded half up and clipped to uint8.
-
-    Parameters
-    ----------
-    positions
-        Positions of the taps along the axis, `[taps, n]`.
-    weights
-        Their weights: `[taps, 1, n]` along axis 1, `[taps, n, 1]` along axis 0.
-    bits
-        Bits of the weights' fraction.
-    """
-    total: NDArray[np.int32] = np.multiply(rows.take(positions[0], axis=axis), weights[0], dtype=np.int32)
-    for tap_positions, tap_weights in zip(positions[1:], weights[1:], strict=True):
+def _weighted_sum(rows: NDArray[np.uint8], taps: _Taps, *, axis: int) -> NDArray[np.uint8]:
+    """Sum weighted taps along one axis of an image `[H, W * C]`, rounded half up and clipped to uint8."""
+    # Along axis 1 a tap has a weight for each column, along axis 0 one for each row.
+    weights = taps.weights[:, None, :] if axis == 1 else taps.weights[:, :, None]
+    shape = list(rows.shape)
+    shape[axis] = taps.positions.shape[1]
+    half = 1 << (taps.bits - 1)
+    total = np.full(shape, half, np.int32)
+    for tap_positions, tap_weights in zip(taps.positions, weights, strict=True):
         total += np.multiply(rows.take(tap_positions, axis=axis), tap_weights, dtype=np.int32)
-    total += 1 << (bits - 1)  # one half
-    total >>= bits
+    total >>= taps.bits
     np.clip(total, 0, 255, out=total)
     return total.astype(np.uint8)

@@ -276,27 +276,30 @@ class Runner:
         self._scale_and_shift = tuple(constants)
 
     def _call(self, clips: Clips) -> Call:
-        """Call the network once, on clips padded with the last one; on a card this does not wait.
+        """Call the network once, on clips padded with the last one.
 
-        A fixed shape selects the same kernels in every call. On a card the returned arrays have their values
-        only once the event `ended` has happened.
+        A fixed shape selects the same kernels in every call. On a card the work is only queued: the returned
+        arrays have their values once the event `ended` has happened, for which `Pending.result` waits.
         """
         self._load()
         n_clips = len(clips)
         at_once = self._size.current
-        if len(self._queued_ends) == CALLS_AHEAD:
-            self._queued_ends.popleft().synchronize()  # waits for the oldest call
+        self._wait_if_many_are_queued()
         pixels = self._padded(clips, at_once).to(self.device, non_blocking=True)
         began = self._record_event()
         results = self._forward(pixels)
-        is_finite = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]  # [at_once] each
-        all_finite = torch.stack(is_finite).all(dim=0)
+        all_finite = _are_all_finite(results)  # [at_once]
         arrays = {name: self._fetched(result[:n_clips]) for name, result in results.items()}
         finite = self._fetched(all_finite[:n_clips])
         ended = self._record_event()
         if self._on_card:
             self._queued_ends.append(ended)
         return Call(EncodedClips(arrays, finite, np.full(n_clips, at_once)), began, ended)
+
+    def _wait_if_many_are_queued(self) -> None:
+        """Wait for the oldest queued call if `CALLS_AHEAD` calls are queued on the card."""
+        if len(self._queued_ends) == CALLS_AHEAD:
+            self._queued_ends.popleft().synchronize()
 
     def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
         """Copy clips into one tensor, `[at_once, F, h, w, 3]`, which the last clip fills up.
@@ -345,6 +348,12 @@ class Runner:
             )
         # Values beyond the range of float16 become infinite, and then the clip fails.
         return results[output.name].to(DTYPES[output.dtype])
+
+
+def _are_all_finite(results: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Return for each clip whether all values of all its results `[B, ...]` are finite, bool `[B]`."""
+    is_finite = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
+    return torch.stack(is_finite).all(dim=0)
 
 
 class Pending:

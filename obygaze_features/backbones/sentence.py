@@ -7,7 +7,8 @@ limit; the library itself is not needed. Unsupported steps raise an error that n
 import inspect
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.nn.functional import normalize
@@ -126,7 +127,9 @@ def _tokenizer(
 
 def _config(weights: Weights) -> Any:
     """Read the configuration of the network; raise an error if it is not an encoder of texts."""
-    config = auto_config(weights, "" if weights.network else "bert", UNTRAINED)
+    # The type of weights is that of their configuration; the one here is for random weights that name none.
+    usual_type = "" if weights.network else "bert"
+    config = auto_config(weights, usual_type, UNTRAINED)
     # Networks of images have no vocabulary; those of images and texts have it in their `text_config`.
     reads_texts = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")
     if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads_texts:
@@ -135,12 +138,18 @@ def _config(weights: Weights) -> Any:
 
 
 def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
-    """Return the most tokens of a text: the smaller of the trained limit and the network's positions."""
-    positions = getattr(config, "max_position_embeddings", None)
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    if positions and table is not None and table.padding_idx is not None:
-        positions -= table.padding_idx + 1  # RoBERTa-like models count positions from there
-    limits = [size for size in (positions, pooling.max_tokens) if size]
+    """Return the most tokens of a text: the smaller of the trained limit and the network's positions.
+
+    None if neither is stated.
+    """
+    n_positions = getattr(config, "max_position_embeddings", None)
+    embeddings = getattr(model, "embeddings", None)
+    position_table = getattr(embeddings, "position_embeddings", None)
+    padding_index = getattr(position_table, "padding_idx", None)
+    if n_positions and padding_index is not None:
+        # In models like RoBERTa the rows up to that of the padding stand for no position of a text.
+        n_positions -= padding_index + 1
+    limits = [limit for limit in (n_positions, pooling.max_tokens) if limit]
     return min(limits, default=None)
 
 
@@ -164,19 +173,16 @@ def read_pooling(weights: Weights) -> Pooling:
     path = file_of(weights, MODULES)
     if path is None:
         return Pooling()
-    try:
-        steps = [(str(step["type"]).rpartition(".")[2], str(step["path"])) for step in read_json(path, list)]
-    except (TypeError, KeyError):
-        raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
-    kinds = [kind for kind, _ in steps]
+    modules = _read_modules(weights, path)
+    kinds = [module.kind for module in modules]
     is_known = kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
-    is_network_in_folder_itself = is_known and steps[0][1] == ""
-    if not is_network_in_folder_itself:
-        shown = ", ".join(f"{kind} in {path!r}" for kind, path in steps)
+    if not is_known or modules[0].folder != "":
+        shown = ", ".join(f"{module.kind} in {module.folder!r}" for module in modules)
         raise BackboneError(
             f"{weights.name}/{MODULES}: asks for {shown}; "
             "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
+    _, pooling_module, *_ = modules
     limits = _limits(weights)
     prompt = object_beside(weights, PROMPTS).get("default_prompt_name")
     if prompt is not None:
@@ -184,11 +190,38 @@ def read_pooling(weights: Weights) -> Pooling:
             f"{weights.name}/{PROMPTS}: puts the prompt {prompt!r} first, which is not supported"
         )
     return Pooling(
-        _mode(weights, steps[1][1]),
+        _mode(weights, pooling_module.folder),
         normalise="Normalize" in kinds,
         lower_case=bool(limits.get("do_lower_case")),
         max_tokens=_limit(weights, limits),
     )
+
+
+class _Module(NamedTuple):
+    """A step of sentence-transformers from a text to its vector.
+
+    Attributes
+    ----------
+    kind
+        Name of its class, without the package, such as `Pooling`.
+    folder
+        Folder of its files, below that of the weights; empty for this folder itself.
+    """
+
+    kind: str
+    folder: str
+
+
+def _read_modules(weights: Weights, path: Path) -> list[_Module]:
+    """Read the steps of sentence-transformers from the file `modules.json`."""
+    modules = []
+    try:
+        for entry in read_json(path, list):
+            _, _, kind = str(entry["type"]).rpartition(".")
+            modules.append(_Module(kind, str(entry["path"])))
+    except (TypeError, KeyError):
+        raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
+    return modules
 
 
 def _limits(weights: Weights) -> dict[str, Any]:

@@ -121,11 +121,19 @@ def _intersection_over_union(box: NDArray[np.float64], other: NDArray[np.float64
 
 
 class Padded(NamedTuple):
-    """A picture with black added below and on the right; shares of height and width it had before."""
+    """A picture with black added below and on the right.
+
+    Attributes
+    ----------
+    picture
+        uint8 `[H, W, 3]`, with the black.
+    height_share, width_share
+        Height and width before the black was added, as shares of the new height and width.
+    """
 
     picture: NDArray[np.uint8]
-    height: float
-    width: float
+    height_share: float
+    width_share: float
 
 
 def long_side_to(

@@ -85,10 +85,13 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     picture = clip[:, top:bottom, left:right]
     columns = []
     for name, (top_share, bottom_share, left_share, right_share) in VIEWS.items():
-        frames = clip if name in VIEWS_OF_FRAME else picture  # with or without flat borders
+        # The views in `VIEWS_OF_FRAME` are parts of whole frames, with flat borders; the others are parts of
+        # the picture between the borders.
+        frames = clip if name in VIEWS_OF_FRAME else picture
         height, width = frames.shape[1:]
         rows = slice(round(top_share * height), round(bottom_share * height))
-        view = frames[:, rows, round(left_share * width) : round(right_share * width)]
+        columns_of_view = slice(round(left_share * width), round(right_share * width))
+        view = frames[:, rows, columns_of_view]
         columns.append(_difference_signs(cell_means(view)))
     return np.concatenate([*columns, _texture(picture)], axis=1)
 

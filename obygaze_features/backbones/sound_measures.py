@@ -57,8 +57,8 @@ FEATURES = (*(f"log_mel_{k}" for k in range(BANDS)), "loudness", "flux", "flatne
 # (frequency in Hz, Q, gain in dB; of the high pass the gain is none).
 _SHELF = (1681.974450955533, 0.7071752369554196, 3.999843853973347)
 _HIGH_PASS = (38.13547087602444, 0.5003270373238773)
-_BAND_EXPONENT = 0.4996667741545416
-"""Power of the shelf's gain that its numerator has at the corner frequency."""
+_LINEAR_EXPONENT = 0.4996667741545416
+"""Power of the shelf's gain by which the linear term of its numerator is multiplied."""
 
 
 def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
@@ -87,12 +87,13 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
 def prepare(parts: NDArray[np.float32]) -> NDArray[np.float32]:
     """Average the measures of each part of a clip over its L steps: `[F, L, D]` to `[F, D]`, as `FEATURES`.
 
-    Steps after a part's end are NaN. In the column of the loudness `measure` gives the mean square, which can
-    be averaged; here it becomes the loudness in LUFS.
+    Steps after a part's end are NaN. Loudness itself cannot be averaged: in `parts`, which `measure` returns,
+    its column holds mean squares. Their mean is converted to LUFS here.
     """
     features = np.asarray(np.nanmean(parts, axis=1, dtype=np.float64))
-    loudness = FEATURES.index("loudness")
-    features[:, loudness] = _lufs(features[:, loudness])
+    loudness_column = FEATURES.index("loudness")
+    mean_squares = features[:, loudness_column]
+    features[:, loudness_column] = _lufs(mean_squares)
     return np.asarray(features, np.float32)
 
 
@@ -104,17 +105,20 @@ def encode(batch: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
 def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """Compute the measures of samples `[N]` for every step of 20 ms: `[N // 320, D]`, as `FEATURES`.
 
-    In place of the loudness is the mean square of the K-weighted samples, which can be averaged over steps.
+    The column of the loudness holds the mean square of the K-weighted samples, which can be averaged over
+    steps; `prepare` converts the average to loudness.
     """
     hop = RATE // STEPS_A_SECOND
     power = _power_spectra(samples)
-    bands = np.log((_mel_filters() @ power.T).T + FLOOR)
+    band_power = (_mel_filters() @ power.T).T  # [steps, BANDS]; a sparse matrix has to stand first
+    bands = np.log(band_power + FLOOR)
     rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0)
+    flux = rises.mean(axis=1)
     mean_squares = weighted_squares(samples, hop)
     harmonic = harmonicity(samples)
     is_audible = _lufs(mean_squares) > SILENT_LUFS
     is_voiced = (harmonic > VOICED) & is_audible
-    columns = [bands, mean_squares, rises.mean(axis=1), _flatness(power), harmonic, is_voiced]
+    columns = [bands, mean_squares, flux, _flatness(power), harmonic, is_voiced]  # in the order of `FEATURES`
     return np.column_stack(columns).astype(np.float32)
 
 
@@ -163,17 +167,20 @@ def gated_loudness(mean_squares: NDArray[Any]) -> float:
 def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """Compute the largest normalised autocorrelation of every step at 75 to 500 Hz, 0 to 1.
 
-    The autocorrelation of a windowed signal is divided by that of the window (Boersma 1993, equation 9). It
-    is 1 for a periodic signal.
+    It is 1 for a periodic signal. A Hann window alone makes the autocorrelation fall with the lag, so that of
+    the windowed signal is divided by that of the window (Boersma 1993, equation 9). Both are first divided by
+    their value at lag 0, which is the power.
     """
     window = _hann(PITCH_WINDOW)
     windows = _windows(samples, PITCH_WINDOW)
-    windows = (windows - windows.mean(axis=1, keepdims=True)) * window
-    of_signal = _autocorrelation(windows)  # [S, lags]
-    of_window = _autocorrelation(window)  # [lags]
-    shares_of_signal = of_signal[:, LAGS] / (of_signal[:, :1] + FLOOR)  # of the one without lag
-    shares_of_window = of_window[LAGS] / of_window[0]
-    normalised = shares_of_signal / shares_of_window
+    windowed_signal = (windows - windows.mean(axis=1, keepdims=True)) * window
+    signal_autocorrelation = _autocorrelation(windowed_signal)  # [S, lags]
+    window_autocorrelation = _autocorrelation(window)  # [lags]
+    signal_power = signal_autocorrelation[:, :1] + FLOOR
+    window_power = window_autocorrelation[0]
+    relative_signal = signal_autocorrelation[:, LAGS] / signal_power
+    relative_window = window_autocorrelation[LAGS] / window_power
+    normalised = relative_signal / relative_window
     return np.asarray(np.clip(normalised.max(axis=1), 0.0, 1.0), np.float64)
 
 
@@ -186,35 +193,63 @@ def _autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
 def k_weighting(rate: int) -> NDArray[np.float64]:
     """Make the filters of ITU-R BS.1770-4 for a rate, as second-order sections `[2, 6]`.
 
-    At 48 kHz they are the tables of the recommendation.
+    The first row is the shelf, the second one the high pass. A row has three coefficients of the numerator,
+    then three of the denominator, whose first one is 1. At 48 kHz they are the tables of the recommendation.
     """
     frequency, q, gain_db = _SHELF
     gain = 10 ** (gain_db / 20)
-    shelf_numerator = _polynomial(rate, frequency, q, gain, gain**_BAND_EXPONENT)
-    shelf_denominator = _polynomial(rate, frequency, q)
-    denominator = _polynomial(rate, *_HIGH_PASS)
-    first = denominator[0]
-    numerator = [first, -2 * first, first]  # becomes 1, -2, 1
-    sections = np.array([[*shelf_numerator, *shelf_denominator], [*numerator, *denominator]])
-    return np.asarray(sections / sections[:, 3:4])  # so that every denominator begins with 1
+    numerator = _digital_polynomial(rate, frequency, q, square=gain, linear=gain**_LINEAR_EXPONENT)
+    denominator = _digital_polynomial(rate, frequency, q)
+    shelf = np.array([*numerator, *denominator]) / denominator[0]
+    frequency, q = _HIGH_PASS
+    denominator = _digital_polynomial(rate, frequency, q)
+    # The recommendation gives the high pass the numerator 1, -2, 1 at any scale of the denominator.
+    high_pass = np.array([1, -2, 1, *(np.array(denominator) / denominator[0])])
+    return np.array([shelf, high_pass])
 
 
-def _polynomial(rate: int, frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
-    """Return the numerator or denominator of a digital filter, as the factors of 1, 1/z and 1/z^2.
+def _digital_polynomial(
+    rate: int, frequency: float, q: float, *, square: float = 1.0, linear: float = 1.0
+) -> list[float]:
+    """Convert the numerator or denominator of an analogue filter to that of a digital one.
 
-    It is the bilinear transform of the analogue filter's polynomial `high s^2 + band s / q + 1`, where s is
-    in units of the corner frequency (Hz), which is mapped exactly.
+    The analogue polynomial is `square * s^2 + linear * s / q + 1`, where s is in units of the corner
+    frequency. The bilinear transform sets `s = (1 - 1/z) / (k (1 + 1/z))`. This k keeps the corner frequency
+    where it is. The result is multiplied by `k^2 (1 + 1/z)^2`, so that it is a polynomial in 1/z.
+
+    Parameters
+    ----------
+    rate
+        Samples per second.
+    frequency
+        The corner frequency in Hz.
+    q
+        The quality factor.
+    square, linear
+        Factors of the terms with s^2 and s.
+
+    Returns
+    -------
+    list of float
+        The coefficients of 1, 1/z and 1/z^2.
     """
     k = float(np.tan(np.pi * frequency / rate))
-    return [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
+    k_squared = k * k
+    linear_term = linear * k / q
+    return [square + linear_term + k_squared, 2 * (k_squared - square), square - linear_term + k_squared]
 
 
 def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """Cut out a window of `size` samples around the middle of every step, `[N // 320, size]`."""
+    """Cut out a window of `size` samples around the middle of every step, `[N // 320, size]`.
+
+    Before and after the samples there is silence.
+    """
     hop = RATE // STEPS_A_SECOND
+    n_steps = len(samples) // hop
     before = size // 2 - hop // 2  # samples of the first window before the first step
     padded = np.pad(samples, (before, size))
-    return np.lib.stride_tricks.sliding_window_view(padded, size)[: len(samples) // hop * hop : hop]
+    windows_at_samples = np.lib.stride_tricks.sliding_window_view(padded, size)
+    return windows_at_samples[: n_steps * hop : hop]
 
 
 def _hann(size: int) -> NDArray[np.float32]:
@@ -232,15 +267,18 @@ def _mel_filters() -> Any:
     """Make the triangular filters of the mel bands, `[BANDS, WINDOW // 2 + 1]`.
 
     Mel is 2595 log10(1 + f / 700). The triangle of a band begins at the peak of the one before and ends at
-    that of the next. The matrix is sparse, as numpy multiplies dense ones with threads, which would wait for
-    each other in the workers.
+    that of the next. The matrix is sparse: numpy multiplies dense ones by several threads, and those of the
+    worker processes would wait for each other.
     """
     lowest = float(2595 * np.log10(1 + LOWEST_HZ / 700))
     highest = float(2595 * np.log10(1 + HIGHEST_HZ / 700))
     mels = np.linspace(lowest, highest, BANDS + 2)
-    edges = 700 * (10 ** (mels[:, None] / 2595) - 1)  # in Hz; triangle k begins at k, peaks at k + 1
-    widths = np.diff(edges, axis=0)
-    hz = np.arange(WINDOW // 2 + 1) * RATE / WINDOW
-    rising = (hz - edges[:-2]) / widths[:-1]
-    falling = (edges[2:] - hz) / widths[1:]
-    return sparse.csr_array(np.maximum(np.minimum(rising, falling), 0).astype(np.float32))
+    corners_hz = 700 * (10 ** (mels[:, None] / 2595) - 1)  # [BANDS + 2, 1]
+    begins = corners_hz[:-2]
+    peaks = corners_hz[1:-1]
+    ends = corners_hz[2:]
+    frequencies = np.arange(WINDOW // 2 + 1) * RATE / WINDOW  # in Hz, of the bins of a spectrum
+    rising = (frequencies - begins) / (peaks - begins)  # [BANDS, bins]; 0 at the begin, 1 at the peak
+    falling = (ends - frequencies) / (ends - peaks)  # 1 at the peak, 0 at the end
+    triangles = np.maximum(np.minimum(rising, falling), 0)
+    return sparse.csr_array(triangles.astype(np.float32))

@@ -88,8 +88,8 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
         return ByteTokenizer(limit, config.vocab_size, padded=spec.pads_to_limit)
     tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
     family = spec.vision.family
-    if family in ("siglip", "siglip2"):
-        tokenizer.lower = _wants_lower_case(half) and tokenizer.sees_case()
+    if family in ("siglip", "siglip2") and _wants_lower_case(half):
+        tokenizer.lower = tokenizer.sees_case()  # others ignore case themselves
     # VideoPrism's network masks its own padding token.
     if family == "videoprism" and tokenizer.pad_id != config.pad_token_id:
         raise BackboneError(
@@ -102,9 +102,10 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
 
 
 def _wants_lower_case(half: Half[TextSpec]) -> bool:
-    """Return whether a SigLIP gets texts in lower case: as its tokenizer's configuration says, else SigLIP 2.
+    """Return whether a SigLIP gets texts in lower case.
 
-    SigLIP 2 was trained on lower case, but its tokenizer (Gemma's) does not apply `do_lower_case` itself.
+    The field `do_lower_case` of its tokenizer's configuration decides. Without the field, a SigLIP 2 does: it
+    was trained on lower case, and its tokenizer, Gemma's, does not convert texts itself.
     """
     fields = object_beside(half.weights, TOKENIZER_CONFIG)
     return bool(fields.get("do_lower_case", half.is_siglip2))

@@ -121,14 +121,16 @@ class CaptionTokenizer(Tokenizer):
     def __init__(self, weights: Weights, *, vocabulary: int, max_words: int) -> None:
         """Load the tokenizer, and check that its tokens are those of the network."""
         if weights.folder is None and weights.files:
+            # Weights in one file of a format of its own have no folder; the tokenizer lies beside the file.
             weights = replace(weights, folder=weights.files[0].parent)
         super().__init__(weights, max_words, lower=True)
         self.limit = max_words  # also if the tokenizer's own limit is lower
         self.files = _files_of(weights, self.digests)
         n_tokens = len(self._tokenizer)
         (ids,) = self._ids(["a"])
-        end = ids[-1:]
-        # The network reads a sentence at its largest id, which must be that of the end token.
+        end = ids[-1:]  # empty if the tokenizer gives no tokens
+        # The network takes the vector of a sentence from the token with the largest id. That must be the end
+        # token, which is the last of the vocabulary.
         if end != [vocabulary - 1] or n_tokens != vocabulary:
             raise BackboneError(
                 f"{weights.name}: its tokenizer has {n_tokens} tokens and ends with {end}; "
@@ -194,6 +196,7 @@ def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
     last = tokens.ids[-1] if tokens.ids else None
     expected: int | None = end
     if end == OLD_END_ID:
+        # The configuration is not to be believed: the network takes the highest token of a text for its end.
         expected = max(tokens.ids, default=None)
     if last is None or last != expected:
         raise BackboneError(

@@ -102,16 +102,19 @@ class Answerer:
         prompt = self.prompt(question, len(images))
         inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
         tokens_of_answers = self.processor.tokenizer([*YES_AND_NO], add_special_tokens=False).input_ids
-        # The network gets the prompt and all tokens of an answer but the last, and gives the probability of
-        # each next token. Answers of one token need the prompt alone, so that both share a call.
-        rows_after: dict[tuple[int, ...], torch.Tensor] = {}
+        # The network gets the prompt and all tokens of an answer but the last, and returns the probability of
+        # each next token. Answers that differ in the last token alone share this call, as yes and no do where
+        # each is one token.
+        calls: dict[tuple[int, ...], torch.Tensor] = {}  # tokens after the prompt -> what the network returns
         log_probabilities = []
         for tokens in tokens_of_answers:
-            given_tokens = tuple(tokens[:-1])
-            if given_tokens not in rows_after:
-                rows_after[given_tokens] = self._log_probabilities(inputs, given_tokens)
-            of_tokens = rows_after[given_tokens].gather(1, torch.tensor([tokens]).T)  # [tokens, 1]
-            log_probabilities.append(float(of_tokens.double().sum()))
+            all_but_last = tuple(tokens[:-1])
+            if all_but_last not in calls:
+                calls[all_but_last] = self._log_probabilities(inputs, all_but_last)
+            next_tokens = calls[all_but_last]  # [tokens, vocabulary]
+            column_of_row = torch.tensor(tokens)[:, None]  # [tokens, 1]
+            of_answer = next_tokens.gather(1, column_of_row)
+            log_probabilities.append(float(of_answer.double().sum()))
         yes, no = log_probabilities
         return float(1 / (1 + np.exp(no - yes)))  # exp(yes) / (exp(yes) + exp(no))
 
@@ -153,18 +156,21 @@ class Answerer:
 def _with_answer(inputs: Mapping[str, Any], answer_tokens: tuple[int, ...]) -> dict[str, torch.Tensor]:
     """Append tokens of an answer to a prompt, and drop the inputs that are no tensors.
 
-    Of a mask and of types of tokens, each of which has a value for each token, the last one is repeated.
+    Inputs with a value for each token, such as a mask, get values for the new tokens: that of the last token
+    of the prompt.
     """
     prompt_tokens = inputs["input_ids"]  # [1, P]
     appended: dict[str, torch.Tensor] = {}
     for name, value in inputs.items():
         if not torch.is_tensor(value):
             continue
-        has_a_value_per_token = value.shape == prompt_tokens.shape
+        has_value_per_token = value.shape == prompt_tokens.shape
         if name == "input_ids":
-            appended[name] = torch.cat([value, torch.tensor([answer_tokens], dtype=value.dtype)], dim=1)
-        elif has_a_value_per_token:
-            repeated = value[:, -1:].expand(-1, len(answer_tokens))
+            new_tokens = torch.tensor([answer_tokens], dtype=value.dtype)
+            appended[name] = torch.cat([value, new_tokens], dim=1)
+        elif has_value_per_token:
+            last_value = value[:, -1:]
+            repeated = last_value.expand(-1, len(answer_tokens))
             appended[name] = torch.cat([value, repeated], dim=1)
         else:
             appended[name] = value

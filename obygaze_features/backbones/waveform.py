@@ -123,14 +123,19 @@ def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
 
 
 def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
-    """Average an AST's patches of each time over frequency, `[B, S, D]`, without those of the padding."""
-    n_bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1
-    patches = output.last_hidden_state[:, 2:]  # the first two tokens stand for the whole input
-    by_band = patches.unflatten(1, (n_bands, -1))  # [B, bands, S, D]: patches of one frequency lie together
+    """Average an AST's patches of each time over frequency, `[B, S, D]`, without those of the padding.
+
+    Its input is a spectrogram, filled up to a fixed length. It is cut into overlapping patches: one begins
+    every `frequency_stride` mel bins and every `time_stride` frames.
+    """
+    n_bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1  # patches of one time
+    n_summary_tokens = 2  # class token and distillation token, which stand for the whole input
+    patches = output.last_hidden_state[:, n_summary_tokens:]  # [B, bands S, D], one band after the other
+    by_band = patches.unflatten(1, (n_bands, -1))  # [B, bands, S, D]
     steps = by_band.mean(dim=1)  # [B, S, D]
-    samples_per_step = AST_FRAME_SAMPLES * config.time_stride  # patches begin every `time_stride` frames
-    n_steps = max(n_samples // samples_per_step, 1)
-    return steps[:, :n_steps]
+    samples_per_step = AST_FRAME_SAMPLES * config.time_stride
+    n_steps_of_sound = max(n_samples // samples_per_step, 1)
+    return steps[:, :n_steps_of_sound]
 
 
 STEPS: Mapping[str, Steps] = {
@@ -233,12 +238,12 @@ def waveform(
             f"there is {', '.join(SOUNDS)}"
         )
     audio_config = spec.audio_config(config)
-    for masking in ("mask_time_prob", "mask_feature_prob"):
-        if hasattr(audio_config, masking):  # done in training, with a tensor that is not needed then
-            setattr(audio_config, masking, 0.0)
+    _switch_off_masking(audio_config)
     extractor = _extractor(source, spec, audio_config)
-    load = _load_classifier if answers else _load_network
-    loaded = load(source, spec, audio_config)
+    if answers:
+        loaded = _load_classifier(source, spec, audio_config)
+    else:
+        loaded = _load_network(source, spec, audio_config)
     wanted_layers = Layers.of(layers)
     contents = _encoder_contents(
         loaded, spec, audio_config, wanted_layers, f"backbone 'waveform', {source.name}"
@@ -259,20 +264,21 @@ def waveform(
         stored_layers=contents.stored_layers,
         columns=contents.columns,
     )
+    preset = {
+        "name": spec.extractor,
+        "resize": f"{encoder.rate} samples a second, mono, by libswresample",
+        "crop": f"equal windows of at most {encoder.longest_s:g} s",
+        "constants": plain_config(extractor),
+        "order": "mono, resample, extract",
+        "track": track,
+    }
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
         "layer": spec.step_meaning,
         "arrays": {"frames": f"mean over each part of: {spec.step_meaning}", "pooled": "mean of the frames"},
         **source.record(),
         "architecture": {"type": config.model_type, **plain_config(audio_config)},
-        "preset": {
-            "name": spec.extractor,
-            "resize": f"{encoder.rate} samples a second, mono, by libswresample",
-            "crop": f"equal windows of at most {encoder.longest_s:g} s",
-            "constants": plain_config(extractor),
-            "order": "mono, resample, extract",
-            "track": track,
-        },
+        "preset": preset,
         "compute": compute.record(loaded.called.config._attn_implementation),
         "citation": spec.citation,
     }
@@ -290,6 +296,17 @@ def waveform(
         hears=Hearing(encoder.rate, track),
         side_groups=tuple(side_groups),
     )
+
+
+def _switch_off_masking(config: Any) -> None:
+    """Switch off, in the configuration of an audio network, that parts of the sound are masked at random.
+
+    Masking is for training. With it, the network would have a tensor for masked parts, which weights without
+    their training lack.
+    """
+    for probability in ("mask_time_prob", "mask_feature_prob"):
+        if hasattr(config, probability):
+            setattr(config, probability, 0.0)
 
 
 class _EncoderContents(NamedTuple):
@@ -438,10 +455,15 @@ def layer_width(config: Any, number: int) -> int:
 
 
 def _is_multi_label(config: Any) -> bool:
-    """Return whether several classes may be heard at once: as stated, or since they are AudioSet's."""
+    """Return whether several classes may be heard at once.
+
+    The configuration states it as `problem_type`. Those of ASTs for AudioSet do not; they are told by the
+    number of their classes.
+    """
     if getattr(config, "problem_type", None) is not None:
         return is_multi_label(config)
-    return config.model_type == "audio-spectrogram-transformer" and len(config.id2label) == AUDIOSET
+    is_ast = config.model_type == "audio-spectrogram-transformer"
+    return is_ast and len(config.id2label) == AUDIOSET
 
 
 class WaveformEncoder:
@@ -500,12 +522,14 @@ class WaveformEncoder:
         BackboneError
             If a clip does not fit in the memory, or the network and its extractor do not fit together.
         """
-        vectors = np.stack([self._frames(clip) for clip in clips])  # [B, F, all columns]
+        vectors = np.stack([self._frames(clip) for clip in clips])  # [B, F, columns of all groups]
         dtype = self.compute.frames_dtype()
-        first_columns = np.cumsum([group.width for group in self._columns])[:-1]  # of each group but the main
-        vectors_by_group = np.split(vectors, first_columns, axis=2)
         arrays: dict[str, NDArray[Any]] = {}
-        for group, frames in zip(self._columns, vectors_by_group, strict=True):
+        first_column = 0
+        for group in self._columns:
+            end_column = first_column + group.width
+            frames = vectors[:, :, first_column:end_column]
+            first_column = end_column
             if group.side_group != ANSWERS:
                 arrays[group.array_name("frames")] = frames.astype(dtype)
             pooled = frames.mean(axis=1, dtype=np.float64)
@@ -589,7 +613,8 @@ class WaveformEncoder:
         steps = [STEPS[self._spec.output_steps](output, self._config, n_samples)]
         read_layer = STEPS[self._spec.layer_steps or self._spec.output_steps]
         for layer in self._layers:
-            # The tokens of a layer are read as those of the last one.
+            # Steps are read from a network's output, whose tokens are `last_hidden_state`. For a layer, an
+            # object takes the place of the output, and has the layer's tokens under this name.
             layer_output = SimpleNamespace(last_hidden_state=self._hooks.take(layer))
             steps.append(read_layer(layer_output, self._config, n_samples))
         if isinstance(self._network, ClassifierBase):

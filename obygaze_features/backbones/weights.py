@@ -99,7 +99,8 @@ def read_specs(
 ) -> dict[str, Spec]:
     """Read a table of `networks.toml`: name of each entry -> the entry as a struct.
 
-    An entry with `like = "clip"` has the fields of the entry `clip` where it states none of its own.
+    The value of a field is that of the entry itself. If the entry does not state the field, it is that of the
+    entry named by its `like`, and then the one in `usual_fields`.
 
     Parameters
     ----------
@@ -108,18 +109,19 @@ def read_specs(
     spec_type
         Type of the structs.
     usual_fields
-        Name of an entry -> its fields where neither the entry nor the one that it is like states them.
+        Name of an entry -> its usual fields.
     tables_of_fields
-        Name of a field -> another table. The field names an entry of that table, and is replaced by it.
+        Name of a field whose value names an entry of another table -> that table. The value is replaced by
+        the entry.
     """
     entries: dict[str, Any] = {}
-    for name, own_fields in TABLES[table].items():
-        inherited_fields = entries.get(own_fields.get("like"), {})
-        fields = inherited_fields | own_fields
+    for name, stated_fields in TABLES[table].items():
+        model_entry = entries.get(stated_fields.get("like"), {})  # comes before in the table
+        fields = {**model_entry, **stated_fields}
         fields.pop("like", None)
         entries[name] = fields
     for name, fields in usual_fields.items():
-        entries[name] = dict(fields) | entries[name]
+        entries[name] = {**fields, **entries[name]}
     for entry in entries.values():
         for field, other_table in tables_of_fields.items():
             entry[field] = other_table[entry[field]]
@@ -334,17 +336,17 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     BackboneError
         If there is no such repository, revision or file, or no connection.
     """
-    has_architecture = named_architecture(repository) is not None
-    # A repository whose architecture is known by its name needs no configuration.
-    names = (layout.config, *layout.single) if has_architecture else (layout.config,)
-    folder = _hub_folder(repository, names, revision)
+    needed_files = [layout.config]  # one of them must be there
+    if named_architecture(repository) is not None:  # then no configuration is needed
+        needed_files += layout.single
+    folder = _hub_folder(repository, needed_files, revision)
     if folder is None:
         source = "the hub's cache" if _offline() else "the hub"
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {source} has no {names[-1]}. {how_to_get(repository)}"
+            f"and {source} has no {needed_files[-1]}. {how_to_get(repository)}"
         )
-    commit = folder.name
+    commit = folder.name  # the cache has a folder for each commit
     paths = _tensor_files(f"{repository}@{commit}", layout, lambda name: _hub_file(repository, name, commit))
     return Weights(tuple(paths), folder, digest(paths), repository, commit)
 
@@ -502,7 +504,9 @@ def read_json(path: Path, kind: type[Json]) -> Json:
         raise BackboneError(f"{path}: {where_damaged(error, path, 'a JSON file')}") from None
     except ValueError as error:
         raise BackboneError(f"{path}: {error}") from None
-    if file_kind(path).remedy:
+    # An error message of a server, saved in place of the file, may be JSON too.
+    is_known_as_another_file = file_kind(path).remedy != ""
+    if is_known_as_another_file:
         raise BackboneError(f"{path}: {why_not(path, 'a JSON file')}")
     if not isinstance(document, kind):
         raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")
@@ -604,13 +608,14 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
     no_network = _no_network()
+    has_network = no_network == ""
     try:
-        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=bool(no_network)))
-    except errors.RemoteEntryNotFoundError:
+        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=not has_network))
+    except errors.RemoteEntryNotFoundError:  # the hub says so
         return None
     except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
         is_absent_from_cache = isinstance(error, errors.EntryNotFoundError)
-        if is_absent_from_cache and _offline():
+        if is_absent_from_cache and _offline():  # the user wants the cache to decide
             return None
         advice = f". {how_to_get(repository)}"
         if isinstance(error, errors.HFValidationError):  # no repository has such a name
@@ -622,7 +627,11 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
 
 
 def _no_network() -> str:
-    """Return why the hub's host name cannot be resolved, without its client's retries; else empty."""
+    """Return why the hub's host name cannot be resolved; empty if it can, or need not be.
+
+    Without a network, the hub's client would try again and again for some time. Behind a proxy, or with the
+    cache alone, this machine need not resolve the name, so that nothing is checked.
+    """
     from huggingface_hub.constants import ENDPOINT  # noqa: PLC0415 - obygaze[extract]
 
     if getproxies() or _offline():

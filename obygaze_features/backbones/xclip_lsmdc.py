@@ -68,18 +68,18 @@ def load(
     BackboneError
         If the file is of another format, or a tensor is missing, unexpected or of another shape.
     """
+    if tensors is None and weights.seed is not None:
+        usual_format = LsmdcFormat()
+        return untrained(lambda: XClipLsmdc(usual_format), weights.seed), usual_format
     if tensors is None:
-        if weights.seed is not None:
-            size = LsmdcFormat()
-            return untrained(lambda: XClipLsmdc(size), weights.seed), size
         # Distributed training puts `module.` before every name.
         tensors = {key.removeprefix("module."): value for key, value in load_state_dict(weights).items()}
-    size = LsmdcFormat.of(weights.name, tensors)
+    lsmdc_format = LsmdcFormat.of(weights.name, tensors)
     # Checks all tensors, before memory is taken for a network of these sizes.
-    tensors_by_our_names = size.to_port(weights.name, tensors)
-    network = XClipLsmdc(size)
+    tensors_by_our_names = lsmdc_format.to_port(weights.name, tensors)
+    network = XClipLsmdc(lsmdc_format)
     network.load_state_dict(tensors_by_our_names, strict=True)
-    return frozen(network, weights.name), size
+    return frozen(network, weights.name), lsmdc_format
 
 
 def xclip_lsmdc_network(

@@ -98,13 +98,15 @@ class LsmdcFormat:
         )
         sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
         widths = [sizes[size] for size in ("vision_width", "text_width", "embed")]
-        have_heads = all(width % cls.HEAD_WIDTH == 0 for width in widths)
-        if 0 in sizes.values() or not have_heads:
+        have_whole_heads = all(width % cls.HEAD_WIDTH == 0 for width in widths)
+        if 0 in sizes.values() or not have_whole_heads:
             raise BackboneError(
                 f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
-        n_patches = sizes.pop("image") - 1  # the other position is that of the class token
+        # What the tensor for `image` shows is not the side of a picture, but its number of tokens.
+        n_tokens = sizes.pop("image")
+        n_patches = n_tokens - 1  # without the class token
         patches_per_side = round(n_patches**0.5)
         return cls(
             **sizes,
@@ -169,10 +171,10 @@ class LsmdcFormat:
             value = tensors[original].float()
             if original in TRANSPOSED:
                 value = value.T
-            projection = THIRD_OF_TENSOR.search(port_name)
-            if projection is not None:
-                queries_keys_values = value.chunk(3)
-                value = queries_keys_values["qkv".index(projection[1])]
+            third = THIRD_OF_TENSOR.search(port_name)
+            if third is not None:
+                queries, keys, values = value.chunk(3)
+                value = {"q": queries, "k": keys, "v": values}[third[1]]
             port[port_name] = value.contiguous()
         return port
 
@@ -187,10 +189,10 @@ class LsmdcFormat:
         """
         originals: dict[str, torch.Tensor] = {}
         for port_name in port:
-            projection = THIRD_OF_TENSOR.search(port_name)
-            if projection is None:
+            third = THIRD_OF_TENSOR.search(port_name)
+            if third is None:
                 value = port[port_name]
-            elif projection[1] == "q":
+            elif third[1] == "q":
                 # The original has queries, keys and values in one tensor, in this order.
                 names = [THIRD_OF_TENSOR.sub(f".{part}_proj.", port_name) for part in "qkv"]
                 value = torch.cat([port[name] for name in names])

@@ -233,10 +233,13 @@ def questions(
     if not clips.clips:
         raise ManifestError(f"{manifest}: there is no clip to ask about")
     perceives = manifests.modalities_of(perceives, "--perceives")
-    clip_questions = manifests.codebook_questions(clips.codebook, perceives)
-    unperceived = manifests.unperceived(clips.codebook, perceives)
-    absent = {f"concept:{name}": reason for name, reason in unperceived.items()}
-    conveyed = {f"concept:{concept.name}": concept.conveyed for concept in clips.codebook.concepts}
+    clip_questions = manifests.codebook_questions(clips.codebook, perceives)  # name -> question
+    # Of concepts that the model cannot perceive: name -> why there is no question.
+    reason_of_concept = manifests.unperceived(clips.codebook, perceives)
+    absent = {f"concept:{name}": reason for name, reason in reason_of_concept.items()}
+    # Name of a question -> by what its concept is conveyed in a film, such as pictures or sound.
+    conveyed_by = {f"concept:{concept.name}": concept.conveyed for concept in clips.codebook.concepts}
+    conveyed = {name: conveyed_by[name] for name in clip_questions if name in conveyed_by}
     prompt = sha256_of(json_bytes(clip_questions))
     lines: dict[str, str] = {}  # clip id -> line, since a clip may have a row for each annotator
     for clip in clips:
@@ -248,7 +251,7 @@ def questions(
             "end_s": clip.end_s,
             "prompt": prompt,
             "perceives": perceives,
-            "conveyed": {name: conveyed[name] for name in clip_questions if name in conveyed},
+            "conveyed": conveyed,
             "absent": absent,
             "questions": clip_questions,
         }

@@ -366,23 +366,21 @@ def extract(
         raise click.UsageError(str(error)) from None
     if texts:
         _refuse_options_of_frames(ctx, names)
+    # A device that nothing here uses is refused if it was typed. A site may set one in the environment for
+    # all commands: that is ignored.
     is_device_of_site = ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT
     if is_device_of_site and (gpu_indices or not _only_networks(names)):
-        # A site may set the device in the environment for all commands: here it is ignored, not refused.
         device = None
-    # The recipes of the backbones.
-    recipes = read_recipes(
-        names,
-        n_frames,
-        {
-            "weights": weights,
-            "preset": preset,
-            "tokens": tokens,
-            "track": track,
-            "questions": questions,
-        },
-        ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device),
-    )
+    # The recipes of the backbones; what else is stored, and where they run, is added to them one by one.
+    options_by_backbone = {
+        "weights": weights,
+        "preset": preset,
+        "tokens": tokens,
+        "track": track,
+        "questions": questions,
+    }
+    compute_options = ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device)
+    recipes = read_recipes(names, n_frames, options_by_backbone, compute_options)
     recipes = with_layers(recipes, layers, norm=layer_norm, frames=layer_frames)
     recipes = with_answers(recipes, wanted=answers)
     if check:
@@ -441,6 +439,7 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         Whether the answer is printed as JSON, which has the remarks itself.
     """
     part, n_parts = shard
+    # `stop()` is true once a signal, such as Ctrl-C, has asked the run to stop.
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
     sealed = None if stop() else work.seal(stage)
@@ -460,9 +459,12 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         not_begun = shares_not_begun(stage.path)
         if not_begun:
             remarks.append(f"{NOTE}no task has begun these shares of {n_parts}: {shown_shares(not_begun)}")
-    clips = [clip for clip in stage.status().values() if stage.piece(clip.clip_id) % n_parts == part]
-    failed = any(clip.status == "failed" for clip in clips)
-    return replace(answer, remarks=remarks, code=PROBLEMS_FOUND if failed else 0)
+    code = 0
+    for clip in stage.status().values():
+        is_of_shard = stage.piece(clip.clip_id) % n_parts == part  # shards take pieces in turn
+        if is_of_shard and clip.status == "failed":
+            code = PROBLEMS_FOUND
+    return replace(answer, remarks=remarks, code=code)
 
 
 # --- checks and parsing of the options
@@ -513,6 +515,9 @@ def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[i
 def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     """Return the shard that was typed, or that of the Slurm array task, or (0, 1) for all clips.
 
+    A shard (i, n) is share i of the clips, divided into n shares. In a job array of Slurm each task does one
+    shard, and a stage has one number of shares for all of its tasks.
+
     Parameters
     ----------
     typed
@@ -523,20 +528,21 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     Raises
     ------
     ExtractError, StoreError
-        The tasks of the job array do not fit the shares of the stage or of this first array, or another
-        cluster works on the share.
+        The tasks of the job array are not those of the stage's shares, or, in the first array, not those of
+        the shards that were typed; or another cluster works on the share.
     """
-    n_shares = number_of_shares(stage)
+    n_shares = number_of_shares(stage)  # None before the first task
     if typed is not None:
         if n_shares is None:
             extraction.check_first_array(os.environ, typed)
         check_shares(stage, typed, this_machine())
         return typed
     shard = extraction.array_shard(os.environ, n_shares)
-    if shard is None:
+    if shard is None:  # not in a job array
         return 0, 1
     check_shares(stage, shard, this_machine())
-    note(f"--shard {shard[0]}/{shard[1]}, by SLURM_ARRAY_TASK_ID and the numbers of the job array")
+    number, n_shards = shard
+    note(f"--shard {number}/{n_shards}, by SLURM_ARRAY_TASK_ID and the numbers of the job array")
     return shard
 
 

@@ -103,11 +103,13 @@ def variables(
     refuse_existing(out, force=force)
     people_detectors = load_people(people) if people else None
     windows = _find_windows(films, source)
+    # What a store has need not be measured.
     camera_of_clip = _read_camera_rows(source)
     people_of_clip = None if people else _read_people_rows(source)
     shots_of_movie = _read_shots(windows, shots, source)
     if people_detectors is not None:
-        click.echo(people_detectors.cost(sum(map(len, windows.values()))), err=True)
+        n_windows = sum(len(film_windows) for film_windows in windows.values())
+        click.echo(people_detectors.cost(n_windows), err=True)
     rows: list[tuple[Window, Values]] = []
     code = 0
     for path, film_windows in windows.items():
@@ -125,7 +127,7 @@ def variables(
                 show=show,
             )
         rows += zip(film_windows, measured, strict=True)
-        has_pictures = any("cuts" in values for values in measured)
+        has_pictures = any("cuts" in values for values in measured)  # cuts are known wherever there are some
         if not has_pictures:
             code = PROBLEMS_FOUND
     columns = [name for name in VARIABLES if any(name in values for _, values in rows)]
@@ -172,14 +174,15 @@ def _read_shots(
         return {}
     if len(set(movies)) < len(movies):
         raise ManifestError(f"{table}: it has shots of whole films, and several files are of one movie")
-    parts = {}
-    movies_of_table = movies if len(movies) == 1 else None  # of one film, the table need not name it
-    for name, film_parts in manifests.read_parts(table, movies_of_table).items():
-        parts[manifests.find_film(name, movies) or name] = film_parts
-    movies_without_shots = [movie for movie in movies if movie not in parts]
+    shots_of_movie = {}
+    only_movie = movies if len(movies) == 1 else None  # if there is only one, the table need not name it
+    for name, film_shots in manifests.read_parts(table, only_movie).items():
+        movie = manifests.find_film(name, movies) or name  # the table may spell it otherwise
+        shots_of_movie[movie] = film_shots
+    movies_without_shots = [movie for movie in movies if movie not in shots_of_movie]
     if movies_without_shots:
         click.echo(f"{table}: no shots of {', '.join(movies_without_shots)}: they are found", err=True)
-    return parts
+    return shots_of_movie
 
 
 class Clips(NamedTuple):
@@ -209,40 +212,71 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
     """
     read_films = [_read_film(path) for path in films]
     clips, file_of_clip = _read_clips(read_films, source)
-    film_of_file = {film.path.resolve(): film for film in read_films}
     movies = dict.fromkeys((clip.movie for clip in clips), "")  # in order, each once
-    movie_of_file = {film.path: manifests.find_film(film.movie, movies) for film in read_films}
-    windows: dict[Path, list[Window]] = {path: [] for path in movie_of_file}
+    film_of_file = {film.path.resolve(): film for film in read_films}
+    films_of_movie: dict[str, list[manifests.Film]] = {}
+    for film in read_films:
+        movie = manifests.find_film(film.movie, movies)  # as the source spells it
+        if movie is not None:
+            films_of_movie.setdefault(movie, []).append(film)
+    windows: dict[Path, list[Window]] = {film.path: [] for film in read_films}
     for clip in clips:
         file = file_of_clip.get(clip.clip_id)
-        films_of_clip = []
+        films_of_clip: list[manifests.Film] = []
         if file in film_of_file:
             films_of_clip = [film_of_file[file]]
         elif clip.start_s is not None:
-            films_of_clip = [film for film in read_films if movie_of_file[film.path] == clip.movie]
+            films_of_clip = films_of_movie.get(clip.movie, [])
         if len(films_of_clip) > 1:
             raise ManifestError(f"{source}: two files have the window {clip.clip_id}: give one file a film")
         for film in films_of_clip:
             window = Window(clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s)
             windows[film.path].append(window)
-    for film in read_films:
-        if not windows[film.path]:
-            hint = manifests.name_hint(film.movie, movies)
-            if movie_of_file[film.path]:
-                hint = ": its clips are whole files: give these, and their manifest"
-            raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
+    _refuse_without_windows(read_films, windows, movies, source)
     n_taken = sum(len(film_windows) for film_windows in windows.values())
-    if n_left := len(clips) - n_taken:
+    n_left = len(clips) - n_taken
+    if n_left > 0:
         click.echo(f"left out {n_left:,} of {counted(len(clips), 'window')}, of films not given", err=True)
     return windows
+
+
+def _refuse_without_windows(
+    films: "Sequence[manifests.Film]",
+    windows: Mapping[Path, Sequence[Window]],
+    movies: Mapping[str, str],
+    source: Path | None,
+) -> None:
+    """Raise a ManifestError if a film has no window.
+
+    Parameters
+    ----------
+    films
+        The films.
+    windows
+        File of a film -> its windows.
+    movies
+        The movies of the source, as keys.
+    source
+        The manifest or store of the windows.
+    """
+    for film in films:
+        if windows[film.path]:
+            continue
+        if manifests.find_film(film.movie, movies):
+            hint = ": its clips are whole files: give these, and their manifest"
+        else:
+            hint = manifests.name_hint(film.movie, movies)
+        raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
 
 
 def _read_clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips:
     """Read the clips of a store, or those of a manifest with their files; else cut films into windows."""
     if source is not None and source.is_dir():
-        return Clips(of.open_store(source).clips, {})
+        no_files: dict[str, Path] = {}  # a store does not record where videos are
+        return Clips(of.open_store(source).clips, no_files)
     if source is None:
-        manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
+        folder = Path()  # the manifest is not written, so that its folder does not matter
+        manifest = manifests.import_film(films, folder, window_s=WINDOW_S, hop_s=WINDOW_S).manifest
     else:
         manifest = manifests.merge_annotators(of.read_manifest(source))
     file_of_clip = {}

@@ -51,19 +51,35 @@ def folder_for(out: Path, codebook: "manifests.Codebook | None" = None, *, force
     ManifestError
         The manifest exists, or the file of its codebook exists and holds another codebook.
     """
-    codebook_file = manifests.codebook_file(out)
-    is_there = codebook_file.exists()
-    if is_there and not (codebook and manifests.holds_codebook(codebook_file, codebook)):
-        will_be_replaced = codebook is not None and codebook.name not in manifests.BUILTIN
-        if not (will_be_replaced and force):
-            remedy = "replace both with --force" if will_be_replaced else "remove it"
-            raise ManifestError(
-                f"{codebook_file} would be taken for the codebook of {out.name}, and it is another one; "
-                f"choose another --out, or {remedy}"
-            )
+    _refuse_other_codebook(out, codebook, force=force)
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
     return out.absolute().parent
+
+
+def _refuse_other_codebook(out: Path, codebook: "manifests.Codebook | None", *, force: bool) -> None:
+    """Raise a ManifestError if the file of a manifest's codebook holds another codebook, and would stay.
+
+    Readers of the manifest would take it for its codebook.
+
+    Parameters
+    ----------
+    out, codebook, force
+        As in `folder_for`.
+    """
+    codebook_file = manifests.codebook_file(out)
+    if not codebook_file.exists():
+        return
+    if codebook and manifests.holds_codebook(codebook_file, codebook):
+        return
+    has_file_of_its_own = codebook is not None and codebook.name not in manifests.BUILTIN
+    if has_file_of_its_own and force:  # which replaces the file
+        return
+    remedy = "replace both with --force" if has_file_of_its_own else "remove it"
+    raise ManifestError(
+        f"{codebook_file} would be taken for the codebook of {out.name}, and it is another one; "
+        f"choose another --out, or {remedy}"
+    )
 
 
 def write_imported(

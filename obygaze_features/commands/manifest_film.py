@@ -102,21 +102,17 @@ def film(
     if stride is not None and frames is None:
         raise click.UsageError("--stride is in frames: give --frames too")
     _require_one_way_to_cut(typed_window_s, model, store, scenes, frames, is_train_typed=window == "train")
+    window_s = typed_window_s  # None with --scenes or --frames, too
     if model is not None:
-        window_s: float | None = manifests.window_of_model(model)
-    elif store is not None:
+        window_s = manifests.window_of_model(model)
+    if store is not None:
         window_s = _median_duration(store)
-    else:
-        window_s = typed_window_s
     read_films = [_read_film(path, with_frames=frames is not None) for path in films]
     movies = [film.movie for film in read_films]
+    scenes_of_movie = manifests.read_parts(scenes, movies) if scenes else None
+    window_and_hop_in_frames = None if frames is None else (frames, stride or frames)
     imported = manifests.import_film(
-        read_films,
-        folder,
-        window_s,
-        hop_s,
-        manifests.read_parts(scenes, movies) if scenes else None,
-        frames=None if frames is None else (frames, stride or frames),
+        read_films, folder, window_s, hop_s, scenes_of_movie, frames=window_and_hop_in_frames
     )
     films_in_document = _clips_of_films(imported)
     if shots_file is None:
@@ -172,15 +168,16 @@ def _require_one_way_to_cut(
     Parameters
     ----------
     window_s, model, store, scenes, frames
-        The options, None if not given. The first is --window in seconds: None for `--window train`, which by
-        itself says no length.
+        The options, None if not given. The first is --window in seconds; it is also None for
+        `--window train`, which states no length.
     is_train_typed
-        Whether --window train was given; a model or a store must then give the length of training clips.
+        Whether `--window train` was given: the clips get the length of those that a model was trained on, or
+        that a store has. So --model or --store must be given too.
     """
-    options = (window_s, model, store, scenes, frames)
-    n_given = sum(value is not None for value in options)
-    lacks_training_clips = is_train_typed and model is None and store is None
-    if lacks_training_clips or n_given != 1:
+    ways_to_cut = (window_s, model, store, scenes, frames)
+    n_given = sum(value is not None for value in ways_to_cut)
+    lacks_length = is_train_typed and model is None and store is None
+    if lacks_length or n_given != 1:
         raise click.UsageError(
             "give one of --window SECONDS, --model MODEL or --store STORE (for --window train), --frames N, "
             "and --scenes FILE.csv"

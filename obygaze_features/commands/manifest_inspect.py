@@ -133,15 +133,17 @@ def project(
         raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
     marks = manifests.read_manifest(annotations)
     folder_for(out, marks.codebook, force=force)
+    # One of both is given: `or 0.0` is for type checkers.
     clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
     if per_annotator and merge:
         raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
     # To merge rows by a rule, or to choose one annotator's, each annotator needs a row first.
-    result = manifests.project(marks, clips, per_annotator=per_annotator or merge is not None)
+    needs_row_per_annotator = per_annotator or merge is not None
+    result = manifests.project(marks, clips, per_annotator=needs_row_per_annotator)
     labelled = result.manifest
-    if merge in ("highest", "any", "both"):
+    if merge in ("highest", "any", "both"):  # a rule
         labelled = manifests.merge_annotators(labelled, merge)  # type: ignore[arg-type]  # one of its words
-    elif merge is not None:
+    elif merge is not None:  # the name of an annotator, whose rows are taken
         labelled = manifests.merge_annotators(labelled, "expert", merge)
     notices = []
     n_replaced = sum(clip.level is not None for clip in clips)

@@ -197,11 +197,13 @@ def _draw_sheet(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
     from obygaze_features.extraction.sheets import write_sheets
 
     clips = of.read_manifest(manifest)
-    scores = {}
+    no_threshold = 0.0  # sheets list a threshold beside each score, and a search has none
+    score_and_threshold = {}
     for hit in ranking:
         if hit.clip_id in clips.by_id:
-            scores[clips.by_id[hit.clip_id]] = (hit.score, 0.0)
-    for drawn in write_sheets(clips, {"found": scores}, sheet, n=len(scores), force=False):
+            score_and_threshold[clips.by_id[hit.clip_id]] = (hit.score, no_threshold)
+    groups = {"found": score_and_threshold}
+    for drawn in write_sheets(clips, groups, sheet, n=len(score_and_threshold), force=False):
         counts = f"{drawn['n_drawn']} of {counted(len(ranking), 'clip')}"
         click.echo(f"{counts} drawn in {sheet / str(drawn['file'])}", err=True)
 

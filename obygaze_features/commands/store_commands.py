@@ -194,7 +194,9 @@ def ls(
     reasons = []
     for store in listed:
         if store.format == UNREAD:
-            reasons.append(store.features)  # which has the reason then
+            # Its last field holds the reason, which is too long for a table and is printed below it.
+            reason = store.features
+            reasons.append(reason)
             rows.append(store._replace(features="not readable"))
         else:
             rows.append(store)
@@ -222,7 +224,21 @@ def _list_stores(folder: Path) -> Iterator[ListedStore]:
             elif _may_be_sealed(path):
                 yield _describe_store(path)
         except (StoreError, OSError) as error:
-            yield ListedStore(path.name, *(UNREAD,) * 6, str(error))
+            yield _unread(path, reason=str(error))
+
+
+def _unread(path: Path, reason: str) -> ListedStore:
+    """Return the row of a store that cannot be read in the list."""
+    return ListedStore(
+        path.name,
+        format=UNREAD,
+        clips=UNREAD,
+        ok=UNREAD,
+        partial=UNREAD,
+        failed=UNREAD,
+        missing=UNREAD,
+        features=reason,
+    )
 
 
 def _describe_stage(path: Path) -> ListedStore:
@@ -406,9 +422,10 @@ def seal(
       obygaze store seal stores/films --licence NOASSERTION \\
           --store-version 1.1.0 --allow-missing
     """
+    usual_stage = None  # NAME.staging
     with progress_bar("seal", "row") as progress:
         path = stores.seal(
-            None,
+            usual_stage,
             name,
             licence=licence,
             citation=citation,
@@ -418,8 +435,8 @@ def seal(
             max_failed=max_failed,
             progress=progress,
         )
-    grown = stores.read_stage(stores.staging_path(name)).parent_store
-    return sealed_result(path, older=None if grown is None else grown.path)
+    parent = stores.read_stage(stores.staging_path(name)).parent_store  # the store that has grown
+    return sealed_result(path, older=None if parent is None else parent.path)
 
 
 @command()

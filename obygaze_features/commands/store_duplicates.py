@@ -69,8 +69,12 @@ def _table_lines(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[
     """Format the first clips that were found as a table, and say how many more there are."""
     if not rows:
         return []
-    shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST_SHOWN]]
-    lines = [table(shown, names, right=(0, 3, 4))]
+    # The last column is a likeness. Numbers stand at the right of their columns.
+    shown = []
+    for *other_cells, likeness in rows[:MOST_SHOWN]:
+        shown.append((*other_cells, f"{likeness:.3f}"))
+    columns_of_numbers = (0, 3, 4)
+    lines = [table(shown, names, right=columns_of_numbers)]
     if len(rows) > MOST_SHOWN:
         lines.append(f"and {len(rows) - MOST_SHOWN} more: --out FILE has all")
     return lines

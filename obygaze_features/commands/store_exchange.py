@@ -124,7 +124,8 @@ def open_source(
     clips
         Names of the clips.
     times
-        Array, column or pattern of the times of frames.
+        Where the times of frames are, as in --times: the name of an array or column, or a pattern of names of
+        files. Files are not read here.
     of_frames
         Whether the features are of frames.
     at_a_rate
@@ -142,8 +143,10 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
-    times_array = None if _is_file_pattern(times) else times
-    if kind == "table" and times is not None and (not of_frames or times_array is None):
+    has_files_of_times = _is_file_pattern(times)
+    times_array = None if has_files_of_times else times
+    is_table_with_times = kind == "table" and times is not None
+    if is_table_with_times and (not of_frames or has_files_of_times):
         raise click.UsageError("--times names a column of a table with a row for each frame (--array frames)")
     if not source.is_dir():
         open_regular(source).close()  # libraries open the name themselves, and would wait for a pipe
@@ -279,25 +282,24 @@ def import_(
     table = manifests.read_manifest(manifest)
     if pattern is None:
         pattern = "{clip_id}" if kind == "table" or source.is_file() else "{video}"
-    chosen = list(columns)
+    patterns_of_features = list(columns)
     if key:
-        chosen.append(glob.escape(key))
+        patterns_of_features.append(glob.escape(key))
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     clip_names = names_by_pattern(table, pattern)
-    labels = {name for clip in table for name in clip.extras}
-    labels |= {concept.name for concept in table.codebook.concepts}
     opened = open_source(
         source,
         kind,
         ids,
-        chosen,
-        labels,
+        patterns_of_features,
+        _label_columns(table),
         clip_names.values(),
         times,
         of_frames=array == "frames",
         at_a_rate=rate is not None,
     )
+    # `about` holds what the source states of itself, as texts, such as `backbone`, `features` and `left_out`.
     with opened as (items, about), progress_bar("import") as progress:
         provenance = _read_provenance(declared, source, about)
         name = backbone or about.get("backbone")
@@ -312,20 +314,22 @@ def import_(
             )
         for notice in _notices_on_unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
+        planned = [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table]
+        declaration = Declared(
+            name,
+            array,
+            provenance,
+            dtype,
+            are_features_named=any(not wanted.startswith("!") for wanted in patterns_of_features),
+            series=_series_name(about.get("features", "")),
+            axes=_choose_axes(axes, about, source),
+            per_second=rate,
+            times=None if kind == "table" else times,  # a table was opened with its column of times
+        )
         path = import_features(
             matched.features,
-            [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
-            Declared(
-                name,
-                array,
-                provenance,
-                dtype,
-                are_features_named=any(not column.startswith("!") for column in chosen),
-                series=_series_name(about.get("features", "")),
-                axes=_choose_axes(axes, about, source),
-                per_second=rate,
-                times=None if kind == "table" else times,
-            ),
+            planned,
+            declaration,
             store,
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
             progress=progress,
@@ -344,6 +348,14 @@ def import_(
     if rate is not None:
         sizes += f", {rate:g} a second"
     return replace(answer, text=f"{answer.text}\neach clip has: {sizes}")
+
+
+def _label_columns(table: "manifests.Manifest") -> set[str]:
+    """Return the names of columns that would hold labels of the manifest's clips, and so no features."""
+    names = {concept.name for concept in table.codebook.concepts}
+    for clip in table:
+        names.update(clip.extras)
+    return names
 
 
 class _Matched(NamedTuple):

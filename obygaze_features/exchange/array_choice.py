@@ -12,6 +12,10 @@ from obygaze_features.store.format import FEATURE_ARRAYS, TIME_ARRAYS
 FORMAT_NAMES = (*FEATURE_ARRAYS, *TIME_ARRAYS)
 """Names of arrays that the format itself uses, such as `pooled` and `time_s`."""
 
+REAL = "f"
+WHOLE = frozenset({"i", "u"})
+"""NumPy's letters for kinds of numbers: real ones, and whole ones with and without a sign."""
+
 
 @dataclass
 class ArrayChoice:
@@ -66,24 +70,23 @@ class ArrayChoice:
         return [*self._choose(where, others), *times]
 
     def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features among the arrays of a file, and note which arrays are left out.
-
-        Patterns come first. Without them, arrays with names of the format are chosen, or else the only array.
-        """
+        """Choose the features among the arrays of a file, and note which arrays are left out."""
         is_npy = list(arrays) == [""]  # the array of a .npy file has no name
         if is_npy and not self.patterns:
             return [""]
         format_names = self._names_of_format(arrays)
-        if format_names and not self.patterns:
+        if self.patterns:
+            chosen = self._choose_as_columns(where, arrays)
+        elif format_names:
             chosen = format_names
-        elif len(arrays) == 1 and not self.patterns:
+        elif len(arrays) == 1:
             chosen = list(arrays)
         else:
             chosen = self._choose_as_columns(where, arrays)
         self._refuse_several(where, arrays, chosen)
         is_guessed = not self.patterns and not format_names
         is_file_of_one_clip = self.n_leading_axes == 0
-        if is_guessed and is_file_of_one_clip:
+        if is_guessed and is_file_of_one_clip:  # the files of all clips must lead to one guess
             self._refuse_other_guess(where, chosen)
         self._last_chosen = chosen
         self._note_left_out(arrays.keys() - set(chosen))
@@ -106,15 +109,15 @@ class ArrayChoice:
 
     def _refuse_several(self, where: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
         """Refuse several arrays of features, unless all have names of the format, or all are columns."""
-        have_format_names = set(chosen) <= set(FORMAT_NAMES)
-        have_row_per_clip = self.n_leading_axes > 0
-        are_columns = have_row_per_clip and all(
-            _n_axes(arrays[name]) == self.n_leading_axes for name in chosen
+        if len(chosen) == 1 or set(chosen) <= set(FORMAT_NAMES):
+            return
+        has_row_per_clip = self.n_leading_axes > 0
+        have_number_per_clip = all(_n_axes(arrays[name]) == self.n_leading_axes for name in chosen)
+        if has_row_per_clip and have_number_per_clip:  # they are columns, which make up one vector
+            return
+        raise StoreError(
+            f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
         )
-        if len(chosen) > 1 and not have_format_names and not are_columns:
-            raise StoreError(
-                f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
-            )
 
     def _refuse_other_guess(self, where: Path | str, chosen: list[str]) -> None:
         """Refuse names that were guessed for one clip's file and differ from those of the file before."""
@@ -143,11 +146,12 @@ def _n_axes(array: Any) -> int:
 
 
 def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> ColumnKind:
-    """Return what an array holds, in the words in which `choose_columns` asks for a column of a table.
+    """Return what an array holds, as if it were a column of a table, for `choose_columns`.
 
-    "list" means a vector for each row, [N, D]; "number" one number for each row, [N], in a file without
-    vectors; "other" that the array holds no features. An array of whole numbers may hold labels, so it is no
-    "list" if another array has real numbers.
+    - "list": a vector for each row, [N, D]. Whole numbers may be labels, so they count only in a file without
+      any real numbers.
+    - "number": one number for each row, [N], in a file without vectors.
+    - "other": no features.
 
     Parameters
     ----------
@@ -159,22 +163,22 @@ def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> 
         Number of axes before those of one clip's features: 1 if an array has a row for each clip, [N].
     """
     dtype_kinds = {key: _dtype_kind(array) for key, array in arrays.items()}
-    has_real_numbers = "f" in dtype_kinds.values()
-    feature_kinds = "f" if has_real_numbers else "iu"
-    vectors = [
-        key
-        for key, kind in dtype_kinds.items()
-        if kind in feature_kinds and arrays[key].ndim > n_leading_axes
-    ]
+    has_real_numbers = REAL in dtype_kinds.values()
+    kinds_of_vectors = {REAL} if has_real_numbers else WHOLE
+    vectors = []
+    for key, dtype_kind in dtype_kinds.items():
+        if dtype_kind in kinds_of_vectors and arrays[key].ndim > n_leading_axes:
+            vectors.append(key)
     if name in vectors:
         return "list"
-    may_be_column = n_leading_axes > 0 and not vectors
-    if may_be_column and dtype_kinds[name] in "fiu" and arrays[name].ndim == n_leading_axes:
-        return "number"
-    return "other"
+    has_row_per_clip = n_leading_axes > 0
+    if not has_row_per_clip or vectors:
+        return "other"
+    holds_numbers = dtype_kinds[name] in {REAL, *WHOLE}
+    return "number" if holds_numbers and arrays[name].ndim == n_leading_axes else "other"
 
 
 def _dtype_kind(array: Any) -> str:
-    """Return the letter of NumPy for an array's kind of numbers (f, i, u, ...); "-" for no array."""
+    """Return NumPy's letter for an array's kind of numbers, such as `REAL`; "-" for no array."""
     dtype = getattr(array, "dtype", None)
     return str(getattr(dtype, "kind", "-"))

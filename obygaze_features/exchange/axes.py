@@ -86,14 +86,15 @@ def refuse_other_axes(
     """
     if len(shape) == n_axes:
         return
-    other_kind = "pooled" if n_axes > 1 else "frames"
+    is_pooled = n_axes == 1
+    expected = "[D]" if is_pooled else "[T, D]"
+    other_kind = "frames" if is_pooled else "pooled"  # which the array may be instead
     if is_named_in_file:
         remedy = f"save it under another name, such as {other_kind}"
-    elif n_axes > 1:
-        remedy = f"one frame would be [1, {shape[0]}], one vector a clip is --array {other_kind}"
+    elif is_pooled:
+        remedy = _how_to_read(shape, array_option="--array frames ")
     else:
-        remedy = _how_to_read(shape, array_option=f"--array {other_kind} ")
-    expected = "[D]" if n_axes == 1 else "[T, D]"
+        remedy = f"one frame would be [1, {shape[0]}], one vector a clip is --array pooled"
     raise StoreError(f"{where}: the axes of {array} are {list(shape)}, expected {expected}; {remedy}")
 
 
@@ -126,19 +127,22 @@ def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     if len(shape) == 1:
         return "one vector a clip is --array pooled"
     long_axes = [size for size in shape if size != 1]  # those that may be of frames or of numbers
-    orders = [order for order in ORDERS if _fits(shape, order)]
     if len(long_axes) > 2:
         return (
             "no --axes reads more than two: save [T, D], such as the mean over places, or all places one "
             "after another, values.reshape(-1, D)"
         )
+    orders = [order for order in ORDERS if _fits(shape, order)]
     if not orders:
         return "no --axes reads these: save [T, D]"
-    if len(long_axes) < 2:
+    if len(long_axes) < 2:  # the shape does not tell how many frames each order would give
         return f"say which are frames and which numbers: {array_option}--axes {'|'.join(orders)}"
     readings = []
     for order in orders:
-        n_frames, n_numbers = reversed(long_axes) if order == "DT" else long_axes
+        if order == "DT":
+            n_numbers, n_frames = long_axes
+        else:
+            n_frames, n_numbers = long_axes
         frames = counted(n_frames, "frame")
         readings.append(f"{frames} of {n_numbers} numbers are {array_option}--axes {order}")
     return f"{', '.join(readings)}; tokens are --array tokens"

@@ -120,13 +120,15 @@ class StoreDiff:
     def record(self) -> dict[str, object]:
         """Return all differences as plain values for JSON.
 
-        `numerics` of a field of the provenance is true if features with different values must not be mixed.
+        Each differing field of the provenance has the key `numerics`: true if features of two groups that
+        differ in this field must not be mixed, false if the field does not affect the numbers.
         """
         provenance = {}
-        for name, differing in self.provenance.items():
-            numerics = self.numerics[name]
+        for name, contrasts_of_group in self.provenance.items():
+            fields_against_mixing = self.numerics[name]
             provenance[name] = [
-                {"field": contrast.field, "numerics": contrast.field in numerics} for contrast in differing
+                {"field": contrast.field, "numerics": contrast.field in fields_against_mixing}
+                for contrast in contrasts_of_group
             ]
         return {
             "equal": self.equal,
@@ -163,14 +165,17 @@ def diff(first: Store, second: Store) -> StoreDiff:
     first_ids = {clip.clip_id for clip in first.clips}
     common = [(clip, second_clips[clip.clip_id]) for clip in first.clips if clip.clip_id in second_clips]
     provenance: dict[str, Contrasts] = {}
-    numerics: dict[str, tuple[str, ...]] = {}
+    fields_against_mixing: dict[str, tuple[str, ...]] = {}
     arrays: list[ArrayDiff] = []
     for name in first:
-        if name in second:
-            provenance_pair = (first[name].provenance, second[name].provenance)
-            provenance[name] = tuple(contrasts(*provenance_pair))
-            numerics[name] = tuple(same_numerics(*provenance_pair))
-            arrays += _compare(first[name], second[name])
+        if name not in second:
+            continue
+        first_provenance = first[name].provenance
+        second_provenance = second[name].provenance
+        provenance[name] = tuple(contrasts(first_provenance, second_provenance))
+        # Its name asks whether numerics are the same; its result are the fields for which they are not.
+        fields_against_mixing[name] = tuple(same_numerics(first_provenance, second_provenance))
+        arrays += _compare(first[name], second[name])
     return StoreDiff(
         about=tuple(contrasts(dict(first.attributes), dict(second.attributes))),
         only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
@@ -180,7 +185,7 @@ def diff(first: Store, second: Store) -> StoreDiff:
         groups_first=tuple(name for name in first if name not in second),
         groups_second=tuple(name for name in second if name not in first),
         provenance=provenance,
-        numerics=numerics,
+        numerics=fields_against_mixing,
         arrays=tuple(arrays),
     )
 

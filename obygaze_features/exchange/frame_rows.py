@@ -294,18 +294,21 @@ def _load_clip(
         The vectors [T, D] under the name "", and `time_s` and `frame_index`, each [T], if known.
     """
     where = f"{order.path}, {clip}"
-    columns = order.columns
+    numbers_name = order.columns.numbers
+    times_name = order.columns.times
     if order.numbers is not None:
-        rows = _sort_rows(rows, order.numbers, columns.numbers, where)
+        rows = _sort_rows(rows, order.numbers, numbers_name, where)
     elif order.times is not None:
-        rows = _sort_rows(rows, order.times, columns.times, where)
+        rows = _sort_rows(rows, order.times, times_name, where)
     if must_be_even and order.numbers is not None:
         refuse_uneven(where, order.numbers[rows])
     arrays = {"": _read_rows(vectors, rows)}
     if order.times is not None:
-        arrays["time_s"] = times_in_seconds(columns.times, order.times[rows])
-    if order.numbers is not None and _normalised(columns.numbers) == FILE_INDEX:
-        arrays["frame_index"] = _whole_indices(where, columns.numbers, order.numbers[rows])
+        arrays["time_s"] = times_in_seconds(times_name, order.times[rows])
+    # Columns of other names may count the sampled frames, and not those of the file.
+    counts_frames_of_file = _normalised(numbers_name) == FILE_INDEX
+    if order.numbers is not None and counts_frames_of_file:
+        arrays["frame_index"] = _whole_indices(where, numbers_name, order.numbers[rows])
     return arrays
 
 

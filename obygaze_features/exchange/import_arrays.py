@@ -83,12 +83,13 @@ def _rows_of_arrays(
         Opens or reads another array, by its name: of features, or of times or numbers of frames.
     """
     ids, id_array = read_row_ids(path, list(arrays), options.ids, read_ids)
-    others = {name: array for name, array in arrays.items() if name != id_array}
-    arrays_of_frames = FrameColumns()
+    arrays_without_ids = {name: array for name, array in arrays.items() if name != id_array}
+    frame_columns = FrameColumns()  # none; both names are then empty
     if options.of_frames:
-        one_number_per_row = [name for name, array in others.items() if getattr(array, "ndim", 0) == 1]
-        arrays_of_frames = find_frame_columns(path, one_number_per_row, options)
-    candidates = {name: array for name, array in others.items() if name not in arrays_of_frames}
+        columns = [name for name, array in arrays_without_ids.items() if getattr(array, "ndim", 0) == 1]
+        frame_columns = find_frame_columns(path, columns, options)
+    no_features = {frame_columns.times, frame_columns.numbers}
+    candidates = {name: array for name, array in arrays_without_ids.items() if name not in no_features}
     choice = ArrayChoice(options.columns, n_leading_axes=1)
     features = {name: open_array(name) for name in choice(path, candidates)}
     return group_rows_by_clip(
@@ -96,7 +97,7 @@ def _rows_of_arrays(
         ids,
         features,
         options,
-        frame_columns=arrays_of_frames,
+        frame_columns=frame_columns,
         read_column=open_array,
         about=choice.about,
     )
@@ -144,35 +145,52 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
     matrices = _anndata_matrices(file)
     features = {name: matrices[name] for name in choice(path, matrices)}
     _refuse_sparse(path, features)
-
-    def read(name: str) -> Any:
-        """Read a column of `obs`."""
-        return read_column(plain_node(obs, name), path)
-
+    columns = _ObsColumns(path, obs)
     index_name = text_of(obs.attrs, "_index") or "_index"
-    ids, _ = read_row_ids(path, list(obs), options.ids or index_name, read)
-    names = list(obs)  # not `in obs`, which would follow links to other files
-
-    def texts(name: str) -> list[str]:
-        """Read a column of `obs` with a text for each id; empty if there is none of this name."""
-        if name not in names:
-            return []
-        cells = id_texts(read(name), path)
-        if len(cells) != len(ids):
-            raise StoreError(
-                f"{path}: obs/{name} has {counted(len(cells), 'row')}; expected {len(ids)}, one per id"
-            )
-        return cells
-
+    ids, _ = read_row_ids(path, columns.names, options.ids or index_name, columns.read)
     items = row_items(
         path,
         ids,
         features,
-        status=texts("status"),
-        reason=texts("reason"),
-        without_pictures_s=texts(WITHOUT_PICTURES),
+        status=columns.texts("status", n_rows=len(ids)),
+        reason=columns.texts("reason", n_rows=len(ids)),
+        without_pictures_s=columns.texts(WITHOUT_PICTURES, n_rows=len(ids)),
     )
-    return items, choice.about | _anndata_texts(file, path)
+    texts = {**choice.about, **_anndata_texts(file, path)}
+    return items, texts
+
+
+class _ObsColumns:
+    """The columns of AnnData's group `obs`, which describe its rows.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    obs
+        The group.
+    """
+
+    def __init__(self, path: Path, obs: h5py.Group) -> None:
+        """List the names of the columns."""
+        self._path = path
+        self._obs = obs
+        self.names = list(obs)  # to look names up: `name in obs` would follow links to other files
+
+    def read(self, name: str) -> Any:
+        """Read a column."""
+        return read_column(plain_node(self._obs, name), self._path)
+
+    def texts(self, name: str, n_rows: int) -> list[str]:
+        """Read a column of texts, one for each row; empty if there is none of this name."""
+        if name not in self.names:
+            return []
+        cells = id_texts(self.read(name), self._path)
+        if len(cells) != n_rows:
+            raise StoreError(
+                f"{self._path}: obs/{name} has {counted(len(cells), 'row')}; expected {n_rows}, one per id"
+            )
+        return cells
 
 
 def _refuse_sparse(path: Path, matrices: Mapping[str, object]) -> None:

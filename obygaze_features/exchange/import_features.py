@@ -223,6 +223,9 @@ def _import_clips(
 ) -> _ImportedClips:
     """Load and check the features of the clips that a stage still lacks, and commit them.
 
+    Labels are whole numbers in all clips. So it shows only after the last clip whether features that nobody
+    has named may be labels; the stage is then not sealed.
+
     Raises
     ------
     _DifferentFrameCounts
@@ -286,25 +289,25 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
     _DifferentFrameCounts
         If only the number of frames differs, which a ragged group allows.
     """
-    (spec,) = (spec for spec in group.arrays if spec.name == "frames")
     if frames.ndim != 2:
         return  # refused later, with its shape
-    if frames.shape[1] != spec.shape[1]:
+    (spec,) = (spec for spec in group.arrays if spec.name == "frames")
+    n_expected, width_expected = spec.shape
+    n_frames, width = frames.shape
+    if width != width_expected:
         raise StoreError(
-            f"{item.where}: {counted(frames.shape[0], 'frame')} of {frames.shape[1]} numbers, "
-            "and others have "
-            f"{spec.shape[1]} in a frame; if the files have [D, T], import with --axes DT"
+            f"{item.where}: {counted(n_frames, 'frame')} of {width} numbers, and others have "
+            f"{width_expected} in a frame; if the files have [D, T], import with --axes DT"
         )
-    if group.ragged or len(frames) == spec.shape[0]:
+    if group.ragged or n_frames == n_expected:
         return
-    are_tubelets = group.n_frames != spec.shape[0]
+    are_tubelets = group.n_frames != n_expected
     if are_tubelets:
         raise StoreError(
-            f"{item.where}: {counted(len(frames), 'frame')}, and others have {spec.shape[0]}, "
-            "each for several of "
+            f"{item.where}: {counted(n_frames, 'frame')}, and others have {n_expected}, each for several of "
             f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
         )
-    raise _DifferentFrameCounts
+    raise _DifferentFrameCounts  # the caller of `_import_clips` begins again, with a ragged group
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
@@ -514,12 +517,7 @@ def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: s
 
 
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
-    """Return the declaration of the store's group, with the shapes of the first clip's arrays.
-
-    Its number of frames is that of the frames that were sampled: the number of times, else the declared `n`
-    of the sampling, else the number of vectors in `frames`. The last may be smaller than the others if a
-    vector stands for several frames.
-    """
+    """Return the declaration of the store's group, with the shapes of the first clip's arrays."""
     specs = tuple(
         ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
         for name in FEATURE_ARRAYS
@@ -532,15 +530,30 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     if declared.per_second is not None and isinstance(sampling, dict):
         provenance["sampling"] = {**sampling, "per_second": declared.per_second}
     declared_n = sampling.get("n") if isinstance(sampling, dict) else None
+    return GroupSpec(declared.backbone, specs, _n_sampled_frames(arrays, declared_n), provenance)
+
+
+def _n_sampled_frames(arrays: Arrays, declared_n: object) -> int:
+    """Return how many frames of a clip were sampled, as far as its arrays and the declaration tell.
+
+    It is the number of times, or else the declared number. Otherwise it is the number of vectors in `frames`,
+    which may be smaller than the other two: a vector may stand for several frames. A clip of which nothing
+    is known counts as one frame.
+
+    Parameters
+    ----------
+    arrays
+        The arrays of the first clip, as the format has them.
+    declared_n
+        The declared `n` of the sampling; anything but a positive whole number is not used.
+    """
     if "time_s" in arrays:
-        n_frames = len(arrays["time_s"])
-    elif isinstance(declared_n, int) and declared_n > 0:
-        n_frames = declared_n
-    elif "frames" in arrays:
-        n_frames = len(arrays["frames"])
-    else:
-        n_frames = 1
-    return GroupSpec(declared.backbone, specs, n_frames, provenance)
+        return len(arrays["time_s"])
+    if isinstance(declared_n, int) and declared_n > 0:
+        return declared_n
+    if "frames" in arrays:
+        return len(arrays["frames"])
+    return 1
 
 
 def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int) -> str:

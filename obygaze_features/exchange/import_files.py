@@ -379,8 +379,13 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
     with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
 
         def read(clip: str) -> Arrays:
-            """Read the array of a clip if the choice takes it; it is given without a name."""
-            return {name: load(clip) for name in choice(path, {"": headers[clip]})}
+            """Read the only array of a clip, if the choice takes it.
+
+            The array has no name, as that of a .npy file: its name in this file is that of the clip.
+            """
+            no_name = ""
+            chosen_names = choice(path, {no_name: headers[clip]})
+            return {name: load(clip) for name in chosen_names}
 
         clips = [name for name, header in headers.items() if header]
         yield {clip: ImportItem(f"{path}, {clip}", partial(read, clip)) for clip in clips}, choice.about

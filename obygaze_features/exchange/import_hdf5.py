@@ -73,32 +73,56 @@ def groups_of_clips(
         yield files_below(path, (".h5", ".hdf5", ".mat"), partial(_read_file, choice=choice)), choice.about
         return
     with open_hdf5(path) as file:
-        items: dict[str, ImportItem] = {}
         with explain_hdf5_damage(str(path)):
             if is_anndata(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
             about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
             choice = ArrayChoice(patterns, about, times=times)
-            root_address = h5py.h5o.get_info(file.id).addr
-            for node in _clips_in(file, str(path), clips, name_of_address={root_address: "/"}):
-                clip = text_of(node.attrs, "clip") or node.name.strip("/")
-                noun = "group" if isinstance(node, h5py.Group) else "dataset"
-                where = f"{path}, {noun} {node.name}"
-                if clip in items:
-                    raise StoreError(f"{where}: clip {clip} is in the file twice")
-                items[clip] = ImportItem(
-                    where,
-                    partial(_read_group, node, where, choice),
-                    status=text_of(node.attrs, "status") or "ok",
-                    reason=text_of(node.attrs, "reason"),
-                    without_pictures=text_of(node.attrs, WITHOUT_PICTURES),
-                )
+            items = _items_of_clips(file, path, clips, choice)
         if not items:
             raise StoreError(
                 f"{path}: expected a group or dataset for each clip (CLIP/pooled); found none. "
                 "One matrix with a row per clip: --from table"
             )
         yield items, about
+
+
+def _items_of_clips(
+    file: h5py.File, path: Path, clips: frozenset[str], choice: ArrayChoice
+) -> dict[str, ImportItem]:
+    """Return clip -> its features, which are read when they are needed, for each clip in a file.
+
+    A clip is called by the attribute `clip` of its group or dataset, or else by its name in the file.
+
+    Parameters
+    ----------
+    file, path
+        The open file, and its path for messages.
+    clips
+        Ids of clips, which tell some layouts of files apart; see `_clips_in`.
+    choice
+        Chooses the arrays of a clip.
+    """
+    items: dict[str, ImportItem] = {}
+    for node in _clips_in(file, str(path), clips, name_of_address={_address(file): "/"}):
+        clip = text_of(node.attrs, "clip") or node.name.strip("/")
+        noun = "group" if isinstance(node, h5py.Group) else "dataset"
+        where = f"{path}, {noun} {node.name}"
+        if clip in items:
+            raise StoreError(f"{where}: clip {clip} is in the file twice")
+        items[clip] = ImportItem(
+            where,
+            partial(_read_group, node, where, choice),
+            status=text_of(node.attrs, "status") or "ok",
+            reason=text_of(node.attrs, "reason"),
+            without_pictures=text_of(node.attrs, WITHOUT_PICTURES),
+        )
+    return items
+
+
+def _address(group: h5py.Group) -> int:
+    """Return where a group lies in its file, which is the same by whatever name it is reached."""
+    return int(h5py.h5o.get_info(group.id).addr)
 
 
 @contextmanager
@@ -148,8 +172,12 @@ def _clips_in(
 ) -> Iterator[h5py.Group | h5py.Dataset]:
     """Yield the groups and datasets of a file that hold the features of one clip each.
 
-    A dataset of `node` is a clip, and so is a group below it that holds datasets, such as CLIP/pooled. But if
-    a dataset in a group has the name of a clip, as FILM/CLIP, the datasets of the group are the clips.
+    These layouts are told apart:
+
+    - CLIP: a dataset of `node` is a clip.
+    - CLIP/pooled: a group with datasets is a clip.
+    - FILM/CLIP: if a dataset of a group has the name of a clip, each dataset of the group is a clip.
+    - Groups without datasets are searched in the same way.
 
     Parameters
     ----------
@@ -169,22 +197,22 @@ def _clips_in(
         child = plain_node(node, name)
         if child is None:
             raise StoreError(f"{where}: {child_name} is a link; only plain groups are read")
-        if isinstance(child, h5py.Group):
-            address = h5py.h5o.get_info(child.id).addr
+        if isinstance(child, h5py.Dataset):
+            yield child
+        elif isinstance(child, h5py.Group):
+            address = _address(child)
             if address in name_of_address:
                 raise StoreError(
                     f"{where}: {child_name} is the same group as {name_of_address[address]}; "
                     "expected one place for every group of clips"
                 )
             name_of_address[address] = child_name
-            datasets = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
-            is_clip = len(datasets) > 0 and datasets.isdisjoint(clips)
-            if is_clip:
+            dataset_names = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
+            holds_clips = not dataset_names.isdisjoint(clips)
+            if dataset_names and not holds_clips:
                 yield child
             else:
                 yield from _clips_in(child, where, clips, name_of_address)
-        elif isinstance(child, h5py.Dataset):
-            yield child
 
 
 def plain_node(group: h5py.Group, name: str | bytes) -> object:

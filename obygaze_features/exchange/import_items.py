@@ -30,6 +30,8 @@ MOST_BYTES = 1 << 30
 """Most bytes of one clip's features; larger files are refused before they are read."""
 
 MEGABYTE = 1 << 20
+SECONDS_PER_MEGABYTE = 1
+"""Seconds by which the limit for opening a file grows with its size."""
 
 LIMIT_S = 600.0
 """Seconds for reading one clip, and for opening a file, plus one per megabyte; what takes longer never
@@ -258,44 +260,83 @@ def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object)
     StoreError
         Raised by the reader; or the worker crashed, was killed, or exceeded `LIMIT_S`.
     """
-    request = _Request(next(_unused_numbers), Path.cwd(), reader, (path, *arguments))
-    is_open = True
-    texts: dict[str, str] = {}
+    session = next(_unused_numbers)
+    file = _FileInWorker(library, _Request(session, Path.cwd(), reader, (path, *arguments)))
+    try:
+        yield file.items(path), file.texts
+    finally:
+        file.close()
 
-    def load(item_index: int, where: str) -> Arrays:
+
+class _FileInWorker:
+    """A file that the worker opens for this process.
+
+    Parameters
+    ----------
+    library
+        Name of the library that reads it, in messages.
+    request
+        A request for the list of its items.
+
+    Attributes
+    ----------
+    texts
+        Texts about the file, as the last answer has them.
+    """
+
+    def __init__(self, library: str, request: _Request) -> None:
+        """Hold the request; the first one that is sent lets the worker open the file."""
+        self.texts: dict[str, str] = {}
+        self._library = library
+        self._request = request
+        self._is_open = True
+
+    def items(self, path: Path) -> dict[str, ImportItem]:
+        """Request the list of the file's items: name -> features, which are requested when they are needed.
+
+        The worker may have to read all of the file for it, so it gets more time for a large one.
+        """
+        n_megabytes = path.stat().st_size // MEGABYTE if path.is_file() else 0
+        limit_s = LIMIT_S + n_megabytes * SECONDS_PER_MEGABYTE
+        answer, _ = _send_request(self._request, self._library, str(path), limit_s)
+        items = {}
+        for item_index, (key, where, status, reason, without_pictures) in enumerate(answer["items"]):
+            load = partial(self._load, item_index, where)
+            items[key] = ImportItem(where, load, status, reason, without_pictures)
+        self.texts.update(answer["texts"])
+        return items
+
+    def _load(self, item_index: int, where: str) -> Arrays:
         """Request the arrays of an item from the worker."""
-        if not is_open:
+        if not self._is_open:
             raise StoreError(f"{where}: the file is closed")
-        request_for_item = request._replace(item_index=item_index)
-        answer, array_bytes = _send_request(request_for_item, library, where, LIMIT_S)
-        texts.update(answer["texts"])
+        request_for_item = self._request._replace(item_index=item_index)
+        answer, array_bytes = _send_request(request_for_item, self._library, where, LIMIT_S)
+        self.texts.update(answer["texts"])
         arrays = {}
         for (name, dtype, shape), data in zip(answer["arrays"], array_bytes, strict=True):
             arrays[name] = np.frombuffer(data, dtype).reshape(shape)
         return arrays
 
-    try:
-        n_megabytes = path.stat().st_size // MEGABYTE if path.is_file() else 0
-        answer, _ = _send_request(request, library, str(path), LIMIT_S + n_megabytes)
-        items = {}
-        for item_index, (key, where, status, reason, without_pictures) in enumerate(answer["items"]):
-            load_item = partial(load, item_index, where)
-            items[key] = ImportItem(where, load_item, status, reason, without_pictures)
-        texts.update(answer["texts"])
-        yield items, texts
-    finally:
-        is_open = False
+    def close(self) -> None:
+        """Let the worker close the file, and load no items from now on."""
+        self._is_open = False
         _close_file_of_worker()
 
 
 def _close_file_of_worker() -> None:
-    """Let the worker close its file: a request of a new session closes the file of the one before.
+    """Let the worker close its file, by a request of a new session: it closes the file of the one before.
 
-    The new session has no file. Its reader is `nullcontext`, which returns an empty content.
+    There is no file in the new session: it "opens" an empty content, which `nullcontext` returns as it is.
     """
     empty_content: FileContent = ({}, {})
     always_there = Path(os.sep)  # the working directory of now may be gone when the worker answers
-    request = _Request(next(_unused_numbers), always_there, nullcontext, (empty_content,))
+    request = _Request(
+        session=next(_unused_numbers),
+        folder=always_there,
+        reader=nullcontext,
+        arguments=(empty_content,),
+    )
     for pool in _pools:
         pool.put(None, request)
 
@@ -328,30 +369,50 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
         _pools.append(WorkerPool(1, _answer_request, most_bytes=MOST_BYTES))
     pool = _pools[0]
     request_number = next(_unused_numbers)
-    parts = list[bytes]()  # the answer as JSON, then the bytes of each array
     try:
         pool.put(request_number, request, limit_s)
-        while True:
-            event = pool.get(1.0)
-            is_of_this_request = event is not None and event.key == request_number
-            if event is None or not is_of_this_request:
-                continue
-            if event.kind != "item":  # the worker is done, or ended
-                break
-            parts.append(event.value)
+        received = _receive(pool, request_number)
     except BaseException:  # Ctrl-C, or a bug of the reader
         end_worker()
         raise
-    if event.kind != "done":
-        raise StoreError(f"{where}: {library} {_explain_end(event, limit_s)}")
-    answer = json.loads(parts[0])
+    if received.last.kind != "done":
+        raise StoreError(f"{where}: {library} {_explain_end(received.last, limit_s)}")
+    answer_as_json, *array_bytes = received.items
+    answer = json.loads(answer_as_json)
     if REFUSED in answer:
         raise StoreError(answer[REFUSED])
     if TOO_LITTLE_MEMORY in answer:
         raise StoreError(f"{where}: {library} needs more memory to read it than this process may use")
     if SYSTEM_ERROR in answer:
         raise OSError(*answer[SYSTEM_ERROR])
-    return answer, parts[1:]
+    return answer, array_bytes
+
+
+class _Received(NamedTuple):
+    """What the worker sent for a request.
+
+    Attributes
+    ----------
+    items
+        The answer as JSON, then the bytes of each array.
+    last
+        The event after them: the worker is done, late, or dead.
+    """
+
+    items: list[bytes]
+    last: Event
+
+
+def _receive(pool: WorkerPool, request_number: int) -> _Received:
+    """Wait until the worker has done a request, or has ended, and return what it sent."""
+    items: list[bytes] = []
+    while True:
+        event = pool.get(1.0)
+        if event is None or event.key != request_number:  # nothing came, or it is of an earlier request
+            continue
+        if event.kind != "item":
+            return _Received(items, event)
+        items.append(event.value)
 
 
 def _explain_end(event: Event, limit_s: float) -> str:

@@ -303,17 +303,18 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     """
     header = columns.header
     ids, id_column = read_row_ids(path, header, options.ids, columns.cells)
-    columns_of_frames = FrameColumns()
+    frame_columns = FrameColumns()  # none; their names are then empty
     if options.of_frames:
-        others = [name for name in header if name != id_column]
-        columns_of_frames = find_frame_columns(path, others, options)
-    indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
-    no_features = {id_column, *options.no_features, *indices_of_pandas, *columns_of_frames}
+        names_without_ids = [name for name in header if name != id_column]
+        frame_columns = find_frame_columns(path, names_without_ids, options)
+    pandas_indices = {name for name in header if name.startswith("Unnamed: ")}
+    no_features = {id_column, *options.no_features, *pandas_indices, *frame_columns}
     features = choose_columns(path, header, columns.kind_of, options.columns, no_features)
     matrix = _feature_matrix(path, [columns.numbers(name) for name in features])
     texts = {"features": "\n".join(features)}
-    used = {*features, id_column, columns_of_frames.times, columns_of_frames.numbers} - {""}
-    left_out = [name or "(without a name)" for name in header if name not in used]
+    used_columns = {*features, id_column, frame_columns.times, frame_columns.numbers}
+    used_columns.discard("")  # stands for no column, and is the name of a column without one
+    left_out = [name or "(without a name)" for name in header if name not in used_columns]
     if left_out:
         _note_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
     return group_rows_by_clip(
@@ -321,7 +322,7 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
         ids,
         {"": matrix},
         options,
-        frame_columns=columns_of_frames,
+        frame_columns=frame_columns,
         read_column=columns.times_and_numbers,
         about=texts,
     )
@@ -388,9 +389,11 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
     types, read = open_parquet(path)
     header = [name for name in types if name != PANDAS_INDEX]
-    if PANDAS_INDEX in types and not set(ID_NAMES) & set(header):
-        header = list(types)  # a data frame's index holds the ids
-        options = options._replace(ids=options.ids or PANDAS_INDEX)
+    has_column_of_ids = not set(ID_NAMES).isdisjoint(header)
+    if PANDAS_INDEX in types and not has_column_of_ids:
+        header = list(types)
+        if not options.ids:  # the index of the data frame holds them
+            options = options._replace(ids=PANDAS_INDEX)
     table = _ParquetTable(path, types, read)
     columns = _Columns(
         header=header,
@@ -440,27 +443,55 @@ class _ParquetTable:
         import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
         import pyarrow.types as pt  # noqa: PLC0415 - the same
 
-        values = self.read(name)
-        n_rows_of_matrices = _differing_lengths(values)
+        column = self.read(name)
+        n_rows_of_matrices = _differing_lengths(column)
         if n_rows_of_matrices is not None:
-            values = pc.list_flatten(values)  # the rows of all matrices, one below the other
-        inner_lengths = []
-        while _is_list(values.type):
-            lengths = pc.unique(pc.list_value_length(values)).to_pylist()
-            have_one_length = len(lengths) == 1 and lengths[0]
-            if not have_one_length:
-                break  # refused below: these are lists, and no numbers
-            inner_lengths.append(lengths[0])
-            values = pc.list_flatten(values)
-        if not (pt.is_floating(values.type) or pt.is_integer(values.type)):
+            column = pc.list_flatten(column)  # the rows of all matrices, one below the other
+        flat = _flatten(column)
+        if not (pt.is_floating(flat.values.type) or pt.is_integer(flat.values.type)):
             raise StoreError(
                 f"{self.path}: column {name!r} holds {self.types[name]}; expected numbers, or lists of one "
                 "length"
             )
-        array = np.asarray(values.to_numpy()).reshape(-1, *inner_lengths)
+        array = np.asarray(flat.values.to_numpy()).reshape(-1, *flat.lengths)
         if n_rows_of_matrices is None:
             return array
         return RaggedColumn(array, ends=np.cumsum(n_rows_of_matrices))
+
+
+class _Flattened(NamedTuple):
+    """A column of nested lists whose innermost values stand one behind the other.
+
+    Attributes
+    ----------
+    values
+        The values, of pyarrow.
+    lengths
+        Length of the lists at each level, the outermost first.
+    """
+
+    values: Any
+    lengths: tuple[int, ...]
+
+
+def _flatten(column: Any) -> _Flattened:
+    """Flatten nested lists, level by level, as long as all lists of a level have the same length.
+
+    The values are still lists where lengths of a level differ, or lists are empty or missing.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415 - no dependency of ours
+
+    lengths: list[int] = []
+    while _is_list(column.type):
+        lengths_of_level = pc.unique(pc.list_value_length(column)).to_pylist()
+        if len(lengths_of_level) != 1:
+            break
+        length = lengths_of_level[0]
+        if not length:  # 0, or None for missing lists
+            break
+        lengths.append(length)
+        column = pc.list_flatten(column)
+    return _Flattened(column, tuple(lengths))
 
 
 def _is_list(column_type: Any) -> bool:

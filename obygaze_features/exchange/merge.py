@@ -1,6 +1,6 @@
 """Combine stores: merge the clips of compatible stores, or make the next version of one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -78,26 +78,32 @@ def merge(
     validate_licence(attributes["licence"])
     checked_line(attributes["citation"], "citation")
     groups = _merged_groups(stores)
-    sources = _choose_rows(stores)
-    _refuse_two_spellings(clip.movie for clip, _ in sources.values())
-    planned = [clip.planned for clip, _ in sources.values()]
-    # Position among the stores of the one that a clip is copied from.
-    position_of_source = {
-        clip_id: position for clip_id, (clip, position) in sources.items() if clip.status != _MISSING
-    }
-    # For each store an iterator over the clips that are copied from it; clips are read one by one below.
-    results_of = [_read_results(store, position, position_of_source) for position, store in enumerate(stores)]
+    chosen_rows = _choose_rows(stores)
+    _refuse_two_spellings(row.clip.movie for row in chosen_rows.values())
+    planned = [row.clip.planned for row in chosen_rows.values()]
+    # Clip -> position of the store that it is copied from, but for clips that are missing in all stores.
+    position_of_clip: dict[str, int] = {}
+    for clip_id, row in chosen_rows.items():
+        if row.clip.status != _MISSING:
+            position_of_clip[clip_id] = row.position
+    # An iterator for each store, over the clips that are copied from it. They are taken one at a time below,
+    # so that only one clip is in memory. The writer files each by its own id.
+    results_of_store = []
+    for position, store in enumerate(stores):
+        clip_ids = {clip_id for clip_id, chosen in position_of_clip.items() if chosen == position}
+        results_of_store.append(_read_results(store, clip_ids))
     # What the stores count of their clips, such as GPUs, can be added up only if no clip is in two of them.
-    has_no_clip_twice = sum(len(store.clips) for store in stores) == len(sources)
+    has_no_clip_twice = sum(len(store.clips) for store in stores) == len(chosen_rows)
     attributes_to_add_up = [store.attributes for store in stores] if has_no_clip_twice else []
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
     ):
         stage = open_stage(planned, groups, _common_corpus(stores, corpus))
-        with stage.writer(position_of_source) as writer:
-            for n_copied, position in enumerate(position_of_source.values(), start=1):
-                writer.commit([next(results_of[position])])
+        with stage.writer(position_of_clip) as writer:
+            for n_copied, position in enumerate(position_of_clip.values(), start=1):
+                result = next(results_of_store[position])
+                writer.commit([result])
                 show(n_copied, len(planned))
         return seal(
             stage.path,
@@ -253,29 +259,29 @@ def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None
     return attributes
 
 
-def _read_results(store: Store, position: int, position_of_source: Mapping[str, int]) -> Iterator[ClipResult]:
-    """Read the clips that are copied from one store, and yield them as results for the stage of the merge.
+def _read_results(store: Store, clip_ids: Collection[str]) -> Iterator[ClipResult]:
+    """Read some clips of a store, in the order of its rows, and yield them as results for the merged stage.
 
-    Clips come in the order of the store's rows, and so do the rows of every array, so that the iterators over
-    the arrays advance together. Each row of features is checked against its digest.
+    Each row of features is checked against its digest.
 
     Parameters
     ----------
-    store, position
-        The store, and its position among all stores.
-    position_of_source
-        Clip id -> position of the store that its row is copied from, without missing clips.
+    store
+        The store.
+    clip_ids
+        The clips, none of which is missing.
     """
-    rows = [row for row, clip in enumerate(store.clips) if position_of_source.get(clip.clip_id) == position]
-    values_of = {name: _values_of_group(store, name, rows) for name in store}
+    rows = [row for row, clip in enumerate(store.clips) if clip.clip_id in clip_ids]
+    # An iterator for each array, over the clips of these rows that have features in its group. The loop takes
+    # a value from it for just these clips, in the same order.
+    iterators_of_group = {name: _values_of_group(store, name, rows) for name in store}
     for row in rows:
         clip = store.clips[row]
         features: dict[str, ClipFeatures] = {}
         for name in store:
-            has_features = clip.within(name).status in DONE
-            if not has_features:
+            if not _has_features(clip, name):
                 continue
-            values = {array: next(iterator) for array, iterator in values_of[name].items()}
+            values = {array: next(iterator) for array, iterator in iterators_of_group[name].items()}
             _refuse_other_digests(store, clip, name, values)
             time_s = values.pop("time_s")
             frame_index = values.pop("frame_index")
@@ -295,8 +301,13 @@ def _read_results(store: Store, position: int, position_of_source: Mapping[str, 
 def _values_of_group(store: Store, name: str, rows: Sequence[int]) -> dict[str, Iterator[NDArray[Any]]]:
     """Return array -> iterator over its values for the clips of some rows that have features in a group."""
     group = store[name]
-    rows_with_features = [row for row in rows if store.clips[row].within(name).status in DONE]
+    rows_with_features = [row for row in rows if _has_features(store.clips[row], name)]
     return {array: rows_of(group, array, rows_with_features) for array in (*group.arrays, *TIME_ARRAYS)}
+
+
+def _has_features(clip: StoredClip, group: str) -> bool:
+    """Return whether a clip has features in a group of its store."""
+    return clip.within(group).status in DONE
 
 
 def _refuse_other_digests(

@@ -241,7 +241,8 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
             return str(download(source, store_path(destination), progress=show).path)
         if url.startswith("s3://"):
             return push_to_s3(source, url, show)
-    # Damage must be found before the files are published.
+    # The others check each file as they copy it. The Hub's library reads the files itself, and reports its
+    # own progress: damage must be found before it publishes them.
     _refuse_damaged_files(source)
     target, api = begin_push(url)
     return push_to_hub(source, target, api)

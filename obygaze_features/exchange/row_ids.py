@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
@@ -95,13 +96,18 @@ def text_rows(path: Path) -> TextRows:
         content = file.readall()
     if file_kind(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
-    records, delimiter, notes = read_records(path, content, StoreError, lambda _: True)
+    records, delimiter, notes = read_records(path, content, StoreError, _is_any_header)
     rows = []
     for line, row in records:
         cells = [cell.strip() for cell in row]
         if any(cells):
             rows.append((line, cells))
     return TextRows(rows, delimiter, notes)
+
+
+def _is_any_header(_cells: Sequence[str]) -> bool:
+    """Accept the cells of any row as a header: tables of features have columns of any names."""
+    return True
 
 
 @contextmanager
@@ -319,7 +325,7 @@ def row_items(
 
 
 def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[str, Any]:
-    """Check that arrays of numbers have a row for each id, and return them by name.
+    """Return arrays of features by name, once it is checked that they have a row for each id.
 
     If each of D arrays has one number a row, they are stacked into one array [N, D] with the name "".
 
@@ -336,12 +342,10 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     for name, array in arrays.items():
         where = f"{path}, {name}" if name else str(path)
         checked_arrays[name] = _check_array(array, where, n_ids)
-    have_names = "" not in checked_arrays
-    are_columns = all(array.ndim == 1 for array in checked_arrays.values())
-    if have_names and are_columns:
-        refuse_larger(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
-        columns = [array[:] for array in checked_arrays.values()]
-        checked_arrays = {"": np.stack(columns, axis=1)}
+    is_one_array = "" in checked_arrays
+    have_number_per_row = all(array.ndim == 1 for array in checked_arrays.values())
+    if have_number_per_row and not is_one_array:
+        checked_arrays = {"": _stack_columns(path, checked_arrays, n_ids)}
     for array in checked_arrays.values():
         if array.ndim < 2:
             raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
@@ -349,6 +353,12 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
             row_bytes = math.prod(array.shape[1:]) * array.dtype.itemsize
             refuse_larger(row_bytes, str(path))
     return checked_arrays
+
+
+def _stack_columns(path: Path, columns: Mapping[str, Any], n_rows: int) -> NDArray[Any]:
+    """Stack D columns of one number a row, [N] each, into an array [N, D]; refuse too large a one."""
+    refuse_larger(n_rows * len(columns) * NUMBER_BYTES, str(path))
+    return np.stack([column[:] for column in columns.values()], axis=1)
 
 
 def _check_array(array: Any, where: str, n_ids: int) -> Any:

@@ -460,17 +460,23 @@ class _Transfer:
         groups = {group for group, array, _ in _find_chunks(files).values() if array == ROW_SIZE}
         sizes = {}
         for group in sorted(groups):
-            folder = f"{FEATURES}/{group}/{ROW_SIZE}/"
+            folder = f"{FEATURES}/{group}/{ROW_SIZE}/"  # of the array with the numbers of frames
             for name in files:
                 if name.startswith(folder):
                     self._fetch(name)
             metadata = json.loads(read_bytes(self._root / folder / ZARR_METADATA, within=self._root))
+            # Opening the array may fail on damaged metadata, which `read_undamaged` reports.
             open_array = partial(SealedArray, FolderFiles(self._root), group, ROW_SIZE, metadata)
-            sizes[group] = read_undamaged(f"{self._files.where}/{folder}", open_array).read()
+            array = read_undamaged(f"{self._files.where}/{folder}", open_array)
+            sizes[group] = array.read()
         return sizes
 
     def _finish(self, left_out: set[str]) -> None:
         """Write the manifests and fetch.txt, flush all to the disk, and rename a new copy.
+
+        The order keeps the copy whole if the machine stops at any time: fetch.txt, which lists the files that
+        the copy lacks, changes only once the files that it lists no more are on the disk. A new copy gets its
+        name last.
 
         Parameters
         ----------
@@ -480,7 +486,8 @@ class _Transfer:
         root = self._root
         if not self._extends_copy:
             self._complete_new_copy(left_out)
-        sync_all({root, *(path.parent for path in root.rglob("*"))})
+        folders = {root, *(path.parent for path in root.rglob("*"))}
+        sync_all(folders)
         if left_out:
             write_whole(root / FETCH, fetch_bytes(left_out, self._files.where), links=False)
         else:

@@ -197,8 +197,9 @@ def _open_existing_stage(work: Extraction) -> Stage | None:
 def _with_recorded_devices(work: Extraction) -> Extraction:
     """Return the extraction with the device that its stage, or its parent store, records for each network.
 
-    For this check all networks were built on the CPU. Their provenance would differ from that of the stage,
-    whose networks ran on a GPU, and the stage would be refused.
+    A run continues a stage only if its networks have the provenance that the stage records, the device
+    included. For this check all networks are built on the CPU, while those of the stage may have run on a
+    GPU. So their device is replaced by the recorded one, and the comparison checks everything else.
     """
     # Name of a group -> its provenance field `compute`: data type, device and so on; None without a network.
     compute_of_group = {group.name: group.provenance.get("compute") for group in _existing_groups(work)}

@@ -300,11 +300,12 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
     ExtractError
         Saying what is missing.
     """
+    card = MAKE_CARD(card_number(backbones))
     with WorkerPool(1, _send_missing) as pool:
-        pool.put("look for a GPU", MAKE_CARD(card_number(backbones)), limit_s=CARD_SEARCH_S)
-        event = pool.get(
-            timeout_s=2 * CARD_SEARCH_S
-        )  # the process, which is ended after half of it, may hang
+        # The pool ends the process after the limit. A hanging driver may delay even that, so that the event
+        # is not waited for without end.
+        pool.put("look for a GPU", card, limit_s=CARD_SEARCH_S)
+        event = pool.get(timeout_s=2 * CARD_SEARCH_S)
     missing = "the driver of the card fails, or does not answer"
     if event is not None and event.kind == "item":
         missing = event.value

@@ -161,7 +161,9 @@ class CardDecoder:
         The other clips are left to cores: damaged ones, because cores describe the damage, and those after an
         error.
         """
-        errors: list[Exception] = []  # gets the error that ends the decoding, if there is one
+        # `_decode_until_error` is a generator that `decode_clips` runs, so that it cannot return an error. It
+        # puts the error into this list.
+        errors: list[Exception] = []
         decode = with_frame_cache(partial(self._decode_until_error, errors=errors))
         for position, clip in decode_clips(new.file_pass.tasks, decode, time.thread_time):
             self._watch.expect(new.key, new.limit_s)  # each clip may take as long as the first
@@ -211,12 +213,11 @@ class CardDecoder:
             A core must read them: a setting of `read_windows` is not its default, or the GPU does not decode
             this file or its kind of stream to the same bits.
         """
-        has_other_settings = any(settings.values())  # `strict` and `known` are False and None by default
-        if has_other_settings:
+        # The defaults of the settings of `read_windows`, `strict` and `known`, are False and None.
+        are_defaults = not any(settings.values())
+        if not are_defaults:
             raise NotOnCard("a core reads these windows")
-        if path not in self._check_of_file:
-            self._check_of_file[path] = check_for_gpu(path, self._card.least_pixels)
-        check = self._check_of_file[path]
+        check = self._checked_headers(path)
         if check.reason:
             raise NotOnCard(check.reason, for_whole_file=True)
         table = index_packets(path)
@@ -225,12 +226,19 @@ class CardDecoder:
         frames = group_around(table, _first_frame(table, windows))
         try:
             self._refuse_kind(path, stream, frames[:MOST_COMPARED])
+            # The picture that is compared; none once one of the file was.
             sample = None if path in self._compared_files else sample_of(path, frames[0])
             yield from CardReader(path, requests, self._card, sample).read_all(windows)
         except NotDecoded:
             self._not_decoded.add(stream)
             raise
         self._compared_files.add(path)
+
+    def _checked_headers(self, path: Path) -> GpuCheck:
+        """Return whether the GPU may decode a file, by its headers, which are read once."""
+        if path not in self._check_of_file:
+            self._check_of_file[path] = check_for_gpu(path, self._card.least_pixels)
+        return self._check_of_file[path]
 
     def _refuse_kind(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
         """Refuse a stream that the GPU decodes to other bits than a core, or does not decode at this size.

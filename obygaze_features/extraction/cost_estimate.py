@@ -145,9 +145,10 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     if trial.n_clips == 0:
         return estimate
     on_card = any(uses_gpu(backbone) for backbone in job.backbones)
-    decoding = _Seconds.of(trial.per_clip * len(tasks) + trial.index_per_file * len(size_of_file))
-    inference = _Seconds.of(_try_networks(job, trial.clips, on_card=on_card) * len(tasks))
-    _add_times(estimate, decoding, inference, loading_s, on_card=on_card)
+    # Wall and processor seconds, in arrays [2].
+    decoding_s = trial.per_clip * len(tasks) + trial.index_per_file * len(size_of_file)
+    inference_s = _try_networks(job, trial.clips, on_card=on_card) * len(tasks)
+    _add_times(estimate, _Seconds.of(decoding_s), _Seconds.of(inference_s), loading_s, on_card=on_card)
     return estimate
 
 
@@ -183,13 +184,15 @@ def _add_times(
     if on_card:
         estimate.gpu_s = inference.wall
         estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
-    cores = usable_cores()
-    decoders = min(estimate.workers, estimate.passes, cores)
+    n_cores = usable_cores()
+    n_decoders = min(estimate.workers, estimate.passes, n_cores)
+    # Decoders, cores and the GPU work at the same time, so that the slowest of them sets the pace.
+    decoders_s = decoding.cpu / n_decoders
+    all_cores_s = cpu_s / n_cores
+    busy_s = loading_s + max(decoders_s, all_cores_s)
     # Above 1 if a decoder waits for the disk, or if other processes use the cores.
     slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
-    # The slowest of the decoders, all cores and the GPU sets the pace.
-    cores_s = max(decoding.cpu / decoders, cpu_s / cores)
-    estimate.seconds = max(slowdown * (loading_s + cores_s), inference.wall)
+    estimate.seconds = max(slowdown * busy_s, inference.wall)
 
 
 def _now() -> NDArray[np.float64]:

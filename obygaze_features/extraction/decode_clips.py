@@ -297,28 +297,57 @@ def decode_clips(
     DecodedClip
         Its result.
     """
-    open_track = lru_cache(2)(SoundTrack)  # clips of a file share its sound
+    open_track = _track_opener()
+    decode_pictures = decode
+    if not take_pictures(tasks):
+        # For backbones that only hear, the built-in decoder decodes nothing. Other decoders would decode
+        # pictures in vain.
+        decode_pictures = decode_with_av
     undone = set(range(len(tasks)))  # positions of the clips that the decoder has not given
-    # The built-in decoder decodes nothing for backbones that only hear; others decode pictures always.
-    decode_pictures = decode if take_pictures(tasks) else decode_with_av
-    started_s = clock()
+    watch = _Stopwatch(clock)
     try:
         for position, pictures in decode_pictures(tasks):
             clip = _with_sound_and_features(tasks[position], pictures, open_track)
-            finished_s = clock()
-            spent_s = finished_s - started_s
-            started_s = finished_s
             undone.discard(position)
-            yield position, replace(clip, cpu_s=spent_s)
+            yield position, replace(clip, cpu_s=watch.lap())
     except Exception as error:  # noqa: BLE001 - a custom decoder may raise anything
         if len(tasks) == 1 and undone:
-            spent_s = clock() - started_s
-            yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=spent_s)
+            yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=watch.lap())
             return
+        # Which clip the error is about is not known: each is decoded in a pass of its own.
         for position in sorted(undone):
-            only_task = [tasks[position]]
-            for _, clip in decode_clips(only_task, decode, clock):
+            for _, clip in decode_clips([tasks[position]], decode, clock):
                 yield position, clip
+
+
+def _track_opener() -> Callable[[Path, str], SoundTrack]:
+    """Return a function that opens a sound track of a file, once for all clips of a pass.
+
+    A pass reads one file. Backbones may hear two tracks of it, such as two languages.
+    """
+    return lru_cache(maxsize=2)(SoundTrack)
+
+
+class _Stopwatch:
+    """Measure processor seconds from one clip to the next.
+
+    Parameters
+    ----------
+    clock
+        Returns the processor seconds so far.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Start the first lap."""
+        self._clock = clock
+        self._started_s = clock()
+
+    def lap(self) -> float:
+        """Return the seconds since the last lap ended, and start the next lap."""
+        now_s = self._clock()
+        spent_s = now_s - self._started_s
+        self._started_s = now_s
+        return spent_s
 
 
 def _with_sound_and_features(
@@ -457,14 +486,15 @@ def decode_stretch(
         hash_source = all_tasks[0].hash_source
     windows = [(task.start_s, task.end_s) for task in tasks]
     other_windows = [(task.start_s, task.end_s) for task in others]
-    with suppress(Exception):
+    with suppress(Exception):  # what is left undone is decoded again elsewhere, and fails there with a reason
         source = _source(path, hashed=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
-            if isinstance(item, Rest):  # the last item, which comes at the end of the stretch
+            # An item is a window, or, at the end of the stretch, what is left of it.
+            if isinstance(item, Rest):
                 stretch_results.append(item)
-            else:
-                position, frames = item
-                yield position, _clip(tasks[position], path, frames, source)
+                continue
+            position, frames = item
+            yield position, _clip(tasks[position], path, frames, source)
 
 
 def decode_with_av(

@@ -170,23 +170,26 @@ class PendingFrames:
 
         A clip is finite if all its frames are; its `at_once` is the smallest of its frames.
         """
+        # The backbone got each frame as a clip of one frame. Here F are the frames of all clips, B the clips.
         first_frames = np.cumsum([0, *self.sizes[:-1]])  # number of each clip's first frame, [B]
         if isinstance(self.returned, np.ndarray):  # of a plain function, which has encoded them already
             arrays = {"frames": self.returned}
-            is_frame_finite = np.isfinite(self.returned).reshape(len(self.returned), -1).all(axis=1)
-            at_once = None
+            is_frame_finite = np.isfinite(self.returned).reshape(len(self.returned), -1).all(axis=1)  # [F]
+            at_once_of_frame = None
         else:
             encoded = self.returned.result()
             arrays = encoded.arrays
             is_frame_finite = encoded.finite
-            at_once = encoded.at_once
-            if at_once is not None:
-                at_once = np.minimum.reduceat(at_once, first_frames)  # [B]
+            at_once_of_frame = encoded.at_once  # [F], or None
         vectors_of_clips = {}
         for name, vectors in arrays.items():
             is_of_frames = name == "frames" or name.endswith("/frames")  # a side group's is "group/frames"
             if is_of_frames:
-                vectors_of_frames = vectors[:, 0]  # [F, D], of clips of one frame
+                vectors_of_frames = vectors[:, 0]  # [F, D]
                 vectors_of_clips[name] = np.split(vectors_of_frames, first_frames[1:])
-        is_clip_finite = np.logical_and.reduceat(is_frame_finite, first_frames)  # [B]
+        # `reduceat` reduces the frames from each clip's first one up to the next clip's, [F] to [B].
+        is_clip_finite = np.logical_and.reduceat(is_frame_finite, first_frames)
+        at_once = None
+        if at_once_of_frame is not None:
+            at_once = np.minimum.reduceat(at_once_of_frame, first_frames)
         return EncodedFrames(vectors_of_clips, is_clip_finite, at_once)

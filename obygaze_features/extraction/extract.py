@@ -54,7 +54,7 @@ VIDEO_SUFFIXES = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")
 """Suffixes of videos, which are refused where a manifest is expected."""
 
 MaybeNone = Any
-"""None in a rare case, which type checkers do not make every caller look at."""
+"""In a union: None in a rare case. Type checkers would make every caller check for None, but not for Any."""
 
 AnyBackbone = str | Recipe | Backbone | TextBackbone
 
@@ -111,9 +111,10 @@ def prepare(
     validate_licence(licence)
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
-    versioned_path(out, version)  # refuses an invalid version
+    versioned_path(out, version)  # called only for its check: it refuses an invalid version
     takes_texts = reads_texts(backbones)
-    given_options = {
+    # Shots are found only by a plain run over whole films: none of these goes with them.
+    is_chosen = {
         "--engine ray": engine == "ray",
         "--gpus": len(gpus) > 0,
         "--shard": shard[1] > 1,
@@ -122,14 +123,14 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    shots_path = _table_of_shots(shots, [option for option, is_given in given_options.items() if is_given])
+    shots_path = _table_of_shots(shots, [option for option, chosen in is_chosen.items() if chosen])
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
     if takes_texts:
         work = _work_on_texts(manifest, corpus, backbones, batch_size)
     else:
-        load_decoder(decoder)  # refuses a decoder that is not installed
+        load_decoder(decoder)  # called only for its check: it refuses a decoder that is not installed
         clips = _checked_clips(manifest, backbones, note)
         recipes = _recipes(backbones, clips, n_frames, per_second, sampling)
         _check_engine(engine, recipes, gpus, decoder)
@@ -400,16 +401,17 @@ Result = TypeVar("Result")
 def _with_parameters_of(
     preparing: Callable[Parameters, Extraction],
 ) -> Callable[[Callable[[Extraction], Result]], Callable[Parameters, Result]]:
-    """Decorate a function of an `Extraction`, so that it takes the parameters of `prepare` instead.
+    """Decorate a function of an `Extraction`, so that users call it with the parameters of `prepare` instead.
 
-    The decorated function prepares an extraction from its arguments, and calls the function with it. So the
-    many parameters are written down once.
+    The many parameters of `prepare` are then written down once. For example, `extract` below is defined as
+    `extract(work)`, and called as `extract(manifest, out, ...)`: this prepares an extraction from the
+    arguments and passes it on.
 
     Parameters
     ----------
     preparing
-        `prepare`, or a function with its parameters, which the decorated function's signature and
-        annotations show.
+        `prepare`, or a function with its parameters. Its signature and annotations become those of the
+        decorated function, except for what is returned.
     """
 
     def decorate(function: Callable[[Extraction], Result]) -> Callable[Parameters, Result]:

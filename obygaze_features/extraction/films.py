@@ -373,10 +373,12 @@ class _FilmProgress:
     def _stretches_of(self, task: DecodeTask) -> range:
         """Return the numbers of the stretches that may have frames of a window.
 
-        The frames at the window's start may still be in the stretch before the one in which it begins:
-        a stretch goes on until a frame comes from which decoding of the next one can start.
+        They are the stretches that overlap the window, and the one before. Decoding can start only at some
+        frames (key frames): a stretch goes on beyond its end, up to the first of these, and the next one
+        starts there. So the window's first frames may be in the stretch before.
         """
-        first = max(self._first_stretch_of(task) - 1, 0)
+        first_overlapping = self._first_stretch_of(task)
+        first = max(first_overlapping - 1, 0)
         n_begun = bisect_left(self._starts_s, _end_s(task))  # stretches that begin before the window's end
         return range(first, n_begun)
 

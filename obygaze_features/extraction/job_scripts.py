@@ -161,9 +161,11 @@ def script_for_site(name: str, site: Site) -> str:
     """Return the text of a job script, with the options, set-up lines and licence of a site filled in."""
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
-    if name == SUBMIT:  # no job, so without options of sbatch; it passes the licence on
-        licensed = script.replace(f"(--licence {NO_LICENCE}) ", f"(--licence {quote(site.licence)}) ")
-        return _with_setup(licensed, setup)
+    if name == SUBMIT:  # no job, so without options of sbatch
+        # The template passes options on in an array of the shell, which has no licence yet.
+        licence_in_template = f"(--licence {NO_LICENCE}) "
+        licence_of_site = f"(--licence {quote(site.licence)}) "
+        return _with_setup(script.replace(licence_in_template, licence_of_site), setup)
     if not site.has_gpus:
         script = script.replace(GPU_DEVICE_TEXT, CPU_DEVICE_TEXT)
     directives = site.directives(extracts=name in (ARRAY, RAY))
@@ -182,18 +184,19 @@ def environment_lines() -> list[str]:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
     except ImportError:
         return lines
-    cache = quote(constants.HF_HUB_CACHE)
-    return [
-        *lines,
-        f'[ -n "${{HF_HUB_CACHE:-}}${{HF_HOME:-}}" ] || export HF_HUB_CACHE={cache}',
+    one_is_set = '[ -n "${HF_HUB_CACHE:-}${HF_HOME:-}" ]'  # in the shell: either sets where the cache is
+    lines += [
+        f"{one_is_set} || export HF_HUB_CACHE={quote(constants.HF_HUB_CACHE)}",
         "export HF_HUB_OFFLINE=${HF_HUB_OFFLINE:-1}  # every task loads what was fetched before",
     ]
+    return lines
 
 
 def _with_directives(script: str, directives: Mapping[str, str]) -> str:
     """Set options of sbatch in a script.
 
-    An option that the script has is set in its line; the others get lines at `PLACE_FOR_OPTIONS`.
+    An option that the script has is set in its line, and a comment behind it stays in its column if there is
+    room. The others get lines at `PLACE_FOR_OPTIONS`.
     """
     added_lines = ""
     for name, value in directives.items():
@@ -202,11 +205,12 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
         if existing is None:
             added_lines += f"{directive}\n"
             continue
-        old_text = existing[0]
-        has_comment = existing["blanks"] != ""
-        if has_comment:  # the comment behind it stays in its column, after one blank at least
-            directive = f"{directive.ljust(len(old_text) - 1)} "
-        script = script.replace(old_text, directive, 1)
+        old_directive = existing[0]  # with the blanks behind it
+        is_followed_by_comment = existing["blanks"] != ""
+        if is_followed_by_comment:
+            width_without_last_blank = len(old_directive) - 1
+            directive = f"{directive.ljust(width_without_last_blank)} "  # at least one blank
+        script = script.replace(old_directive, directive, 1)
     if not added_lines:
         return script
     return PLACE_FOR_OPTIONS.sub(lambda _: added_lines, script)

@@ -261,12 +261,10 @@ class _VideoFrames:
         clips = [frames.clip for frames in frames_of_sampling.values()]
         reasons = dict.fromkeys(clip.reason for clip in clips if clip.reason)  # in order, each once
         remarks: dict[str, None] = {}
-        gaps: tuple[
-            tuple[float, float], ...
-        ] = ()  # those of the first clip that has some: they do not differ
+        gaps: tuple[tuple[float, float], ...] = ()
         for clip in clips:
             remarks.update(dict.fromkeys(clip.remarks))
-            if not gaps:
+            if not gaps:  # of clips that have gaps, all have the same
                 gaps = clip.without_pictures_s
         first_clip = clips[0]
         source = dict(first_clip.source)

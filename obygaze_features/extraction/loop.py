@@ -54,7 +54,9 @@ def run_local(
         decode = partial(pool.decode, films=films)
         for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
             yield report, results
-    if films is not None:  # the last report is still with the caller, and gets what no clip counts
+    # What films take beyond their clips is known at the end of the run. The caller has the last report, which
+    # is this object, and reads it after the run.
+    if films is not None:
         report.n_decoded += films.n_decoded
         report.decode_cpu_s += films.cpu_s
 
@@ -88,11 +90,15 @@ def run_loop(
         warm_up(job.backbones)
     busy_before_s = gpu_busy_s(job.backbones)  # in earlier calls; None without a GPU
     with recording_of(stage, clip_ids, report) as recording:
-        decoded = decode(job.tasks(clip_ids), stopped)
-        batches = _batches(_counted(decoded, report), batch_size)
-        for results in encode_batches(job.backbones, batches, partial(_add_seconds, report, "infer_s")):
+        decoded = _counted(decode(job.tasks(clip_ids), stopped), report)
+        batches = _batches(decoded, batch_size)
+        measure_inference = partial(_add_seconds, report, "infer_s")
+        # Asking for the next results decodes the next clips: all of these are generators.
+        for results in encode_batches(job.backbones, batches, measure_inference):
             if busy_before_s is not None:
-                report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before_s
+                busy_s = gpu_busy_s(job.backbones) or 0.0
+                report.gpu_busy_s = busy_s - busy_before_s
+            # Waits while too many batches are queued, before one more is.
             written = recording.take_written(BATCHES_AHEAD)
             recording.queue(results)
             if written:

@@ -152,16 +152,17 @@ class DecodePool:
         Parameters
         ----------
         n_attempts
-            How often it is given to them with this: 1 for the first time.
+            Number of this attempt at the pass, from 1.
         """
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
-        self._running[key] = _PassAttempt(
-            dict(enumerate(file_pass.tasks)), file_pass, frames_file, n_attempts
-        )
+        undone = dict(enumerate(file_pass.tasks))
+        self._running[key] = _PassAttempt(undone, file_pass, frames_file, n_attempts)
+        # `StretchFrames` removes its file once nothing refers to it any more. The worker's copy would do so
+        # too, so that the worker gets the paths instead.
         stretch_files = [frames.path for frames in file_pass.stretch_frames]
-        # The worker gets paths, because a copy of `StretchFrames` would remove the file when it goes.
-        task = _PassTask(replace(file_pass, stretch_frames=()), frames_file, stretch_files)
+        pass_without_frames = replace(file_pass, stretch_frames=())
+        task = _PassTask(pass_without_frames, frames_file, stretch_files)
         # A stretch takes as long as its usual number of windows, however many begin in it.
         n_clips = PASS_CLIPS if file_pass.stretch else len(file_pass.tasks)
         self._pool.put(key, task, self.timeout_s * n_clips)
@@ -299,7 +300,9 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     """
     share_in(folder)
     started_s = time.process_time()
-    stretch_results: list[Rest[Pixels]] = []  # one at the end, if the stretch could be decoded
+    # The decoder, a generator of clips, puts what the stretch gives into this list: one item, at the end, if
+    # all of the stretch could be decoded.
+    stretch_results: list[Rest[Pixels]] = []
     decode = _decoder_of_pass(task, load_decoder(decoder), stretch_results)
     stretch = task.file_pass.stretch
     if stretch is not None and not take_pictures(task.file_pass.tasks):
@@ -310,8 +313,9 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
         parent.send(ClipMessage(number, clip))
     for result in stretch_results:
         task.frames_file.write_bytes(pickle.dumps(result.known))
-        cpu_s = time.process_time() - started_s - clips_cpu_s
-        parent.send(StretchMessage(packed(result.measured), result.decoded, cpu_s))
+        all_cpu_s = time.process_time() - started_s
+        stretch_cpu_s = all_cpu_s - clips_cpu_s  # without what the clips have counted
+        parent.send(StretchMessage(packed(result.measured), result.decoded, stretch_cpu_s))
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest[Pixels]]) -> Decode:

@@ -293,7 +293,7 @@ class Extraction:
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage, and write the report and the table of shots."""
         films = self._films()
-        self._clean_up(stage)
+        self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
         clips_to_retry: set[str] = set()  # they failed for lack of a video that is there now
         if not self.sealed_path.exists():  # else they stay failed, as they are sealed
@@ -306,6 +306,7 @@ class Extraction:
         report = self._run_engine(stage, missing, films, video_check, stopped)
         if report.clips:
             write_report(report, self.stage_path)
+        # Raises an error if videos were lost; the report on what was done before is written by then.
         video_check.refuse()
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)

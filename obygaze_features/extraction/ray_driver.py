@@ -139,11 +139,12 @@ class _Encoders:
         self.assignments: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         self._order = order
-        # Two decode tasks a core, so that no core is idle while an encoder computes; unless the user wants
-        # fewer. Each encoder decodes with its share of them.
+        # Decode tasks of the whole cluster: the number that the user wants, or else two for each decoder, so
+        # that no core is idle while an encoder computes.
         n_tasks = order.workers or 2 * n_decoders
+        n_tasks_of_encoder = ceil(n_tasks / n_encoders)
         settings = DecodeSettings(order.timeout_s, order.decoder, decoder_record(order.decoder))
-        self._decode = partial(decode_by_ray, workers=ceil(n_tasks / n_encoders), settings=settings)
+        self._decode = partial(decode_by_ray, workers=n_tasks_of_encoder, settings=settings)
         actor_options: Any = {
             "num_cpus": 0,  # the cores are for the decoders
             "num_gpus": 1 if order.on_gpu else 0,

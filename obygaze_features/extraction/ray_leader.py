@@ -244,12 +244,17 @@ class RayCluster:
     def _note_head(self, head: Head) -> None:
         """Store the address of the cluster's head, and when the child must have joined.
 
-        There is a limit only while it joins an existing cluster: a machine under load may take minutes to
-        start one of its own.
+        The child sends this message twice: without an address when it begins to join, and with one when it
+        has joined. There is a limit only while it joins an existing cluster: a machine under load may take
+        minutes to start one of its own.
         """
         self._head = head.address
-        begins_to_join = self._order.address is not None and not head.address
-        self._deadline = time.monotonic() + JOIN_S if begins_to_join else float("inf")
+        joins_existing_cluster = self._order.address is not None
+        has_joined = head.address != ""
+        if joins_existing_cluster and not has_joined:
+            self._deadline = time.monotonic() + JOIN_S
+        else:
+            self._deadline = float("inf")
 
     def _refuse_late_join(self) -> None:
         """Raise an ExtractError if the child must have joined the cluster by now."""

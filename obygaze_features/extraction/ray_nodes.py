@@ -154,7 +154,7 @@ def decode_by_ray(
         num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
     )
     waiting = deque(group_into_passes(tasks, workers))
-    # Stream of a running Ray task -> its clips that have not come yet, by id.
+    # Stream of results of a running Ray task -> its clips that have not come yet, by id.
     running: dict[Any, dict[str, DecodeTask]] = {}
     while not stopped():
         while waiting and len(running) < workers:
@@ -169,13 +169,14 @@ def decode_by_ray(
             clip = _next_of(stream)
             if isinstance(clip, NodeError):
                 raise clip
-            if clip is None:  # the Ray task has ended
+            has_ended = clip is None
+            if has_ended:
                 del running[stream]
-                # A task that Ray did again may have given clips in another order, some twice: the clips that
-                # did not come are decoded in a new task.
+                # If a node is lost, Ray does its task again elsewhere. Clips may then come in another order,
+                # so that some come twice and others not at all: these are decoded in a new task.
                 if undone:
                     waiting.append(list(undone.values()))
-            elif clip.clip_id in undone:  # else the same clip came before, from a node that was lost
+            elif clip.clip_id in undone:  # else it came before, from a node that was lost
                 del undone[clip.clip_id]
                 yield clip
 

@@ -192,10 +192,10 @@ def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> It
 
 
 class _WaitingBatch(NamedTuple):
-    """Results that wait to be written by a thread; the future returns the seconds that writing took."""
+    """Results that a thread writes; `writing` is done when they are written, and returns the seconds."""
 
     results: list[ClipResult]
-    seconds: Future[float]
+    writing: Future[float]
 
 
 class Recording:
@@ -239,12 +239,12 @@ class Recording:
         written: list[ClipResult] = []
         while self._waiting:
             oldest = self._waiting[0]
-            is_written = oldest.seconds.done()
+            is_written = oldest.writing.done()
             must_wait = most_waiting is not None and len(self._waiting) > most_waiting
             if not is_written and not must_wait:
                 break
             self._waiting.popleft()
-            self.report.write_s += oldest.seconds.result()  # waits, and raises an error of the thread
+            self.report.write_s += oldest.writing.result()  # waits, and raises an error of the thread
             for result in oldest.results:
                 self.report.count(result)
             written += oldest.results
