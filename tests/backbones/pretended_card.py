@@ -37,10 +37,15 @@ class Card:
         self.late = late
         self.fails = fails
         self.stream = []
+        """Downloads that were asked for and not done yet, as functions in their order."""
         self.calls = []
+        """The kind of each call so far."""
         self.clock = 0.0
+        """Seconds: the number of events so far."""
         self.uploads = weakref.WeakSet()
+        """The uploads that somebody still keeps."""
         self.alive_at_release = []
+        """How many uploads were kept at each time that the allocator gave its memory back."""
 
     def call(self, kind):
         """Note a call, and fail if it is to."""
@@ -74,11 +79,11 @@ class Card:
         patch.setattr(torch.Tensor, "to", _as_method(self._to))
         patch.setattr(torch.nn.Module, "to", _as_method(self._module_to))
 
-    def work(self, queued):
-        """Do what was queued up to a place."""
-        while self.stream and queued > 0:
-            self.stream.pop(0)()
-            queued -= 1
+    def work(self, n_downloads):
+        """Do the first downloads that are queued."""
+        for _ in range(min(n_downloads, len(self.stream))):
+            download = self.stream.pop(0)
+            download()
 
     def _empty_cache(self):
         gc.collect(0)
@@ -100,23 +105,32 @@ class Card:
         return tensor
 
     def _to(self, tensor, *args, non_blocking=False, **settings):
+        """Copy a tensor to the card or back, or do what torch does on a CPU.
+
+        A copy that blocks is done at once, as of constants.
+        """
         if _is_cuda(args, settings):
-            if not non_blocking:
-                return tensor.clone()  # constants
-            assert getattr(tensor, "pinned", False), "an asynchronous copy from memory that is not pinned"
-            self.call("upload")
-            there = tensor.clone().as_subclass(OnCard)
-            self.uploads.add(there)
-            return there
-        if not (non_blocking and torch.cuda.is_available()):
-            return REAL_TO(tensor, *args, **settings)
+            return self._upload(tensor) if non_blocking else tensor.clone()
+        if non_blocking and torch.cuda.is_available():
+            return self._download(tensor)
+        return REAL_TO(tensor, *args, **settings)
+
+    def _upload(self, tensor):
+        assert getattr(tensor, "pinned", False), "an asynchronous copy from memory that is not pinned"
+        self.call("upload")
+        on_card = tensor.clone().as_subclass(OnCard)
+        self.uploads.add(on_card)
+        return on_card
+
+    def _download(self, tensor):
+        """Return garbage of the tensor's shape, and queue the copy that puts its numbers in place."""
         self.call("download")
-        taken = tensor.clone()
-        here = torch.full_like(taken.view(torch.uint8), GARBAGE).view(taken.dtype)
-        self.stream.append(lambda: here.copy_(taken))
+        numbers = tensor.clone()
+        copy = torch.full_like(numbers.view(torch.uint8), GARBAGE).view(numbers.dtype)
+        self.stream.append(lambda: copy.copy_(numbers))
         if not self.late:
             self.work(len(self.stream))
-        return here
+        return copy
 
 
 class Event:
@@ -137,11 +151,12 @@ class Event:
         self.time = self.card.clock
 
     def synchronize(self):
-        """Wait for the place."""
+        """Wait for the place: the card does the downloads that were queued before it."""
         if not self.passed:
             self.card.call("synchronize")
             self.passed = True
-            self.card.work(sum(copy in self.before for copy in self.card.stream))
+            downloads_before = [download for download in self.card.stream if download in self.before]
+            self.card.work(len(downloads_before))
 
     def elapsed_time(self, other):
         """Milliseconds between two places that were passed."""

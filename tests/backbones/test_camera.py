@@ -69,14 +69,16 @@ def test_a_motion_is_read_in_widths_logarithms_and_degrees_a_second(name, move, 
     ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
 )
 def test_camera_is_the_root_mean_square_of_how_fast_points_of_the_picture_move(name, move, speed):
-    x, y = np.meshgrid(np.linspace(-0.5, 0.5, 101), np.linspace(-0.5, 0.5, 101) * 180 / 320)  # in widths
-    from_centre = np.sqrt((x**2 + y**2).mean())
-    shift = speed  # every point moves alike
+    """A pan or tilt moves all points alike; a zoom or roll moves a point by its distance from the centre."""
+    x = np.linspace(-0.5, 0.5, 101)
+    y = np.linspace(-0.5, 0.5, 101) * 180 / 320  # in widths of the picture, as x
+    distances = np.hypot(*np.meshgrid(x, y))
+    mean_distance = np.sqrt((distances**2).mean())
     expected = {
-        "pan": shift,
-        "tilt": shift,
-        "zoom": speed * from_centre,
-        "roll": np.radians(speed) * from_centre,
+        "pan": speed,
+        "tilt": speed,
+        "zoom": speed * mean_distance,
+        "roll": np.radians(speed) * mean_distance,
     }
     assert motion_of((START, filmed(SCENE, **move)))["camera"] == pytest.approx(expected[name], rel=0.06)
 

@@ -51,10 +51,16 @@ def load(folder, name="clip", n_frames=None):
 
 
 def configure(folder, **fields):
-    """Change fields of a configuration; those of its halves by a dict of theirs."""
+    """Change fields of a configuration.
+
+    A field that is a dict there, such as `vision_config`, keeps its keys that the new dict does not have.
+    """
     config = json.loads((folder / "config.json").read_text())
-    for key, value in fields.items():
-        config[key] = config[key] | value if isinstance(value, dict) and key in config else value
+    for name, value in fields.items():
+        if isinstance(value, dict) and name in config:
+            config[name] = config[name] | value
+        else:
+            config[name] = value
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -97,12 +103,22 @@ def last_part(key):
     return key.rpartition(".")[2]
 
 
-def to_pickle(folder, change=lambda tensor: tensor, save=None):
-    """Write the tensors as a file of torch in place of the safetensors file, one of them changed."""
+def to_pickle(folder, change=None, save=None):
+    """Write the tensors as a file of torch in place of the safetensors file.
+
+    Parameters
+    ----------
+    change
+        Changes one of the tensors.
+    save
+        Writes the file in place of `torch.save`.
+    """
     tensors = load_file(folder / TENSORS)
-    (save or torch.save)(
-        tensors | {A_TENSOR_OF["clip"]: change(tensors[A_TENSOR_OF["clip"]])}, folder / PICKLED
-    )
+    name = A_TENSOR_OF["clip"]
+    if change is not None:
+        tensors[name] = change(tensors[name])
+    write = torch.save if save is None else save
+    write(tensors, folder / PICKLED)
     (folder / TENSORS).unlink()
 
 
@@ -124,17 +140,23 @@ def change_header(folder, **fields):
     (folder / TENSORS).write_bytes(len(text).to_bytes(8, "little") + text + data[end:])
 
 
-def write_shards(folder, **places):
-    """Write an index of two shards: `a.safetensors` has all tensors, unless `places` says another file."""
+def write_shards(folder, **files_of_tensors):
+    """Divide the weights into two shards and write their index.
+
+    `a.safetensors` has all tensors; `b.safetensors` has one of them a second time, with other values. The
+    index names the first for every tensor that `files_of_tensors` does not name another file for.
+    """
     (folder / TENSORS).rename(folder / "a.safetensors")
     tensors = load_file(folder / "a.safetensors")
-    save_file({A_TENSOR_OF["clip"]: 2 * tensors[A_TENSOR_OF["clip"]]}, folder / "b.safetensors")
-    (folder / INDEX).write_text(json.dumps({"weight_map": dict.fromkeys(tensors, "a.safetensors") | places}))
+    name = A_TENSOR_OF["clip"]
+    save_file({name: 2 * tensors[name]}, folder / "b.safetensors")
+    index = {"weight_map": dict.fromkeys(tensors, "a.safetensors") | files_of_tensors}
+    (folder / INDEX).write_text(json.dumps(index))
 
 
 def write_nested_json(folder, name):
-    """Write lists in lists, deeper than a parser goes."""
-    write_shards(folder)
+    """Write lists in lists, deeper than a parser goes, in place of the configuration or the index."""
+    write_shards(folder)  # an index is read only where the weights are divided
     (folder / name).write_text("[" * 200_000 + "]" * 200_000)
 
 
@@ -284,19 +306,19 @@ def save_with_dtype(folder, dtype, form):
 @pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
 @pytest.mark.parametrize("form", ["safetensors", "bin"])
 def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copied, form):
+    """A message may name a type shorter than torch does: quint4x2 as quint4, float8_e5m2 as float8."""
     n_tried = 0
     for name in torch_dtypes():
         dtype = getattr(torch, name)
+        full_name = str(dtype).removeprefix("torch.")
+        short_name = re.match(r"[a-z]+\d*", full_name)[0]
         folder = copied()
         if save_with_dtype(folder, dtype, form):
             n_tried += 1
-            if str(dtype).removeprefix("torch.") in LOADED_DTYPES:
+            if full_name in LOADED_DTYPES:
                 load(folder, n_frames=2)
             else:
-                family = re.match(r"torch\.([a-z]+\d*)", str(dtype))[
-                    1
-                ]  # int8 of torch.int8, quint of quint4x2
-                with pytest.raises(BackboneError, match=family) as refused:
+                with pytest.raises(BackboneError, match=short_name) as refused:
                     load(folder, n_frames=2)
                 assert A_TENSOR_OF["clip"] in str(refused.value)
                 assert "\n" not in str(refused.value)
@@ -403,9 +425,10 @@ def test_a_configuration_that_does_not_fit_its_files_is_refused_before_anything_
         load(folder, name)
 
 
-def test_a_projection_whose_width_is_null_has_the_width_that_the_vision_config_says(copied):
+def test_a_projection_whose_width_is_null_has_that_of_the_vision_config(copied):
     folder = copied()
     configure(folder, projection_dim=None)
+    configure(folder, vision_config={"projection_dim": 24})
     assert load(folder, n_frames=2).outputs[0].shape == (2, 24)
 
 

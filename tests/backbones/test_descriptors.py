@@ -67,11 +67,15 @@ def test_cube_roots_are_those_of_float64_rounded():
 
 
 def test_directions_fall_in_eight_bins_of_a_half_turn():
+    """A direction and its opposite are in one bin. None is tried on an edge, where rounding decides."""
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(2, 1, 300, 300)).astype(np.float32)
-    angles = np.arctan2(y, x, dtype=np.float64) % np.pi * (8 / np.pi)
-    inside = np.abs(angles - np.round(angles)) > 1e-6
-    assert np.array_equal(orientation_bins(x, y)[inside], np.floor(angles[inside]))
+    half_turn = np.pi
+    angles = np.arctan2(y, x, dtype=np.float64) % half_turn
+    angles_in_bins = angles * (8 / half_turn)  # from 0 to 8
+    is_off_edges = np.abs(angles_in_bins - np.round(angles_in_bins)) > 1e-6
+    bins = orientation_bins(x, y)
+    assert np.array_equal(bins[is_off_edges], np.floor(angles_in_bins[is_off_edges]))
 
 
 @pytest.mark.parametrize("length", [1.0, 1e-6, 3.7e5])
@@ -87,17 +91,24 @@ def test_a_direction_just_below_an_axis_falls_in_the_last_bin():
 
 
 def test_the_bytes_of_a_clip_are_the_same_on_any_processor():
-    t, y, x = np.mgrid[:8, :SIZE, :SIZE]  # a clip of integers alone: a ramp, a texture, and blinking stripes
-    clip = np.stack([(3 * x + t * y) % 256, x * y // 7 % 256, (x + y) // 5 % 2 * (200 - 10 * t)], axis=-1)
-    result = encode(clip[None].astype(np.uint8))
+    """The clip is computed from integers alone, which no processor rounds."""
+    t, y, x = np.mgrid[:8, :SIZE, :SIZE]
+    red_ramp = (3 * x + t * y) % 256
+    green_texture = x * y // 7 % 256
+    blue_stripes_that_fade = (x + y) // 5 % 2 * (200 - 10 * t)
+    clip = np.stack([red_ramp, green_texture, blue_stripes_that_fade], axis=-1).astype(np.uint8)
+    result = encode(clip[None])
     digest = hashlib.sha256(result["frames"].tobytes() + result["pooled"].tobytes()).hexdigest()
     assert digest[:16] == "740e8bff6e45b72e"
 
 
 def test_a_flat_frame_has_no_edges_and_one_texture():
+    """Every pixel has the pattern 8: all its 8 neighbours are as light as it is."""
     blank = np.full((1, SIZE, SIZE), 50, np.float32)
-    assert edge_statistics(blank)[0].tolist() == [0.0] * 10
-    assert lbp_histogram(blank)[0, 8] == 1
+    (edges,) = edge_statistics(blank)
+    (shares_of_patterns,) = lbp_histogram(blank)
+    assert edges.tolist() == [0.0] * 10
+    assert shares_of_patterns[8] == 1
 
 
 def test_motion_and_cuts_are_seen_where_they_were_planted():

@@ -114,7 +114,13 @@ FRAMES = np.random.default_rng(3).integers(0, 256, (5, 4, 53, 87, 3), dtype=np.u
 def transformers_class(model_type):
     """Return the class that users of transformers load, which has the text encoder where there is one."""
     with_texts = {"metaclip_2": "MetaClip2Model", "clip": "CLIPModel", "siglip": "SiglipModel"}
-    return getattr(transformers, with_texts.get(model_type, (IMAGES | VIDEOS)[model_type].network))
+    if model_type in with_texts:
+        name = with_texts[model_type]
+    elif model_type in VIDEOS:
+        name = VIDEOS[model_type].network
+    else:
+        name = IMAGES[model_type].network
+    return getattr(transformers, name)
 
 
 def save_encoders(tmp_path_factory):
@@ -145,34 +151,70 @@ def save_encoders(tmp_path_factory):
 def pixels_by_processor(model_type, frame):
     """Prepare a frame as the processor of transformers does: float `[3, h, w]`.
 
-    Three processors need torchvision, which is not installed: they are written out here, with torch's
-    `interpolate` for torchvision's resize.
+    Where transformers has no class that works without torchvision, which is not installed, the steps of the
+    class are written out here (`PIXELS_BY_STEPS`).
     """
-    written = PROCESSORS[model_type]
-    (name,) = [value for field, value in written.items() if field.endswith("_type")]
+    configuration = PROCESSORS[model_type]
+    (name,) = [value for field, value in configuration.items() if field.endswith("_type")]
     name = name.replace("FeatureExtractor", "ImageProcessor").removesuffix("Fast")
-    pil = getattr(transformers, f"{name}Pil", None)
-    if pil is not None:
-        pixels = np.asarray(pil.from_dict(written)(frame, return_tensors="np")["pixel_values"])
-        return pixels.reshape(3, *pixels.shape[-2:])
+    class_on_pillow = getattr(transformers, f"{name}Pil", None)
+    if class_on_pillow is None:
+        return PIXELS_BY_STEPS[name](frame)
+    processor = class_on_pillow.from_dict(configuration)
+    pixels = np.asarray(processor(frame, return_tensors="np")["pixel_values"])
+    return pixels.reshape(3, *pixels.shape[-2:])  # without the dimensions of clips and frames
+
+
+def resized_by_torch(frame, height, width, mode):
+    """Resize a frame `[h, w, 3]` as torchvision does: uint8 `[3, height, width]`."""
     pixels = torch.from_numpy(frame).permute(2, 0, 1)[None]
-    if name == "VivitImageProcessor":
-        picture = Image.fromarray(frame)
-        picture = picture.resize((36 * picture.width // picture.height, 36), Image.Resampling.BILINEAR)
-        left = (picture.width - 32) // 2
-        pixels = np.asarray(picture.crop((left, 2, left + 32, 34))).transpose(2, 0, 1)
-        return (pixels / 127.5 - 1 - 0.5) / 0.5
-    sides = {"DINOv3ViTImageProcessor": (32, 32), "LlavaOnevisionVideoProcessor": (36, 36)}
-    edge = 32 * 256 // 224  # of V-JEPA 2, whatever its size says
-    size = sides.get(name, (edge, edge * frame.shape[1] // frame.shape[0]))
-    mode = "bicubic" if name.startswith("Llava") else "bilinear"
-    pixels = interpolate(pixels, size=size, mode=mode, antialias=True)[0].numpy()
-    if name == "LlavaOnevisionVideoProcessor":
-        return pixels / 255
-    top, left = (size[0] - 32) // 2, (size[1] - 32) // 2
-    pixels = pixels[:, top : top + 32, left : left + 32] / 255
+    return interpolate(pixels, size=(height, width), mode=mode, antialias=True)[0].numpy()
+
+
+def centre_32(pixels):
+    """Crop the 32 x 32 pixels in the middle of `[3, h, w]`."""
+    height, width = pixels.shape[1:]
+    top = (height - 32) // 2
+    left = (width - 32) // 2
+    return pixels[:, top : top + 32, left : left + 32]
+
+
+def normalised_by_imagenet(pixels):
     mean, std = (np.array(values)[:, None, None] for values in IMAGENET)
-    return (pixels - mean) / std
+    return (pixels / 255 - mean) / std
+
+
+def pixels_of_vivit(frame):
+    """Resize the shorter edge, the height here, to 36, crop 32 x 32, and scale to -1 to 1 and again."""
+    picture = Image.fromarray(frame)
+    width = 36 * picture.width // picture.height
+    picture = picture.resize((width, 36), Image.Resampling.BILINEAR)
+    pixels = centre_32(np.asarray(picture).transpose(2, 0, 1))
+    return (pixels / 127.5 - 1 - 0.5) / 0.5
+
+
+def pixels_of_dinov3(frame):
+    return normalised_by_imagenet(resized_by_torch(frame, 32, 32, "bilinear"))
+
+
+def pixels_of_videoprism(frame):
+    return resized_by_torch(frame, 36, 36, "bicubic") / 255
+
+
+def pixels_of_vjepa2(frame):
+    """Resize the shorter edge, the height here, to 256 / 224 of the crop, whatever its configuration says."""
+    height = 32 * 256 // 224
+    width = height * frame.shape[1] // frame.shape[0]
+    return normalised_by_imagenet(centre_32(resized_by_torch(frame, height, width, "bilinear")))
+
+
+PIXELS_BY_STEPS = {
+    "VivitImageProcessor": pixels_of_vivit,
+    "DINOv3ViTImageProcessor": pixels_of_dinov3,
+    "LlavaOnevisionVideoProcessor": pixels_of_videoprism,
+    "VJEPA2VideoProcessor": pixels_of_vjepa2,
+}
+"""Classes of transformers that need torchvision, and the functions that do what they do."""
 
 
 @functools.cache
@@ -216,12 +258,18 @@ def arrays_of_pictures(model_type, network, pixels):
         vectors = network(pictures).image_embeds
     else:
         output = network(pictures)
-        vectors = output.last_hidden_state[:, 0] if model_type == "vit" else output.pooler_output
-        tokens = output.last_hidden_state[:, N_TOKENS_BEFORE_PATCHES.get(model_type, 0) :]
+        tokens = output.last_hidden_state  # [B x F, class token, registers and patches, width]
+        if model_type == "vit":
+            class_token = 0
+            vectors = tokens[:, class_token]
+        else:
+            vectors = output.pooler_output
     frames = vectors.view(n_clips, n_frames, -1)
     arrays = {"frames": frames, "pooled": frames.mean(dim=1)}
     if tokens is not None:
-        arrays["tokens"] = tokens.reshape(n_clips, -1, tokens.shape[-1])
+        first_patch = N_TOKENS_BEFORE_PATCHES.get(model_type, 0)
+        patches = tokens[:, first_patch:]
+        arrays["tokens"] = patches.reshape(n_clips, -1, patches.shape[-1])
     return arrays
 
 
@@ -233,17 +281,29 @@ def arrays_of_videos(model_type, network, pixels):
     """Return what a network of videos gives of clips, pixels `[B, F, 3, h, w]`, by array."""
     n_clips, n_frames = pixels.shape[:2]
     if model_type in {"videoprism", "xclip"}:
-        return {"pooled": network.get_video_features(pixels).pooler_output.reshape(n_clips, -1)}
-    settings = {"skip_predictor": True} if model_type == "vjepa2" else {}
-    tokens = network(pixels, **settings).last_hidden_state
+        vectors = network.get_video_features(pixels).pooler_output
+        return {"pooled": vectors.reshape(n_clips, -1)}
+
+    options = {"skip_predictor": True} if model_type == "vjepa2" else {}
+    tokens = network(pixels, **options).last_hidden_state  # [B, class token and patches, width]
     width = tokens.shape[-1]
     n_class_tokens = 1 if model_type in {"timesformer", "vivit"} else 0
-    class_token, patches = tokens[:, :n_class_tokens], tokens[:, n_class_tokens:]
-    if model_type == "timesformer":  # which has the frames of each patch side by side
+    class_tokens = tokens[:, :n_class_tokens]
+    patches = tokens[:, n_class_tokens:]  # frame by frame
+    if model_type == "timesformer":
+        # Place by place, with the frames of a place side by side: put frame by frame.
         patches = patches.view(n_clips, -1, n_frames, width).transpose(1, 2).flatten(1, 2)
-        tokens = torch.cat([class_token, patches], dim=1)
-    pooled = {"timesformer": tokens[:, 0], "vivit": tokens.amax(dim=1)}.get(model_type, tokens.mean(dim=1))
-    n_steps = n_frames if model_type in {"timesformer", "videoprism_vision_model"} else n_frames // 2
+        tokens = torch.cat([class_tokens, patches], dim=1)
+
+    if model_type == "timesformer":
+        pooled = class_tokens[:, 0]
+    elif model_type == "vivit":
+        pooled = tokens.amax(dim=1)
+    else:
+        pooled = tokens.mean(dim=1)
+
+    has_a_step_per_frame = model_type in {"timesformer", "videoprism_vision_model"}
+    n_steps = n_frames if has_a_step_per_frame else n_frames // 2  # the others join two frames
     frames = patches.reshape(n_clips, n_steps, -1, width).mean(dim=2)
     return {"frames": frames, "pooled": pooled, "tokens": tokens}
 
@@ -372,9 +432,11 @@ UNSUPPORTED_FIELDS = [
 def test_a_processor_field_that_is_not_supported_is_refused_by_name(folders, tmp_path, model_type, change):
     with pytest.raises(BackboneError) as refused:
         backbone_of(model_type, with_processor_fields(folders[model_type], tmp_path, **change))
-    (field,) = change
-    name = "crop" if "crop" in field else field  # of a crop, the message may name the other field
-    assert name in str(refused.value)
+    (field,) = change.keys()
+    if field in {"crop_size", "do_center_crop"}:
+        assert "crop" in str(refused.value)  # the message may name either field
+    else:
+        assert field in str(refused.value)
     assert str(tmp_path) in str(refused.value)
 
 
@@ -590,26 +652,34 @@ PUBLISHED_GFLOP = {
 """Billions of operations for a clip or picture, at the default sizes of the class (DINOv3: ViT-B)."""
 
 
+VIT_B = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_register_tokens": 4,
+}
+"""The sizes of DINOv3's ViT-B, where the default of its class is a smaller network."""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", PUBLISHED_GFLOP)
 def test_a_forward_pass_takes_as_many_operations_as_the_published_network(model_type):
     """The network is made on PyTorch's meta device, whose tensors have shapes and no memory."""
-    vit_b = {
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "num_register_tokens": 4,
-    }
-    config = AutoConfig.for_model(model_type, **(vit_b if model_type == "dinov3_vit" else {}))
-    config = getattr(config, "vision_config", config)
-    entry = (IMAGES | VIDEOS)[model_type]  # of networks.toml, which says how to make and call the network
+    # How a type is made and called stands in networks.toml.
+    entry = VIDEOS[model_type] if model_type in VIDEOS else IMAGES[model_type]
+    config = AutoConfig.for_model(model_type, **(VIT_B if model_type == "dinov3_vit" else {}))
+    config = getattr(config, "vision_config", config)  # without that of texts
     with torch.device("meta"):
         network = getattr(transformers, entry.network)(config, **entry.load_arguments).eval()
+
     side = getattr(config, entry.size_field or "image_size")
-    n_frames = [getattr(config, clip_fields(config).frames_field)] if entry.of_clips else []
-    pixels = torch.empty(1, *n_frames, 3, side, side, device="meta")
+    shape = [1, 3, side, side]
+    if entry.of_clips:
+        n_frames = getattr(config, clip_fields(config).frames_field)
+        shape = [1, n_frames, 3, side, side]
+    pixels = torch.empty(*shape, device="meta")
+    call = entry.reader()  # which knows the arguments of the network's class
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        call = entry.reader()
         call(network, pixels)
     assert counter.get_total_flops() / 1e9 == pytest.approx(PUBLISHED_GFLOP[model_type], rel=0.01)

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 import os
 import tarfile
 from dataclasses import replace
@@ -33,7 +34,7 @@ PICTURE = np.random.default_rng(0).integers(0, 256, (1, 12, 10, 3), dtype=np.uin
 
 
 def attribute(value):
-    """Write an attribute as TensorFlow.js does."""
+    """Write an attribute as TensorFlow.js does: a boolean, number, name of a type, text, or list of these."""
     if isinstance(value, bool):
         return {"b": value}
     if isinstance(value, int):
@@ -42,8 +43,10 @@ def attribute(value):
         return {"type": value}
     if isinstance(value, str):
         return {"s": base64.b64encode(value.encode()).decode()}
-    kind = "s" if value and isinstance(value[0], str) else "i"
-    return {"list": {kind: [attribute(each)[kind] for each in value]} if value else {}}
+    if not value:
+        return {"list": {}}
+    kind = "s" if isinstance(value[0], str) else "i"
+    return {"list": {kind: [attribute(item)[kind] for item in value]}}
 
 
 def node(name, operation, *inputs, **attributes):
@@ -92,9 +95,42 @@ ARRAY_2_3_4 = np.arange(24).reshape(2, 3, 4)
 
 
 def same_padding(size, kernel, stride):
-    """Return what is added before and after, as TensorFlow defines SAME: the odd one after."""
-    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+    """Return how many zeros TensorFlow's SAME adds before and after, so that outputs are size / stride.
+
+    An odd one is added after.
+    """
+    n_outputs = math.ceil(size / stride)
+    n_covered = (n_outputs - 1) * stride + kernel
+    total = max(n_covered - size, 0)
     return total // 2, total - total // 2
+
+
+def convolution_of_pytorch(weights, bias, stride, padding, *, depthwise):
+    """Convolve `PICTURE` with TensorFlow's weights and clamp to 0 to 6, `[1, height, width, channels]`.
+
+    Weights of TensorFlow are `[kernel, kernel, channels in, channels out]`; those of a depthwise convolution
+    give `channels out` channels for each one that comes in.
+    """
+    kernel, _, n_in, n_out = weights.shape
+    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))  # PyTorch has channels before positions
+    if padding == "SAME":
+        height, width = PICTURE.shape[1:3]
+        left_right = same_padding(width, kernel, stride)
+        top_bottom = same_padding(height, kernel, stride)
+        pixels = torch.nn.functional.pad(pixels, [*left_right, *top_bottom])
+    if depthwise:
+        by_channel_in = weights.transpose(2, 3, 0, 1)  # [channels in, channels out, kernel, kernel]
+        weights = by_channel_in.reshape(n_in * n_out, 1, kernel, kernel)
+    else:
+        weights = weights.transpose(3, 2, 0, 1)  # [channels out, channels in, kernel, kernel]
+    result = torch.nn.functional.conv2d(
+        pixels,
+        torch.tensor(weights.astype(np.float32)),
+        torch.tensor(bias.astype(np.float32)),
+        stride=stride,
+        groups=n_in if depthwise else 1,
+    )
+    return result.clamp(0, 6).numpy().transpose(0, 2, 3, 1)
 
 
 @pytest.mark.parametrize("depthwise", [False, True])
@@ -102,33 +138,17 @@ def same_padding(size, kernel, stride):
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
 def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, kernel, stride):
     rng = np.random.default_rng(kernel)
-    shape = (kernel, kernel, 3, 2)
-    weights = (rng.normal(size=shape) / 64).astype(np.float16)
-    bias = rng.normal(size=6 if depthwise else 2).astype(np.float16)
+    n_in, n_out = 3, 2
+    weights = (rng.normal(size=(kernel, kernel, n_in, n_out)) / 64).astype(np.float16)
+    bias = rng.normal(size=n_in * n_out if depthwise else n_out).astype(np.float16)
     operation = "FusedDepthwiseConv2dNative" if depthwise else "_FusedConv2D"  # TensorFlow's names
     attributes = {"strides": [1, stride, stride, 1], "dilations": [1, 1, 1, 1], "padding": padding}
     result = run_converted(
         [node("out", operation, "real", "w", "b", fused_ops=["BiasAdd", "Relu6"], **attributes)],
         {"w": weights, "b": bias},
     )
-    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
-    if padding == "SAME":
-        height, width = PICTURE.shape[1:3]
-        left_right = same_padding(width, kernel, stride)
-        top_bottom = same_padding(height, kernel, stride)
-        pixels = torch.nn.functional.pad(pixels, [*left_right, *top_bottom])
-    if depthwise:
-        weights_of_pytorch = weights.transpose(2, 3, 0, 1).reshape(6, 1, kernel, kernel)
-    else:
-        weights_of_pytorch = weights.transpose(3, 2, 0, 1)
-    expected = torch.nn.functional.conv2d(
-        pixels,
-        torch.tensor(weights_of_pytorch.astype(np.float32)),
-        torch.tensor(bias.astype(np.float32)),
-        stride=stride,
-        groups=3 if depthwise else 1,
-    ).clamp(0, 6)
-    np.testing.assert_allclose(result, expected.numpy().transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-4)
+    expected = convolution_of_pytorch(weights, bias, stride, padding, depthwise=depthwise)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
@@ -197,7 +217,8 @@ def sliced_axes(draw):
 
 @given(sliced_axes())
 def test_a_converted_slice_gives_what_numpy_gives(axes):
-    masks = dict.fromkeys(("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask"), 0)
+    """TensorFlow's StridedSlice has a begin, end and step of each axis, and masks with a bit of each axis."""
+    masks = {"begin_mask": 0, "end_mask": 0, "shrink_axis_mask": 0, "new_axis_mask": 0, "ellipsis_mask": 0}
     for number, axis in enumerate(axes):
         for mask in axis.masks:
             masks[mask] |= 1 << number
@@ -207,7 +228,7 @@ def test_a_converted_slice_gives_what_numpy_gives(axes):
         "ends": [axis.end for axis in axes],
         "steps": [axis.step for axis in axes],
     }
-    sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks, ellipsis_mask=0)
+    sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks)
     result = run_converted([sliced, *_as_floats("out")], constants, "out|real")
     np.testing.assert_array_equal(result, ARRAY_2_3_4[tuple(axis.index for axis in axes)])
 

@@ -151,51 +151,60 @@ def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, mo
 
 @without_gradients
 def test_layers_of_videoprism_are_numbered_through_its_spatial_and_then_its_temporal_blocks(tmp_path):
-    config = AutoConfig.for_model(
-        "videoprism_vision_model",
-        **CONFIGS["videoprism_vision_model"] | {"num_spatial_layers": 2, "num_temporal_layers": 2},
-    )
-    network = untrained(lambda: transformers.VideoPrismVisionModel(config), 0)
-    with quiet():
-        network.save_pretrained(tmp_path)
-    processor = json.dumps(PROCESSORS["videoprism"])
-    (tmp_path / "video_preprocessor_config.json").write_text(processor)
+    """It has two blocks of each kind: layers 1 and 2 are spatial, 3 and 4 temporal."""
+    network = save_videoprism(tmp_path)
     options = {"weights": str(tmp_path), "compute": cpu()}
     backbone = load_backbone("video", 4, layers=Layers(frames=True), **options)
     normed = load_backbone("video", 4, layers=Layers((2, 4), norm=True, frames=True), **options)
     batch = prepared(backbone)
-    output = network(pixels_of(backbone, batch), output_hidden_states=True)
-    result, after_norm = backbone.encode(batch), normed.encode(batch)
+    result = backbone.encode(batch)
+    after_norm = normed.encode(batch)
 
     n_clips, n_patches, width = 2, 4, 32
 
-    def of_spatial(states):
+    def frames_of_spatial(states):
         """Average `[clips x frames, patches, width]` over patches."""
         return states.view(n_clips, N_FRAMES, n_patches, width).mean(dim=2)
 
-    def of_temporal(states):
+    def frames_of_temporal(states):
         """Average `[clips x patches, frames, width]` over patches."""
         return states.view(n_clips, n_patches, N_FRAMES, width).mean(dim=1)
 
-    after_block_1, after_block_3 = output.hidden_states[1], output.hidden_states[3]  # state 0 is the input
-    last_spatial, last_temporal = output.last_spatial_hidden_state, output.last_temporal_hidden_state
-    assert_exact(result["1/frames"], of_spatial(after_block_1))
-    assert_exact(result["2/frames"], of_spatial(last_spatial))
-    assert_exact(result["3/frames"], of_temporal(after_block_3))
-    assert_exact(result["4/frames"], of_temporal(last_temporal))
-    assert_exact(after_norm["2/frames"], of_spatial(network.layernorm1(last_spatial)))
-    assert_exact(after_norm["4/frames"], of_temporal(network.layernorm2(last_temporal)))
+    output = network(pixels_of(backbone, batch), output_hidden_states=True)
+    _, after_block_1, _, after_block_3, *_ = output.hidden_states  # the first is the input
+    after_block_2 = output.last_spatial_hidden_state
+    after_block_4 = output.last_temporal_hidden_state
+    assert_exact(result["1/frames"], frames_of_spatial(after_block_1))
+    assert_exact(result["2/frames"], frames_of_spatial(after_block_2))
+    assert_exact(result["3/frames"], frames_of_temporal(after_block_3))
+    assert_exact(result["4/frames"], frames_of_temporal(after_block_4))
+    assert_exact(after_norm["2/frames"], frames_of_spatial(network.layernorm1(after_block_2)))
+    assert_exact(after_norm["4/frames"], frames_of_temporal(network.layernorm2(after_block_4)))
+
+
+def save_videoprism(folder):
+    """Save a tiny VideoPrism of two spatial and two temporal blocks with its processor, and return it."""
+    fields = CONFIGS["videoprism_vision_model"] | {"num_spatial_layers": 2, "num_temporal_layers": 2}
+    config = AutoConfig.for_model("videoprism_vision_model", **fields)
+    network = untrained(lambda: transformers.VideoPrismVisionModel(config), 0)
+    with quiet():
+        network.save_pretrained(folder)
+    processor = json.dumps(PROCESSORS["videoprism"])
+    (folder / "video_preprocessor_config.json").write_text(processor)
+    return network
 
 
 @without_gradients
 def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_that_it_is_made_of(checkpoints, clips):
-    given = clips[:1, :12]  # it takes 12 frames
+    one_clip = clips[:1, :12]  # it takes 12 frames
     weights = str(checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
-    result = backbone.encode(given)
-    vision = backbone.encode.network.network.network.vision
-    states = vision(pixel_values=pixels_of(backbone, given)[0], output_hidden_states=True).hidden_states
-    patches = states[1][:, 1:]  # after the first block, behind the class token
+    result = backbone.encode(one_clip)
+    runner = backbone.encode.network
+    clip_network = runner.network.network  # within the part that takes layers
+    output = clip_network.vision(pixel_values=pixels_of(backbone, one_clip)[0], output_hidden_states=True)
+    _, after_block_1, *_ = output.hidden_states  # the first is the input
+    patches = after_block_1[:, 1:]  # behind the class token
     assert_exact(result["1/frames"][0], patches.mean(dim=1))
     assert_exact(result["1/pooled"][0], patches.mean(dim=(0, 1)))
 

@@ -43,7 +43,8 @@ FRAMES = np.random.default_rng(0).integers(0, 256, (4, 30, 50, 3), dtype=np.uint
 def write_network(folder, fields=TOML_FIELDS, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
     """Write a network and its TOML, and return its path.
 
-    It gives three numbers of each picture: the mean of each channel over positions, doubled.
+    It gives three numbers of each picture: the mean of each channel over positions, doubled. Besides its
+    output "out", it has "map", the means themselves, and "inside", the picture without negative numbers.
 
     Parameters
     ----------
@@ -56,17 +57,18 @@ def write_network(folder, fields=TOML_FIELDS, *, shape=("n", 3, 24, 24), kind="F
     value = onnx.helper.make_tensor_value_info
     floats = onnx.TensorProto.FLOAT
     has_channels_last = shape and shape[-1] == 3
+    axes_of_positions = [1, 2] if has_channels_last else [2, 3]
     nodes = []
-    real = "x"
+    picture = "x"
     if kind != "FLOAT":
-        real = "real"
-        nodes.append(node("Cast", ["x"], [real], to=floats))
-    nodes.append(node("Relu", [real], ["inside"]))
-    axes = [1, 2] if has_channels_last else [2, 3]
-    nodes.append(node("ReduceMean", [real], ["map"], axes=axes, keepdims=0))
+        picture = "real"
+        nodes.append(node("Cast", ["x"], [picture], to=floats))
+    nodes.append(node("Relu", [picture], ["inside"]))
+    nodes.append(node("ReduceMean", [picture], ["map"], axes=axes_of_positions, keepdims=0))
     nodes.append(node("Add", ["map", "map"], ["out"]))
-    takes = value("x", getattr(onnx.TensorProto, kind), shape and list(shape))
-    graph = onnx.helper.make_graph(nodes, "net", [takes], [value("out", floats, ["n", 3])])
+    network_input = value("x", getattr(onnx.TensorProto, kind), shape and list(shape))
+    network_output = value("out", floats, ["n", 3])
+    graph = onnx.helper.make_graph(nodes, "net", [network_input], [network_output])
     opset = onnx.helper.make_opsetid("", 13)
     model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
     path = folder / f"{name}.onnx"
@@ -233,18 +235,23 @@ def test_a_network_of_two_outputs_without_a_choice_is_refused(network_of_two_out
 def test_a_layer_may_have_its_channels_at_another_axis_than_the_pictures(
     tmp_path, layout, to_other_layout, sides
 ):
-    """The layer is the picture with its axes in the other order: its means are half of the output's."""
+    """The layer "transposed" is the picture with its axes in the other order.
+
+    The backbone averages a layer over positions: it gives the mean of each channel, where the network's
+    output is twice that.
+    """
     fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [*sides], "layout": layout}
     shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
     path = write_network(tmp_path, fields, shape=shape)
     model = onnx.load(path)
-    node = onnx.helper.make_node("Transpose", ["x"], ["transposed"], perm=to_other_layout)
-    model.graph.node.append(node)
+    transpose = onnx.helper.make_node("Transpose", ["x"], ["transposed"], perm=to_other_layout)
+    model.graph.node.append(transpose)
     path.write_bytes(model.SerializeToString())
-    of_layer, of_output = (load_backbone(f"onnx:{path}:{layer}", 4) for layer in ("transposed", "out"))
+    of_layer = load_backbone(f"onnx:{path}:transposed", 4)
+    of_output = load_backbone(f"onnx:{path}:out", 4)
     clip = prepared(of_output)[None]
-    expected = of_output.encode(clip)["frames"] / 2
-    np.testing.assert_allclose(of_layer.encode(clip)["frames"], expected, rtol=1e-5, atol=1e-6)
+    means_of_channels = of_output.encode(clip)["frames"] / 2
+    np.testing.assert_allclose(of_layer.encode(clip)["frames"], means_of_channels, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])
@@ -253,8 +260,11 @@ def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind)
     of_uint8 = without(TOML_FIELDS, "mean", "std") | {"type": "uint8"}
     path = write_network(tmp_path, TOML_FIELDS if kind == "FLOAT" else of_uint8, kind=kind)
     model = onnx.load(path)
-    model.graph.node[-1].CopyFrom(onnx.helper.make_node("Dropout", ["map", "", "training"], ["out"]))
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "training"))
+    usual_ratio = ""
+    dropout = onnx.helper.make_node("Dropout", ["map", usual_ratio, "is_training"], ["out"])
+    node_of_output = model.graph.node[-1]
+    node_of_output.CopyFrom(dropout)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "is_training"))
     path.write_bytes(model.SerializeToString())
     with pytest.raises(BackboneError, match="each time"):
         load_backbone(f"onnx:{path}", 32)
@@ -400,17 +410,17 @@ def test_a_network_with_weights_in_another_file_is_refused(tmp_path, monkeypatch
     "operator", ["Expand", "Tile"], ids=["it fails on bright clips", "its vectors of bright clips are longer"]
 )
 def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, operator):
-    """The shape of the output depends on the brightest pixel; that of a black clip is as usual."""
+    """The output's sizes are [1, 1 + brightness] times those of "map"; the brightness of black clips is 0."""
     path = write_network(tmp_path)
     node = onnx.helper.make_node
     model = onnx.load(path)
-    del model.graph.node[-1]
+    del model.graph.node[-1]  # that of the output
     for name, values in (("ones", [1, 1]), ("second_axis", [0, 1])):
         model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(values), name))
     model.graph.node.extend(
         [
-            node("ReduceMax", ["x"], ["brightest"], keepdims=0),
-            node("Relu", ["brightest"], ["brightness"]),  # black is below 0, as the mean is subtracted
+            node("ReduceMax", ["x"], ["brightest_pixel"], keepdims=0),
+            node("Relu", ["brightest_pixel"], ["brightness"]),  # black is negative: the mean is subtracted
             node("Cast", ["brightness"], ["n"], to=onnx.TensorProto.INT64),
             node("Mul", ["second_axis", "n"], ["longer_by"]),
             node("Add", ["ones", "longer_by"], ["sizes"]),
@@ -419,10 +429,13 @@ def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, o
     )
     path.write_bytes(model.SerializeToString())
     encode = load_backbone(f"onnx:{path}", 4).encode
-    encode(np.zeros((1, 4, 24, 24, 3), np.uint8))
+    black = np.zeros((1, 4, 24, 24, 3), np.uint8)
+    white = np.full_like(black, 255)
+    encode(black)
     with pytest.raises(BackboneError, match=r"^net\.onnx: it") as refused:
-        encode(np.full((1, 4, 24, 24, 3), 255, np.uint8))
-    assert _reason(refused.value) == str(refused.value)  # which the store keeps of a failed clip
+        encode(white)
+    reason_in_store = _reason(refused.value)  # what a store keeps of a failed clip
+    assert reason_in_store == str(refused.value)
 
 
 def test_without_onnxruntime_extract_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
@@ -471,13 +484,23 @@ def lab_net(tmp_path):
     return path, {"name": backbone.name, "sampling": {"n": 4}, **backbone.provenance}
 
 
-@pytest.mark.parametrize("weights", [None, "other.onnx", "lab-net=other.toml"])
-def test_vectors_of_an_onnx_file_that_is_not_given_again_cannot_be_made(lab_net, monkeypatch, weights):
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (None, "--weights lab-net=FILE"),
+        ("other.onnx", "other"),
+        ("lab-net=other.toml", "other"),
+    ],
+    ids=["no file", "another network", "the TOML of another network"],
+)
+def test_vectors_of_an_onnx_file_that_is_not_given_again_cannot_be_made(
+    lab_net, monkeypatch, weights, message
+):
     path, provenance = lab_net
     monkeypatch.chdir(path.parent)
     write_network(path.parent, TOML_FIELDS | {"channels": "BGR"}, name="other")
     path.rename(path.with_name("moved.onnx"))
-    with pytest.raises(BackboneError, match=r"other|--weights lab-net=FILE"):
+    with pytest.raises(BackboneError, match=message):
         backbone_call(provenance, weights)
 
 

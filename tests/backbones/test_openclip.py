@@ -150,10 +150,10 @@ def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders,
 
 def test_a_text_longer_than_the_network_reads_is_cut_and_says_how_long_it_was(folders):
     backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
-    (cut,) = backbone.tokenize([LONG])
-    assert cut.is_cut
-    assert cut.n_tokens == 1 + 27 + 1
-    assert cut.limit == MOST_TOKENS
+    (tokens,) = backbone.tokenize([LONG])
+    assert tokens.is_cut
+    assert tokens.n_tokens == 29  # 27 words between a token of the beginning and one of the end
+    assert tokens.limit == MOST_TOKENS
 
 
 def test_no_texts_have_no_tokens(folders):
@@ -271,6 +271,10 @@ def reconfigured(folders, tmp_path):
 def test_the_map_of_a_resnet_is_that_of_autograd_through_its_attention_pooling(
     folders, openclip_networks, frames, score
 ):
+    """Grad-CAM: activations of the last layer, weighted by the mean gradient of the score by channel.
+
+    A map keeps what raises the score alone. That of a text or of its opposite may be 0 everywhere, not both.
+    """
     mapped, embed_text = openclip_to_map(str(folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
     mapped.network.double()
@@ -278,41 +282,45 @@ def test_the_map_of_a_resnet_is_that_of_autograd_through_its_attention_pooling(
     picture = mapped.pixels(frames[0, 0])
     after_layer3 = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
     activations = visual.layer4(after_layer3).detach().requires_grad_()
-    assert activations.shape[1:] == (256, 2, 2)
+    assert activations.shape == (1, 256, 2, 2)  # [pictures, channels, height, width]
     text = embed_text(TEXTS[1]).double()
     maps = []
-    # A map keeps what raises the score alone, so that one of the two may be 0 everywhere.
     for vector in (text, -text):
-        found_score, found_map = grad_cam_map(mapped, picture, similarity(vector, score))
         image = visual.attnpool(activations)[0]
         expected_score = image @ vector
         if score == "cosine":
             expected_score = expected_score / (image.norm() * vector.norm())
         (gradient,) = torch.autograd.grad(expected_score, activations)
         weights_of_channels = gradient.mean(dim=(2, 3), keepdim=True)
-        summed = (weights_of_channels * activations).sum(dim=1)[0].detach().numpy()
-        assert found_score == pytest.approx(expected_score.item(), rel=1e-9)
-        np.testing.assert_allclose(found_map, np.maximum(summed, 0), atol=1e-9 * np.abs(summed).max())
-        maps.append(found_map)
+        weighted_sum = (weights_of_channels * activations).sum(dim=1)[0].detach().numpy()
+        expected_map = np.maximum(weighted_sum, 0)
+
+        score_of_ours, map_of_ours = grad_cam_map(mapped, picture, similarity(vector, score))
+        assert score_of_ours == pytest.approx(expected_score.item(), rel=1e-9)
+        np.testing.assert_allclose(map_of_ours, expected_map, atol=1e-9 * np.abs(weighted_sum).max())
+        maps.append(map_of_ours)
     assert np.sum(maps) > 0
 
 
 @pytest.mark.usefixtures("grad_cam")
 def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_networks, frames):
+    """Grad-CAM over the 4 x 4 patches, by the output of the last block's first norm, `[1, 1 + 16, width]`."""
     mapped, embed_text = openclip_to_map(str(folders["vit"]), cpu())
     text = embed_text(TEXTS[0])
-    _, found_map = grad_cam_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
+    _, map_of_ours = grad_cam_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
 
-    outputs = []  # of the last block's first norm
     visual = openclip_networks["vit"].visual
     layer = visual.transformer.resblocks[-1].ln_1
+    outputs = []
     handle = layer.register_forward_hook(lambda _layer, _inputs, output: outputs.append(output))
     picture = pixels(frames[0, :1]).requires_grad_()
-    cosine = normalize(visual(picture), dim=-1)[0] @ normalize(text, dim=0)
+    (image,) = normalize(visual(picture), dim=-1)
     handle.remove()
+    cosine = image @ normalize(text, dim=0)
     (output,) = outputs
     (gradient,) = torch.autograd.grad(cosine, output)
-    patches = output[0, 1:]  # after the class token
-    weights_of_channels = gradient[0, 1:].mean(dim=0)
-    expected = (patches @ weights_of_channels).relu().reshape(4, 4).detach().numpy()
-    np.testing.assert_allclose(found_map, expected, atol=NETWORK_ROUNDING * np.abs(expected).max() + 1e-9)
+    patches = output[0, 1:]  # [16, width], behind the class token
+    weights_of_channels = gradient[0, 1:].mean(dim=0)  # [width]
+    expected_map = (patches @ weights_of_channels).relu().reshape(4, 4).detach().numpy()
+    tolerance = NETWORK_ROUNDING * np.abs(expected_map).max() + 1e-9
+    np.testing.assert_allclose(map_of_ours, expected_map, atol=tolerance)

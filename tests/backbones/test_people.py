@@ -288,11 +288,11 @@ def test_a_person_who_is_too_small_or_unsure_is_nobody(tmp_path, row):
 
 @pytest.mark.parametrize(("n_sure", "persons"), [(4, 0), (5, 1)])
 def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
-    joints = np.array(person_at(0.1, 0.2, 0.3, 0.8))
-    confidences = joints[2:51:3]
-    confidences[:] = 0.1
-    confidences[:n_sure] = 0.8
-    assert measure_one([with_joints(tmp_path, joints)]).persons == persons
+    row = np.array(person_at(0.1, 0.2, 0.3, 0.8))
+    joints = row[:51].reshape(17, 3)  # x, y and confidence of each
+    joints[:, 2] = 0.1
+    joints[:n_sure, 2] = 0.8
+    assert measure_one([with_joints(tmp_path, row)]).persons == persons
 
 
 HEAD_AT_THE_FACE = (0.504, 0.511 * FILLED_SHARE)
@@ -319,7 +319,8 @@ def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted, rows,
 
 
 @pytest.mark.parametrize(("top", "scale"), [(0.1, 1), (0.4, 2)], ids=["as high as the picture", "lower"])
-def test_whoever_stands_as_high_as_the_picture_is_long_and_not_medium(tmp_path, planted, top, scale):
+def test_the_shot_of_a_person_as_high_as_the_picture_is_a_long_shot(tmp_path, planted, top, scale):
+    """Scale 1 is a long shot, 2 a medium one; the height of the face alone would say medium."""
     row = person_at(0.4, top, 0.6, 1.0, head=HEAD_AT_THE_FACE)
     networks = [str(planted(height=0.125)), with_joints(tmp_path, row)]
     assert measure_one(networks, with_a_bright_cell()).scale == scale
@@ -356,8 +357,15 @@ def test_without_a_face_the_scale_follows_from_the_height_of_the_torso(tmp_path,
         person(0.5, 0.5, 0.6, 0.9, score=np.nan),
         person(0.5, 0.5, 0.6, 0.9, head=(np.nan, 0.3)),
     ],
+    ids=[
+        "a row of 55 numbers in place of 56",
+        "a box that ends before it begins",
+        "a box beyond the picture",
+        "a score that is no number",
+        "a joint that is no number",
+    ],
 )
-def test_what_are_no_joints_is_refused(tmp_path, row):
+def test_numbers_that_are_no_person_are_refused(tmp_path, row):
     with pytest.raises(BackboneError, match="persons were expected"):
         measure_one([with_joints(tmp_path, row)])
 
@@ -454,16 +462,22 @@ def test_the_variables_of_any_window_agree_with_each_other(frames):
 # ---------------------------------------------------------------------------
 
 
-@given(st.floats(0.01, 1), st.floats(0, 6.28), st.floats(-1, 2))
-def test_where_a_nose_lies_between_the_eyes_does_not_change_with_the_head_bent_or_larger(size, turned, nose):
-    between_eyes = np.array([np.cos(turned), np.sin(turned)]) * size
-    downwards = np.array([-between_eyes[1], between_eyes[0]])
-    left_eye, right_eye = -between_eyes / 2, between_eyes / 2
-    nose_point = left_eye + nose * between_eyes + 0.7 * downwards
+@given(size=st.floats(0.01, 1), turned=st.floats(0, 6.28), share=st.floats(-1, 2))
+def test_the_place_of_a_nose_between_the_eyes_is_that_of_an_upright_head_of_any_size(size, turned, share):
+    """The nose lies at a share of the way from the left eye to the right one, and 0.7 of it further down.
+
+    The head is turned in the picture by an angle in radians.
+    """
+    from_eye_to_eye = size * np.array([np.cos(turned), np.sin(turned)])
+    downwards = np.array([-from_eye_to_eye[1], from_eye_to_eye[0]])  # a right angle further
+    left_eye = -from_eye_to_eye / 2
+    right_eye = from_eye_to_eye / 2
+    nose = left_eye + share * from_eye_to_eye + 0.7 * downwards
     boxes = np.array([[0, 0, size, size, 1.0]])
+    joints = np.stack([left_eye, right_eye, nose])[None]  # [persons, joints, x and y]
     width_over_height = 1.0
-    (result,) = noses_of(boxes, np.stack([left_eye, right_eye, nose_point])[None], width_over_height)
-    assert result == pytest.approx(nose, abs=1e-6)
+    (result,) = noses_of(boxes, joints, width_over_height)
+    assert result == pytest.approx(share, abs=1e-6)
 
 
 def test_of_boxes_that_overlap_the_surest_stays():

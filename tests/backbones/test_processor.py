@@ -68,17 +68,23 @@ def tiny_with_processor(tmp_path):
 
 @pytest.fixture
 def tiny_siglip2(tiny_with_processor):
-    """Make a tiny SigLIP 2, with a tokenizer of the class of Gemma whose tokens are letters of both cases."""
+    """Return a function that makes a tiny SigLIP 2, with a tokenizer of the class of Gemma.
+
+    Its tokens are letters of both cases, and ▁ for a blank, as in Gemma's. A text ends with <eos>.
+    """
 
     def make(**config):
         folder = tiny_with_processor("siglip", SIGLIP2)
         (folder / "vocab.txt").unlink()
-        signs = (*SPECIAL, "▁", *string.ascii_letters)
-        tokenizer = Tokenizer(models.BPE({sign: number for number, sign in enumerate(signs)}, []))
+        tokens = (*SPECIAL, "▁", *string.ascii_letters)
+        ids = {token: number for number, token in enumerate(tokens)}
+        no_merges = []  # so that each letter stays a token
+        tokenizer = Tokenizer(models.BPE(ids, no_merges))
         tokenizer.normalizer = normalizers.Replace(" ", "▁")
         tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
         tokenizer.add_special_tokens(list(SPECIAL))
-        tokenizer.post_processor = processors.TemplateProcessing("$A <eos>", special_tokens=[("<eos>", 1)])
+        text_and_end = "$A <eos>"
+        tokenizer.post_processor = processors.TemplateProcessing(text_and_end, special_tokens=[("<eos>", 1)])
         tokenizer.save(str(folder / "tokenizer.json"))
         write(folder, "tokenizer_config.json", GEMMA | {"model_max_length": LIMIT} | config)
         return folder
@@ -200,7 +206,7 @@ def test_load_network_refuses_a_processor_that_no_preset_serves_too(
         ("clip", CLIP, {"size": 256}),
     ],
 )
-def test_a_processor_whose_numbers_are_no_presets_is_followed_under_its_own_name(
+def test_a_processor_with_numbers_of_no_preset_is_followed_and_recorded_by_its_class(
     tiny_with_processor, family, processor, change
 ):
     folder = tiny_with_processor(family, processor | change)

@@ -18,9 +18,13 @@ def noise(height, width, seed=0):
 
 
 def pattern(height, width):
-    """Waves of every frequency in integers alone, so that the frozen pixels depend on no random generator."""
-    y, x, c = np.ogrid[:height, :width, :3]
-    return ((x * x * 7 + y * y * 3 + x * y * (c + 1)) // 16 % 256).astype(np.uint8)
+    """Make a picture whose waves grow finer to the right and below, so that it has every frequency.
+
+    It is computed from integers alone, so that the frozen pixels depend on no random generator.
+    """
+    y, x, channel = np.ogrid[:height, :width, :3]
+    waves = 7 * x * x + 3 * y * y + (channel + 1) * x * y
+    return (waves // 16 % 256).astype(np.uint8)
 
 
 @pytest.fixture(params=["numpy", "OpenCV"])
@@ -147,8 +151,12 @@ def test_the_pixels_of_the_squash_are_frozen():
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_the_pixels_of_the_resize_are_frozen(name):
-    resized = antialiased_resize(pattern(272, 640), (224, 527), (0, 151, 224, 224), name)
-    assert resized[::56, ::56, 1].tolist() == GOLDEN_PILLOW[name]
+    """A wide picture is resized to a height of 224, and its middle is cropped; a few pixels are compared."""
+    size = (224, 527)  # 640 / 272 times as wide as high
+    crop = (0, 151, 224, 224)  # top, left, height, width; 151 = (527 - 224) // 2
+    resized = antialiased_resize(pattern(272, 640), size, crop, name)
+    green_of_every_56th_pixel = resized[::56, ::56, 1]
+    assert green_of_every_56th_pixel.tolist() == GOLDEN_PILLOW[name]
 
 
 GOLDEN_OPENCV = [[0, 86, 26, 113], [109, 19, 40, 162], [161, 150, 224, 198], [154, 181, 123, 176]]

@@ -134,31 +134,38 @@ def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once,
     assert len(card.uploads) == 0  # none is kept in memory
 
 
+class PlannedFailures:
+    """Lets calls of a card run out of memory: those of certain numbers, where they are of certain kinds."""
+
+    def __init__(self, numbers, calls, kind_of_error):
+        self.numbers = numbers
+        self.calls = calls
+        self.kind_of_error = kind_of_error
+        self.n_failures = 0
+
+    def __call__(self, call, number):
+        if number not in self.numbers or call not in self.calls:
+            return None
+        self.n_failures += 1
+        return out_of_memory(self.kind_of_error)
+
+
 @quick
 @given(
     sizes=SIZES_OF_BATCHES,
     at_once=CLIPS_AT_ONCE,
     late=st.booleans(),
     n_waiting=st.integers(0, 2),
-    failing=st.sets(st.integers(1, 120), max_size=6),
+    numbers=st.sets(st.integers(1, 120), max_size=6),
     kind=st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
-    places=st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
+    calls=st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
 )
 def test_out_of_memory_in_any_call_halves_the_clips_at_once_and_changes_no_bit(
-    sizes, at_once, late, n_waiting, failing, kind, places
+    sizes, at_once, late, n_waiting, numbers, kind, calls
 ):
-    """Calls of a number in `failing` fail, where they are of one of the `places`."""
     batches = [clips(n) for n in sizes]
-    n_failures = 0
-
-    def fails(place, number):
-        nonlocal n_failures
-        if place in places and number in failing:
-            n_failures += 1
-            return out_of_memory(kind)
-        return None
-
-    card = Card(late=late, fails=fails)
+    failures = PlannedFailures(numbers, calls, kind)
+    card = Card(late=late, fails=failures)
     refusal = ""
     try:
         run, results = encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
@@ -167,14 +174,15 @@ def test_out_of_memory_in_any_call_halves_the_clips_at_once_and_changes_no_bit(
     if refusal:
         assert "not fit in the memory" in refusal
         # Every failure halves the clips at once, and the one with a single clip is the end.
-        assert n_failures > math.floor(math.log2(at_once))
+        n_halvings_to_one_clip = math.floor(math.log2(at_once))
+        assert failures.n_failures > n_halvings_to_one_clip
         return
     assert_same_bits(results, encode_on_cpu(batches))
-    assert run.clips_at_once == halved(at_once, n_failures)
-    assert set(run.network.sizes) <= {halved(at_once, n) for n in range(n_failures + 1)}
+    assert run.clips_at_once == halved(at_once, failures.n_failures)
+    assert set(run.network.sizes) <= {halved(at_once, n) for n in range(failures.n_failures + 1)}
     # After a failure the allocator gives its memory back, when no upload is kept any more.
     uploads_kept = card.alive_at_release
-    assert bool(uploads_kept) == (n_failures > 0)
+    assert bool(uploads_kept) == (failures.n_failures > 0)
     assert all(n == 0 for n in uploads_kept)
 
 

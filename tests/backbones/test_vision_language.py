@@ -26,6 +26,8 @@ SPECIAL_TOKENS = dict(
     zip(("pad_token", "unk_token", "bos_token", "eos_token"), ("<pad>", "<unk>", "<s>", "</s>"), strict=True)
 )
 IMAGE_TOKENS = ["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"]
+IMAGE_TOKEN_ID = len(SPECIAL_TOKENS)
+"""That of <image>, which stands behind the special tokens in the vocabulary of `tokenizer`."""
 QUESTIONS = {
     "level:S": "Is this a film ? Answer yes or no .",
     "concept:Body": "Is this in the passage : nudity ? Answer yes or no .",
@@ -48,36 +50,50 @@ def tokenizer():
 
 
 def llava():
+    """Return the class, the configuration and the processor of a tiny LLaVA, which sees 2 x 2 patches."""
     made, size = tokenizer()
     text = transformers.LlamaConfig(vocab_size=size, num_key_value_heads=2, **TINY)
     vision = transformers.CLIPVisionConfig(image_size=28, patch_size=14, **TINY)
     config = transformers.LlavaConfig(
-        vision_config=vision, text_config=text, image_token_id=4, image_token_index=4, vision_feature_layer=-1
+        vision_config=vision,
+        text_config=text,
+        image_token_id=IMAGE_TOKEN_ID,
+        image_token_index=IMAGE_TOKEN_ID,
+        vision_feature_layer=-1,
     )
     images = transformers.CLIPImageProcessorPil(
         size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}
     )
     processor = transformers.LlavaProcessor(
-        images, made, patch_size=14, vision_feature_select_strategy="default", num_additional_image_tokens=1
+        images,
+        made,
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,  # the class token
     )
     return transformers.LlavaForConditionalGeneration, config, processor
 
 
 def idefics3():
+    """Return the class, the configuration and the processor of a tiny Idefics 3.
+
+    It sees 4 x 4 patches, and joins each 2 x 2 of them into one of the 4 tokens of an image.
+    """
     made, size = tokenizer()
+    vision = {"image_size": 56, "patch_size": 14, **TINY}
+    text = {"model_type": "llama", "vocab_size": size, "num_key_value_heads": 2, "pad_token_id": 0, **TINY}
     config = transformers.Idefics3Config(
-        image_token_id=4, scale_factor=2, pad_token_id=0,
-        vision_config={"image_size": 56, "patch_size": 14, **TINY},
-        text_config={"model_type": "llama", "vocab_size": size, "num_key_value_heads": 2,
-                     "pad_token_id": 0, **TINY},
-    )  # fmt: skip
+        image_token_id=IMAGE_TOKEN_ID,
+        scale_factor=2,
+        pad_token_id=0,
+        vision_config=vision,
+        text_config=text,
+    )
     images = transformers.Idefics3ImageProcessorPil(
         size={"longest_edge": 56}, max_image_size={"longest_edge": 56}, do_image_splitting=False
     )
-    return (
-        transformers.Idefics3ForConditionalGeneration, config,
-        transformers.Idefics3Processor(images, made, image_seq_len=4),
-    )  # fmt: skip
+    processor = transformers.Idefics3Processor(images, made, image_seq_len=4)
+    return transformers.Idefics3ForConditionalGeneration, config, processor
 
 
 @pytest.fixture(scope="module", params=[llava, idefics3], ids=["llava", "idefics3"])

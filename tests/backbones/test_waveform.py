@@ -59,13 +59,19 @@ def steps_by_hand(model_type, folder, window):
     inputs = extractor(window, sampling_rate=RATE, return_tensors="pt")
     if model_type == "clap":
         return network.audio_projection(network.audio_model(**inputs).pooler_output).numpy()
-    network = network.encoder if model_type == "whisper" else network
-    hidden = network(**inputs).last_hidden_state[0].numpy()
     if model_type == "whisper":
-        return hidden[: len(window) // 320]
+        network = network.encoder
+    tokens = network(**inputs).last_hidden_state[0].numpy()  # [tokens, width]
+    if model_type == "whisper":
+        n_steps = len(window) // (RATE // 50)  # of 20 ms; those behind the window are silence
+        return tokens[:n_steps]
     if model_type == "audio-spectrogram-transformer":
-        return hidden[2:].reshape(2, 12, -1).mean(axis=0)[: len(window) // 1600]
-    return hidden
+        patches = tokens[2:]  # behind the class and the distillation token
+        n_bands = 2  # of frequencies
+        steps = patches.reshape(n_bands, 12, -1).mean(axis=0)
+        n_steps = len(window) // (RATE // 10)  # of 100 ms
+        return steps[:n_steps]
+    return tokens
 
 
 @pytest.mark.parametrize("model_type", TYPES)

@@ -16,7 +16,7 @@ from tests.evaluation.test_experts import plant_corpus
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """240 clips of two annotators, who agree or err in 15 % of them."""
+    """240 clips that two annotators judged, each of whom errs in 15 % of them."""
     return plant_corpus(tmp_path_factory.mktemp("answers"))
 
 

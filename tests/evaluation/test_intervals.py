@@ -90,7 +90,7 @@ def test_between_minus_1_and_1_the_interval_is_that_between_0_and_1_stretched():
 
 def test_above_a_lower_bound_alone_the_interval_is_symmetric_on_the_log_scale():
     """Errors have no upper bound: their mean is the geometric mean of the ends."""
-    errors = APS
+    errors = APS  # numbers above 0, taken as errors of as many films
     result = t_interval(errors, bounds=(0.0, math.inf))
     assert result.low * result.high == pytest.approx(errors.mean() ** 2)
 

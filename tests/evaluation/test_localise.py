@@ -157,13 +157,15 @@ def test_names_of_clips_and_the_order_of_rows_decide_nothing(two_films):
     pd.testing.assert_frame_equal(localise(shuffled, segments).pooled, localise(frames, segments).pooled)
 
 
-def test_the_scores_of_a_clip_with_absent_frames_are_laid_over_another_clip_at_their_relative_places():
-    """Scores of the second clip rise over its three frames, and the first has its event at the end.
+def test_chance_stretches_the_scores_of_a_clip_with_absent_frames_over_the_other_clip():
+    """The first clip has its event in the last two of six frames, and scores that fall.
 
-    Chance is the first clip's event with the second clip's scores.
+    Chance is its event with the scores of the second clip, which rise over its three present frames; over
+    six frames they are 1 1 2 2 3 3.
     """
     movies = np.array(["a", "a"])
-    scores = np.array([[6.0, 5, 4, 3, 2, 1], [np.nan, 1, np.nan, 2, 3, np.nan]])
+    absent = np.nan
+    scores = np.array([[6.0, 5, 4, 3, 2, 1], [absent, 1, absent, 2, 3, absent]])
     event = np.array([[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
     by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
     (movie,) = by_movie.to_dict("records")
@@ -189,11 +191,12 @@ def test_a_movie_of_one_clip_has_a_p_of_1():
 
 @pytest.fixture(scope="module")
 def simulated_null():
-    """Results of three draws in each condition of the simulation of smooth scores without knowledge."""
+    """Results of three draws in each condition of the benchmark `frames`: smooth scores without knowledge."""
     (simulation,) = frames.ROWS
     results = []
     for condition in simulation.cells:
-        results += [simulation.draw(np.random.default_rng(seed), *condition.arguments) for seed in range(3)]
+        generators = [np.random.default_rng(seed) for seed in range(3)]
+        results += [simulation.draw(generator, *condition.arguments) for generator in generators]
     return results
 
 

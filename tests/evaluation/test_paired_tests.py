@@ -28,9 +28,13 @@ def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(tenths):
 
 
 def test_movies_that_do_not_define_the_metric_are_left_out():
+    """Two pairs are left, whose differences are both positive.
+
+    Of the 4 patterns of signs (++, +-, -+, --), ++ and -- give a mean as far from 0.
+    """
     result = sign_flip([0.1, np.nan, 0.2, np.nan])
     assert result.n_pairs == 2
-    assert result.p == 2 / 4  # both differences are positive: so they are, or negative, in 2 of 4 patterns
+    assert result.p == 2 / 4
 
 
 def test_where_no_movie_defines_the_metric_there_is_no_p():

@@ -25,8 +25,13 @@ ROW = {
 
 
 def table(*changes):
-    """Make a table of the clips c0, c1, ...; each change is of some columns of a row like `ROW`."""
-    rows = [ROW | {"clip_id": f"c{number}"} | change for number, change in enumerate(changes)]
+    """Make a table of predictions, a row for each dict of `changes`.
+
+    The rows are about the clips c0, c1, ..., and have the values of `ROW` in columns that the dict lacks.
+    """
+    rows = []
+    for number, change in enumerate(changes):
+        rows.append(ROW | {"clip_id": f"c{number}"} | change)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -233,14 +233,21 @@ def test_a_concepts_baseline_takes_no_variable_of_another_medium(data, tmp_path,
 
 @pytest.fixture
 def people(data, tmp_path):
-    """A table of people on screen, with the number of frames in which they were counted."""
+    """A table of people on screen, with the number of frames in which they were counted.
+
+    Every second clip has no close-up, and a face; the numbers differ from clip to clip.
+    """
     rows = []
     for n, clip_id in enumerate(data.clip_ids):
-        face = "" if n % 2 else f"0.{n % 9}1"
-        screen = f"{n % 4 / 3:.2f}"
-        rows.append(
-            {"clip_id": clip_id, "screen": screen, "close": n % 2, "face": face, "people_frames": 3 - n % 2}
-        )
+        is_close_up = n % 2 == 1
+        row = {
+            "clip_id": clip_id,
+            "screen": ["0.00", "0.33", "0.67", "1.00"][n % 4],
+            "close": 1 if is_close_up else 0,
+            "face": "" if is_close_up else f"0.{n % 9}1",
+            "people_frames": 2 if is_close_up else 3,
+        }
+        rows.append(row)
     return write_rows(tmp_path / "people.csv", rows)
 
 

@@ -10,12 +10,13 @@ from tests.evaluation.test_compare import rows
 
 
 def planted_predictions(*, film_sd, n_movies=12, n_clips=60, seed=0):
-    """Predictions of a model that tells S clips apart by about one SD, more in some films than in others.
+    """Make predictions of a model that tells the clips of some films better apart than those of others.
 
-    By how many SDs varies from film to film with a standard deviation of `film_sd`.
+    The scores of S clips are higher than those of other clips by d standard deviations of the noise; from
+    film to film, d has a mean of 1 and a standard deviation of `film_sd`.
     """
-    above_one = np.random.default_rng(seed).normal(size=n_movies).repeat(n_clips) * film_sd
-    table = rows(1 + above_one, n_movies=n_movies, n_clips=n_clips, noise=seed)
+    film_effects = np.random.default_rng(seed).normal(size=n_movies).repeat(n_clips) * film_sd
+    table = rows(1 + film_effects, n_movies=n_movies, n_clips=n_clips, noise=seed)
     return Predictions(table.assign(threshold=0.5))
 
 
@@ -27,7 +28,7 @@ def predictions():
 
 @pytest.fixture(scope="module")
 def summary(predictions):
-    """Their metrics, a row for each."""
+    """The summary of `predictions`, a row for each metric."""
     return summarise(predictions).set_index("metric")
 
 

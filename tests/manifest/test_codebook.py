@@ -169,32 +169,61 @@ words = texts.filter(lambda text: text and not set(text) & set("/\\;:") and text
 
 
 @st.composite
-def named(draw, at_least=0):
-    """Draw names, each with synonyms, so that no spelling stands for two."""
+def names_with_synonyms(draw, at_least=0):
+    """Draw names with their synonyms, [(name, synonyms), ...], where no spelling stands for two names.
+
+    The first name alone has synonyms: the spellings that are left when all names are drawn.
+    """
     spellings = draw(st.lists(words, unique_by=plain, min_size=at_least, max_size=6))
-    cut = draw(st.integers(at_least, len(spellings)))
-    rest = tuple(spellings[cut:])
-    return [(name, rest if index == 0 else ()) for index, name in enumerate(spellings[:cut])]
+    n_names = draw(st.integers(at_least, len(spellings)))
+    names = spellings[:n_names]
+    synonyms_of_first = tuple(spellings[n_names:])
+    return [(name, synonyms_of_first if name == names[0] else ()) for name in names]
+
+
+@st.composite
+def tasks_of(draw, levels):
+    """Draw no task, or one that tells the first of these levels from the others."""
+    if len(levels) < 2:
+        return ()
+    n_negative = draw(st.integers(1, len(levels) - 1))
+    return (Task(draw(words), negatives=tuple(levels[:n_negative]), positives=tuple(levels[n_negative:])),)
+
+
+@st.composite
+def scales(draw):
+    cuts = sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3)))
+    levels = [Level(f"l{number}") for number in range(len(cuts) + 1)]
+    return Scale("tension", tuple(levels), tuple(cuts))
 
 
 @st.composite
 def codebooks(draw):
-    levels = tuple(Level(name, label=draw(st.booleans()), synonyms=texts) for name, texts in draw(named(1)))
-    labels = [level.name for level in levels if level.label]
-    tasks = ()
-    if len(labels) > 1:
-        cut = draw(st.integers(1, len(labels) - 1))
-        tasks = (Task(draw(words), tuple(labels[:cut]), tuple(labels[cut:])),)
-    instances = (Instance(draw(words), (draw(texts),)),)
-    concepts = tuple(
-        Concept(name, draw(texts), draw(st.booleans()), synonyms, instances, draw(texts))
-        for name, synonyms in draw(named())
-    )
-    cuts = tuple(sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3))))
-    scales = (Scale("tension", tuple(Level(f"l{number}") for number in range(len(cuts) + 1)), cuts),)
-    policies = tuple(draw(st.sets(st.sampled_from(POLICIES))))
+    levels = []
+    for name, synonyms in draw(names_with_synonyms(at_least=1)):
+        levels.append(Level(name, label=draw(st.booleans()), synonyms=synonyms))
+    instances = (Instance(draw(words), examples=(draw(texts),)),)
+    concepts = []
+    for name, synonyms in draw(names_with_synonyms()):
+        concept = Concept(
+            name,
+            group=draw(texts),
+            visual=draw(st.booleans()),
+            synonyms=synonyms,
+            instances=instances,
+            definition=draw(texts),
+        )
+        concepts.append(concept)
     return Codebook(
-        draw(words), draw(words), levels, concepts, tasks, policies, scales, (draw(texts),), draw(texts)
+        name=draw(words),
+        version=draw(words),
+        levels=tuple(levels),
+        concepts=tuple(concepts),
+        tasks=draw(tasks_of([level.name for level in levels if level.label])),
+        policies=tuple(draw(st.sets(st.sampled_from(POLICIES)))),
+        scales=(draw(scales()),),
+        sub_constructs=(draw(texts),),
+        source=draw(texts),
     )
 
 

@@ -15,6 +15,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.eaf_document import conflicts
 from obygaze_features.manifest.spans.tier_names import DECIDED, DECIDED_LEVEL
+from tests.manifest.spans.files import aligned
 
 CODEBOOK = builtin_codebook("mobygaze")
 
@@ -74,16 +75,16 @@ def test_both_annotators_come_back_as_they_are(marked, tmp_path):
 
 
 def test_decisions_come_back_with_who_and_when(marked, tmp_path):
+    """Both annotators decide together for S on the empty tier of decisions, and save the document."""
     text = conflicts_document(marked, "f")
-    decided = (
-        '<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="d1" TIME_SLOT_REF1="ts5" TIME_SLOT_REF2="ts8">'
-        "<ANNOTATION_VALUE>S</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
-    )
-    empty = f'TIER_ID="{DECIDED_LEVEL}" LINGUISTIC_TYPE_REF="level" />'
-    assert empty in text
-    text = text.replace(empty, f'{empty[:-3]} ANNOTATOR="both">{decided}</TIER>')
-    text = text.replace("1970-01-01T00:00:00+00:00", "2026-11-23T10:00:00+01:00")
+    decision = aligned("d1", "ts5", "ts8", "S")
+    tier = f'TIER_ID="{DECIDED_LEVEL}" LINGUISTIC_TYPE_REF="level"'
+    assert f"{tier} />" in text
+    text = text.replace(f"{tier} />", f'{tier} ANNOTATOR="both">{decision}</TIER>')
+    date_of_export, date_of_saving = "1970-01-01T00:00:00+00:00", "2026-11-23T10:00:00+01:00"
+    assert date_of_export in text
+    text = text.replace(date_of_export, date_of_saving)
     (tmp_path / "f.eaf").write_text(text, encoding="utf-8")
-    (decision,) = import_spans([tmp_path / "f.eaf"], tmp_path, tiers=dict(DECIDED)).manifest
-    assert (decision.annotator, decision.level) == ("both", "S")
-    assert decision.extras["decided_on"] == "2026-11-23T10:00:00+01:00"
+    (clip,) = import_spans([tmp_path / "f.eaf"], tmp_path, tiers=dict(DECIDED)).manifest
+    assert (clip.annotator, clip.level) == ("both", "S")
+    assert clip.extras["decided_on"] == date_of_saving

@@ -59,7 +59,8 @@ def test_names_that_differ_are_two(name, other):
 
 
 @pytest.mark.parametrize(("name", "other"), [("A1", "Al"), ("film0", "filmO"), ("Burn", "Bum")])
-def test_letters_of_one_keyboard_that_look_alike_are_said_and_no_more(name, other):
+def test_films_whose_names_look_alike_are_noted_and_stay_two_films(name, other):
+    """L for 1, O for 0, rn for m: all are typed on one keyboard, and may be meant."""
     clips = [Clip("a", name), Clip("b", other)]
     (note,) = check_identity(clips)
     assert name in note
@@ -157,7 +158,7 @@ def test_the_strange_letter_is_named(tmp_path):
 
 # --- one video, one film
 # ---------------------------------------------------------------------------
-def test_a_video_of_two_films_one_after_the_other_is_said_at_every_door(tmp_path, capsys):
+def test_a_video_that_rows_name_as_two_films_is_noted_by_every_command(tmp_path, capsys):
     table = tmp_path / "t.csv"
     table.write_text(
         "movie,video,start_s,end_s,level\nCasablanca,b.mp4,1,2,S\nKasablanka,./b.mp4,5,6,EN\n",

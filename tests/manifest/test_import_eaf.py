@@ -16,20 +16,36 @@ def untouched():
     return export(invented_film(n_rows=40, duration_s=600.0), "eaf")
 
 
-def written_on(text, level='TIER_ID="human: level"', levels=("S", "HN", ""), concepts=("Body; Look", "")):
-    """Write levels at 1.5 to 2.75 s, 11.5 to 12.75 s, ... and concepts below them, as ELAN does."""
-    times = [10_000 * n + time for n in range(len(levels)) for time in (1500, 2750)]
-    slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="h{n}" TIME_VALUE="{time}"/>' for n, time in enumerate(times))
-    above = "".join(aligned(f"x{n}", f"h{2 * n}", f"h{2 * n + 1}", value) for n, value in enumerate(levels))
-    below = "".join(referring(f"y{n}", f"x{n}", value) for n, value in enumerate(concepts))
-    empty = '<TIER TIER_ID="human: {}" LINGUISTIC_TYPE_REF="{}"{} />'
-    old = empty.format("concepts", "concepts", ' PARENT_REF="human: level"')
-    assert old in text
-    text = text.replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>").replace(
-        empty.format("level", "level", ""),
-        f'<TIER {level} ANNOTATOR="AB" LINGUISTIC_TYPE_REF="level">{above}</TIER>',
-    )
-    return text.replace(old, f'{old[:-2]} ANNOTATOR="AB">{below}</TIER>')
+EMPTY_LEVEL_TIER = '<TIER TIER_ID="human: level" LINGUISTIC_TYPE_REF="level" />'
+EMPTY_CONCEPTS_TIER = (
+    '<TIER TIER_ID="human: concepts" LINGUISTIC_TYPE_REF="concepts" PARENT_REF="human: level" />'
+)
+
+
+def written_on(text, levels=("S", "HN", ""), concepts=("Body; Look", "")):
+    """Write levels and concepts of AB on the empty tiers for people of an export, as ELAN does.
+
+    The levels last from 1.5 to 2.75 s, 11.5 to 12.75 s, and so on; the concepts refer to the first of them.
+    """
+    slots = ""
+    levels_of_tier = ""
+    for n, level in enumerate(levels):
+        start, end = f"start{n}", f"end{n}"
+        slots += f'<TIME_SLOT TIME_SLOT_ID="{start}" TIME_VALUE="{10_000 * n + 1500}"/>'
+        slots += f'<TIME_SLOT TIME_SLOT_ID="{end}" TIME_VALUE="{10_000 * n + 2750}"/>'
+        levels_of_tier += aligned(f"level{n}", start, end, level)
+    concepts_of_tier = ""
+    for n, names in enumerate(concepts):
+        concepts_of_tier += referring(f"concepts{n}", f"level{n}", names)
+    changes = {
+        "</TIME_ORDER>": f"{slots}</TIME_ORDER>",
+        EMPTY_LEVEL_TIER: EMPTY_LEVEL_TIER.replace(" />", f' ANNOTATOR="AB">{levels_of_tier}</TIER>'),
+        EMPTY_CONCEPTS_TIER: EMPTY_CONCEPTS_TIER.replace(" />", f' ANNOTATOR="AB">{concepts_of_tier}</TIER>'),
+    }
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(before, after)
+    return text
 
 
 def test_an_untouched_export_gives_no_clips(tmp_path, untouched):
@@ -41,7 +57,7 @@ def test_an_untouched_export_gives_no_clips(tmp_path, untouched):
 
 @pytest.mark.parametrize("tag", ["ANNOTATION", "ALIGNABLE_ANNOTATION"])
 def test_what_is_no_annotation_of_elan_is_counted(tmp_path, untouched, tag):
-    whole = aligned("x0", "h0", "h1", "S")
+    whole = aligned("level0", "start0", "end0", "S")
     other = re.sub(rf"(</?){tag}\b", r"\1REMARK", whole)
     text = written_on(untouched, concepts=())
     assert whole in text

@@ -53,14 +53,18 @@ def test_an_automatic_hop_is_a_quarter_of_the_window_but_at_least_five_seconds()
 
 
 @pytest.mark.parametrize(
-    ("lengths", "message"),
-    [((20.0, None), "window 0"), ((20.0, 0.0), "window 0"), ((20.0, 5.0, math.inf), "hop inf"),
-     ((math.nan, 5.0), "when its pictures are shown")],
-)  # fmt: skip
-def test_lengths_that_are_none_are_refused(lengths, message):
-    """A still image has no length."""
+    ("film_s", "window_s", "hop_s", "message"),
+    [
+        (20.0, None, None, "window 0"),
+        (20.0, 0.0, None, "window 0"),
+        (20.0, 5.0, math.inf, "hop inf"),
+        (math.nan, 5.0, None, "when its pictures are shown"),
+    ],
+    ids=["no window", "a window of 0 s", "an endless hop", "a still image, which has no length"],
+)
+def test_a_length_that_is_missing_zero_or_infinite_is_refused(film_s, window_s, hop_s, message):
     with pytest.raises(ManifestError, match=message):
-        spans(*lengths)
+        spans(film_s, window_s, hop_s)
 
 
 def import_scenes(*times: tuple[float, float]) -> Imported:
@@ -93,12 +97,15 @@ def test_a_scene_that_begins_after_its_film_is_refused():
 
 @given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 1))
 def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
-    windows = np.array(spans(end_s, window_s, window_s * share))
-    assert windows[0, 0] == 0
-    assert windows[-1, 1] == pytest.approx(end_s, abs=0.001)
-    assert (windows[1:, 0] <= windows[:-1, 1]).all()
-    np.testing.assert_allclose(windows[:, 1] - windows[:, 0], min(window_s, end_s), atol=0.0021)
-    assert len(set(map(tuple, windows))) == len(windows)
+    """A film that is shorter than a window is one window. Times are rounded to milliseconds."""
+    windows = np.array(spans(end_s, window_s, hop_s=window_s * share))  # [windows, start and end]
+    starts, ends = windows.T
+    assert starts[0] == 0
+    assert ends[-1] == pytest.approx(end_s, abs=0.001)
+    assert (starts[1:] <= ends[:-1]).all()
+    both_ends_rounded = 0.0021
+    np.testing.assert_allclose(ends - starts, min(window_s, end_s), atol=both_ends_rounded)
+    assert len(np.unique(windows, axis=0)) == len(windows)
 
 
 RATES = {rate: frame_rate(rate) for rate in ("24", "23.976", "25", "29.97")}
@@ -106,29 +113,26 @@ RATES = {rate: frame_rate(rate) for rate in ("24", "23.976", "25", "29.97")}
 
 @pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("rounded", [False, True], ids=["mp4", "mkv"])
-def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(rate, rounded):
-    """Matroska rounds times to milliseconds."""
-    shown = np.arange(int(7200 * RATES[rate])) / float(RATES[rate])
-    shown = np.round(shown, 3) if rounded else shown
-    film = Film(ROOT / "a.mkv", shown[-1] + 1 / float(RATES[rate]), "", shown)
+@pytest.mark.parametrize("is_rounded", [False, True], ids=["mp4", "mkv"])
+def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(rate, is_rounded):
+    """Matroska rounds the times of frames to milliseconds."""
+    per_second = float(RATES[rate])
+    times = np.arange(int(7200 * RATES[rate])) / per_second  # [frames] when each is shown
+    if is_rounded:
+        times = np.round(times, 3)
+    film = Film(ROOT / "a.mkv", times[-1] + 1 / per_second, "", times)
     clips = import_film([film], ROOT, frames=(16, 16)).manifest.clips
-    first, after = (
-        np.searchsorted(shown, side) for side in np.array([(c.start_s, c.end_s) for c in clips]).T
-    )
-    assert len(clips) == len(shown) // 16
-    assert (first == 16 * np.arange(len(clips))).all()
-    assert (after == first + 16).all()
+    first_frames = np.searchsorted(times, [clip.start_s for clip in clips])
+    frames_after = np.searchsorted(times, [clip.end_s for clip in clips])
+    assert len(clips) == len(times) // 16
+    assert (first_frames == 16 * np.arange(len(clips))).all()
+    assert (frames_after == first_frames + 16).all()
 
 
-@pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
-def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
-    """A real file of five minutes: one picture, shown at every frame's time."""
-    rate = RATES["23.976"]
-    path = tmp_path / f"film{suffix}"
-    n_frames = int(300 * rate)
-    with av.open(str(path), "w") as made:
-        stream = made.add_stream("mjpeg", rate=rate)
+def write_still(path, rate, n_frames):
+    """Write a film of one picture, which is encoded once and shown at every frame's time."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mjpeg", rate=rate)
         stream.width = 16
         stream.height = 16
         stream.pix_fmt = "yuvj420p"
@@ -140,14 +144,22 @@ def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
             packet.time_base = 1 / rate
             packet.pts = packet.dts = number
             packet.is_keyframe = True
-            made.mux_one(packet)
+            container.mux_one(packet)
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
+def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
+    rate = RATES["23.976"]
+    path = tmp_path / f"film{suffix}"
+    n_frames = int(300 * rate)  # five minutes
+    write_still(path, rate, n_frames)
     code, output = run(path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv")
     assert code == 0, output
     times = FrameTimes(np.arange(n_frames), frame_times(path), None)
     clips = read_manifest(tmp_path / "windows.csv").clips
-    held = [times.within(clip.start_s, clip.end_s).index for clip in clips]
-    assert (np.concatenate(held) == np.arange(n_frames // 16 * 16)).all()
-    assert {len(one) for one in held} == {16}
+    frames_of_clips = [times.within(clip.start_s, clip.end_s).index for clip in clips]
+    assert {len(frames) for frames in frames_of_clips} == {16}
+    assert (np.concatenate(frames_of_clips) == np.arange(n_frames // 16 * 16)).all()
 
 
 def test_what_is_read_of_a_window_are_its_frames(wrestling, tmp_path):
@@ -200,8 +212,9 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     ]
 
 
-def test_what_is_odd_about_a_film_is_said_before_how_all_films_were_divided():
-    imported = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 6.0, 6.0)
+def test_what_is_odd_about_a_film_is_noted_before_how_all_films_were_divided():
+    cut_off_at_4_s = Film(ROOT / "b.mp4", 4.0, "the file is cut off: 3 of 9")
+    imported = import_film([TWELVE_SECONDS, cut_off_at_4_s], ROOT, 6.0, 6.0)
     assert imported.notices == (
         "b.mp4 is shorter (4.0 s) than a window: it is one clip",
         "b.mp4: the file is cut off: 3 of 9",
@@ -296,7 +309,7 @@ def test_a_store_of_whole_files_has_no_window(wrestling, tmp_path):
 
 @pytest.fixture
 def import_with_shots(wrestling, tmp_path) -> list[object]:
-    """What the command gets to import a film in windows of 4 s, with a table of one shot, but for --out."""
+    """Return the command's words but --out: import a film in windows of 4 s, with a table of one shot."""
     shots = written(tmp_path / "shots.csv", "start_s,end_s,flags\n0,3.5,black;bars\n")
     (tmp_path / "out").mkdir()
     return [wrestling, "--window", 4, "--shots", shots]
@@ -342,22 +355,24 @@ def test_scenes_become_clips(wrestling, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("films", "text", "message"),
     [
-        ("start_s,end_s\n2,1\n", "line 2, column start_s"),
-        ("start_s,end_s\n0,2\n1,3\n", "line 3, column start_s: 1 s: the row before ends at 2 s"),
-        ("start_s,end_s\nx,2\n", "line 2, column start_s"),
-        ("start_s,end_s,flags\n0,2,loud\n", "column flags: 'loud': expected black, credits, bars"),
-        ("start_s\n0\n", "end_s"),
-        ("movie,start_s,end_s\nother,0,2\n", "no row of movie 'a'"),
-        ("movie,start_s,end_s\na,0,2\nb,0,2\n,2,3\n", "line 4, column movie"),
-        ("movie,start_s,end_s\na,0,2\nb,0,2\nA,2,3\n", "are one name"),
+        (["a"], "start_s,end_s\n2,1\n", "line 2, column start_s"),
+        (["a"], "start_s,end_s\n0,2\n1,3\n", "line 3, column start_s: 1 s: the row before ends at 2 s"),
+        (["a"], "start_s,end_s\nx,2\n", "line 2, column start_s"),
+        (["a"], "start_s,end_s,flags\n0,2,loud\n", "column flags: 'loud': expected black, credits, bars"),
+        (["a"], "start_s\n0\n", "end_s"),
+        (["a"], "movie,start_s,end_s\nother,0,2\n", "no row of movie 'a'"),
+        (None, "movie,start_s,end_s\na,0,2\nb,0,2\n,2,3\n", "line 4, column movie"),
+        (None, "movie,start_s,end_s\na,0,2\nb,0,2\nA,2,3\n", "are one name"),
     ],
 )
-def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
-    with pytest.raises(ManifestError) as caught:
-        read_parts(written(tmp_path / "parts.csv", text), None if "b" in text else ["a"])
-    assert message in str(caught.value)
+def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, films, text, message):
+    """`films` are the films that the table is of, or None where it names them."""
+    path = written(tmp_path / "parts.csv", text)
+    with pytest.raises(ManifestError) as refusal:
+        read_parts(path, films)
+    assert message in str(refusal.value)
 
 
 @pytest.mark.parametrize("with_cuts", [True, False])

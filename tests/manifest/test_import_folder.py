@@ -153,7 +153,7 @@ def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, message)
 
 
 def spans_below(folder, headings):
-    """Write a table of one span of two/a.MKV, S with Body, below headings for these two."""
+    """Write a table of one span of two/a.MKV with "S" and "Body" below the two headings given."""
     path = folder / "spans.csv"
     path.write_text(f"video,start_s,end_s,{headings},video_2\ntwo/a.MKV,0,2,S,Body,mine\n", encoding="utf-8")
     return path

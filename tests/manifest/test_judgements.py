@@ -36,14 +36,26 @@ def manifest(*clips):
     return Manifest(tuple(clips), Path(), BOOK)
 
 
-def test_a_judgement_says_who_what_where_in_which_order_how_and_under_which_words():
+def test_a_judgement_has_the_facts_of_its_row():
     row = clip("AB", 0, place="3", content_s="40,5", judged_at="2026-01-01")
-    (one,) = judgements_of(manifest(row, replace(row, clip_id="x", level=None))).every
-    assert (one.judge, one.level, one.place, one.content_s) == ("AB", "S", 3, 40.5)
-    assert (one.is_blind, one.definition, one.judged_at) == (True, WORDS, "2026-01-01")
-    plain = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
-    (two,) = judgements_of(manifest(plain)).every
-    assert (two.place, two.content_s, two.is_blind, two.definition) == (0, None, None, "")
+    row_without_level = replace(row, clip_id="x", level=None)
+    (judgement,) = judgements_of(manifest(row, row_without_level)).every
+    assert judgement.judge == "AB"
+    assert judgement.level == "S"
+    assert judgement.place == 3
+    assert judgement.content_s == 40.5
+    assert judgement.is_blind is True
+    assert judgement.definition == WORDS
+    assert judgement.judged_at == "2026-01-01"
+
+
+def test_a_judgement_of_a_row_without_these_facts_leaves_them_open():
+    row = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
+    (judgement,) = judgements_of(manifest(row)).every
+    assert judgement.place == 0
+    assert judgement.content_s is None
+    assert judgement.is_blind is None
+    assert judgement.definition == ""
 
 
 def test_a_panels_windows_are_those_that_all_of_it_judged():
@@ -75,7 +87,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(
-    "door",
+    "merge",
     [
         agreement,
         level_pairs,
@@ -84,12 +96,14 @@ UNKNOWN = [
         lambda judged: project(judged, manifest(clip("", 0, None), clip("", 46, None, name="w"))),
     ],
 )
-def test_a_door_that_merges_refuses_two_definitions_and_says_who_judged_under_which(door):
+def test_labels_judged_under_two_definitions_are_not_merged_and_the_refusal_counts_who_judged_under_which(
+    merge,
+):
     with pytest.raises(
         ManifestError, match=r"3 judgements under aaaaaaaaaaaa \(AB 2, CD 1\).* 1 judgement under bbb"
     ):
-        door(manifest(*TWO))
-    door(manifest(*UNKNOWN))  # of an earlier version, which does not say
+        merge(manifest(*TWO))
+    merge(manifest(*UNKNOWN))  # judged with an earlier version, which did not write its definition
 
 
 @pytest.mark.parametrize(

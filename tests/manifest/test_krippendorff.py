@@ -1,7 +1,8 @@
 """Krippendorff's alpha: equal to published values, to another package's, and to counting pairs."""
 
-from itertools import pairwise, product
+from itertools import pairwise, permutations, product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -54,27 +55,39 @@ TABLES = st.integers(0, 10**6).map(
 )
 
 
+def distance_of_values(a, b, metric, labels_of_all_clips):
+    """Return the distance of two labels squared, as Krippendorff 2011 defines it by metric."""
+    if metric == "nominal":
+        return float(a != b)
+    if metric == "interval":
+        return (a - b) ** 2
+    # Ordinal: how many labels lie from a to b, of those at the ends half.
+    low = min(a, b)
+    high = max(a, b)
+    n_from_low_to_high = sum(low <= label <= high for label in labels_of_all_clips)
+    n_at_ends = sum(labels_of_all_clips == low) + sum(labels_of_all_clips == high)
+    return (n_from_low_to_high - n_at_ends / 2) ** 2
+
+
 def by_pairs(table, metric):
-    """Alpha from every pair of labels: in one clip, and in all clips."""
-    clips = [column[~np.isnan(column)] for column in table.T]
-    clips = [clip for clip in clips if len(clip) > 1]
-    every = np.concatenate(clips)
+    """Compute alpha as 1 - (disagreement in clips) / (disagreement of any two labels), pair by pair.
 
-    def apart(a, b):
-        if metric == "nominal":
-            return float(a != b)
-        if metric == "interval":
-            return (a - b) ** 2
-        low = min(a, b)
-        high = max(a, b)
-        between = sum(low <= value <= high for value in every)
-        return (between - (sum(every == low) + sum(every == high)) / 2) ** 2
+    `table` is [annotators, clips], with NaN for no label. Clips of less than two labels do not count.
+    """
+    clips = []
+    for column in table.T:
+        labels_of_clip = column[~np.isnan(column)]
+        if len(labels_of_clip) > 1:
+            clips.append(labels_of_clip)
+    labels_of_all_clips = np.concatenate(clips)
 
-    def pairs(values):
-        return [apart(a, b) for i, a in enumerate(values) for j, b in enumerate(values) if i != j]
+    def distances_of_pairs(values):
+        return [distance_of_values(a, b, metric, labels_of_all_clips) for a, b in permutations(values, 2)]
 
-    observed = sum(sum(pairs(clip)) / (len(clip) - 1) for clip in clips) / len(every)
-    return 1 - observed / np.mean(pairs(every))
+    total = sum(sum(distances_of_pairs(clip)) / (len(clip) - 1) for clip in clips)
+    observed = total / len(labels_of_all_clips)
+    expected = np.mean(distances_of_pairs(labels_of_all_clips))
+    return 1 - observed / expected
 
 
 @given(TABLES, st.sampled_from(METRICS))
@@ -127,49 +140,83 @@ def test_it_gives_the_values_of_the_papers_example():
     assert round(found.coverage, 2) == 0.46
 
 
-def of_pieces(annotations, length):
-    """Alpha of segments and of what is marked, by every pair of pieces of length 1 of a continuum."""
-    pieces = []  # of each: annotator, position, value, segment
+class Piece(NamedTuple):
+    """A unit of time of an annotator: its value, which is GAP outside segments, and its segment or gap."""
+
+    annotator: int
+    position: int
+    value: int
+    segment: int | str
+
+
+def pieces_of(annotations, length):
+    """Cut the segments of annotators, and the gaps between them, into pieces of length 1."""
+    pieces = []
     for annotator, segments in enumerate(annotations):
         for position in range(length):
-            inside = [at for at, (a, b, _) in enumerate(segments) if a <= position < b]
-            segment = inside[0] if inside else f"gap at {position}"
-            pieces.append((annotator, position, segments[inside[0]][2] if inside else GAP, segment))
+            # Each unit of a gap counts as a gap of its own.
+            piece = Piece(annotator, position, GAP, f"gap at {position}")
+            for number, (start, end, value) in enumerate(segments):
+                if start <= position < end:
+                    piece = Piece(annotator, position, value, number)
+            pieces.append(piece)
+    return pieces
 
-    def disagreement(apart):
-        at_once = []
-        by_chance = []
-        for one, other in product(pieces, pieces):
-            if one[0] != other[0] and one[1] == other[1]:
-                at_once.append(apart(one[2], other[2]))
-            if (one[0], one[3]) != (other[0], other[3]):
-                by_chance.append(apart(one[2], other[2]))
-        return np.mean(at_once), np.mean(by_chance)
 
-    alphas = []
-    for apart in (lambda a, b: a != b, lambda a, b: (a == GAP) != (b == GAP)):
-        observed, expected = disagreement(apart)
-        alphas.append(None if expected == 0 else 1 - observed / expected)
-    return alphas
+def alpha_of_pieces(pieces, differ):
+    """Return 1 - observed / expected disagreement, or None where none is expected.
+
+    Observed are pairs of pieces of two annotators at one position, expected all pairs that are not of one
+    segment.
+    """
+    observed = []
+    expected = []
+    for one, other in product(pieces, pieces):
+        if one.annotator != other.annotator and one.position == other.position:
+            observed.append(differ(one.value, other.value))
+        if (one.annotator, one.segment) != (other.annotator, other.segment):
+            expected.append(differ(one.value, other.value))
+    if np.mean(expected) == 0:
+        return None
+    return 1 - np.mean(observed) / np.mean(expected)
+
+
+def is_another_value(a, b):
+    return a != b
+
+
+def is_marked_by_one_alone(a, b):
+    return (a == GAP) != (b == GAP)
 
 
 @st.composite
 def free_segments(draw):
-    """Two or three annotators' segments of a continuum of 12, of values 1 to 3."""
+    """Draw the segments of two or three annotators, of values 1 to 3, in a continuum of 12.
+
+    The continuum is cut at random, and a value is drawn for each part; parts of value 0 stay gaps.
+    """
     annotations = []
     for _ in range(draw(st.integers(2, 3))):
         cuts = sorted(draw(st.sets(st.integers(0, 12), min_size=2, max_size=7)))
-        spans = [(a, b, draw(st.integers(0, 3))) for a, b in pairwise(cuts)]
-        annotations.append([Segment(*span) for span in spans if span[2] != GAP])
+        segments = []
+        for start, end in pairwise(cuts):
+            value = draw(st.integers(0, 3))
+            if value != GAP:
+                segments.append(Segment(start, end, value))
+        annotations.append(segments)
     return annotations
 
 
 @given(free_segments())
 def test_segments_are_compared_as_all_pairs_of_pieces_that_are_not_of_one_segment(annotations):
-    found = unitised_alpha(annotations, 0, 12)
-    for value, expected in zip((found.segments, found.marked), of_pieces(annotations, 12), strict=True):
-        assert (value is None) == (expected is None)
-        assert value is None or value == pytest.approx(expected, abs=1e-9)
+    alphas = unitised_alpha(annotations, 0, 12)
+    pieces = pieces_of(annotations, 12)
+    assert alphas.segments == approx_or_none(alpha_of_pieces(pieces, is_another_value))
+    assert alphas.marked == approx_or_none(alpha_of_pieces(pieces, is_marked_by_one_alone))
+
+
+def approx_or_none(value):
+    return None if value is None else pytest.approx(value, abs=1e-9)
 
 
 @given(free_segments())

@@ -184,12 +184,12 @@ def test_whether_a_score_was_in_sight_is_refused_where_it_is_neither_0_nor_1(tmp
         read_manifest(path)
 
 
-def test_blanks_around_cells_that_a_person_filled_in_are_none_of_theirs(tmp_path):
-    path = written(tmp_path, " a-1 ,a ,,0.0,1.5, s,Look ; body,AB ")
-    assert (
-        read_manifest(path, spreadsheet_safe=True).clips
-        == read_manifest(written(tmp_path, f"{GOOD}AB")).clips
-    )
+def test_blanks_around_cells_that_a_person_filled_in_are_not_read(tmp_path):
+    """A person fills in a sheet, which was written to be safe for spreadsheets."""
+    with_blanks = written(tmp_path, " a-1 ,a ,,0.0,1.5, s,Look ; body,AB ")
+    clips = read_manifest(with_blanks, spreadsheet_safe=True).clips
+    without_blanks = written(tmp_path, f"{GOOD}AB")
+    assert clips == read_manifest(without_blanks).clips
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,15 @@ def clips(tmp_path, films=20, seed=0):
     return Manifest(tuple(made), tmp_path)
 
 
-def films_of(made):
-    """Give each annotator's films, and one clip of each, which has the film's place in the order."""
-    found = {}
-    for clip in made:
-        found.setdefault(clip.annotator, {})[clip.movie] = clip
-    return found
+def films_of(assignment):
+    """Return each annotator's films, {annotator: {movie: a clip of it}}.
+
+    Every clip of a film has in its extras the film's place in the annotator's order.
+    """
+    films = {}
+    for clip in assignment:
+        films.setdefault(clip.annotator, {})[clip.movie] = clip
+    return films
 
 
 def annotators_of(made):

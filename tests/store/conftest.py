@@ -22,7 +22,7 @@ def _no_waiting_for_the_disk():
 
 @pytest.fixture(scope="session", params=list(KINDS))
 def toy(request):
-    """A group of one number of frames for all clips, and one of any number."""
+    """A group whose clips have all the same number of frames, and a ragged one, whose numbers differ."""
     return KINDS[request.param]()
 
 

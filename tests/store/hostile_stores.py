@@ -27,40 +27,66 @@ def with_checksum(data):
     return data + crc32c(data).to_bytes(4, "little")
 
 
-def frame_of_runs(blocks):
-    """A Zstandard frame of blocks of 128 KB of one byte each, 4 bytes a block, that does not say its size."""
-    head = b"\x28\xb5\x2f\xfd\x00\x58"
-    body = [
-        (1 << 17 << 3 | 1 << 1 | (number == blocks - 1)).to_bytes(3, "little") for number in range(blocks)
-    ]
-    return head + b"".join(block + b"\0" for block in body)
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
+"""The magic number with which a frame of Zstandard begins (RFC 8878, 3.1.1)."""
+BLOCK_BYTES = 1 << 17
+RUN = 1
+"""The type of a block that repeats one byte."""
+
+
+def blocks_of_zeros(n_blocks):
+    """Write blocks of a Zstandard frame: 4 bytes each, that decompress to 128 KB of zeros."""
+    blocks = []
+    for number in range(n_blocks):
+        is_last = number == n_blocks - 1
+        header = BLOCK_BYTES << 3 | RUN << 1 | int(is_last)
+        blocks.append(header.to_bytes(3, "little") + b"\0")
+    return b"".join(blocks)
+
+
+def frame_without_size(n_blocks):
+    """Write a Zstandard frame of zeros that does not say how many bytes it decompresses to."""
+    descriptor = b"\x00"  # neither size nor checksum
+    window = b"\x58"  # 2 MB
+    return ZSTANDARD + descriptor + window + blocks_of_zeros(n_blocks)
+
+
+def frame_with_size(n_blocks, n_bytes):
+    """Write a Zstandard frame of zeros that says how many bytes it decompresses to, true or not."""
+    descriptor = b"\xa0"  # a size of 4 bytes, and no window
+    return ZSTANDARD + descriptor + n_bytes.to_bytes(4, "little") + blocks_of_zeros(n_blocks)
 
 
 STRING_BOMBS = {
     "claims 1.2e9 items": with_checksum(Zstd().encode((1_200_000_000).to_bytes(4, "little"))),
-    "runs of 8 GB": with_checksum(frame_of_runs(65_536)),
-    "says 512 MB": with_checksum(
-        b"\x28\xb5\x2f\xfd\xa0" + (1 << 29).to_bytes(4, "little") + frame_of_runs(4096)[6:]
-    ),
+    "runs of 8 GB": with_checksum(frame_without_size(65_536)),
+    "says 512 MB": with_checksum(frame_with_size(4096, 1 << 29)),
     "longer than itself": with_checksum(Zstd().encode(b"\x14\0\0\0" + b"\xff" * 8)),
 }
 
 
 def compress_otherwise(store, size):
-    """Make the one chunk of toy/pooled a gzip stream, with metadata that say so, of so many bytes."""
+    """Replace the one chunk of toy/pooled by `size` zeros, a multiple of 10 MB, compressed with gzip.
+
+    The metadata of the array, and their copy in those of the store, state gzip too.
+    """
+    codecs = [
+        {"name": "bytes", "configuration": {"endian": "little"}},
+        {"name": "gzip", "configuration": {"level": 9}},
+    ]
     array = store / "data/features.zarr/toy/pooled"
-    for file in (array / "zarr.json", store / "data/features.zarr/zarr.json"):
-        document = json.loads(file.read_bytes())
-        within = document
-        if "consolidated_metadata" in document:
-            within = document["consolidated_metadata"]["metadata"]["toy/pooled"]
-        within["codecs"] = [
-            {"name": "bytes", "configuration": {"endian": "little"}},
-            {"name": "gzip", "configuration": {"level": 9}},
-        ]
-        file.write_text(json.dumps(document), encoding="utf-8")
-    piece = 10_000_000
-    (array / "c/0/0").write_bytes(gzip.compress(bytes(piece), 1) * (size // piece))
+    document = json.loads((array / "zarr.json").read_bytes())
+    document["codecs"] = codecs
+    (array / "zarr.json").write_text(json.dumps(document), encoding="utf-8")
+    root = store / "data/features.zarr/zarr.json"
+    document = json.loads(root.read_bytes())
+    document["consolidated_metadata"]["metadata"]["toy/pooled"]["codecs"] = codecs
+    root.write_text(json.dumps(document), encoding="utf-8")
+
+    # A stream of gzip may have several members, one behind the other: each is 10 MB of zeros.
+    n_bytes_of_member = 10_000_000
+    member = gzip.compress(bytes(n_bytes_of_member), 1)
+    (array / "c/0/0").write_bytes(member * (size // n_bytes_of_member))
 
 
 def change_attributes(store, change):

@@ -56,8 +56,9 @@ def run(*words):
 
 @pytest.mark.parametrize(("status", "reason"), [("ok", ""), ("partial", "cut")])
 def test_a_clip_with_features_may_lack_a_group_for_a_reason(status, reason):
-    kept = {"toy": features("a", KINDS[0])}
-    ClipResult("a", status, reason, groups=kept, absent={"wave": "no sound track"})
+    groups = {"toy": features("a", KINDS[0])}
+    clip = ClipResult("a", status, reason, groups=groups, absent={"wave": "no sound track"})
+    assert clip.absent == {"wave": "no sound track"}
 
 
 @pytest.mark.parametrize(
@@ -140,16 +141,17 @@ def test_the_card_counts_absent_clips(pristine):
 
 
 def change_row(path, **changes):
-    """Give the first absent clip other fields in the table of clips; digests are added to its own."""
+    """Change fields of the first clip without sound in the table of clips; its digests get further ones."""
     table = path / TABLE
     header, *_ = table.read_text(encoding="utf-8").splitlines()
     arrays = [name.removeprefix("sha256:") for name in header.split(",") if name.startswith("sha256:")]
-    clips = list(parse_clips_csv([table.read_bytes()], "here"))
-    (row,) = (row for row, clip in enumerate(clips) if clip.clip_id == CLIPS_WITHOUT_SOUND[0])
+    rows = list(parse_clips_csv([table.read_bytes()], "here"))
+    ids = [row.clip_id for row in rows]
+    changed = ids.index(CLIPS_WITHOUT_SOUND[0])
     if "digests" in changes:
-        changes = {"digests": clips[row].digests | changes["digests"]}
-    clips[row] = replace(clips[row], **changes)
-    table.write_bytes(clips_csv_bytes(clips, arrays))
+        changes["digests"] = rows[changed].digests | changes["digests"]
+    rows[changed] = replace(rows[changed], **changes)
+    table.write_bytes(clips_csv_bytes(rows, arrays))
 
 
 def change_value(path, array, value):

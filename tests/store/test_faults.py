@@ -30,61 +30,75 @@ TOY = group()
 
 FOUR_PROCESSES = """
 import importlib.util, os, sys
-os.fsync = lambda _descriptor: None  # nothing waits for the disk
-spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
-toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
-kind = toy.KINDS[sys.argv[3]]()
 from obygaze_features.store import Stage
+
+module_of_toys, path_of_stage, kind = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("toy_stores", module_of_toys)
+toy = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(toy)
+os.fsync = lambda _descriptor: None  # nothing waits for the disk
 children = []
 for shard in range(4):
-    children.append(os.fork())
-    if not children[-1]:
-        stage = Stage.open(sys.argv[2], toy.plan(60), [kind], toy.CORPUS)
+    child = os.fork()
+    if child == 0:
+        stage = Stage.open(path_of_stage, toy.plan(60), [toy.KINDS[kind]()], toy.CORPUS)
         toy.commit_clips(stage, stage.missing((shard, 4)))
         os._exit(0)
-print([os.waitpid(child, 0)[1] for child in children])
+    children.append(child)
+exit_codes = [os.waitpid(child, 0)[1] for child in children]
+print(exit_codes)
 """
+"""Four processes open one stage of 60 clips at once, and each commits every fourth clip."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_four_processes_that_start_at_once_make_the_store_of_one(tmp_path, kind):
-    path = staging_path(tmp_path / "shared" / "toy")
-    process = python("-c", FOUR_PROCESSES, Path(__file__).with_name("toy_stores.py"), path, kind)
+    """`FOUR_PROCESSES` open and fill one stage, which is sealed here."""
+    stage = staging_path(tmp_path / "shared" / "toy")
+    process = python("-c", FOUR_PROCESSES, Path(__file__).with_name("toy_stores.py"), stage, kind)
     exit_codes = json.loads(process.stdout)
-    assert exit_codes == [0] * 4
-    assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
-    sealed_together = seal(path, tmp_path / "shared" / "toy", **LICENSED)
-    assert tree(sealed_together) == tree(sealed(tmp_path / "alone", 60, [KINDS[kind]()]))
+    assert exit_codes == [0, 0, 0, 0]
+    assert [node.name for node in stage.parent.iterdir()] == ["toy.staging"]
+    sealed_together = seal(stage, tmp_path / "shared" / "toy", **LICENSED)
+    sealed_alone = sealed(tmp_path / "alone", 60, [KINDS[kind]()])
+    assert tree(sealed_together) == tree(sealed_alone)
 
 
 class FailingCall:
-    """A system call that fails with an error from call number `after` on; the first write to fail is torn.
+    """A system call that fails from its call number `first_failure` on, counted from 1.
+
+    The first write that fails is torn, as on a full disk: half of its bytes are written, and the error is
+    that of the next call. Calls without data, as of `os.fsync`, fail at once.
 
     Parameters
     ----------
     call
         The real call, such as `os.write`.
-    number
-        Of the error.
+    first_failure
+        The number of the first call that fails.
+    error_number
+        That of the error, such as `errno.ENOSPC`.
     """
 
-    def __init__(self, call, after, number):
+    def __init__(self, call, first_failure, error_number):
         self.call = call
-        self.left = after
-        self.number = number
+        self.first_failure = first_failure
+        self.error_number = error_number
+        self.n_calls = 0
 
     @property
     def has_failed(self):
-        return self.left <= 0
+        return self.n_calls >= self.first_failure
 
     def __call__(self, descriptor, *data):
-        self.left -= 1
-        if self.left == 0 and data:
-            return self.call(descriptor, data[0][: len(data[0]) // 2])
-        if self.has_failed:
-            raise OSError(self.number, os.strerror(self.number))
-        return self.call(descriptor, *data)
+        self.n_calls += 1
+        if not self.has_failed:
+            return self.call(descriptor, *data)
+        if self.n_calls == self.first_failure and data:
+            (to_write,) = data
+            return self.call(descriptor, to_write[: len(to_write) // 2])
+        raise OSError(self.error_number, os.strerror(self.error_number))
 
 
 WRITES = (*range(1, 12), 30, 40)
@@ -94,27 +108,34 @@ FSYNCS = range(1, 9)
 
 
 @pytest.mark.parametrize(
-    ("call", "number", "after"),
-    [("write", errno.ENOSPC, after) for after in WRITES] + [("fsync", errno.EIO, after) for after in FSYNCS],
+    ("call", "error_number", "first_failure"),
+    [("write", errno.ENOSPC, first) for first in WRITES] + [("fsync", errno.EIO, first) for first in FSYNCS],
 )
 def test_clips_committed_before_a_disk_fails_are_kept_and_the_others_are_done_again(
-    tmp_path, monkeypatch, toy, reference, call, number, after
+    tmp_path, monkeypatch, toy, reference, call, error_number, first_failure
 ):
     """The disk fails at every call of a run, so wherever a commit may be interrupted."""
+    # Given a stage with every second clip,
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     committed = stage.missing()[::2]
     commit_clips(stage, committed)
-    failing = FailingCall(getattr(os, call), after, number)
+
+    # when the disk fails while the others are committed,
+    failing = FailingCall(getattr(os, call), first_failure, error_number)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, failing)
-        with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        with pytest.raises(OSError, match=os.strerror(error_number)) as failure:
             commit_clips(stage, stage.missing(retry_failed=True))
     assert failing.has_failed
-    assert str(stage.path) in caught.value.filename
+    assert str(stage.path) in failure.value.filename
 
+    # then the clips before are kept,
     reopened = Stage.open(stage.path, plan(20), [toy], CORPUS)
     assert reopened.damage() == ()
-    assert {clip for clip in committed if status_of(clip) != "failed"}.isdisjoint(reopened.missing())
+    kept = {clip for clip in committed if status_of(clip) != "failed"}
+    assert kept.isdisjoint(reopened.missing())
+
+    # and a second run makes the store that one run without disturbance makes.
     reopened.sweep()
     commit_clips(reopened, reopened.missing(retry_failed=True))
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference

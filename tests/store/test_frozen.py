@@ -109,9 +109,10 @@ def test_the_store_of_format_1_4_reads_as_it_was_written():
 
 
 def test_a_clip_without_pictures_in_a_part_seals_today_as_the_frozen_store(tmp_path):
-    plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", *"cba")]
+    plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "c", "b", "a")]
     stage = Stage.open(tmp_path / "toy.staging", plan, [group()], CORPUS)
-    commit_clips(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
+    statuses = {"a": "ok", "c": "failed"}
+    commit_clips(stage, ["c", "a"], statuses.get)
     partial = replace(result("b", [group()], "partial"), without_pictures_s=STRETCHES)
     with stage.writer(["b"]) as writer:
         writer.commit([partial])
@@ -124,15 +125,16 @@ def frozen_groups(kind):
 
 
 def stage_frozen_clips(path, kind):
-    """Stage the clips of format-1.2-1.0.0 and format-1.3-1.0.0.
+    """Stage the clips of format-1.2-1.0.0 and format-1.3-1.0.0, by two writers; nobody does clip "ä".
 
     This made frozen/layout-3.staging on a node called `frozen`, and frozen/layout-4.staging.
     """
-    kinds = frozen_groups(kind)
-    stage = Stage.open(path, [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", *"dcba")], kinds, CORPUS)
+    plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "d", "c", "b", "a")]
+    stage = Stage.open(path, plan, frozen_groups(kind), CORPUS)
+    statuses = {"a": "ok", "b": "partial", "c": "failed", "d": "ok"}
     absent = {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
-    commit_clips(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
-    commit_clips(stage, ["d", "b"], {"b": "partial", "d": "ok"}.get, absent)
+    commit_clips(stage, ["c", "a"], statuses.get)
+    commit_clips(stage, ["d", "b"], statuses.get, absent)
     return stage
 
 

@@ -148,11 +148,16 @@ def flip_a_bit(file, place):
     ids=["old files are linked", "old rows are copied"],
 )
 def test_a_damaged_parent_is_named_and_what_was_staged_stays(tmp_path, toy, chunk, clips):
+    """The damaged row is of a piece of 16 old clips without new ones, which is taken from the parent.
+
+    Byte 645 is of row 40 of pooled, which has 16 bytes a row, or of row 10 of a chunk of tokens, which has 16
+    rows of 60 bytes: chunk 2 has the rows 32 to 47, and chunk 4 the rows 64 to 79.
+    """
     path = sealed(tmp_path, OLD_CLIPS, toy)
     stage = begin_growth(tmp_path, path, clips, toy)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    flip_a_bit(path / "data/features.zarr/toy" / chunk, 645)  # in rows of a piece without new clips
-    array = chunk.partition("/")[0]
+    flip_a_bit(path / "data/features.zarr/toy" / chunk, 645)
+    array, *_ = chunk.split("/")
     with pytest.raises(StoreError, match=rf"clip a\d+, array toy/{array}"):
         seal(None, tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stage.missing() == []

@@ -90,9 +90,12 @@ def test_a_chunk_that_is_larger_than_any_is_not_read(store):
 
 
 def test_strings_beyond_a_chunk_are_read_as_they_were_sealed(tmp_path):
-    ids = {f"clip {row:05d} \U0001f3ac" * 3: "m" for row in range(1500)}
-    path = seal_arrays(tmp_path / "many", ids, {"toy": {"pooled": np.zeros((1500, 2), np.float32)}})
-    assert open_store(path)["toy"].clip_ids == tuple(sorted(ids))
+    """1,500 ids are more than one chunk of strings holds; each has signs of 4 bytes in UTF-8."""
+    clapper_board = "\U0001f3ac"
+    movies = {f"clip {row:05d} {clapper_board}" * 3: "m" for row in range(1500)}
+    pooled = np.zeros((1500, 2), np.float32)
+    path = seal_arrays(tmp_path / "many", movies, {"toy": {"pooled": pooled}})
+    assert open_store(path)["toy"].clip_ids == tuple(sorted(movies))
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 300, 65791, 65792])

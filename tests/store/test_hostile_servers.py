@@ -129,24 +129,26 @@ def test_a_server_that_sends_a_byte_at_a_time_is_given_up(served_folder, tmp_pat
 class Stalls(Handler):
     """Sends the beginning of an answer, and waits for the client to leave."""
 
-    begins: int | None = None
+    n_bytes_sent: int | None = None
+    """How much of the body is sent; None sends not even a header."""
 
     def do_GET(self):  # noqa: N802
         self.server.requests.append((self.command, self.path, ""))
-        if self.begins is not None:
-            self.answer(200, b"x" * self.begins, Content_Length="1000000")
+        if self.n_bytes_sent is not None:
+            self.answer(200, b"x" * self.n_bytes_sent, Content_Length="1000000")
             self.wfile.flush()
         with contextlib.suppress(OSError):
-            self.connection.recv(1)
+            self.connection.recv(1)  # the client sends no more: this ends when it hangs up
         self.close_connection = True
 
 
-@pytest.mark.parametrize("begins", [None, 0, 5], ids=["no answer", "no body", "a body cut short"])
+@pytest.mark.parametrize("n_bytes_sent", [None, 0, 5], ids=["no answer", "no body", "a body cut short"])
 def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
-    served_folder, tmp_path, monkeypatch, begins
+    served_folder, tmp_path, monkeypatch, n_bytes_sent
 ):
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
-    with serving(served_folder, type("Stalls", (Stalls,), {"begins": begins})) as server:
+    monkeypatch.setattr(Stalls, "n_bytes_sent", n_bytes_sent)
+    with serving(served_folder, Stalls) as server:
         files = locate(f"{server.url}/toy-1.0.0")
         with pytest.raises(StoreError) as raised:
             download_file(files, "x", tmp_path / "x", "0" * 64, lambda *_: None)
@@ -155,14 +157,19 @@ def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
 
 
 class Crumbs(Handler):
-    """Sends a byte of a hundred for each request, and breaks off."""
+    """Has a file of 100 bytes, and sends one byte of it for each request, the first that is asked for."""
 
     def do_GET(self):  # noqa: N802
-        expected = self.headers.get("Range", "")
-        self.server.requests.append((self.command, self.path, expected))
-        first = int(expected.removeprefix("bytes=").partition("-")[0] or 0)
-        span = {"Content_Range": f"bytes {first}-99/100"} if expected else {}
-        self.answer(206 if expected else 200, b"x", Content_Length=str(100 - first), **span)
+        byte_range = self.headers.get("Range", "")  # "bytes=7-", or none for the whole file
+        self.server.requests.append((self.command, self.path, byte_range))
+        first = 0
+        status = 200
+        headers = {}
+        if byte_range:
+            first = int(byte_range.removeprefix("bytes=").partition("-")[0])
+            status = 206
+            headers = {"Content_Range": f"bytes {first}-99/100"}
+        self.answer(status, b"x", Content_Length=str(100 - first), **headers)  # more than it sends
         self.close_connection = True
 
 

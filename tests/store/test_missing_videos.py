@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_slurm")
 
 FIRST = [f"tt0-{i:02}" for i in range(16)]
 SECOND = [f"tt1-{i:02}" for i in range(16, 32)]
+"""The ids of the clips in each of the two folders of `corpus`."""
 
 
 @pytest.fixture
@@ -25,13 +26,17 @@ def no_slurm(monkeypatch):
 
 @pytest.fixture
 def corpus(tmp_path) -> Manifest:
-    """A piece of the stage in each of two folders; the files need no frames here."""
+    """32 clips, of which 16 have videos in the folder tt0, and 16 in tt1; nobody decodes the videos here.
+
+    A piece of a stage has 16 clips: those of a folder are the share of one of two machines.
+    """
     clips = []
     for i in range(32):
-        video = Path(f"tt{i // 16}") / f"clip-{i:02}.mp4"
+        movie = f"tt{i // 16}"
+        video = Path(movie) / f"clip-{i:02}.mp4"
         (tmp_path / "films" / video).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "films" / video).write_bytes(b"a video")
-        clips.append(Clip(f"tt{i // 16}-{i:02}", f"tt{i // 16}", str(video)))
+        clips.append(Clip(f"{movie}-{i:02}", movie, str(video)))
     return Manifest(tuple(clips), tmp_path / "films")
 
 
@@ -46,11 +51,20 @@ class Node:
         self.done: list[str] = []
 
     def run(self, shard=(0, 1), during=lambda: None):
+        """Extract the share `shard`, (number, of how many), of the corpus, and return the stage.
+
+        In place of the engine that decodes videos, `fail_every_clip` does the clips.
+
+        Parameters
+        ----------
+        during
+            Called before each clip: what happens elsewhere meanwhile.
+        """
         self.monkeypatch.setenv("SLURMD_NODENAME", self.name)
         work = prepare(self.corpus, self.store, ["descriptors"], n_frames=1, shard=shard, note=print)
         self.done = []
 
-        def engine(job, stage, missing, *, stopped):
+        def fail_every_clip(job, stage, missing, *, stopped):
             with stage.writer(missing) as writer:
                 for task in job.tasks(missing):
                     during()
@@ -62,8 +76,9 @@ class Node:
                     if stopped():
                         break
 
-        object.__setattr__(work, "engine", engine)
-        return work.run()[0]
+        object.__setattr__(work, "engine", fail_every_clip)  # `work` is frozen
+        stage, *_ = work.run()
+        return stage
 
 
 @pytest.fixture
@@ -91,23 +106,24 @@ def test_a_machine_without_videos_that_another_has_found_fails_no_clip(nodes, co
 
 
 @pytest.mark.long
-def test_clips_failed_for_videos_that_another_machine_finds_later_are_done_again(nodes, corpus):
+def test_clips_failed_for_videos_that_another_machine_finds_later_are_done_again(nodes, corpus, monkeypatch):
     """Machine n2 does not see the folder tt1, whose clips are its share; n1, which does, runs meanwhile."""
+    share_of_n1, share_of_n2 = (0, 2), (1, 2)
     hide(corpus)
     blind = nodes("n2")
 
     def run_n1() -> None:
         show(corpus)
-        nodes("n1").run((0, 2))
+        nodes("n1").run(share_of_n1)
         hide(corpus)
-        blind.monkeypatch.setenv("SLURMD_NODENAME", "n2")  # both run in this process
+        monkeypatch.setenv("SLURMD_NODENAME", "n2")  # both run in this process
 
     with pytest.raises(StoreError):
-        blind.run((1, 2), during=run_n1)
+        blind.run(share_of_n2, during=run_n1)
     assert blind.done == SECOND
     show(corpus)
     seeing = nodes("n2")
-    seeing.run((1, 2))
+    seeing.run(share_of_n2)
     assert seeing.done == SECOND
 
 

@@ -95,6 +95,7 @@ def test_an_attribute_that_the_reader_does_not_know_is_kept(tmp_path):
 
 @pytest.mark.parametrize("version", ["1.5", "1.10", "2.0", "10.3"])
 def test_a_store_of_a_newer_format_is_refused_with_its_version(tmp_path, version):
+    """The message names the version twice: that of the store, and the one to update for."""
     path = sealed(tmp_path, 8)
     respecify(path, spec_version=version)
     with pytest.raises(StoreError, match=rf"{version}.*{version}"):

@@ -195,20 +195,31 @@ def test_the_provenance_in_store_format_is_valid(text):
 def test_the_journal_in_store_format_is_read_by_the_code(text, tmp_path):
     (tmp_path / "0001.jsonl").write_text(f"{text}\n", encoding="utf-8")
     rows = json.loads(text)["entry"]["rows"]
-    digests_of_arrays = max((row.get("sha256", "") for row in rows), key=len)  # one behind the other
-    n_arrays = len(digests_of_arrays) // SHA256_HEX
+    # The digests of a row's arrays stand one behind the other; a row that failed has none.
+    n_arrays = max(len(row.get("sha256", "")) // SHA256_HEX for row in rows)
     (line,), damage = read_journals(tmp_path, n_arrays)
     assert line.rows
     assert damage == []
 
 
+ROW_OF_ARRAYS = re.compile(
+    r"""
+    ^\|\ `(\w+)`\       # name
+    \|\ ([\w,\ ]+)\     # dimensions
+    \|\ ([^|]+)\        # types
+    \|\ ([^|]+)\        # rows of a chunk
+    \|\ ([^|]+)\ \|$    # fill value
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+
+
 def test_the_table_of_arrays_in_store_format_is_that_of_the_code():
-    rows = re.findall(
-        r"^\| `(\w+)` \| ([\w, ]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, flags=re.MULTILINE
-    )
+    rows = ROW_OF_ARRAYS.findall(PAGE)
     assert [name for name, *_ in rows] == list(ARRAYS)
     for name, dimensions, types, chunk, fill in rows:
         assert tuple(dimensions.strip().split(", ")) == ARRAYS[name].dims
         assert tuple(re.findall(r"string|uint8|float\d+|int64", types)) == ARRAYS[name].dtypes
-        assert int(re.findall(r"\d+", chunk)[-1]) == block_rows(name, 10**6)
+        *_, rows_of_chunk = re.findall(r"\d+", chunk)
+        assert int(rows_of_chunk) == block_rows(name, 10**6)
         assert fill.strip() == json.dumps(ARRAYS[name].fill)

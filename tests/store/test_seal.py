@@ -171,19 +171,25 @@ def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
 
 
 def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
+    """Zarr reads the root and each group with the consolidated metadata, and by listing folders."""
     path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
-    for below in ("", "toy", "alone"):
-        listed = zarr.open_group(path, path=below, mode="r", use_consolidated=True)
-        opened = zarr.open_group(path, path=below, mode="r", use_consolidated=False)
-        assert listed.attrs.asdict() == opened.attrs.asdict()
-        all_depths = None
-        nodes = dict(listed.members(all_depths))
-        assert set(nodes) == set(dict(opened.members(all_depths)))
+    for place in ("", "toy", "alone"):
+        consolidated = zarr.open_group(path, path=place, mode="r", use_consolidated=True)
+        by_folders = zarr.open_group(path, path=place, mode="r", use_consolidated=False)
+        assert consolidated.attrs.asdict() == by_folders.attrs.asdict()
+        nodes = dict(consolidated.members(max_depth=None))
+        assert set(nodes) == set(dict(by_folders.members(max_depth=None)))
         assert {"clip", "status", "pooled"} <= {name.rpartition("/")[2] for name in nodes}
         for name, node in nodes.items():
             if isinstance(node, zarr.Array):
-                written = node.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
-                assert json.loads((path / below / name / "zarr.json").read_bytes()) == json.loads(written)
+                in_folder = json.loads((path / place / name / "zarr.json").read_bytes())
+                assert metadata_document(node) == in_folder
+
+
+def metadata_document(array):
+    """Return the metadata of an array as zarr would write them in its zarr.json."""
+    buffers = array.metadata.to_buffer_dict(default_buffer_prototype())
+    return json.loads(buffers["zarr.json"].to_bytes())
 
 
 @pytest.mark.long
@@ -254,11 +260,17 @@ def take_those_of_the_next_clip(_content, content_of_next):
 
 
 def change_second_clip(file, n_bytes, harm):
-    """Change the bytes of the second clip in the file of a piece, where each clip has as many."""
+    """Put `harm(bytes of the second clip, bytes of the third)` in place of the second clip of a piece.
+
+    Every clip has `n_bytes` bytes in the file, and keeps as many.
+    """
     data = file.read_bytes()
-    first, second, third = (data[n_bytes * k : n_bytes * (k + 1)] for k in range(3))
-    file.write_bytes(first + harm(second, third) + data[2 * n_bytes :])
-    assert len(file.read_bytes()) == len(data)
+    first = data[:n_bytes]
+    second = data[n_bytes : 2 * n_bytes]
+    third = data[2 * n_bytes : 3 * n_bytes]
+    harmed = harm(second, third)
+    assert len(harmed) == n_bytes
+    file.write_bytes(first + harmed + data[2 * n_bytes :])
 
 
 def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference, **options):
@@ -307,41 +319,49 @@ def test_ragged_frames_that_changed_after_their_commit_are_refused_and_only_thei
 
 
 def change_ragged_frames_of_second_clip(stage, harm):
-    """Change the bytes of the second clip's frames in the file of its piece."""
+    """Put `harm(bytes of the second clip, bytes of the third)` in place of the second clip's frames.
+
+    Clips have other numbers of frames here: the bytes of the third are cut, or filled with blanks, to the
+    length of the second.
+    """
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
     (layout,) = stage.layout.ragged_groups
 
     def bytes_of(clip):
+        """Return where a clip's frames begin and end in the file."""
         first_frame, n_frames = stage.status()[clip.clip_id].frames["toy"]
-        return slice(first_frame * layout.frame_bytes, (first_frame + n_frames) * layout.frame_bytes)
+        return first_frame * layout.frame_bytes, (first_frame + n_frames) * layout.frame_bytes
 
     data = file.read_bytes()
-    own, of_next = bytes_of(stage.clips[1]), bytes_of(stage.clips[2])
-    n_bytes = own.stop - own.start
-    of_next_cut_to_own = data[of_next].ljust(n_bytes)[:n_bytes]
-    file.write_bytes(data[: own.start] + harm(data[own], of_next_cut_to_own) + data[own.stop :])
+    begin, end = bytes_of(stage.clips[1])
+    begin_of_third, end_of_third = bytes_of(stage.clips[2])
+    n_bytes = end - begin
+    third = data[begin_of_third:end_of_third][:n_bytes].ljust(n_bytes)
+    file.write_bytes(data[:begin] + harm(data[begin:end], third) + data[end:])
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, workers):
-    """80,000 frames: more than a chunk of times, and many of vectors."""
+    """200 clips of up to 800 frames, 80,000 in all: more than a chunk of times, and many of vectors."""
     rng = np.random.default_rng(5)
-    sizes = {f"c{number:03d}": int(rng.integers(1, 800)) for number in range(200)}
-    frames = {
-        clip: np.full((size, 1), len(clip), np.float32) + rng.random((size, 1), np.float32)
-        for clip, size in sizes.items()
-    }
-    times = {clip: np.arange(size) + float(number) for number, (clip, size) in enumerate(sizes.items())}
-    path = seal_frames(tmp_path / "toy", dict.fromkeys(sizes, "m"), frames, times=times, workers=workers)
+    n_frames = {f"c{number:03d}": int(rng.integers(1, 800)) for number in range(200)}
+    vectors = {clip: 4 + rng.random((n, 1), np.float32) for clip, n in n_frames.items()}
+    times = {clip: np.arange(n) + float(number) for number, (clip, n) in enumerate(n_frames.items())}
+    movies = dict.fromkeys(n_frames, "m")
+    path = seal_frames(tmp_path / "toy", movies, vectors, times=times, workers=workers)
+
     group = open_store(path)["toy"]
-    assert group.shape("frames")[0] > FRAMES_AT_ONCE
-    assert np.array_equal(group.frames(), np.concatenate(list(frames.values())))
+    all_vectors = np.concatenate(list(vectors.values()))
+    assert len(all_vectors) > FRAMES_AT_ONCE
+    assert np.array_equal(group.frames(), all_vectors)
     assert np.array_equal(group.time_s, np.concatenate(list(times.values())))
-    for clip, values in frames.items():
-        assert np.array_equal(group.read(clip, "frames"), values)
-    assert sum(piece.stop - piece.start for piece in group.pieces("frames")) == len(sizes)
-    parts = [group.rows("frames", piece) for piece in group.pieces("frames")]
-    assert np.array_equal(np.concatenate(parts), group.frames())
+    for clip, expected in vectors.items():
+        assert np.array_equal(group.read(clip, "frames"), expected)
+
+    pieces = list(group.pieces("frames"))  # ranges of clips
+    assert sum(piece.stop - piece.start for piece in pieces) == len(n_frames)
+    parts = [group.rows("frames", piece) for piece in pieces]
+    assert np.array_equal(np.concatenate(parts), all_vectors)
     assert verify(path, "full").ok
 
 
@@ -368,17 +388,20 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
 
 
 def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, reference):
-    """Each fails some of the clips; what the other has of them counts."""
+    """Each fails clips that the other does: a clip that one of them has done is done."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
-    todo = stage.missing()
+    clips = stage.missing()
+    failed_by_first = clips[:5]
+    failed_by_second = clips[9:]
 
-    def results_that_fail(clips):
-        return [result(clip, [toy], "failed" if clip in clips else status_of(clip)) for clip in todo]
+    def results(failed_clips):
+        return [result(clip, [toy], "failed" if clip in failed_clips else status_of(clip)) for clip in clips]
 
     with stage.writer() as first, stage.writer() as second:
-        first.commit(results_that_fail(todo[:5]))
-        second.commit(results_that_fail(todo[9:]))
-    assert {clip: entry.status for clip, entry in stage.status().items()} == {c: status_of(c) for c in todo}
+        first.commit(results(failed_by_first))
+        second.commit(results(failed_by_second))
+    statuses = {clip: entry.status for clip, entry in stage.status().items()}
+    assert statuses == {clip: status_of(clip) for clip in clips}
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
@@ -411,19 +434,23 @@ def test_two_runs_that_try_failed_clips_again_one_after_the_other_lose_nothing(
 def test_two_runs_that_try_failed_clips_again_and_copy_rows_at_once_lose_nothing(
     tmp_path, toy, reference, two_failed, monkeypatch
 ):
+    """Two runs do the same two clips again. A piece is closed when its last clip is committed.
+
+    The first run commits its last clip, and closes the piece, while the second is about to close it too.
+    """
     stage, failed = two_failed
     first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
-    with stage.writer(failed) as one, stage.writer(failed) as other:
-        one.commit([first_clip])
-        other.commit([first_clip])
-        close_piece = other._close_piece
+    with stage.writer(failed) as first_run, stage.writer(failed) as second_run:
+        first_run.commit([first_clip])
+        second_run.commit([first_clip])
+        close_piece = second_run._close_piece
 
-        def close_piece_after_the_other_run(open_piece, *, whole):
-            one.commit([last_clip])
+        def close_piece_after_the_first_run(open_piece, *, whole):
+            first_run.commit([last_clip])
             close_piece(open_piece, whole=whole)
 
-        monkeypatch.setattr(other, "_close_piece", close_piece_after_the_other_run)
-        other.commit([last_clip])
+        monkeypatch.setattr(second_run, "_close_piece", close_piece_after_the_first_run)
+        second_run.commit([last_clip])
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 

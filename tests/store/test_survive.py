@@ -33,10 +33,10 @@ def survive(*words: str) -> str:
 
 @pytest.fixture(scope="module")
 def trials() -> str:
-    """What the benchmark prints of every work.
+    """Return what the benchmark prints: of every work, one line for each of two ways to disturb it.
 
-    `seal: 1 kills, ... 0 wrong, 0 with litter ... found 0 torn` of those that were killed and started again;
-    `seal, twice at once: right` of two at the same time.
+    A work that is killed and started again: `seal: 1 kills, ... 0 wrong, 0 with litter ... found 0 torn`.
+    A work that two processes do at the same time: `seal, twice at once: right`.
     """
     return survive(*KINDS, "--number", "1")
 

@@ -70,11 +70,12 @@ def test_full_verification_finds_texts_that_a_terminal_obeys(tmp_path, change):
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("command", ["inspect", "inspect --json", "verify --full"])
 def test_commands_show_texts_that_a_terminal_obeys_escaped(tmp_path, capsys, command, change):
+    """A text of two lines must not look like a line of the command: "fingerprint 00" is in its second."""
     store = sealed(tmp_path)
     change_attributes(store, change)
     obygaze("store", *command.split(), store)
     out, err = capsys.readouterr()
-    assert unsuitable(out + err, lines=True) is None
+    assert unsuitable(out + err, lines=True) is None  # but for ends of lines, no sign that terminals obey
     assert "\nfingerprint 00" not in out
 
 

@@ -108,6 +108,27 @@ def test_other_licences_are_refused(licence):
         (lambda: ClipResult("a", "ok", source={"host": "x"}), "'host'"),
         (lambda: ClipResult("a", "ok", source={"bytes": -1}), None),
     ],
+    ids=[
+        "an array of no known name",
+        "a pooled array of two dimensions",
+        "a pooled array of half precision",
+        "tokens of single precision",
+        "a negative number of frames",
+        "a group's name with a slash",
+        "a group's name of 101 letters",
+        "a group without arrays",
+        "another number of frames than its group has",
+        "two widths in a group",
+        "an array twice",
+        "a clip without an id",
+        "an id of two lines",
+        "a time that is no number",
+        "a failed clip without a reason",
+        "an unknown status",
+        "a failed clip with features",
+        "an unknown fact of the source",
+        "a negative size of the source",
+    ],
 )
 def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
     with pytest.raises(StoreError, match=message):

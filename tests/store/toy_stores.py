@@ -107,9 +107,13 @@ def result(
 
 
 def status_of(clip_id: str) -> str:
-    """Which clips fail is known too: by the number in the id."""
+    """Return the planted status of a clip of `plan`, which is known by the number in its id."""
     number = int(clip_id[2:6])
-    return "failed" if number % 7 == 3 else "partial" if number % 7 == 5 else "ok"
+    if number % 7 == 3:
+        return "failed"
+    if number % 7 == 5:
+        return "partial"
+    return "ok"
 
 
 def staged(
@@ -167,10 +171,13 @@ def respecify(path: Path, **changes: object) -> None:
 
 
 def no_link(source: Path, target: Path, real: Callable[..., None] = os.link) -> None:
-    """Stand in for `os.link` on a disk without links."""
+    """Stand in for `os.link` on a disk that cannot link the files of a stage.
+
+    Other files are linked: zarr moves its own so.
+    """
     if "pieces" in str(source) or ".link" in str(source):
         raise OSError(errno.EPERM, "no links here")
-    real(source, target)  # zarr moves files so
+    real(source, target)
 
 
 def tree(root: Path) -> dict[str, bytes]:

@@ -9,17 +9,23 @@ from obygaze_features.manifest import import_spans
 
 @pytest.fixture
 def read(tmp_path):
-    """Import files by name: the clips, and all that is said of them."""
+    """Return a function that imports files, {name: content}.
+
+    It returns the clips, and the notices and the reasons of records left out as one text of lines.
+    """
 
     def read(files, **options):
-        paths = [tmp_path / name for name in files]
-        for path, content in zip(paths, files.values(), strict=True):
+        paths = []
+        for name, content in files.items():
+            path = tmp_path / name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            paths.append(path)
         imported = import_spans(paths, tmp_path, **{"rate": Fraction(25)} | options)
+        messages = list(imported.notices)
         for account in imported.accounts:
-            assert account.seen == account.used + account.n_left_out
-        left = [why for account in imported.accounts for _, why in account.left_out]
-        return list(imported.manifest), "\n".join([*imported.notices, *left])
+            assert account.seen == account.used + account.n_left_out, "a record is neither used nor left out"
+            messages += [reason for _, reason in account.left_out]
+        return list(imported.manifest), "\n".join(messages)
 
     return read

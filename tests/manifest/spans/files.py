@@ -6,6 +6,7 @@ import json
 import zipfile
 from dataclasses import dataclass, field
 from fractions import Fraction
+from string import ascii_uppercase
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -71,51 +72,60 @@ def open_document(path, rows, repeated=1):
         archive.writestr("META-INF/manifest.xml", "<manifest/>")
 
 
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+CONTENT_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+PARTS_OF_A_WORKBOOK = {
+    "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" '
+    'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    f'<Override PartName="/xl/workbook.xml" ContentType="{CONTENT_TYPE}.sheet.main+xml"/>'
+    f'<Override PartName="/xl/styles.xml" ContentType="{CONTENT_TYPE}.styles+xml"/>'
+    f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{CONTENT_TYPE}.worksheet+xml"/></Types>',
+    "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="rId1" '
+    f'Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
+    '<sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
+    f'<Relationship Id="rId1" Type="{OFFICE}/worksheet" Target="worksheets/sheet1.xml"/>'
+    f'<Relationship Id="rId2" Type="{OFFICE}/styles" Target="styles.xml"/></Relationships>',
+    # Style 0 is that of usual cells. Style 1 has format 46, which is [h]:mm:ss in every workbook.
+    "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><cellXfs count="2"><xf numFmtId="0"/>'
+    '<xf numFmtId="46" applyNumberFormat="1"/></cellXfs></styleSheet>',
+}
+"""The parts of a workbook besides its one sheet, which are the same in every workbook of the tests."""
+
+
+def cell_of_sheet(place, value):
+    """Write a cell: a text, a number, or ("time", share of a day), a number formatted as a time."""
+    if isinstance(value, tuple):
+        _, share_of_day = value
+        return f'<c r="{place}" s="1"><v>{share_of_day!r}</v></c>'
+    if isinstance(value, str):
+        return f'<c r="{place}" t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+    return f'<c r="{place}"><v>{value!r}</v></c>'
+
+
 def sheet(rows, cells=None):
-    """Write a workbook; ("time", share of a day) is a number formatted as a time."""
+    """Write a workbook (.xlsx) of one sheet, with these rows from A1 on.
 
-    def cell(place, value):
-        if isinstance(value, tuple):
-            return f'<c r="{place}" s="1"><v>{value[1]!r}</v></c>'
-        if isinstance(value, str):
-            return f'<c r="{place}" t="inlineStr"><is><t>{escape(value)}</t></is></c>'
-        return f'<c r="{place}"><v>{value!r}</v></c>'
-
-    lines = [
-        f'<row r="{n}">'
-        + "".join(cell(f"{'ABCDEFGHIJKL'[k]}{n}", value) for k, value in enumerate(row))
-        + "</row>"
-        for n, row in enumerate(rows, start=1)
-    ]
-    lines += [
-        f'<row r="{place.lstrip("ABCDEFX")}">{cell(place, value)}</row>'
-        for place, value in (cells or {}).items()
-    ]
-    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    package = "http://schemas.openxmlformats.org/package/2006"
-    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-    files = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
-        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
-        f'<Override PartName="/xl/styles.xml" ContentType="{kind}.styles+xml"/>'
-        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" '
-        f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
-        '<sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="rId1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/>'
-        f'<Relationship Id="rId2" Type="{office}/styles" Target="styles.xml"/></Relationships>',
-        "xl/styles.xml": f'<styleSheet xmlns="{main}"><cellXfs count="2"><xf numFmtId="0"/>'
-        '<xf numFmtId="46" applyNumberFormat="1"/></cellXfs></styleSheet>',
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{"".join(lines)}</sheetData></worksheet>',
-    }
+    `cells` adds single cells below the rows, by their places: {"XFD1048576": 1}.
+    """
+    lines = []
+    for number, row in enumerate(rows, start=1):
+        xml = ""
+        for column, value in zip(ascii_uppercase, row, strict=False):
+            xml += cell_of_sheet(f"{column}{number}", value)
+        lines.append(f'<row r="{number}">{xml}</row>')
+    for place, value in (cells or {}).items():
+        number = place.lstrip(ascii_uppercase)
+        lines.append(f'<row r="{number}">{cell_of_sheet(place, value)}</row>')
+    sheet_xml = f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(lines)}</sheetData></worksheet>'
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
+        for name, text in PARTS_OF_A_WORKBOOK.items():
             archive.writestr(name, text)
+        archive.writestr("xl/worksheets/sheet1.xml", sheet_xml)
     return content.getvalue()
 
 

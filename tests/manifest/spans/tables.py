@@ -218,11 +218,13 @@ def films_named_once(spans, words, time):
 
 
 def numbers(spans, words, time):
-    table = long(spans, words, time)
-    place = {"EN": "0", "HN": "1", "NS": "2", "S": "3"}
-    rows = [table.rows[0]]
-    rows += [[*row[:4], place[row[4]], *row[5:]] for row in table.rows[1:]]
-    return Table(rows, spans)
+    """Write levels as numbers from 0 (EN) to 3 (S)."""
+    number_of_level = {"EN": "0", "HN": "1", "NS": "2", "S": "3"}
+    header, *rows = long(spans, words, time).rows
+    at = header.index(words.level)
+    for row in rows:
+        row[at] = number_of_level[row[at]]
+    return Table([header, *rows], spans)
 
 
 def of_files(spans, words, time):

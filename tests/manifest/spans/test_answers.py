@@ -24,41 +24,56 @@ REFUSAL = {"answers": {"level": None}}
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
 
-def lines(*said, **more):
-    """Write a line for each: of clips c0, c1, ... of 4 s."""
-    times = [{"clip_id": f"c{k}", "start_s": 4 * k, "end_s": 4 * k + 4} for k in range(len(said))]
-    usual = {"movie": "m", "model": "tiny", **more}
-    return "".join(json.dumps(usual | at | each) + "\n" for at, each in zip(times, said, strict=True))
+def lines(*answers):
+    """Write answers of the machine "tiny" as lines of JSON, each about a clip of 4 s of film m.
+
+    They are about the clips c0, c1, ... one after the other, unless the fields of an answer say otherwise.
+    """
+    text = ""
+    for k, answer in enumerate(answers):
+        clip = {"movie": "m", "model": "tiny", "clip_id": f"c{k}", "start_s": 4 * k, "end_s": 4 * k + 4}
+        text += json.dumps(clip | answer) + "\n"
+    return text
 
 
-def test_a_question_for_each_level_and_each_concept_that_pictures_show_by_what_it_means():
-    asked = codebook_questions(BOOK)
-    kinds = {"level": BOOK.level_names, "concept": BOOK.visual_concepts}
-    assert list(asked) == [f"{kind}:{name}" for kind, names in kinds.items() for name in names]
-    assert all(BOOK.means[question.partition(":")[2]] in words for question, words in asked.items())
+def test_questions_are_of_each_level_and_visual_concept_and_say_what_it_means():
+    questions = codebook_questions(BOOK)
+    of_levels = [f"level:{name}" for name in BOOK.level_names]
+    of_concepts = [f"concept:{name}" for name in BOOK.visual_concepts]
+    assert list(questions) == of_levels + of_concepts
+    for question, text in questions.items():
+        _, _, name = question.partition(":")
+        assert BOOK.means[name] in text
+
+
+def answered_by_tiny(questions_of_clip):
+    """Answer the questions about a clip as a machine does: the level EN (see `ALL_NO`), and Body at 0.9."""
+    answered = {key: value for key, value in questions_of_clip.items() if key != "questions"}
+    answers = ALL_NO | {"concept:Body": 0.9}
+    return answered | {"answers": answers, "model": "tiny", "date": "2026-11-25"}
 
 
 def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
-    """AB says S and Body of three clips; the machine, named vlm by the person, says EN and Body."""
+    """AB says S and Body of three clips; the machine, which a person names vlm, says EN and Body."""
     monkeypatch.chdir(tmp_path)
     clips = [Clip(f"c{k}", "m", "m.mp4", 4 * k, 4 * k + 4, "S", ("Body",), "AB") for k in range(3)]
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "people.csv")
     assert obygaze("codebook", "questions", "people.csv", "--out", "asked.jsonl") == 0
     asked = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text("utf-8").splitlines()]
-    (prompt,) = {each["prompt"] for each in asked}
-    answered = []
-    for each in asked:
-        del each["questions"]
-        answers = ALL_NO | {"concept:Body": 0.9}
-        answered.append(each | {"answers": answers, "model": "tiny", "date": "2026-11-25"})
-    (tmp_path / "answered.jsonl").write_text("".join(json.dumps(each) + "\n" for each in answered), "utf-8")
+    (prompt,) = {questions_of_clip["prompt"] for questions_of_clip in asked}
+    answered = [json.dumps(answered_by_tiny(questions_of_clip)) + "\n" for questions_of_clip in asked]
+    (tmp_path / "answered.jsonl").write_text("".join(answered), "utf-8")
+
     command = "manifest import spans people.csv answered.jsonl --annotator vlm --out both.csv"
     assert obygaze(*command.split()) == 0
+
     manifest = read_manifest(tmp_path / "both.csv")
     assert manifest.is_per_annotator
     of_machine = [clip for clip in manifest if clip.annotator == "vlm"]
     assert [(c.clip_id, c.video, c.level, c.concepts) for c in of_machine] == [
-        (f"c{k}", "m.mp4", "EN", ("Body",)) for k in range(3)
+        ("c0", "m.mp4", "EN", ("Body",)),
+        ("c1", "m.mp4", "EN", ("Body",)),
+        ("c2", "m.mp4", "EN", ("Body",)),
     ]
     assert of_machine[0].extras == {
         "model": "tiny",
@@ -86,6 +101,7 @@ def test_a_refusal_leaves_the_clip_out_and_is_counted(read, answer):
     assert "; model: tiny (2);" in notices
 
 
+# Of each case: the answers, the ids of the clips that they label, and a notice.
 LEFT_OUT = {
     "refusals alone": ([{"answers": dict.fromkeys(ALL_NO)}], [], "0 of 1 span read"),
     "a level in words": ([{"answers": {"level": "rather sure"}}], [], "'rather sure' is no level"),
@@ -128,30 +144,33 @@ LEFT_OUT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", LEFT_OUT)
-def test_what_is_no_answer_is_left_out_and_said(read, form):
-    given, ids, what = LEFT_OUT[form]
-    clips, notices = read({"a.jsonl": lines(*given)})
-    assert [clip.clip_id for clip in clips] == ids
-    assert what in notices
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_an_answer_that_is_refused_unclear_or_of_no_clip_is_left_out_with_its_reason(read, case):
+    answers, expected_ids, notice = LEFT_OUT[case]
+    clips, notices = read({"a.jsonl": lines(*answers)})
+    assert [clip.clip_id for clip in clips] == expected_ids
+    assert notice in notices
 
 
-def test_of_answers_to_all_questions_only_what_cannot_be_asked_is_said(read):
-    notices = read({"a.jsonl": lines({"answers": ALL_NO})})[1]
+def test_concepts_that_pictures_do_not_show_are_noted_where_all_questions_are_answered(read):
+    assert len(BOOK.concepts) - len(BOOK.visual_concepts) == 4
+    _, notices = read({"a.jsonl": lines({"answers": ALL_NO})})
     assert "absent, not asked: 4 concepts" in notices
     assert "nothing asked" not in notices
     assert "question" not in notices
 
 
-def test_of_answers_to_levels_alone_nothing_is_said(read):
-    notices = read({"a.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})[1]
+def test_of_answers_to_levels_alone_no_concept_is_noted(read):
+    _, notices = read({"a.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})
     assert "asked" not in notices
     assert "question" not in notices
 
 
-def test_rows_of_clips_that_nobody_labelled_give_way_to_answers(read):
-    table = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
-    clips, notices = read({"clips.csv": table, "a.jsonl": lines(GOOD)}, annotator="vlm")
+def test_a_row_without_a_label_gives_way_to_an_answer_about_its_clip(read):
+    """Of the two clips that nobody labelled, c0 is answered, and c9, which is not, keeps its row."""
+    unlabelled = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
+    answer_about_c0 = lines(GOOD)
+    clips, notices = read({"clips.csv": unlabelled, "a.jsonl": answer_about_c0}, annotator="vlm")
     assert [(c.clip_id, c.annotator, c.video) for c in clips] == [("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")]
     assert "1 row of nobody" in notices
 
@@ -189,23 +208,32 @@ def test_a_level_may_be_named_or_have_probabilities(read, level):
 
 
 @pytest.mark.parametrize(
-    ("table", "said", "message"),
+    ("answer", "message"),
     [
-        ("", {"answers": {"level": "EN", "concept:Guns": "yes"}}, r"line 1: .*Guns"),
-        ("", {"answers": {}}, "nothing has answers"),
-        ("", {**GOOD, "model": None}, "line 1: nobody's: name its model, or give --annotator"),
-        ("c0,m,,1,4,S,,AB\n", GOOD, "of AB and tiny, whose films, videos or times differ"),
+        ({"answers": {"level": "EN", "concept:Guns": "yes"}}, r"line 1: .*Guns"),
+        ({"answers": {}}, "nothing has answers"),
+        ({**GOOD, "model": None}, "line 1: nobody's: name its model, or give --annotator"),
     ],
+    ids=["a concept that the codebook lacks", "no answer", "no model"],
 )
-def test_what_contradicts_the_codebook_or_a_table_or_is_nobody_s_is_refused(read, table, said, message):
+def test_answers_that_fit_no_codebook_or_annotator_are_refused(read, answer, message):
     with pytest.raises(ManifestError, match=message):
-        read({**({"t.csv": HEAD + table} if table else {}), "a.jsonl": lines(said)})
+        read({"a.jsonl": lines(answer)})
+
+
+def test_answers_about_a_clip_that_has_other_times_in_a_table_are_refused(read):
+    """The clip c0 lasts from 1 to 4 s in the table, and from 0 to 4 s in the answer."""
+    table = f"{HEAD}c0,m,,1,4,S,,AB\n"
+    with pytest.raises(ManifestError, match="of AB and tiny, whose films, videos or times differ"):
+        read({"t.csv": table, "a.jsonl": lines(GOOD)})
 
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_answers_may_be_a_list(read, indent):
-    said = lines(GOOD, {"answers": dict.fromkeys(ALL_NO)}).splitlines()
-    clips, notices = read({"a.json": json.dumps([*map(json.loads, said)], indent=indent)})
+    """The second object is a refusal: each of its answers is null."""
+    refusal = {"answers": dict.fromkeys(ALL_NO, None)}
+    objects = [json.loads(line) for line in lines(GOOD, refusal).splitlines()]
+    clips, notices = read({"a.json": json.dumps(objects, indent=indent)})
     assert [clip.clip_id for clip in clips] == ["c0"]
     assert "object 2" in notices
 
@@ -226,31 +254,45 @@ def test_names_may_be_numbers_and_a_machine_is_named_by_the_person(read):
     assert read({"a.jsonl": lines({**GOOD, "model": None})}, annotator="vlm")[0][0].annotator == "vlm"
 
 
-def test_a_line_ends_where_its_object_does_and_names_have_one_form_of_unicode(read):
-    said = lines({**GOOD, "clip_id": normalize("NFD", "é"), "note": "one\u2028two\u0085three"})
-    (clip,), _ = read({"a.jsonl": json.dumps(json.loads(said), ensure_ascii=False) + "\n"})
+def test_signs_of_unicode_that_end_lines_end_no_line_of_answers(read):
+    """U+2028 and U+0085 end lines for `str.splitlines`; in a text of JSON they are letters."""
+    answer = json.loads(lines({**GOOD, "note": "one\u2028two\u0085three"}))
+    signs_unescaped = json.dumps(answer, ensure_ascii=False) + "\n"
+    (clip,), _ = read({"a.jsonl": signs_unescaped})
+    assert clip.clip_id == "c0"
+
+
+def test_names_of_clips_are_composed_to_one_form_of_unicode(read):
+    e_and_accent = normalize("NFD", "é")
+    assert len(e_and_accent) == 2
+    (clip,), _ = read({"a.jsonl": lines({**GOOD, "clip_id": e_and_accent})})
     assert clip.clip_id == "é"
 
 
-HEARD = ("Speech", "Voice", "Soundtrack", "Narratology")
+HEARD_OR_TOLD = ("Speech", "Voice", "Soundtrack", "Narratology")
+"""The concepts of the codebook that pictures do not show: three are heard, Narratology is in what is told."""
 
 
-def test_of_what_a_machine_cannot_perceive_it_is_not_asked_and_its_answers_do_not_count(read):
-    said = ALL_NO | {"concept:Voice": "yes", "concept:Body": "yes"}
-    clips, account = read({"a.jsonl": lines({"answers": said}, {"answers": said | {"concept:Body": "no"}})})
+def test_answers_about_a_concept_that_a_machine_cannot_perceive_do_not_count(read):
+    """The machine sees pictures alone, and says that Voice, which is heard, is in both clips."""
+    voice_and_body = ALL_NO | {"concept:Voice": "yes", "concept:Body": "yes"}
+    voice = ALL_NO | {"concept:Voice": "yes", "concept:Body": "no"}
+    clips, notices = read({"a.jsonl": lines({"answers": voice_and_body}, {"answers": voice})})
     assert [clip.concepts for clip in clips] == [("Body",), ()]
     assert [clip.extras["perceives"] for clip in clips] == ["visual", "visual"]
-    assert "Voice is heard, and what is perceived is visual (2 answers)" in account
-    assert "3 concepts" in account
+    assert "Voice is heard, and what is perceived is visual (2 answers)" in notices
+    # Of the 4 of `HEARD_OR_TOLD`, those besides Voice were not asked.
+    assert "3 concepts" in notices
 
 
-def test_a_machine_that_hears_says_so_and_is_believed(read):
+def test_a_machine_that_hears_is_asked_of_what_is_heard_and_its_answers_count(read):
     questions = codebook_questions(BOOK, ("visual", "heard"))
-    assert {name for name in HEARD if f"concept:{name}" in questions} == {"Speech", "Voice", "Soundtrack"}
+    asked = {name for name in HEARD_OR_TOLD if f"concept:{name}" in questions}
+    assert asked == {"Speech", "Voice", "Soundtrack"}
     answers = dict.fromkeys(questions, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
-    (clip,), account = read({"a.jsonl": lines({"answers": answers, "perceives": ["visual", "heard"]})})
+    (clip,), notices = read({"a.jsonl": lines({"answers": answers, "perceives": ["visual", "heard"]})})
     assert clip.concepts == ("Voice",)
-    assert "Narratology is told" in account
+    assert "Narratology is told" in notices
 
 
 def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(read):

@@ -62,15 +62,17 @@ def test_a_text_is_read_in_the_likeliest_encoding_and_one_line_shows_it(encoding
 
 @pytest.mark.parametrize(("encoding", "text"), SAVED)
 def test_the_next_encodings_are_shown_with_a_line_that_differs(encoding, text):
+    """The notice has the likeliest encoding, and then "give --encoding, of" others, each with its line."""
     content = text.encode(encoding, "replace")
-    _, notice = decoded(content)
-    _, _, others = notice.partition("give --encoding, of ")
-    shown = [part for part in ENCODINGS if f"{part} (line 1 " in others]
-    assert len(shown) <= SHOWN_ENCODINGS - 1
-    for name in shown:
-        read, said = decoded(content, name)
-        assert (read, said) == (content.decode(name), "")
-        assert read != decoded(content)[0]
+    likeliest_text, notice = decoded(content)
+    _, _, part_of_others = notice.partition("give --encoding, of ")
+    others = [name for name in ENCODINGS if f"{name} (line 1 " in part_of_others]
+    assert len(others) <= SHOWN_ENCODINGS - 1
+    for name in others:
+        text_by_option, notice_by_option = decoded(content, name)
+        assert text_by_option == content.decode(name)
+        assert text_by_option != likeliest_text
+        assert notice_by_option == ""
 
 
 def test_all_encodings_are_read_whatever_the_bytes():

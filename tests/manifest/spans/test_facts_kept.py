@@ -64,12 +64,13 @@ def whose(clip):
 
 
 @pytest.mark.parametrize("content", OF_TWO.values(), ids=OF_TWO)
-def test_what_is_said_by_or_of_one_is_not_given_to_another(read, content):
-    """In each file, S and Body are of one person, subject or observation, EN is of another."""
+def test_labels_of_one_span_are_joined_only_where_annotator_subject_and_observation_agree(read, content):
+    """In each file of `OF_TWO`, S and Body are of one person, subject or observation, EN is of another."""
     clips, _ = read({"a.x": content})
-    easy, sure = sorted((clip for clip in clips if clip.level), key=lambda clip: clip.level)
-    assert (sure.level, sure.concepts) == ("S", ("Body",))
-    assert (easy.level, easy.concepts) == ("EN", ())
+    (sure,) = [clip for clip in clips if clip.level == "S"]
+    (easy,) = [clip for clip in clips if clip.level == "EN"]
+    assert sure.concepts == ("Body",)
+    assert easy.concepts == ()
     assert whose(sure) != whose(easy)
 
 
@@ -141,21 +142,28 @@ def test_files_of_two_codebooks_are_refused(read, other):
 # --- what each record says
 # ---------------------------------------------------------------------------
 class Case(NamedTuple):
-    """Files, what the clips of them keep, and what the import says of them and does not say."""
+    """Files, the facts that their clips keep, and texts that are, or are not, in the import's messages."""
 
     files: dict
     options: dict
     n_clips: int
     facts: dict
-    said: tuple
-    never_said: tuple
+    """The values of a field, one for each clip, by the field's name."""
+    notices: tuple
+    never: tuple
 
 
-def says(content, *said, never=(), name="a.x", n=1, options=None, **facts):
-    """What is said of a file, of n clips each with these facts; a list has one for each."""
+def imports_as(content, *notices, never=(), name="a.x", n=1, options=None, **facts):
+    """Expect that a file, or files {name: content}, are imported as `n` clips with these facts.
+
+    A fact is a field of a clip or a column of its extras: `level="S"` for every clip, or a list of a value
+    for each clip. The import's messages contain each of `notices`, and none of `never`.
+    """
     files = content if isinstance(content, dict) else {name: content}
-    of_each_clip = {key: fact if isinstance(fact, list) else [fact] * n for key, fact in facts.items()}
-    return Case(files, options or {}, n, of_each_clip, said, never)
+    facts_by_clip = {}
+    for field, value in facts.items():
+        facts_by_clip[field] = value if isinstance(value, list) else [value] * n
+    return Case(files, options or {}, n, facts_by_clip, notices, never)
 
 
 def fact_of(clip, name):
@@ -168,12 +176,12 @@ def srt(text):
 
 
 def grid(*tiers):
-    tiers = "".join(
-        f'"IntervalTier" "{name}" 0 9 {len(words)}\n'
-        + "".join(f'{n} {n + 1} "{word}"\n' for n, word in enumerate(words))
-        for name, *words in tiers
-    )
-    return f'"ooTextFile"\n"TextGrid"\n0 9 <exists> {tiers.count("Tier")}\n{tiers}'
+    """Write a TextGrid: each tier is its name and its words, which last a second each from 0 s on."""
+    blocks = []
+    for name, *words in tiers:
+        intervals = "".join(f'{n} {n + 1} "{word}"\n' for n, word in enumerate(words))
+        blocks.append(f'"IntervalTier" "{name}" 0 9 {len(words)}\n{intervals}')
+    return f'"ooTextFile"\n"TextGrid"\n0 9 <exists> {len(tiers)}\n{"".join(blocks)}'
 
 
 def signed(url):
@@ -232,156 +240,158 @@ def cue_of_digits(digits):
 
 ASKS = {"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}
 SAID = {
-    "nobody in focus is no subject that keeps apart": says(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
-    "the comment of a STOP": says(boris(["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"], names=EVENTS), comment="begins; ends"),
-    "who speaks, WebVTT": says("WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann &amp; Bo>Hi</v>\n", text="Hi", subject="Ann & Bo"),
-    "who speaks, ASS": says("[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n", text="Hi", subject="Ann"),
-    "fields of RTTM": says("SPEAKER a 2 1 4 <NA> <NA> S 0.93 <NA>\n", "(channel, confidence)", never=("orthography",)),
-    "columns of ELAN": says(tabbed([*ELAN, "Certainty", "Empty"], ["level", "", "1", "5", "S", "low", ""]), "1 column not read (Certainty)"),
-    "a tier that is signed by another than its name says": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
-    "a level and concepts in one text, VIAN": says("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
-    "a keyword 1.0, VIAN": says(vian_keyword("1.0"), never=["keyword"], text="Body"),
-    "a keyword 0, VIAN": says(vian_keyword("0"), never=["keyword"], text=None),
-    "a keyword True, VIAN": says(vian_keyword("True"), "1 keyword not read (Voc:Body True)", text=None),
-    "BORIS that names no offset": says(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", text="S"),
-    "BORIS that names an offset of 0": says(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], text="S"),
-    "two STARTs": says(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
-    "a turn of nobody": says("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
-    "a turn of no length": says("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
-    "a row of ELAN with a cell too many": says(tabbed(ELAN, ["level", "", "1", "5", "S"], ["level", "", "6", "7", "S", "x"]), "line 3: 6 cells where others have 5", start_s=1),
-    "ELAN in a workbook": says(sheet([ELAN, ["level", "", 1, 5, "S"]]), start_s=1, end_s=5, level="S"),
-    **{f"ELAN in frames of {form}": says(tabbed(["Tier", f"Begin Time - hh:mm:ss:ff {form}", f"End Time - hh:mm:ss:ff {form}", "Annotation"], ["l", start, "00:00:05:00", "S"]), start_s=1.4, end_s=5, text="S", options={"rate": None}) for form, start in (("PAL", "00:00:01:10"), ("PAL-50fps", "00:00:01:20"))},
-    "ELAN in Italian, with its file": says(tabbed([*(f"{name} - ss.msec" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file"], ["1.0", "5.0", "4.0", "S", "b.eaf"]), "header in another language", movie="b", text="S"),
-    "media of ELAN that begin later": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), "".join(f'<MEDIA_DESCRIPTOR MEDIA_URL="{name}.mp4" TIME_ORIGIN="2000"/>' for name in "bc")), "'b.mp4' is taken as the film", "(TIME_ORIGIN), 2000 ms", options={"movie": "a"}, start_s=3, end_s=7),
-    "a level and concepts in one text, ActivityNet": says(json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}), level="S", concepts=("Body",)),
-    **{f"a segment of ActivityNet from {start} to {end} s of 5": says(json.dumps({"database": {"a": {"duration": 5, "annotations": [{"segment": [1, 5], "label": "S"}, {"segment": [start, end], "label": "EN"}]}}}), said, n=n) for start, end, n, said in ((4, 6, 2, "cut at the end of its video, 5 s"), (5, 6, 1, "begins behind the end of its video, 5 s"))},
-    "an element of CVAT of no kind that is known": says(cvat("<skeletons/> stray"), "element skeletons: of a kind that is not read", "left out: 'stray'", n=0),
-    "a frame of CVAT with shapes and a tag with a box that is ticked": says(cvat('<image id="25" name="frame_000025"><box/><tag label="S"><attribute name="Body">true</attribute></tag></image>'), "image 25: shapes of single frames", start_s=1, end_s=1.04, level="S", concepts=("Body",), options={"tiers": {"label": "levels", "checkbox": "concepts"}}),
-    "a tag of CVAT without its frame": says(cvat('<tag label="S"/>'), "without the number of its frame", n=0),
-    "a track that CVAT annotated by itself": says(cvat(track(0, "S", 'source="auto"')), "model", n=0),
-    "a tag that CVAT annotated by itself": says(cvat('<tag label="S" frame="3" source="auto"/>'), "model", n=0),
-    "a track, and a tag, that a model of CVAT helped to draw": says(cvat(track(0, "S", 'source="semi-auto"') + '<tag label="S" frame="3" source="semi-auto"/>'), n=3, seen_score="1"),
-    "a box that CVAT drew by itself": says(cvat(track(0, "S", 'source="manual"').replace("<box", '<box source="auto"')), n=2, seen_score="1"),
-    "a label that a model's prediction began": says(studio(labels("S"), parent_prediction=3), seen_score="1"),
-    "a label that was a prediction": says(studio(labels("S", origin="prediction")), seen_score="1"),
-    "whose a label is": says(studio(labels("S"), completed_by={"email": "AB"}), annotator="AB"),
-    "what was cancelled": says(studio(labels("S"), was_cancelled=True), "cancelled", n=0),
-    "labels of one region": says(studio({"type": "labels", "value": {**SPAN, "labels": ["kiss", "hug"]}}), n=2, text=["kiss", "hug"]),
-    "a film by a suffix that films seldom have": says(studio(labels("S")).replace("audio", "video").replace("a.wav", "b.vid"), movie="b.vid"),
-    "a key of a rectangle without its frame": says(rectangle(None), "without a stretch of time", n=0),
-    "what nobody marked": says(studio(), "nothing is marked", n=0),
-    "notes of regions": says(studio(labels("S", meta={"text": ["doubtful"]})), comment="doubtful"),
-    "a clock in a column of milliseconds": says("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),
-    "a clock in a column of frames": says("movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n", start_s=1, end_s=5),
-    **{f"a rectangle that is drawn until frame {last} of 100": says(rectangle(last), start_s=0, end_s=4) for last in (60, 100, 101)},
-    "rows without times, columns of labels": says(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "a sum", n=1, options={"columns": {"concepts": ["Body"]}}, concepts=("Body",)),
-    **{f"{empty} for no value": says(table(f"{empty},1,5,AB", f"m,6,7,{empty}", head="movie,start_s,end_s,annotator"), f"movie {empty!r}", f"annotator {empty!r}", n=2) for empty in ("NA", "nan", "NULL")},
-    "a film NA, RTTM": says("SPEAKER NA 1 1 4 <NA> <NA> S <NA> <NA>\n", "movie 'NA'"),
-    "no film, RTTM": says("SPEAKER <NA> 1 1 4 <NA> <NA> S <NA> <NA>\n", "film 'a'", movie="a", never=("taken as",)),
-    "an annotator null, ELAN": says(tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["l", "null", "1", "5", "S"]), "annotator 'null'"),
-    "a header of WebVTT that moves times": says("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
-    **{f"a header of ASS, Timer: {speed}": says(f"[Script Info]\nTimer: {speed}\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", *words, never=never) for speed, words, never in (("50.0", ["Timer"], ()), ("100,0000", [], ("Timer",)))},
-    **{f"a film whose first span is at {start}": says(table(*LATE).format(start), "first hour (b: ", n=4, never=("a: 00",)) for start in ("10:00:01.000", "3600")},
-    "pictures of their own": says(cvat('<image id="0" name="x/1.jpg"><tag label="S"/></image>'), "1.jpg", n=0),
-    **{f"<{name} and c>": says(srt(f"if <{name} and c> then"), text=f"if <{name} and c> then") for name in ("b", "i", "u", "s", "p", "em", "strong", "font")},
-    "tags": says(srt("<font color='red' size=3>A</font> <b >B</b > <c.yellow>C</c> <br/>D<I>"), text="A B C D"),
-    "a break": says(srt("one<br>two"), text="one two"),
-    "a tag with a colon": says(srt('<span style="x: y">A</span>'), text="A"),
-    "braces that are escaped": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\p1\\} c\n", text="a {b\\p1} c"),
-    "a word of the codebook on a tier of others": says(grid(("words", "sure", "I", "am", "fine", "today")), "'words': 1 of 5", "--tier words=labels", n=5, level=None),
-    "a word of the codebook on a tier of few others": says(grid(("words", "sure", "hi")), "'words': 1 of 2", n=2, level=None),
-    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.x.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
-    **{f"the media {url}": says(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
-    **{f"--movie {told}": says(content, n=1, movie=movie, options={"movie": told}) for content in (grid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
-    **{f"films {one} and {other}": says({one: content, other: content.replace("hi", "you").replace("AB", "CD")}, *words, n=2, never=never) for one, other, content, words, never in (("x/a.TextGrid", "y/a.TextGrid", grid(("a", "hi")), ["1 movie named", "y/a)"], []), ("x/a.en.srt", "y/a.fr.srt", srt("hi"), ["1 movie named"], []), ("x/a.srt", "b.srt", srt("hi"), [], ["folders"]))},
-    "media in folders of two films": says(two_signed("file:///C:/f/a.mp4", "file:///D:/g/a.mp4"), "1 movie named", n=2, movie="a"),
-    "media in one folder, written in two ways": says(two_signed("file:///C:/F/a.mp4", "c:\\f\\a.mp4"), n=2, movie="a", never=["folders"]),
-    "media of one name, picture and sound": says(two_signed("a.mp4", "./f/a.wav"), n=2, movie="a", never=["folders"]),
-    **{f"{column}s of one id": says(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
-    "a film that an export does not name": says(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
-    "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
-    "what VIA says of its film and attribute": says(VIA_HEAD.replace("level", "note") + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""1"":""hi""}"\n', movie="b", text="hi", tier="note"),
-    "a text of VIA with a comma": says(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""3"":""well, yes""}"\n', text="well, yes"),
-    "a page of IMDb": says(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
-    "a number for a film, a list of people": says(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "mood": "x", "interactions": [ASKS]}]}), "2 keys not read (mood, when of interactions)", movie="42", text="Ann: asks: Bob, Cid"),
-    "an answer about a clip of no table": says({"t.csv": TABLE, "a.jsonl": asked("c0", "c9")}, "c9", n=3, options={"annotator": "vlm"}),
-    "answers without a table": says(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
-    "an error of a server": says('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
-    "an arrow in a cell": says(table("a,1,5,go --> there", head="movie,start_s,end_s,text"), text="go --> there"),
-    "an arrow in a cell of ELAN": says(tabbed(["words", "", "1.0", "5.0", "4.0", "go --> there"]), text="go --> there"),
-    "an arrow in a cell of BORIS": says(tabbed([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]), comment="go --> there"),
-    "an answer whose times are a clock": says(asked("c0", start_s="00:00:01", end_s="00:00:05"), n=0),
-    "a level that is named and denied": says(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
-    "a question twice in an object": says(asked("c0") + asked("c1").replace('{"level": "S"}', '{"level": "S", "level": "EN"}'), clip_id="c0"),
-    "a tier of texts": says(grid(("Ann", "hi")), text="hi", tier="Ann"),
-    **{f"a spreadsheet's form: {form}": says(content, movie="a", start_s=1.5, end_s=2.5, level="S", never=("whole films",), options={"rate": Fraction(24)}) for form, content in SHEETS.items()},
-    "thousands of Germany": says("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", start_s=999.5, end_s=1000.5),
-    "thousands of America": says('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', start_s=1234.5, end_s=1280.0),
-    "a copy of a file": says({"a.rttm": KISS, "copy.rttm": KISS}, "a.rttm", n=2),
-    "the same words twice at one time": says(f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n", n=2),
-    "what else a repeated label says, concepts in any order": says(tabbed([*BORIS, "Modifier #1"], *(["o", "a.mp4", "", label, "STATE", "1", "5", modifier] for label, modifier in (("S;Body;Look;", "x"), ("S;Look;Body", "y")))), "but for modifiers", concepts=("Look", "Body")),
-    "words of films": says(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
-    "all texts of a graph": says(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
-    "one text of a graph as the level": says(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
-    "letters of a wrong encoding that are controls": says("1\n00:00:01,000 --> 00:00:05,000\n\x9cuvre\n", "U+0080 to U+009F", text="uvre"),
-    "a NUL in a table of a tool": says(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", text="S"),
-    **{f"a file on the disk of Label Studio {place}": says(studio(labels("S")).replace("a.wav", f"/data/local-files/?d={place}"), movie="a b") for place in ("a%20b.wav", "x%5Ca%20b.wav", "x/a%20b.wav")},
-    "times below a second alone": says(table("a,0.25,0.75"), "first second"),
-    "a turn in the first second": says("SPEAKER a 1 0.25 0.5 <NA> <NA> S <NA> <NA>\n", never=("first second",)),
-    "a tier that is not there": says(grid(("gaze", "S")), "no tier 'gaez' is there (did you mean 'gaze'?)", n=0, options={"tiers": {"gaez": "levels"}}),
-    "a tier that is there": says(grid(("gaze", "S")), never=("no tier",), level="S", options={"tiers": {"Gaze ": "levels"}}),
-    "whether the score was in sight, between blanks": says("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB, 0 \n", seen_score="0"),
-    "whether the score was in sight, as data frames write it": says("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB,1.0\n", seen_score="1"),
-    "tiers of texts": says(grid(("Ann", "hi"), ("Bob", "hi")), n=2, text="hi", tier=["Ann", "Bob"]),
-    "subtitles in frames": says("1\n00:00:01:12 --> 00:00:05:00\nHi\n", start_s=1.48, end_s=5.0),
-    **{f"subtitles in frames without their rate {sign}": says(f"1\n00:00:01{sign}12 --> 00:00:05{sign}00\nHi\n", "--rate", n=0, options={"rate": None}) for sign in ":;"},
-    **{f"subtitles in drop frame {sign}": says(f"1\n00{sign}00{sign}01;12 --> 00{sign}01{sign}00;02\nHi\n", start_s=1.4014, end_s=60.06, options={"rate": Fraction(30000, 1001)}) for sign in ":;"},
-    "blanks that end no cue": says("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n", "X-TIMESTAMP-MAP", text="hello"),
-    "lines of another encoding": says(b"".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n{word}\n\n".encode(encoding) for n, (word, encoding) in enumerate([*[("Déjà", "utf-8")] * 3, ("café", "cp1252")], start=1)), "line 15", n=4, text=[*["Déjà"] * 3, "café"]),
-    "a text beside concepts at its times": says(studio(labels("Body", from_name="concepts"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=3, concepts=[(), (), ("Body",)], text=["a note", "4", ""]),
-    "a text beside a level and concepts": says(tabbed(*([tier, "", "1.0", "5.0", "4.0", text] for tier, text in (("level", "S"), ("note", "hi"), ("concept", "Body")))), n=2, level=["S", None], concepts=[("Body",), ()]),
-    "every line of events of ASS": says("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Movie", "Dia}ogue", "")), "1 of 6 spans", "1 more left out", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
-    "a dialogue among the fonts of ASS": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n[Fonts]\nDialogue: 0,0:00:06.00,0:00:07.00,D,,0,0,0,,y\n", "line 4: in [fonts]", text="x"),
-    **{f"a block of SRT without times {block!r}": says(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", never=("empty line",), n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
-    "a block of SRT without times, blank lines below numbers": says("2\n\n00:00:02,000 --> 00:00:02,500\nhi\n\n3\nyou\n\n4\n\n00:00:04,000 --> 00:00:04,500\nhi\n", "2 of 3 spans", "line 6: text without times", never=("empty line",), n=2, text="hi"),
-    "a block of SRT without times below one without a text": says("1\n00:00:02,000 --> 00:00:02,500\n\n2\nyou\n\n3\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 2: no text", "line 4: text without times", n=1, text="hi"),
-    "a line above the name of a cue of WebVTT": says(f"WEBVTT\n\nyou\n1\n{CUE.replace(',', '.')}\nhi\n", "line 3: text without times", n=1, text="hi"),
-    **{f"a number of SRT, {number!r}": says(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
-    "5 digits of milliseconds": says(cue_of_digits("5"), "line 2: digits of", start_s=1.005),
-    "50 digits of milliseconds": says(cue_of_digits("50"), "line 2: digits of", start_s=1.05),
-    "500 digits of milliseconds": says(cue_of_digits("500"), start_s=1.5, never=["digits of"]),
-    "a place of WebVTT in hundredths": says(f"WEBVTT\n\n{CUE.replace(',', '.')} line:84.66%\nhi\n", never=("digits of",)),
-    "words behind the times of SRT": says(f"1\n{CUE} Ann\nhi\n", text="Ann hi", never=("setting",)),
-    "words behind the times of WebVTT": says(f"WEBVTT\n\n{CUE.replace(',', '.')} two words\nhi\n", "1 setting not read (two words)", text="hi"),
-    "a comment of WebVTT with a line of blanks": says(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 span"),
-    "a text of SRT with an empty line": says("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
-    "a row above the header of a tool": says("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
-    "times without a name and a length": says(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
-    "a line above the annotations of ELAN": says("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
-    "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", text="S", seen_score="1"),
-    "a turn of a thousandth": says("SPEAKER a 1 1 0.001 <NA> <NA> S <NA> <NA>\n", "shorter than a frame", n=0),
-    "concepts below a tier that is not read": says(eaf(SLOTS, tier("scene", aligned("a", "t1", "t2", "kiss")) + tier("x", referring("b", "a", "Body"))), concepts=("Body",), options={"movie": "a", "annotator": "AB", "tiers": {"x": "concepts"}}),
-    "what is new in a copy": says({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
-    "a folder of one video, and a row without": says("video,movie,start_s,end_s\nx/a.mp4,,1,5\n,x,6,7\n", n=2, movie="x", never=("videos are taken",)),
-    "media of a film in two folders": says(tabbed(BORIS, *([o, f"{o}/a.mp4", "", "S", "STATE", "1", "5"] for o in "pq")), n=2, movie="m", options={"movie": "m"}),
-    "films in a folder, and in one each": says("video,start_s,end_s\nC:\\f\\a.mp4,1,5\nC:\\f\\b.mp4,1,5\n", n=2, never=("folders",)),
-    "films in folders of their own": says("video,start_s,end_s\n/f/x/a.mp4,1,5\n/f/y/b.mp4,1,5\n", n=2, never=("folders",)),
-    "a film in folders": says("video,start_s,end_s\nm/x/a.mp4,1,5\nm/y/a.mp4,1,5\n", n=2, movie="m"),
-    "a late span of a film whose length is known": says("video,start_s,end_s\na.mp4,3601,3602\n", never=("first hour",), options={"length_of": lambda _: 7200.0}),
-    "modifiers and comments of BORIS": says(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
-    "keys of ActivityNet": says(json.dumps({"database": {"v": {"annotations": [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]}}}), "(sentence, score)"),
-    "a sound file and its stem": says("".join(f"SPEAKER {film} 1 1 1 <NA> <NA> Ann <NA> <NA>\n" for film in ("sounds/film0.wav", "film0")), n=2, movie="film0"),
+    "nobody in focus is no subject that keeps apart": imports_as(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
+    "the comment of a STOP": imports_as(boris(["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"], names=EVENTS), comment="begins; ends"),
+    "who speaks, WebVTT": imports_as("WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann &amp; Bo>Hi</v>\n", text="Hi", subject="Ann & Bo"),
+    "who speaks, ASS": imports_as("[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n", text="Hi", subject="Ann"),
+    "fields of RTTM": imports_as("SPEAKER a 2 1 4 <NA> <NA> S 0.93 <NA>\n", "(channel, confidence)", never=("orthography",)),
+    "columns of ELAN": imports_as(tabbed([*ELAN, "Certainty", "Empty"], ["level", "", "1", "5", "S", "low", ""]), "1 column not read (Certainty)"),
+    "a tier that is signed by another than its name says": imports_as(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
+    "a level and concepts in one text, VIAN": imports_as("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
+    "a keyword 1.0, VIAN": imports_as(vian_keyword("1.0"), never=["keyword"], text="Body"),
+    "a keyword 0, VIAN": imports_as(vian_keyword("0"), never=["keyword"], text=None),
+    "a keyword True, VIAN": imports_as(vian_keyword("True"), "1 keyword not read (Voc:Body True)", text=None),
+    "BORIS that names no offset": imports_as(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", text="S"),
+    "BORIS that names an offset of 0": imports_as(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], text="S"),
+    "two STARTs": imports_as(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
+    "a turn of nobody": imports_as("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
+    "a turn of no length": imports_as("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
+    "a row of ELAN with a cell too many": imports_as(tabbed(ELAN, ["level", "", "1", "5", "S"], ["level", "", "6", "7", "S", "x"]), "line 3: 6 cells where others have 5", start_s=1),
+    "ELAN in a workbook": imports_as(sheet([ELAN, ["level", "", 1, 5, "S"]]), start_s=1, end_s=5, level="S"),
+    **{f"ELAN in frames of {form}": imports_as(tabbed(["Tier", f"Begin Time - hh:mm:ss:ff {form}", f"End Time - hh:mm:ss:ff {form}", "Annotation"], ["l", start, "00:00:05:00", "S"]), start_s=1.4, end_s=5, text="S", options={"rate": None}) for form, start in (("PAL", "00:00:01:10"), ("PAL-50fps", "00:00:01:20"))},
+    "ELAN in Italian, with its file": imports_as(tabbed([*(f"{name} - ss.msec" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file"], ["1.0", "5.0", "4.0", "S", "b.eaf"]), "header in another language", movie="b", text="S"),
+    "media of ELAN that begin later": imports_as(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), "".join(f'<MEDIA_DESCRIPTOR MEDIA_URL="{name}.mp4" TIME_ORIGIN="2000"/>' for name in "bc")), "'b.mp4' is taken as the film", "(TIME_ORIGIN), 2000 ms", options={"movie": "a"}, start_s=3, end_s=7),
+    "a level and concepts in one text, ActivityNet": imports_as(json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}), level="S", concepts=("Body",)),
+    **{f"a segment of ActivityNet from {start} to {end} s of 5": imports_as(json.dumps({"database": {"a": {"duration": 5, "annotations": [{"segment": [1, 5], "label": "S"}, {"segment": [start, end], "label": "EN"}]}}}), said, n=n) for start, end, n, said in ((4, 6, 2, "cut at the end of its video, 5 s"), (5, 6, 1, "begins behind the end of its video, 5 s"))},
+    "an element of CVAT of no kind that is known": imports_as(cvat("<skeletons/> stray"), "element skeletons: of a kind that is not read", "left out: 'stray'", n=0),
+    "a frame of CVAT with shapes and a tag with a box that is ticked": imports_as(cvat('<image id="25" name="frame_000025"><box/><tag label="S"><attribute name="Body">true</attribute></tag></image>'), "image 25: shapes of single frames", start_s=1, end_s=1.04, level="S", concepts=("Body",), options={"tiers": {"label": "levels", "checkbox": "concepts"}}),
+    "a tag of CVAT without its frame": imports_as(cvat('<tag label="S"/>'), "without the number of its frame", n=0),
+    "a track that CVAT annotated by itself": imports_as(cvat(track(0, "S", 'source="auto"')), "model", n=0),
+    "a tag that CVAT annotated by itself": imports_as(cvat('<tag label="S" frame="3" source="auto"/>'), "model", n=0),
+    "a track, and a tag, that a model of CVAT helped to draw": imports_as(cvat(track(0, "S", 'source="semi-auto"') + '<tag label="S" frame="3" source="semi-auto"/>'), n=3, seen_score="1"),
+    "a box that CVAT drew by itself": imports_as(cvat(track(0, "S", 'source="manual"').replace("<box", '<box source="auto"')), n=2, seen_score="1"),
+    "a label that a model's prediction began": imports_as(studio(labels("S"), parent_prediction=3), seen_score="1"),
+    "a label that was a prediction": imports_as(studio(labels("S", origin="prediction")), seen_score="1"),
+    "whose a label is": imports_as(studio(labels("S"), completed_by={"email": "AB"}), annotator="AB"),
+    "what was cancelled": imports_as(studio(labels("S"), was_cancelled=True), "cancelled", n=0),
+    "labels of one region": imports_as(studio({"type": "labels", "value": {**SPAN, "labels": ["kiss", "hug"]}}), n=2, text=["kiss", "hug"]),
+    "a film by a suffix that films seldom have": imports_as(studio(labels("S")).replace("audio", "video").replace("a.wav", "b.vid"), movie="b.vid"),
+    "a key of a rectangle without its frame": imports_as(rectangle(None), "without a stretch of time", n=0),
+    "what nobody marked": imports_as(studio(), "nothing is marked", n=0),
+    "notes of regions": imports_as(studio(labels("S", meta={"text": ["doubtful"]})), comment="doubtful"),
+    "a clock in a column of milliseconds": imports_as("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),
+    "a clock in a column of frames": imports_as("movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n", start_s=1, end_s=5),
+    **{f"a rectangle that is drawn until frame {last} of 100": imports_as(rectangle(last), start_s=0, end_s=4) for last in (60, 100, 101)},
+    "rows without times, columns of labels": imports_as(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "a sum", n=1, options={"columns": {"concepts": ["Body"]}}, concepts=("Body",)),
+    **{f"{empty} for no value": imports_as(table(f"{empty},1,5,AB", f"m,6,7,{empty}", head="movie,start_s,end_s,annotator"), f"movie {empty!r}", f"annotator {empty!r}", n=2) for empty in ("NA", "nan", "NULL")},
+    "a film NA, RTTM": imports_as("SPEAKER NA 1 1 4 <NA> <NA> S <NA> <NA>\n", "movie 'NA'"),
+    "no film, RTTM": imports_as("SPEAKER <NA> 1 1 4 <NA> <NA> S <NA> <NA>\n", "film 'a'", movie="a", never=("taken as",)),
+    "an annotator null, ELAN": imports_as(tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["l", "null", "1", "5", "S"]), "annotator 'null'"),
+    "a header of WebVTT that moves times": imports_as("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
+    **{f"a header of ASS, Timer: {speed}": imports_as(f"[Script Info]\nTimer: {speed}\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", *words, never=never) for speed, words, never in (("50.0", ["Timer"], ()), ("100,0000", [], ("Timer",)))},
+    **{f"a film whose first span is at {start}": imports_as(table(*LATE).format(start), "first hour (b: ", n=4, never=("a: 00",)) for start in ("10:00:01.000", "3600")},
+    "pictures of their own": imports_as(cvat('<image id="0" name="x/1.jpg"><tag label="S"/></image>'), "1.jpg", n=0),
+    **{f"<{name} and c>": imports_as(srt(f"if <{name} and c> then"), text=f"if <{name} and c> then") for name in ("b", "i", "u", "s", "p", "em", "strong", "font")},
+    "tags": imports_as(srt("<font color='red' size=3>A</font> <b >B</b > <c.yellow>C</c> <br/>D<I>"), text="A B C D"),
+    "a break": imports_as(srt("one<br>two"), text="one two"),
+    "a tag with a colon": imports_as(srt('<span style="x: y">A</span>'), text="A"),
+    "braces that are escaped": imports_as("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\p1\\} c\n", text="a {b\\p1} c"),
+    "a word of the codebook on a tier of others": imports_as(grid(("words", "sure", "I", "am", "fine", "today")), "'words': 1 of 5", "--tier words=labels", n=5, level=None),
+    "a word of the codebook on a tier of few others": imports_as(grid(("words", "sure", "hi")), "'words': 1 of 2", n=2, level=None),
+    **{f"the film of {name}": imports_as(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.x.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
+    **{f"the media {url}": imports_as(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
+    **{f"--movie {told}": imports_as(content, n=1, movie=movie, options={"movie": told}) for content in (grid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
+    **{f"films {one} and {other}": imports_as({one: content, other: content.replace("hi", "you").replace("AB", "CD")}, *words, n=2, never=never) for one, other, content, words, never in (("x/a.TextGrid", "y/a.TextGrid", grid(("a", "hi")), ["1 movie named", "y/a)"], []), ("x/a.en.srt", "y/a.fr.srt", srt("hi"), ["1 movie named"], []), ("x/a.srt", "b.srt", srt("hi"), [], ["folders"]))},
+    "media in folders of two films": imports_as(two_signed("file:///C:/f/a.mp4", "file:///D:/g/a.mp4"), "1 movie named", n=2, movie="a"),
+    "media in one folder, written in two ways": imports_as(two_signed("file:///C:/F/a.mp4", "c:\\f\\a.mp4"), n=2, movie="a", never=["folders"]),
+    "media of one name, picture and sound": imports_as(two_signed("a.mp4", "./f/a.wav"), n=2, movie="a", never=["folders"]),
+    **{f"{column}s of one id": imports_as(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
+    "a film that an export does not name": imports_as(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
+    "a film that subtitles are of": imports_as(srt("Hi"), never=("by the file's name",)),
+    "what VIA says of its film and attribute": imports_as(VIA_HEAD.replace("level", "note") + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""1"":""hi""}"\n', movie="b", text="hi", tier="note"),
+    "a text of VIA with a comma": imports_as(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""3"":""well, yes""}"\n', text="well, yes"),
+    "a page of IMDb": imports_as(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
+    "a number for a film, a list of people": imports_as(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "mood": "x", "interactions": [ASKS]}]}), "2 keys not read (mood, when of interactions)", movie="42", text="Ann: asks: Bob, Cid"),
+    "an answer about a clip of no table": imports_as({"t.csv": TABLE, "a.jsonl": asked("c0", "c9")}, "c9", n=3, options={"annotator": "vlm"}),
+    "answers without a table": imports_as(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
+    "an error of a server": imports_as('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
+    "an arrow in a cell": imports_as(table("a,1,5,go --> there", head="movie,start_s,end_s,text"), text="go --> there"),
+    "an arrow in a cell of ELAN": imports_as(tabbed(["words", "", "1.0", "5.0", "4.0", "go --> there"]), text="go --> there"),
+    "an arrow in a cell of BORIS": imports_as(tabbed([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]), comment="go --> there"),
+    "an answer whose times are a clock": imports_as(asked("c0", start_s="00:00:01", end_s="00:00:05"), n=0),
+    "a level that is named and denied": imports_as(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
+    "a question twice in an object": imports_as(asked("c0") + asked("c1").replace('{"level": "S"}', '{"level": "S", "level": "EN"}'), clip_id="c0"),
+    "a tier of texts": imports_as(grid(("Ann", "hi")), text="hi", tier="Ann"),
+    **{f"a spreadsheet's form: {form}": imports_as(content, movie="a", start_s=1.5, end_s=2.5, level="S", never=("whole films",), options={"rate": Fraction(24)}) for form, content in SHEETS.items()},
+    "thousands of Germany": imports_as("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", start_s=999.5, end_s=1000.5),
+    "thousands of America": imports_as('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', start_s=1234.5, end_s=1280.0),
+    "a copy of a file": imports_as({"a.rttm": KISS, "copy.rttm": KISS}, "a.rttm", n=2),
+    "the same words twice at one time": imports_as(f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n", n=2),
+    "what else a repeated label says, concepts in any order": imports_as(tabbed([*BORIS, "Modifier #1"], *(["o", "a.mp4", "", label, "STATE", "1", "5", modifier] for label, modifier in (("S;Body;Look;", "x"), ("S;Look;Body", "y")))), "but for modifiers", concepts=("Look", "Body")),
+    "words of films": imports_as(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
+    "all texts of a graph": imports_as(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
+    "one text of a graph as the level": imports_as(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
+    "letters of a wrong encoding that are controls": imports_as("1\n00:00:01,000 --> 00:00:05,000\n\x9cuvre\n", "U+0080 to U+009F", text="uvre"),
+    "a NUL in a table of a tool": imports_as(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", text="S"),
+    **{f"a file on the disk of Label Studio {place}": imports_as(studio(labels("S")).replace("a.wav", f"/data/local-files/?d={place}"), movie="a b") for place in ("a%20b.wav", "x%5Ca%20b.wav", "x/a%20b.wav")},
+    "times below a second alone": imports_as(table("a,0.25,0.75"), "first second"),
+    "a turn in the first second": imports_as("SPEAKER a 1 0.25 0.5 <NA> <NA> S <NA> <NA>\n", never=("first second",)),
+    "a tier that is not there": imports_as(grid(("gaze", "S")), "no tier 'gaez' is there (did you mean 'gaze'?)", n=0, options={"tiers": {"gaez": "levels"}}),
+    "a tier that is there": imports_as(grid(("gaze", "S")), never=("no tier",), level="S", options={"tiers": {"Gaze ": "levels"}}),
+    "whether the score was in sight, between blanks": imports_as("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB, 0 \n", seen_score="0"),
+    "whether the score was in sight, as data frames write it": imports_as("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB,1.0\n", seen_score="1"),
+    "tiers of texts": imports_as(grid(("Ann", "hi"), ("Bob", "hi")), n=2, text="hi", tier=["Ann", "Bob"]),
+    "subtitles in frames": imports_as("1\n00:00:01:12 --> 00:00:05:00\nHi\n", start_s=1.48, end_s=5.0),
+    **{f"subtitles in frames without their rate {sign}": imports_as(f"1\n00:00:01{sign}12 --> 00:00:05{sign}00\nHi\n", "--rate", n=0, options={"rate": None}) for sign in ":;"},
+    **{f"subtitles in drop frame {sign}": imports_as(f"1\n00{sign}00{sign}01;12 --> 00{sign}01{sign}00;02\nHi\n", start_s=1.4014, end_s=60.06, options={"rate": Fraction(30000, 1001)}) for sign in ":;"},
+    "blanks that end no cue": imports_as("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n", "X-TIMESTAMP-MAP", text="hello"),
+    "lines of another encoding": imports_as(b"".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n{word}\n\n".encode(encoding) for n, (word, encoding) in enumerate([*[("Déjà", "utf-8")] * 3, ("café", "cp1252")], start=1)), "line 15", n=4, text=[*["Déjà"] * 3, "café"]),
+    "a text beside concepts at its times": imports_as(studio(labels("Body", from_name="concepts"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=3, concepts=[(), (), ("Body",)], text=["a note", "4", ""]),
+    "a text beside a level and concepts": imports_as(tabbed(*([tier, "", "1.0", "5.0", "4.0", text] for tier, text in (("level", "S"), ("note", "hi"), ("concept", "Body")))), n=2, level=["S", None], concepts=[("Body",), ()]),
+    "every line of events of ASS": imports_as("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Movie", "Dia}ogue", "")), "1 of 6 spans", "1 more left out", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
+    "a dialogue among the fonts of ASS": imports_as("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n[Fonts]\nDialogue: 0,0:00:06.00,0:00:07.00,D,,0,0,0,,y\n", "line 4: in [fonts]", text="x"),
+    **{f"a block of SRT without times {block!r}": imports_as(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", never=("empty line",), n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
+    "a block of SRT without times, blank lines below numbers": imports_as("2\n\n00:00:02,000 --> 00:00:02,500\nhi\n\n3\nyou\n\n4\n\n00:00:04,000 --> 00:00:04,500\nhi\n", "2 of 3 spans", "line 6: text without times", never=("empty line",), n=2, text="hi"),
+    "a block of SRT without times below one without a text": imports_as("1\n00:00:02,000 --> 00:00:02,500\n\n2\nyou\n\n3\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 2: no text", "line 4: text without times", n=1, text="hi"),
+    "a line above the name of a cue of WebVTT": imports_as(f"WEBVTT\n\nyou\n1\n{CUE.replace(',', '.')}\nhi\n", "line 3: text without times", n=1, text="hi"),
+    **{f"a number of SRT, {number!r}": imports_as(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
+    "5 digits of milliseconds": imports_as(cue_of_digits("5"), "line 2: digits of", start_s=1.005),
+    "50 digits of milliseconds": imports_as(cue_of_digits("50"), "line 2: digits of", start_s=1.05),
+    "500 digits of milliseconds": imports_as(cue_of_digits("500"), start_s=1.5, never=["digits of"]),
+    "a place of WebVTT in hundredths": imports_as(f"WEBVTT\n\n{CUE.replace(',', '.')} line:84.66%\nhi\n", never=("digits of",)),
+    "words behind the times of SRT": imports_as(f"1\n{CUE} Ann\nhi\n", text="Ann hi", never=("setting",)),
+    "words behind the times of WebVTT": imports_as(f"WEBVTT\n\n{CUE.replace(',', '.')} two words\nhi\n", "1 setting not read (two words)", text="hi"),
+    "a comment of WebVTT with a line of blanks": imports_as(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 span"),
+    "a text of SRT with an empty line": imports_as("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
+    "a row above the header of a tool": imports_as("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
+    "times without a name and a length": imports_as(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
+    "a line above the annotations of ELAN": imports_as("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
+    "what a model wrote": imports_as("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", text="S", seen_score="1"),
+    "a turn of a thousandth": imports_as("SPEAKER a 1 1 0.001 <NA> <NA> S <NA> <NA>\n", "shorter than a frame", n=0),
+    "concepts below a tier that is not read": imports_as(eaf(SLOTS, tier("scene", aligned("a", "t1", "t2", "kiss")) + tier("x", referring("b", "a", "Body"))), concepts=("Body",), options={"movie": "a", "annotator": "AB", "tiers": {"x": "concepts"}}),
+    "what is new in a copy": imports_as({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
+    "a folder of one video, and a row without": imports_as("video,movie,start_s,end_s\nx/a.mp4,,1,5\n,x,6,7\n", n=2, movie="x", never=("videos are taken",)),
+    "media of a film in two folders": imports_as(tabbed(BORIS, *([o, f"{o}/a.mp4", "", "S", "STATE", "1", "5"] for o in "pq")), n=2, movie="m", options={"movie": "m"}),
+    "films in a folder, and in one each": imports_as("video,start_s,end_s\nC:\\f\\a.mp4,1,5\nC:\\f\\b.mp4,1,5\n", n=2, never=("folders",)),
+    "films in folders of their own": imports_as("video,start_s,end_s\n/f/x/a.mp4,1,5\n/f/y/b.mp4,1,5\n", n=2, never=("folders",)),
+    "a film in folders": imports_as("video,start_s,end_s\nm/x/a.mp4,1,5\nm/y/a.mp4,1,5\n", n=2, movie="m"),
+    "a late span of a film whose length is known": imports_as("video,start_s,end_s\na.mp4,3601,3602\n", never=("first hour",), options={"length_of": lambda _: 7200.0}),
+    "modifiers and comments of BORIS": imports_as(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
+    "keys of ActivityNet": imports_as(json.dumps({"database": {"v": {"annotations": [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]}}}), "(sentence, score)"),
+    "a sound file and its stem": imports_as("".join(f"SPEAKER {film} 1 1 1 <NA> <NA> Ann <NA> <NA>\n" for film in ("sounds/film0.wav", "film0")), n=2, movie="film0"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", SAID.values(), ids=SAID)
-def test_what_a_record_says_is_kept_or_said(read, case):
-    clips, notices = read(case.files, **case.options)
+def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(read, case):
+    clips, messages = read(case.files, **case.options)
     assert len(clips) == case.n_clips
-    for name, expected in case.facts.items():
-        assert [fact_of(clip, name) for clip in clips] == expected
-    assert [words for words in case.said if words not in notices] == []
-    assert [words for words in case.never_said if words in notices] == []
+    for field, expected in case.facts.items():
+        assert [fact_of(clip, field) for clip in clips] == expected
+    for notice in case.notices:
+        assert notice in messages
+    for text in case.never:
+        assert text not in messages
 
 
 def test_a_movie_that_can_be_no_name_is_refused_as_the_option(read):
@@ -390,11 +400,13 @@ def test_a_movie_that_can_be_no_name_is_refused_as_the_option(read):
 
 
 def test_frames_of_another_rate_than_the_files_are_refused(read):
+    """The file has 240 frames in 10 s, 24 per second, where the import is told 25."""
     value = {"framesCount": 240, "duration": 10, "labels": ["S"], "sequence": [{"frame": 1}]}
     content = studio({"type": "videorectangle", "value": value})
     with pytest.raises(ManifestError, match=r"a\.json.*24"):
-        read({"a.json": content})
-    assert read({"a.json": content}, rate=None)[0]
+        read({"a.json": content}, rate=Fraction(25))
+    clips, _ = read({"a.json": content}, rate=None)
+    assert clips
 
 
 # --- names of films
@@ -407,9 +419,11 @@ def test_articles_behind_a_comma_are_in_front(read):
 
 
 @pytest.mark.parametrize(
-    "twin", ["Ocean’s_11 – A", "ocean`s 11 - a", "Ocean's 11 \u2011 A\u200b", "\ufeffOcean's  11 - A"]
+    "twin",
+    ["Ocean’s_11 – A", "ocean`s 11 - a", "Ocean's 11 \u2011 A\u200b", "\ufeffOcean's  11 - A"],
+    ids=["curly quote, en dash", "backquote", "hard hyphen, zero-width space", "byte order mark"],
 )
-def test_signs_that_programs_write_for_each_other_are_one(read, twin):
+def test_names_that_differ_only_in_quotes_dashes_and_blanks_are_one_film(read, twin):
     assert plain(twin) == plain("Ocean's 11 - A")
     with pytest.raises(ManifestError, match="one name"):
         read({"a.csv": f"movie,start_s,end_s\nOcean's 11 - A,1,5\n{twin},6,7\n"})
@@ -446,9 +460,11 @@ def test_a_file_of_several_films_whose_records_name_none_is_refused(read, conten
             "videos of 2 folders",
         ),
     ],
+    ids=["videos in a folder of one film", "times in milliseconds", "a folder of each film"],
 )
-def test_what_a_table_may_mean_otherwise_is_said(read, rows, message):
-    assert message in read({"a.csv": rows})[1]
+def test_a_table_that_may_be_meant_otherwise_is_read_with_a_notice(read, rows, message):
+    _, notices = read({"a.csv": rows})
+    assert message in notices
 
 
 def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
@@ -499,16 +515,20 @@ def test_videos_of_one_name_are_films_by_their_folders_in_a_table_that_names_the
         "movie;segmentation_name;start_ms;end_ms\na;M;1.000;5.000\n",
         tabbed(ELAN, ["l", "", "1.234", "5.240", "S"]).replace("\t", ";"),
     ],
+    ids=["BORIS", "VIAN", "ELAN"],
 )
-def test_tools_tables_that_a_spreadsheet_saved_may_have_thousands(read, content):
+def test_times_with_points_between_semicolons_which_may_be_thousands_are_refused(read, content):
+    """A spreadsheet in German separates by semicolons, and writes 1.234 for 1234."""
     with pytest.raises(ManifestError, match=r"a\.csv.*could be"):
         read({"a.csv": content})
 
 
 @pytest.mark.parametrize("kind", [*SOURCES, ""])
-def test_a_file_that_is_no_text_is_refused_as_what_it_is(read, kind):
+def test_a_picture_is_refused_as_a_picture_whatever_kind_is_asked_for(read, kind):
+    """The arrow in it is what tells subtitles among texts."""
+    picture_with_arrow = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"
     with pytest.raises(ManifestError, match=r"a\.x: .*PNG picture"):
-        read({"a.x": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"}, kind=kind)
+        read({"a.x": picture_with_arrow}, kind=kind)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Files of strangers are read in a child with limits: what takes more is one line, and harms nothing else."""
 
 import ctypes
+import json
 import math
 import os
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -59,8 +61,9 @@ def _children(monkeypatch):
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """What a child is."""
-    assert request.param != "a fork" or apart._may_fork()
+    """Return how children are started; a process with other threads cannot be forked."""
+    if request.param == "a fork":
+        assert apart._may_fork()
     return request.param
 
 
@@ -175,19 +178,22 @@ def test_what_takes_more_than_its_limits_is_given_up_in_a_line(child, work, mess
 
 @pytest.mark.long
 def test_all_this_holds_for_forks_of_a_process_without_other_threads():
-    words = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", __file__]
-    words += ["-k", "fork and not forked and not forks"]  # what the fixture has named so
-    others = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    """The tests of this file that ask a child run again, in a pytest of their own, with forks as children."""
+    with_id_a_fork = "fork and not forked and not forks"  # the id of a parameter, not the name of a test
+    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", "-k", with_id_a_fork]
+    # What this pytest has in PYTEST_... is not for that one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.run(
-        [sys.executable, "-m", "pytest", *words],
-        env=others | {FORKS: "1"},
+        [sys.executable, "-m", "pytest", __file__, *options],
+        env=environment | {FORKS: "1"},
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert process.returncode == 0, process.stdout[-3000:]
-    assert int(re.search(r"(\d+) passed", process.stdout)[1]) == 10
+    # 5 works that take more than their limits, and 5 tests of one child each.
+    assert re.search(r"(\d+) passed", process.stdout)[1] == "10"
 
 
 WATCHED = """
@@ -266,16 +272,18 @@ def test_limits_grow_with_the_file():
     assert limits_of(20_000_000) == Limits(100, (1 << 28) + 600_000_000)
 
 
-@pytest.mark.parametrize("n_threads", [0, 1])
+@pytest.mark.parametrize("n_threads", [0, 1], ids=["may be forked", "another thread waits"])
 def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_threads):
-    (tmp_path / "a.srt").write_text(SRT)
+    """Python does not fork safely beside other threads: the file is then read in a new Python."""
+    path = tmp_path / "a.srt"
+    path.write_text(SRT)
     stop = threading.Event()
-    threads = [threading.Thread(target=stop.wait, daemon=True) for _ in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    account = Account(tmp_path / "a.srt")
-    assert [line.text for line in read_subtitles(tmp_path / "a.srt", account=account)] == ["Hello"]
+    for _ in range(n_threads):
+        threading.Thread(target=stop.wait, daemon=True).start()
+    account = Account(path)
+    subtitles = read_subtitles(path, account=account)
     stop.set()
+    assert [subtitle.text for subtitle in subtitles] == ["Hello"]
     assert (account.kind, account.seen, account.used) == ("srt", 1, 1)
 
 
@@ -300,9 +308,10 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
 @pytest.mark.long
 def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
-    value = '<attribute name="pose">pose {0}</attribute>'
-    box = f'<box frame="{{0}}" outside="0">{value}</box>'
-    boxes = "".join(box.format(n) for n in range(25_000))
+    boxes = ""
+    for frame in range(25_000):
+        value = f'<attribute name="pose">pose {frame}</attribute>'
+        boxes += f'<box frame="{frame}" outside="0">{value}</box>'
     path = tmp_path / "a.xml"
     path.write_text(f'<annotations><track id="1" label="S">{boxes}</track></annotations>')
     (account,) = import_spans([path], tmp_path, rate=Fraction(25)).accounts
@@ -334,11 +343,11 @@ def test_reasons_that_are_all_different_are_counted_together(tmp_path):
     assert len(account.unlisted) <= MOST_REASONS + 1
     assert account.n_left_out == 30_000
     assert "1 of 30,001 spans read" in account.line()
-    assert "29,996 more left out" in account.line()
+    assert "29,996 more left out" in account.line()  # a line of an account shows 4 reasons
 
 
 PEAK = """
-import re, sys
+import json, re, sys
 from pathlib import Path
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import import_spans
@@ -349,22 +358,36 @@ def peak_mb():
 small, large = map(Path, sys.argv[1:])
 import_spans([small], small.parent)
 idle = peak_mb()
+seen = used = left_out = 0
+refusal = ""
 try:
     (account,) = import_spans([large], large.parent, annotator="a").accounts
-    said = f"{account.seen} = {account.used} + {account.n_left_out}"
+    seen, used, left_out = account.seen, account.used, account.n_left_out
 except ObygazeError as error:
-    said = str(error)
-print(peak_mb() - idle, said)
+    refusal = str(error)
+print(json.dumps([peak_mb() - idle, refusal, seen, used, left_out]))
 """
 
 
-def peak_of_parent(folder: Path, path: Path) -> tuple[int, str]:
-    """Import a file in a process of its own: its peak memory above idle in MB, and its account or refusal."""
+class MeasuredImport(NamedTuple):
+    """The peak memory of a process that imports a file, above that of importing a small one, and the outcome.
+
+    Of a file that is refused, `refusal` is the message and the counts of spans are 0.
+    """
+
+    peak_mb: int
+    refusal: str
+    seen: int
+    used: int
+    left_out: int
+
+
+def measured_import(folder: Path, path: Path) -> MeasuredImport:
+    """Import a file in a new Python, whose child reads it, and measure the memory of that Python alone."""
     (folder / "small.srt").write_text(SRT)
     words = [sys.executable, "-c", PEAK, str(folder / "small.srt"), str(path)]
     process = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    peak, _, output = process.stdout.strip().partition(" ")
-    return int(peak), output
+    return MeasuredImport(*json.loads(process.stdout))
 
 
 GOOD_RTTM = "SPEAKER f 1 1 2 <NA> <NA> A <NA> <NA>\n"
@@ -379,6 +402,8 @@ def label_studio(n: int) -> str:
 
 GOOD_SPANS = {"a.rttm": 1}
 """How many spans the files of `NO_SPANS` have beside records that are none."""
+MOST_MB_WITHOUT_RECORDS = 24
+"""Far below what objects for 200,000 records would take, and the same for 400,000."""
 
 NO_SPANS = {
     "speech without length": ("a.rttm", lambda n: GOOD_RTTM + "SPEAKER f 1 1 0 x x x <NA> <NA>\n" * n),
@@ -396,14 +421,12 @@ def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path,
     for n in (200_000, 400_000):
         path = tmp_path / name
         path.write_text(text(n))
-        peak_mb, account_or_refusal = peak_of_parent(tmp_path, path)
-        assert peak_mb < 24
-        is_account = " = " in account_or_refusal
-        if is_account:
-            seen, used, left_out = map(int, re.findall(r"\d+", account_or_refusal))
-            assert seen == left_out + used
-            assert used == GOOD_SPANS.get(name, 0)
-            assert left_out >= n
+        result = measured_import(tmp_path, path)
+        assert result.peak_mb < MOST_MB_WITHOUT_RECORDS
+        if not result.refusal:
+            assert result.seen == result.left_out + result.used
+            assert result.used == GOOD_SPANS.get(name, 0)
+            assert result.left_out >= n
 
 
 SPANS_OF_LITTLE = {
@@ -426,42 +449,53 @@ SPANS_OF_LITTLE = {
     ),
     "speakers": ("a.rttm", lambda n: "".join(f"SPEAKER f 1 {k} 1 <NA> <NA> A <NA> <NA>\n" for k in range(n))),
 }
+"""Files whose spans take much more memory than their bytes."""
+CASES_THAT_FIT = {"speakers", "empty cells"}
 
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", SPANS_OF_LITTLE)
 def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, case):
+    """The larger file of each case is refused, but for `CASES_THAT_FIT`."""
     name, text = SPANS_OF_LITTLE[case]
     for n in (160_000, 320_000):
         path = tmp_path / name
         path.write_text(text(n))
-        peak_mb, said = peak_of_parent(tmp_path, path)
-        assert peak_mb <= limits_of(path.stat().st_size).memory >> 20
-        assert " = " in said or "divide it" in said
-    assert "divide it" in said or case in {"speakers", "empty cells"}
+        result = measured_import(tmp_path, path)
+        assert result.peak_mb <= limits_of(path.stat().st_size).memory >> 20
+        if result.refusal:
+            assert "divide it" in result.refusal
+    if case not in CASES_THAT_FIT:
+        assert result.refusal
+
+
+def srt_of(n_cues: int) -> str:
+    """Write one cue again and again, each with a number of its own."""
+    return "".join(SRT.replace("1\n", f"{number}\n", 1) + "\n" for number in range(n_cues))
 
 
 def test_what_an_import_may_hold_grows_with_all_its_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=2 * 600_000))
+    """With 1.2 MB, each of two files of 600 cues can be held, and both together cannot."""
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1_200_000))
     paths = [tmp_path / "a.srt", tmp_path / "b.srt"]
     for path in paths:
-        path.write_text("".join(SRT.replace("1\n", f"{k}\n", 1) + "\n" for k in range(600)))
+        path.write_text(srt_of(600))
         import_spans([path], tmp_path)
     with pytest.raises(InputError, match=r"b\.srt.*divide it"):
         import_spans(paths, tmp_path)
 
 
 def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
+    """A pipe has no size before it is read: a limit by that size would be 0."""
     monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size))
-    text = "".join(SRT.replace("1\n", f"{k}\n", 1) + "\n" for k in range(60))
-    end, start = os.pipe()
-    os.write(start, text.encode())
-    os.close(start)
+    read_end, write_end = os.pipe()
+    os.write(write_end, srt_of(60).encode())
+    os.close(write_end)
     try:
-        imported = import_spans([Path(f"/dev/fd/{end}")], tmp_path)
+        imported = import_spans([Path(f"/dev/fd/{read_end}")], tmp_path)
     finally:
-        os.close(end)
+        os.close(read_end)
     assert len(imported.manifest) == 60
 
 
@@ -522,30 +556,38 @@ def test_halves_of_letters_come_back_as_they_are(child, tmp_path):
 
 
 def test_a_message_has_every_fact_of_accounts_and_tables():
-    assert {"path", "left_out", *read_apart._AccountMessage.__struct_fields__} == {
-        *Account.__dataclass_fields__
-    }
-    assert {"path", "rows", *read_apart._TableMessage.__struct_fields__} == {*Table.__dataclass_fields__}
+    """A fact that a message of a child lacks would be lost; what is not in it is sent in another way."""
+    account_fields = set(Account.__dataclass_fields__)
+    table_fields = set(Table.__dataclass_fields__)
+    assert set(read_apart._AccountMessage.__struct_fields__) == account_fields - {"path", "left_out"}
+    assert set(read_apart._TableMessage.__struct_fields__) == table_fields - {"path", "rows"}
+
+
+SOCKET_WITHOUT_FILTER = """
+import socket
+from obygaze_features import limits
+
+limits._filter_calls = lambda: False  # the system has no filter of calls
+limits.without_network()
+socket.socket()
+"""
 
 
 def test_python_refuses_sockets_where_the_system_does_not():
-    words = (
-        "from obygaze_features import limits; limits._filter_calls = lambda: False; limits.without_network()"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", f"{words}; import socket; socket.socket()"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-c", SOCKET_WITHOUT_FILTER]
+    process = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "PermissionError" in process.stderr
 
 
 def test_the_parent_sees_what_a_process_has_used():
-    assert limits.used_by(os.getpid()).memory > 1 << 20
-    assert limits.excess(os.getpid(), Limits(60, 1 << 40), limits.Used(0.0, 0)) == ""
-    assert limits.excess(os.getpid(), Limits(60, 1 << 20), limits.Used(0.0, 0)) == "memory"
-    assert limits.excess(os.getpid(), Limits(60, 1 << 40), limits.Used(-61.0, 0)) == "time"
+    this = os.getpid()
+    megabyte, terabyte = 1 << 20, 1 << 40
+    nothing_before = limits.Used(0.0, 0)
+    assert limits.used_by(this).memory > megabyte
+    assert limits.excess(this, Limits(60, terabyte), nothing_before) == ""
+    assert limits.excess(this, Limits(60, megabyte), nothing_before) == "memory"
+    # What was used before is subtracted: since -61 s, this process has used more than 60 s.
+    assert limits.excess(this, Limits(60, terabyte), limits.Used(-61.0, 0)) == "time"
 
 
 def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path, monkeypatch):
@@ -586,16 +628,16 @@ def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("case", ["a long text", "languages", "headings", "spellings", "lines"])
-def test_what_an_import_says_is_a_line_that_can_be_read(tmp_path, case):
+def test_each_message_of_an_import_is_shorter_than_1500_characters(tmp_path, case):
     name, text = LONG_NOTICES[case]
-    (tmp_path / name).write_text(text)
+    path = tmp_path / name
+    path.write_text(text)
+    columns = {"level": ["x"]} if path.suffix == ".csv" else {}
     try:
-        said = import_spans([tmp_path / name], tmp_path, columns={"level": ["x"]} if ".csv" in name else {})
-    except ManifestError as error:
-        lines = [str(error)]
-    else:
-        lines = list(said.notices)
-    assert max(map(len, lines)) < 1500
+        messages = import_spans([path], tmp_path, columns=columns).notices
+    except ManifestError as refusal:
+        messages = [str(refusal)]
+    assert max(len(message) for message in messages) < 1500
 
 
 LONG_NOTICES = {
@@ -636,9 +678,9 @@ MOST_OF_AN_ERROR = 10_000
 
 
 def activitynet(label: str) -> str:
-    """Write a database of ActivityNet with a label."""
-    annotations = f'[{{"segment": [1, 2], "label": {label}}}]'
-    return f'{{"database": {{"v": {{"duration": 5, "annotations": {annotations}}}}}}}'
+    """Write a database of ActivityNet with a label, which is JSON."""
+    annotation = '{"segment": [1, 2], "label": ' + label + "}"
+    return '{"database": {"v": {"duration": 5, "annotations": [' + annotation + "]}}}"
 
 
 WITHOUT_END = '{"word": "a", "start": 1}'
@@ -656,11 +698,15 @@ def lists_of_concepts(n: int) -> str:
 
 
 def gaps(n: int) -> str:
-    """Write places inside each other, each at a fraction of a second that no other has."""
-    opened = "".join(
-        f'<gap offset="1/{10**17 + 2 * k + 1}s"><marker start="1s" duration="9s" value="a"/>'
-        for k in range(n)
-    )
+    """Write n gaps inside each other, with a marker in each.
+
+    Each begins a fraction of a second behind the one around it, and all denominators differ: the sum of
+    the fractions, the time of the innermost marker, has ever more digits.
+    """
+    opened = ""
+    for k in range(n):
+        denominator = 10**17 + 2 * k + 1
+        opened += f'<gap offset="1/{denominator}s"><marker start="1s" duration="9s" value="a"/>'
     return f"<fcpxml><spine>{opened}{'</gap>' * n}</spine></fcpxml>"
 
 
@@ -761,18 +807,23 @@ HOSTILE = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", HOSTILE)
-def test_files_that_are_made_to_take_long_take_time_and_memory_in_proportion(tmp_path, monkeypatch, case):
+def test_files_that_are_made_to_take_long_take_5_s_or_are_refused_in_a_short_message(
+    tmp_path, monkeypatch, case
+):
+    """A child that reads for more than 5 s is stopped by its limits; this process is not."""
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
     name, text = HOSTILE[case]
     for n in (100_000, 200_000):
         path = tmp_path / name
         path.write_text(text(n))
+        message = ""
         begin_s = time.process_time()
         try:
             import_spans([path], tmp_path, annotator="a")
-        except ManifestError as error:  # a line that gives it up is another error
-            assert len(str(error)) < MOST_OF_AN_ERROR  # noqa: PT017
-        assert time.process_time() - begin_s < 5  # which no system limits here
+        except ManifestError as refusal:  # to be stopped by the limits is another error, and fails
+            message = str(refusal)
+        assert time.process_time() - begin_s < 5
+        assert len(message) < MOST_OF_AN_ERROR
 
 
 def cpu_s_of_import(path: Path, **options) -> float:

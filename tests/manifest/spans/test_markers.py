@@ -37,9 +37,14 @@ def test_markers_of_premiere_have_types_and_descriptions(read):
 
 
 def test_drop_frame_time_codes_of_premiere_are_real_seconds(read):
+    """At 29.97, a minute drops two labels, so that 00;01;00;02 is frame 60 * 30 = 1800; each tenth drops none.
+
+    00;10;00;00 is frame 10 * 60 * 30 - 9 * 2 = 17,982. A frame lasts 1001 / 30,000 s.
+    """
     content = tabbed(HEAD, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
-    clips, _ = read({"a.csv": content}, rate=DROP)
-    assert spans(clips)[0][:2] == (round(1800 * 1001 / 30_000, 6), round(17_982 * 1001 / 30_000, 6))
+    (clip,), _ = read({"a.csv": content}, rate=DROP)
+    assert clip.start_s == pytest.approx(1800 * 1001 / 30_000, abs=5e-7)
+    assert clip.end_s == pytest.approx(17_982 * 1001 / 30_000, abs=5e-7)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +120,8 @@ FCM: NON-DROP FRAME
 """
 
 
-def test_reels_with_blanks_and_sources_in_frames_are_events_and_no_line_is_lost(read):
+def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(read):
+    """Names of reels may have blanks, and times of sources may be frames, as in `EDL_OF_FRAMES`."""
     clips, notices = read({"film.edl": EDL_OF_FRAMES})
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 2.0), (2.0, 3.0)]
     assert "2 of 4 spans read" in notices
@@ -155,14 +161,18 @@ def test_colours_of_resolve_can_be_levels(read):
 
 
 def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
+    """Two clips of a sequence are of one file, which the second names by its id.
+
+    At 24 frames of NTSC a second, 24 frames last 1.001 s.
+    """
     rate = "<rate><timebase>24</timebase><ntsc>TRUE</ntsc></rate>"
-    content = (
-        f'<xmeml version="4"><sequence><name>cut</name>{rate}<media><video><track><clipitem id="1"><name>x</name>{rate}'
-        '<file id="f1"><name>film.mov</name><pathurl>file://localhost/d/my%20film.mov</pathurl></file>'
-        "<marker><name>S</name><comment>why</comment><in>24</in><out>48</out></marker></clipitem>"
-        f'<clipitem id="2"><name>y</name>{rate}<file id="f1"/><marker><name>EN</name><in>48</in><out>72</out></marker>'
-        "</clipitem></track></video></media></sequence></xmeml>"
-    )
+    path = "<pathurl>file://localhost/d/my%20film.mov</pathurl>"
+    first_marker = "<marker><name>S</name><comment>why</comment><in>24</in><out>48</out></marker>"
+    second_marker = "<marker><name>EN</name><in>48</in><out>72</out></marker>"
+    first_clip = f'<clipitem id="1"><name>x</name>{rate}<file id="f1"><name>film.mov</name>{path}</file>{first_marker}</clipitem>'
+    second_clip = f'<clipitem id="2"><name>y</name>{rate}<file id="f1"/>{second_marker}</clipitem>'
+    media = f"<media><video><track>{first_clip}{second_clip}</track></video></media>"
+    content = f'<xmeml version="4"><sequence><name>cut</name>{rate}{media}</sequence></xmeml>'
     clips, _ = read({"a.xml": content}, rate=None)
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6), clip.level) for clip in clips] == [
         ("my film", 1.001, 2.002, "S"),
@@ -171,7 +181,11 @@ def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
     assert clips[0].extras["comment"] == "why"
 
 
-def test_keywords_of_final_cut_pro_are_in_the_time_of_their_clip(read):
+def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_shows(read):
+    """The film begins at 86486400/24000 s = 3603.6 s of its own clock.
+
+    The keyword S begins at 86510424/24000 s = 3604.601 s, and lasts 24024/24000 s = 1.001 s.
+    """
     content = (
         '<fcpxml version="1.9"><resources><asset id="r2" name="film" start="86486400/24000s"/></resources><library><event>'
         '<project name="p"><sequence><spine><gap offset="0s" start="3600s" duration="5s">'
@@ -181,7 +195,7 @@ def test_keywords_of_final_cut_pro_are_in_the_time_of_their_clip(read):
     )
     clips, notices = read({"edit.fcpxml": content}, rate=None)
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips] == [
-        ("edit", 2.0, 4.0),
+        ("edit", 2.0, 4.0),  # in a gap, which shows no film: 3602 - 3600 s of the edit
         ("film", 1.001, 2.002),
     ]
     assert "a marker without length" in notices
@@ -223,7 +237,17 @@ def test_markers_of_one_frame_in_open_timelines_are_points(read):
 
 
 def test_a_decision_of_one_frame_comes_back_from_our_lists(read):
-    ours = "* OBYGAZE RATE: 25\n* OBYGAZE START: 00:00:00:00\n* OBYGAZE TIER: human: level, blind@AB\n* OBYGAZE TEXT: S\n"
-    event = "001  001      V     C        00:00:01:00 00:00:01:01 00:00:01:00 00:00:01:01\n |C:ResolveColorBlue |M:S |D:1\n"
-    (clip,), _ = read({"a.edl": f"TITLE: film\n{event}{ours}* OBYGAZE FILM: film\n"}, rate=None)
-    assert (clip.start_s, clip.end_s, clip.level, clip.annotator) == (1.0, 1.04, "S", "AB")
+    """A marker of one frame (D:1) is else left out as a marker without length; our comments say what it is."""
+    lines = [
+        "TITLE: film",
+        "001  001      V     C        00:00:01:00 00:00:01:01 00:00:01:00 00:00:01:01",
+        " |C:ResolveColorBlue |M:S |D:1",
+        "* OBYGAZE RATE: 25",
+        "* OBYGAZE START: 00:00:00:00",
+        "* OBYGAZE TIER: human: level, blind@AB",
+        "* OBYGAZE TEXT: S",
+        "* OBYGAZE FILM: film",
+    ]
+    (clip,), _ = read({"a.edl": "\n".join(lines) + "\n"}, rate=None)
+    assert (clip.start_s, clip.end_s) == (1.0, 1.04)
+    assert (clip.level, clip.annotator) == ("S", "AB")

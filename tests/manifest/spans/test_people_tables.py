@@ -22,25 +22,25 @@ from tests.manifest.spans.files import patched, sheet
 
 
 def options_of(refusal):
-    """The columns and annotators of a refusal's options, as a shell reads them."""
+    """Return the options that a refusal proposes to type, as a shell reads them, for `import_spans`."""
     columns = {}
     wide = []
     words = {}
-    more = {}
-    texts = shlex.split(" ".join(refusal.options))
-    for name, value in zip(texts[::2], texts[1::2], strict=True):
+    other_options = {}
+    texts = iter(shlex.split(" ".join(refusal.options)))
+    for option, value in zip(texts, texts, strict=True):
         key, _, text = value.partition("=")
-        if name == "--column":
+        if option == "--column":
             columns.setdefault(key, []).append(text)
-        elif name == "--wide":
-            wide = next(csv.reader([value]))
-        elif name == "--word":
+        elif option == "--wide":
+            (wide,) = csv.reader([value])
+        elif option == "--word":
             words[key] = text
-        elif name == "--rate":
-            more["rate"] = frame_rate(text or value)
+        elif option == "--rate":
+            other_options["rate"] = frame_rate(value)
         else:
-            more[name.removeprefix("--")] = value
-    return {"columns": columns, "wide": wide, "words": words, **more}
+            other_options[option.removeprefix("--")] = value
+    return {"columns": columns, "wide": wide, "words": words, **other_options}
 
 
 def proposed(read, table, **options):
@@ -51,11 +51,13 @@ def proposed(read, table, **options):
 
 
 def workbook(rows):
-    """Write a workbook, with errors in the cells of that text."""
+    """Write a workbook; texts that begin with #, such as #N/A, are cells with an error, not texts."""
     errors = {cell for row in rows for cell in row if str(cell).startswith("#")}
-    changes = [
-        (f't="inlineStr"><is><t>{error}</t></is>', f't="e"><v>{error}</v>') for error in sorted(errors)
-    ]
+    changes = []
+    for error in sorted(errors):
+        as_text = f't="inlineStr"><is><t>{error}</t></is>'
+        as_error = f't="e"><v>{error}</v>'
+        changes.append((as_text, as_error))
     return patched(sheet(rows), *changes)
 
 
@@ -95,9 +97,13 @@ OF_SPANS = [name for name in TABLES if name not in {*REFUSED, *OF_SEVERAL_ANNOTA
 
 
 def table_in(folder, name):
-    """Write the table of this name into a folder: its path and its labels."""
+    """Write a table of `TABLES` into a folder; return its path and its labels.
+
+    A table of text is (text, labels). A workbook is its rows, and its labels are `S_EN`.
+    """
     table = TABLES[name]
-    if isinstance(table[0], str):
+    is_text = isinstance(table[0], str)
+    if is_text:
         text, labels = table
         path = folder / "t.csv"
         path.write_text(text, encoding="utf-8")
@@ -204,10 +210,11 @@ def test_a_column_of_other_names_in_the_rows_of_each_span_is_of_annotators(read)
     assert columns == {"annotator": ["wer"]}
 
 
-def test_columns_of_labels_that_a_person_does_not_want_are_left(read):
+def test_columns_of_labels_that_a_person_does_not_want_are_not_read(read):
     table = "movie,start_s,end_s,level,Look,tags\na,1,2,S,x,Body\n"
     assert proposed(read, table)["columns"] == {"concepts": ["tags", "Look"]}
-    (clip,), _ = read({"t.csv": table}, columns={"concepts": [""]})
+    no_column = [""]  # as of --column concepts=
+    (clip,), _ = read({"t.csv": table}, columns={"concepts": no_column})
     assert (clip.level, clip.concepts) == ("S", ())
 
 
@@ -287,7 +294,8 @@ a2,f,10,20,AB,HN,Clothing,
 """
 
 
-def test_rows_that_each_say_one_label_of_a_clip_are_one(read):
+def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(read):
+    """In `LABEL_A_ROW`, AB has two rows about a1, one of Body and one of Look."""
     clips, notices = read({"t.csv": LABEL_A_ROW})
     labels = [(clip.clip_id, clip.annotator, clip.level, set(clip.concepts)) for clip in clips]
     assert labels == [
@@ -309,7 +317,8 @@ def test_a_second_row_of_a_clip_that_adds_no_label_is_refused(read, row):
         read({"t.csv": f"{LABEL_A_ROW}{row}\n"})
 
 
-def test_rows_of_several_concepts_say_all_of_a_clip(read):
+def test_a_second_row_about_a_clip_is_refused_where_rows_list_several_concepts(read):
+    """Where a row lists all concepts of a clip, another row contradicts it."""
     table = "clip_id,movie,start_s,end_s,concepts\na1,f,0,10,Body;Look\na1,f,0,10,Clothing\n"
     with pytest.raises(ManifestError, match=r"line 3, .*line 2"):
         read({"t.csv": table})
@@ -339,7 +348,7 @@ def test_two_rows_of_a_whole_film_are_refused(read):
         read({"t.csv": "video,level,take\na.mp4,S,one\na.mp4,EN,two\n"})
 
 
-def test_of_thousands_of_words_the_first_are_proposed_and_their_number_and_a_way_for_all(read):
+def test_a_refusal_for_thousands_of_unknown_words_shows_the_first_and_counts_the_others(read):
     rows = "".join(f"a,{n},{n + 1},word {n}\n" for n in range(3000))
     with pytest.raises(UnreadColumnsError, match=r"2,9\d\d more words .*codebook guess") as refusal:
         read({"t.csv": f"movie,start_s,end_s,rating\n{rows}"}, columns={"level": ["rating"]})
@@ -416,18 +425,19 @@ def test_a_table_whose_rows_mostly_lack_times_is_refused(read, name):
 
 
 @pytest.mark.parametrize(
-    ("head", "timed", "untimed"),
+    ("header", "row_of_a_span", "row_of_a_file"),
     [
         ("video,start_s,end_s,level", "a.mp4,1,2,S", "b{}.mp4,,,EN"),
         ("clip_id,movie,start_s,end_s,level", "x,a,1,2,S", "y{},a,,,EN"),
     ],
+    ids=["other videos", "other clips"],
 )
-def test_rows_without_times_that_name_files_of_their_own_are_of_whole_files_beside_spans(
-    read, head, timed, untimed
+def test_rows_without_times_about_other_files_are_clips_of_whole_files(
+    read, header, row_of_a_span, row_of_a_file
 ):
-    rows = [untimed.format(n) for n in range(6)]
-    clips, notices = read({"t.csv": "\n".join([head, timed, *rows]) + "\n"})
-    assert len(clips) == 7
+    rows_of_files = [row_of_a_file.format(n) for n in range(6)]
+    clips, notices = read({"t.csv": "\n".join([header, row_of_a_span, *rows_of_files]) + "\n"})
+    assert len(clips) == 1 + 6
     assert "6 rows without times" in notices
 
 
@@ -440,11 +450,12 @@ def test_columns_of_times_that_most_rows_leave_empty_are_times(read, heads):
         read({"t.csv": table}, **options)
 
 
-@pytest.mark.parametrize("names", [("Işıl", "Isil"), ("ISIL", "ısıl"), ("İpek", "ipek")])
-def test_names_that_differ_in_the_dot_of_an_i_are_one(read, names):
+@pytest.mark.parametrize("names", [("Isıl", "Isil"), ("ISIL", "ısıl"), ("İpek", "ipek")])
+def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_name(read, names):
+    """Turkish has i with and without a dot, in both cases; programs change one into the other."""
     rows = "".join(f"f,{n},{n + 1},S,{name}\n" for n, name in enumerate(names))
     with pytest.raises(ManifestError, match="one name"):
-        read({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}".replace("ş", "s")})
+        read({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}"})
 
 
 def test_levels_of_one_annotator_that_overlap_are_said(read):

@@ -172,16 +172,29 @@ FORMS = {
     "judgements": ("movie,start_s,end_s,annotator,text,level,seen_score\n", "tt1,{a}.0,{b}.0,word{k},word{k},S,0\n", ""),
     "boris": (tabbed(BOUTS), "word{k}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n", ""),
 }  # fmt: skip
-"""What is above records, a record with a word and times, and what is below."""
+"""Of each kind: what is above the records of a file, a record, and what is below.
+
+A record has the number {k} or {n} = {k} + 1, begins at {a} s and ends at {b} s, or begins in the frame
+{first}, which is {above} where frames are counted from 1, and ends with frame {last}."""
 
 
 def lines_of(kind):
-    """A file of six records: what is above them, they, what is below."""
+    """Return a file of a kind: its head, its six records with word0 to word5, and its tail.
+
+    Record k lasts from 10k + 1 to 10k + 5 s.
+    """
     head, record, tail = FORMS[kind]
-    spans = [(k, 10 * k + 1, 10 * k + 5) for k in range(6)]
-    frames = [{"first": 25 * a, "above": 25 * a + 1, "last": 25 * b} for _, a, b in spans]
-    made = zip(spans, frames, strict=True)
-    return head, [record.format(k=k, n=k + 1, a=a, b=b, **more) for (k, a, b), more in made], tail
+    records = []
+    for k in range(6):
+        start_s = 10 * k + 1
+        end_s = 10 * k + 5
+        first_frame = 25 * start_s  # counted from 0; some kinds count from 1
+        records.append(
+            record.format(
+                k=k, n=k + 1, a=start_s, b=end_s, first=first_frame, above=first_frame + 1, last=25 * end_s
+            )
+        )
+    return head, records, tail
 
 
 def words_of(clips):
@@ -195,9 +208,19 @@ def words_of_other_records(imported, number):
 
 
 def read(path, kind, told=True):
-    tiers = {"gaze": "levels"} if kind == "eaf" else None
-    return import_spans([path], path.parent, kind if told else "", tiers=tiers, annotator="AB", movie="tt1",
-                        rate=Fraction(25))  # fmt: skip
+    """Import a file as a kind, or as what its content says it is where the kind is not told.
+
+    The records of ELAN here are levels on a tier "gaze", those of other kinds are texts.
+    """
+    return import_spans(
+        [path],
+        path.parent,
+        kind if told else "",
+        tiers={"gaze": "levels"} if kind == "eaf" else None,
+        annotator="AB",
+        movie="tt1",
+        rate=Fraction(25),
+    )
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)

@@ -21,12 +21,13 @@ def project(sources, book=BOOK, namespace="urn:QDA-XML:project:1.0"):
     return f'<?xml version="1.0" encoding="utf-8"?><Project name="p" xmlns="{namespace}">{book}<Sources>{sources}</Sources></Project>'
 
 
-def archive(content, name="project.qde", **others):
+def archive(document, name="project.qde", **media):
+    """Pack a document under a name, behind media, {name: content}, which are not compressed."""
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
-        for other, text in others.items():
-            made.writestr(other, text, zipfile.ZIP_STORED)
-        made.writestr(name, content)
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name_of_medium, content in media.items():
+            packed.writestr(name_of_medium, content, zipfile.ZIP_STORED)
+        packed.writestr(name, document)
     return data.getvalue()
 
 
@@ -109,15 +110,11 @@ def test_what_has_no_time_is_left_out_and_counted(read):
 
 
 def test_codes_of_a_transcript_have_the_times_of_its_sync_points(read):
+    """In identifiers, which are GUIDs, capitals do not count: P1 is p1."""
     points = '<SyncPoint guid="p1" timeStamp="1000" position="0"/><SyncPoint guid="p2" timeStamp="5000" position="9"/>'
     coded = f'<TranscriptSelection fromSyncPoint="P1" toSyncPoint="p2" creatingUser="U1">{coding("S")}</TranscriptSelection>'
-    clips, _ = read(
-        {
-            "a.qde": project(
-                f'<VideoSource name="film.mp4"><Transcript>{points}{coded}</Transcript></VideoSource>'
-            )
-        }
-    )
+    film = f'<VideoSource name="film.mp4"><Transcript>{points}{coded}</Transcript></VideoSource>'
+    clips, _ = read({"a.qde": project(film)})
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 

@@ -67,7 +67,8 @@ def test_a_table_is_read_by_pasting_what_is_proposed(tmp_path, shape, file, lang
     assert account.seen == account.used + len(account.left_out)
 
 
-def test_titles_of_sections_in_an_empty_column_are_cells_of_that_column(read):
+def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):
+    """Rows of a film's name alone are titles of sections, in a column that is else empty."""
     rows = "movie,start_s,end_s,level\nVertigo,,,\n,1,5,S\n,5,9,EN\nPsycho,,,\n,2,6,S\n"
     clips, _ = read({"levels.csv": rows})
     assert [(clip.movie, clip.start_s) for clip in clips] == [

@@ -21,7 +21,7 @@ PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
 
 
 @pytest.mark.parametrize(
-    ("cells", "usual", "expected"),
+    ("cells", "usual_sign", "expected"),
     [
         (["12.5", "1234.25"], ".", [12.5, 1234.25]),
         (["1,234.5", "1,280"], ".", [1234.5, 1280.0]),
@@ -40,8 +40,9 @@ PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
         (["1\uff0c5"], "", [1.5]),
     ],
 )
-def test_the_whole_column_decides_the_decimal_sign(cells, usual, expected):
-    assert instants(cells, usual) == expected
+def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
+    """The usual sign of a kind of tables counts where the column does not tell; "" is of no kind."""
+    assert instants(cells, usual_sign) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,12 +85,17 @@ def test_times_of_many_digits_beside_seconds_in_their_row_or_column_are_seconds(
     assert instants([str(time) for time in times], n_columns=2) == times
 
 
-def test_labels_that_are_dropped_and_labels_that_are_not_make_no_time_line():
-    cells = ["00:00:01:00", "", "00:01:05;00"]
+def test_drop_frame_and_other_time_codes_in_one_column_are_refused():
+    """A semicolon before the frames is of a time code that drops labels, which the rate 29.97 has."""
     with pytest.raises(ManifestError, match="drop labels"):
-        instants(cells, ".", frame_rate("29.97"))
-    first, empty, last = instants(cells, ".", frame_rate("25"))
-    assert (first, empty, type(last)) == (1.0, None, ManifestError)
+        instants(["00:00:01:00", "", "00:01:05;00"], ".", frame_rate("29.97"))
+
+
+def test_a_drop_frame_time_code_at_a_rate_without_any_is_an_error_of_its_cell_alone():
+    first, empty, drop_frame = instants(["00:00:01:00", "", "00:01:05;00"], ".", frame_rate("25"))
+    assert first == 1.0
+    assert empty is None
+    assert isinstance(drop_frame, ManifestError)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +144,20 @@ def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
 @pytest.mark.parametrize(
     ("text", "rate"),
     [
-        ("01:00:00;00", "25"), ("01:00:00;00", "23.976"), ("01:00:00;00", "30"), ("00:02:00;00", "29.97"),
-        ("00:02:00;01", "29.97"), ("00;01:10;02", "29.97"), ("00;01;10:02", "29.97"), ("00;01;10;02", "25"),
-        ("00:01:00;03", "59.94"), ("01:00:00:00", "12.5"), ("00:00:00:24", "24"),
-        ("00:00:00:24", "2000"),
+        pytest.param("01:00:00;00", "25", id="drop frame at 25"),
+        pytest.param("00;01;10;02", "25", id="drop frame with semicolons at 25"),
+        pytest.param("01:00:00;00", "23.976", id="drop frame at 23.976"),
+        pytest.param("01:00:00;00", "30", id="drop frame at 30"),
+        pytest.param("00:02:00;00", "29.97", id="the first label that a minute drops"),
+        pytest.param("00:02:00;01", "29.97", id="the second label that a minute drops"),
+        pytest.param("00:01:00;03", "59.94", id="the last of four labels that a minute drops"),
+        pytest.param("00;01:10;02", "29.97", id="one semicolon before the seconds"),
+        pytest.param("00;01;10:02", "29.97", id="a colon behind semicolons"),
+        pytest.param("01:00:00:00", "12.5", id="a rate that labels no frames"),
+        pytest.param("00:00:00:24", "24", id="frame 24 of a second with 0 to 23"),
+        pytest.param("00:00:00:24", "2000", id="a rate of more frames than labels have digits"),
     ],
-)  # fmt: skip
+)
 def test_time_codes_that_cannot_exist_are_refused(text, rate):
     with pytest.raises(ManifestError):
         time_code(text, frame_rate(rate))
@@ -174,17 +188,26 @@ def test_a_tenth_minute_drops_nothing():
 
 
 @pytest.mark.parametrize(
-    ("text", "movie"),
-    [
-        ("tt0054215", "tt0054215"), ("TT54215", "tt0054215"),
-        ("https://www.imdb.com/title/tt0054215/", "tt0054215"), (r"C:\films\tt0054215.mkv", "tt0054215"),
-        ("file:///films/film0.mp4", "film0"), (" FILM0 ", "film0"),
-        ("De\u0301ja\u0300 vu", "film0"), ("film1", None), ("film0.1998", None), ("film0.II", None),
-        ("file:/C:/films/film0.mp4", "film0"),
-    ],
-)  # fmt: skip
-def test_a_film_is_found_by_id_path_or_a_title_of_its_own(text, movie):
-    assert find_film(text, PSYCHOS, titles=PSYCHOS) == movie
+    "text",
+    ["tt0054215", "TT54215", "https://www.imdb.com/title/tt0054215/", r"C:\films\tt0054215.mkv"],
+)
+def test_a_film_is_found_by_its_imdb_id_in_an_id_address_or_path(text):
+    assert find_film(text, PSYCHOS, titles=PSYCHOS) == "tt0054215"
+
+
+@pytest.mark.parametrize("text", ["file:///films/film0.mp4", "file:/C:/films/film0.mp4", " FILM0 "])
+def test_a_film_is_found_by_its_id_in_any_case_and_the_name_of_its_file(text):
+    assert find_film(text, PSYCHOS, titles=PSYCHOS) == "film0"
+
+
+def test_a_film_is_found_by_its_title_however_accents_are_written():
+    """Déjà vu is the title of film0; here each accent is a sign of its own behind the letter."""
+    assert find_film("De\u0301ja\u0300 vu", PSYCHOS, titles=PSYCHOS) == "film0"
+
+
+@pytest.mark.parametrize("text", ["film1", "film0.1998", "film0.II"])
+def test_another_name_that_only_begins_alike_is_not_the_film(text):
+    assert find_film(text, PSYCHOS, titles=PSYCHOS) is None
 
 
 def test_a_bare_number_is_an_imdb_id_where_no_titles_are_given():
@@ -212,15 +235,15 @@ def test_paths_of_every_system_end_in_their_file(place):
 
 
 @pytest.mark.parametrize(
-    ("sign", "weight", "encoding"),
+    ("separator", "weight", "encoding"),
     [(",", "1.250", "utf-8"), (";", "1,25", "utf-8-sig"), ("\t", "1,25", "utf-16")],
     ids=["commas", "semicolons", "tabs"],
 )
-def test_a_clip_may_be_named_na(tmp_path, sign, weight, encoding):
+def test_na_and_null_are_names_of_clips_and_films_not_missing_values(tmp_path, separator, weight, encoding):
     read_frames = pytest.importorskip("obygaze_models.evaluation.localise").read_frames
     rows = [["clip_id", "movie", "time_s", "weight"], ["NA", "NA", "0", weight], ["null", "8.125", "1", ""]]
     path = tmp_path / "frames.csv"
-    path.write_text("".join(sign.join(row) + "\n" for row in rows), encoding=encoding)
+    path.write_text("".join(separator.join(row) + "\n" for row in rows), encoding=encoding)
     frames = read_frames(path)
     assert frames["clip_id"].tolist() == ["NA", "null"]
     assert frames["movie"].tolist() == ["NA", "8.125"]

@@ -119,11 +119,14 @@ def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
     assert "its times cannot be read" in notices
 
 
-@pytest.mark.parametrize("segments", [[], [{}], [None], [{"start": "x", "end": 1, "text": 3}]])
-def test_damaged_segments_are_counted(read, segments):
-    clips, _ = read(
-        {"a.json": json.dumps({"segments": segments, "text": "", "language": "en"})}, kind="transcript"
-    )
+@pytest.mark.parametrize(
+    "segments",
+    [[], [{}], [None], [{"start": "x", "end": 1, "text": 3}]],
+    ids=["no segment", "an empty one", "null", "a start that is no time"],
+)
+def test_a_transcript_without_a_whole_segment_gives_no_clip(read, segments):
+    content = json.dumps({"segments": segments, "text": "", "language": "en"})
+    clips, _ = read({"a.json": content}, kind="transcript")
     assert not clips
 
 

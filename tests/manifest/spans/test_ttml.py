@@ -157,7 +157,7 @@ def test_frames_of_a_document_that_says_no_rate_are_of_the_persons(read):
 
 
 def test_a_text_is_shown_while_its_region_is(read):
-    """A region that paragraphs name, or what is around them, counts from 0; its end may give a text its own."""
+    """Texts count from the begin of their div, at 1 s; region r is shown from 2 to 6 s of the film."""
     regions = '<region xml:id="r" begin="2s" end="6s"/><region xml:id="always"/>'
     texts = (
         '<p begin="0s" end="4s" region="r">late</p><p begin="1s" region="r">by the region</p>'
@@ -169,11 +169,11 @@ def test_a_text_is_shown_while_its_region_is(read):
     )
     clips, notices = read({"a.ttml": content})
     assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
-        (2.0, 5.0, "late"),
-        (2.0, 6.0, "by the region"),
+        (2.0, 5.0, "late"),  # 1 to 5 s, without what is before the region
+        (2.0, 6.0, "by the region"),  # without an end of its own
         (1.0, 10.0, "as it is"),
     ]
-    assert "its region is not shown at its time" in notices
+    assert "its region is not shown at its time" in notices  # of "never", from 8 to 10 s
 
 
 def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
@@ -201,10 +201,11 @@ def test_the_body_has_times_too(read, attributes, expected):
     assert times(clips) == expected
 
 
-def test_the_length_of_a_body_sent_live_ends_no_text(read):
+def test_the_length_of_a_body_ends_no_text_whose_times_are_times_of_day(read):
+    """A live programme has timeBase="clock": 5 s from the begin of the body are not 5 s after midnight."""
     content = ttml('<div><p begin="12:11:53.17" end="12:11:57.05">x</p></div>', 'ttp:timeBase="clock"')
     clips, _ = read({"a.ttml": content.replace("<body>", '<body dur="5s">')})
-    assert times(clips) == [(43_913.17, 43_917.05)]
+    assert times(clips) == [(43_913.17, 43_917.05)]  # 12 h 11 min 53.17 s
 
 
 def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):

@@ -12,10 +12,10 @@ WAYS = {known.name: known.way_out for known in FORMATS}
 
 
 def columns_named_in(way_out):
-    """The headings that a way out tells a person to give, by our columns, as a shell reads the options."""
+    """Return the columns that a way out tells a person to type as options, {our column: [heading]}."""
     columns = {}
-    for typed in re.findall(r"--column ('[^']+'|[^\s,]+)", way_out):
-        (option,) = shlex.split(typed)
+    for quoted_or_one_word in re.findall(r"--column ('[^']+'|[^\s,]+)", way_out):
+        (option,) = shlex.split(quoted_or_one_word)
         column, heading = option.split("=")
         columns[column] = [heading]
     return columns
@@ -48,14 +48,15 @@ def test_the_columns_that_a_way_out_names_read_the_table_itself(read, name, movi
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("Dedoose excerpts", "level"), ("THUMOS", "level"), ("LSMDC", "text")]
+    ("name", "column_of_labels"), [("Dedoose excerpts", "level"), ("THUMOS", "level"), ("LSMDC", "text")]
 )
-def test_a_way_out_names_the_columns_of_the_table_that_is_tested_here(name, what):
-    columns = ["movie", "start_s", "end_s", what]
-    (named,) = re.findall(r"the columns (movie, ?start_s, ?end_s(?: and |,)\w+)", WAYS[name])
-    assert re.split(", ?| and ", named) == columns
+def test_a_way_out_names_the_columns_that_the_table_written_for_this_test_has(name, column_of_labels):
+    """A way out says "the columns movie, start_s, end_s and level", or "movie,start_s,end_s,level"."""
+    expected = ["movie", "start_s", "end_s", column_of_labels]
+    (listed,) = re.findall(r"the columns (movie, ?start_s, ?end_s(?: and |,)\w+)", WAYS[name])
+    assert listed.replace(" and ", ",").replace(" ", "").split(",") == expected
     header, *_ = WRITTEN[name].splitlines()
-    assert header.split(",") == columns
+    assert header.split(",") == expected
 
 
 @pytest.mark.parametrize("name", ["Dedoose excerpts", "THUMOS", "SPSS (.sav)"])

@@ -10,9 +10,18 @@ from obygaze_features.manifest.text_tables import Row, Table
 
 
 def table_of(columns, rows):
-    cells = [dict(zip(columns, row, strict=True)) for row in rows]
-    numbered = [Row(line, row) for line, row in enumerate(cells, start=2)]
-    return Table(Path("t.xlsx"), tuple(columns), tuple(numbered), "", (), frozenset(columns))
+    """Make a table as read from a workbook, whose header is in line 1."""
+    numbered = []
+    for line, cells in enumerate(rows, start=2):
+        numbered.append(Row(line, dict(zip(columns, cells, strict=True))))
+    return Table(
+        path=Path("t.xlsx"),
+        columns=tuple(columns),
+        rows=tuple(numbered),
+        delimiter="",
+        notes=(),
+        read=frozenset(columns),
+    )
 
 
 def times_in(table):

@@ -67,11 +67,14 @@ def test_an_error_in_a_column_that_is_not_read_costs_nothing(read):
 
 
 def notices_of_format(read, code):
-    """Import a workbook that shows a number of seconds by this format; all that is said of it."""
+    """Import `BOOK` with the end of its first span, 5, shown by a format of a number; return the notices."""
     pytest.importorskip("python_calamine")
-    styles = f'<numFmts count="1"><numFmt numFmtId="164" formatCode="{code}"/></numFmts><cellXfs'
-    changes = ('numFmtId="46"', 'numFmtId="164"'), ("<cellXfs", styles), ('<c r="C2">', '<c r="C2" s="1">')
-    _, notices = read({"a.xlsx": patched(BOOK, *changes)})
+    # Numbers from 164 on are formats that a workbook defines; style 1 of `sheet` uses it in place of 46.
+    use_of_format = ('numFmtId="46"', 'numFmtId="164"')
+    definition = f'<numFmts count="1"><numFmt numFmtId="164" formatCode="{code}"/></numFmts>'
+    definition_before_styles = ("<cellXfs", f"{definition}<cellXfs")
+    style_of_end = ('<c r="C2">', '<c r="C2" s="1">')
+    _, notices = read({"a.xlsx": patched(BOOK, use_of_format, definition_before_styles, style_of_end)})
     return notices
 
 
@@ -109,13 +112,17 @@ def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
         read({"a.xlsx": with_damaged_sheet(BOOK)})
 
 
-def test_a_clock_beyond_a_day_and_columns_at_the_left_are_read(read):
-    dated = 'numFmtId="46"', 'numFmtId="21"'  # h:mm:ss, a date to a workbook
+@pytest.mark.parametrize(
+    "properties", ["", '<workbookPr date1904="1"/>'], ids=["days since 1900", "days since 1904"]
+)
+def test_a_clock_beyond_a_day_that_is_shown_as_a_date_is_read_behind_an_empty_column(read, properties):
+    """1.5 days are 129,600 s, and 2.25 days 194,400 s."""
     rows = [["", "movie", "start_s", "end_s"], ["", "a", ("time", 1.5), ("time", 2.25)]]
-    for first in ("", '<workbookPr date1904="1"/>'):
-        (clip,), notices = read({"a.xlsx": patched(sheet(rows), dated, ("<sheets>", f"{first}<sheets>"))})
-        assert (clip.start_s, clip.end_s) == (129_600, 194_400)
-        assert "more than a day" in notices
+    as_date = ('numFmtId="46"', 'numFmtId="21"')  # h:mm:ss, which leaves whole days to a date
+    with_properties = ("<sheets>", f"{properties}<sheets>")
+    (clip,), notices = read({"a.xlsx": patched(sheet(rows), as_date, with_properties)})
+    assert (clip.start_s, clip.end_s) == (129_600, 194_400)
+    assert "more than a day" in notices
 
 
 def test_a_sheet_of_notes_is_told_what_a_table_needs(read):
@@ -129,14 +136,18 @@ def with_sheet(content, name, rows):
 
 
 def with_sheet_of(content, name, other_book):
-    """A workbook with the only sheet of another one, in front."""
+    """Add the only sheet of another workbook to a workbook of one sheet, as its first sheet."""
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
-    part = f'<Relationship Id="rId3" Type="{kind}" Target="worksheets/sheet2.xml"/>'
-    named = "<sheets>", f'<sheets><sheet name="{name}" sheetId="2" r:id="rId3"/>'
-    out = io.BytesIO(patched(content, named, ('Target="styles.xml"/>', f'Target="styles.xml"/>{part}')))
-    with zipfile.ZipFile(io.BytesIO(other_book)) as further, zipfile.ZipFile(out, "a") as book:
-        book.writestr("xl/worksheets/sheet2.xml", further.read("xl/worksheets/sheet1.xml"))
-    return out.getvalue()
+    first_sheet = ("<sheets>", f'<sheets><sheet name="{name}" sheetId="2" r:id="rId3"/>')
+    last_relationship = 'Target="styles.xml"/>'
+    relationship = f'<Relationship Id="rId3" Type="{kind}" Target="worksheets/sheet2.xml"/>'
+    one_relationship_more = (last_relationship, last_relationship + relationship)
+    with zipfile.ZipFile(io.BytesIO(other_book)) as other:
+        sheet_xml = other.read("xl/worksheets/sheet1.xml")
+    book = io.BytesIO(patched(content, first_sheet, one_relationship_more))
+    with zipfile.ZipFile(book, "a") as parts:
+        parts.writestr("xl/worksheets/sheet2.xml", sheet_xml)
+    return book.getvalue()
 
 
 def test_the_sheet_with_the_header_is_read_whichever_it_is(read):
@@ -191,12 +202,12 @@ def test_cells_that_are_merged_one_below_the_other_have_the_text_of_the_first(re
 
 
 def test_a_cell_of_a_manifest_that_cannot_be_read_is_refused(tmp_path):
-    row = ["a", "f", "", 0, 5, "S", "", ""]
-    computed = '<c r="F2"><f>A1</f></c>'
+    """The level is a formula without a value, as of a file that no spreadsheet has computed."""
+    book = sheet([[*FIELDS], ["a", "f", "", 0, 5, "S", "", ""]])
+    level = '<c r="F2" t="inlineStr"><is><t>S</t></is></c>'
+    formula = '<c r="F2"><f>A1</f></c>'
     path = tmp_path / "films.xlsx"
-    path.write_bytes(
-        patched(sheet([[*FIELDS], row]), ('<c r="F2" t="inlineStr"><is><t>S</t></is></c>', computed))
-    )
+    path.write_bytes(patched(book, (level, formula)))
     with (
         pytest.warns(UserWarning, match=r"films\.xlsx: .*F2"),
         pytest.raises(ManifestError, match=r"films\.xlsx: line 2, column level"),
@@ -245,21 +256,24 @@ def with_sheet_elsewhere(book):
 
 
 def with_further_sheets(book, n, rows):
-    """A workbook with n sheets more behind its own, named Sheet 2, Sheet 3 and so on, all of these rows."""
+    """Add n sheets behind the one of a workbook, named Sheet 2, Sheet 3 and so on, all of these rows."""
     with zipfile.ZipFile(io.BytesIO(sheet(rows))) as further:
-        content = further.read("xl/worksheets/sheet1.xml")
-    names = [f"Sheet {number}" for number in range(2, n + 2)]
+        sheet_xml = further.read("xl/worksheets/sheet1.xml")
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
-    sheets = "".join(
-        f'<sheet name="{name}" sheetId="{number}" r:id="{name}"/>' for number, name in enumerate(names, 2)
+    listed = ""
+    relationships = ""
+    parts = {}
+    for number in range(2, n + 2):
+        name = f"Sheet {number}"
+        listed += f'<sheet name="{name}" sheetId="{number}" r:id="{name}"/>'
+        relationships += f'<Relationship Id="{name}" Type="{kind}" Target="worksheets/{name}.xml"/>'
+        parts[f"xl/worksheets/{name}.xml"] = sheet_xml
+    book_with_list = patched(
+        book,
+        ("</sheets>", f"{listed}</sheets>"),
+        ("</Relationships>", f"{relationships}</Relationships>"),
     )
-    parts = "".join(
-        f'<Relationship Id="{name}" Type="{kind}" Target="worksheets/{name}.xml"/>' for name in names
-    )
-    listed = patched(
-        book, ("</sheets>", f"{sheets}</sheets>"), ("</Relationships>", f"{parts}</Relationships>")
-    )
-    return repacked(listed, {f"xl/worksheets/{name}.xml": content for name in names}, zipfile.ZIP_STORED)
+    return repacked(book_with_list, parts, zipfile.ZIP_STORED)  # as `sheet` writes them
 
 
 FAR = '<row r="400000"><c r="AW400000"><v>1</v></c></row>'

@@ -16,17 +16,14 @@ class Mark(NamedTuple):
 
 
 def as_eaf(marks):
-    slots = {f"t{n}": 1000 * n for mark in marks for n in mark[1:3]}
-    names = dict.fromkeys(mark.tier for mark in marks)
-    bodies = {
-        name: "".join(
-            aligned(f"a{n}", f"t{mark.start}", f"t{mark.end}", mark.text)
-            for n, mark in enumerate(marks)
-            if mark.tier == name
-        )
-        for name in names
-    }
-    tiers = "".join(tier(name, body, 'ANNOTATOR="AB"') for name, body in bodies.items())
+    slots = {}  # a time slot for each second at which a mark begins or ends
+    annotations = {}  # XML of the annotations, by tier
+    for n, mark in enumerate(marks):
+        start, end = f"t{mark.start}", f"t{mark.end}"
+        slots |= {start: 1000 * mark.start, end: 1000 * mark.end}
+        annotation = aligned(f"a{n}", start, end, mark.text)
+        annotations[mark.tier] = annotations.get(mark.tier, "") + annotation
+    tiers = "".join(tier(name, body, 'ANNOTATOR="AB"') for name, body in annotations.items())
     return eaf(slots, tiers, '<PROPERTY NAME="movie">tt1</PROPERTY>')
 
 
