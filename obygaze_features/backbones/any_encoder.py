@@ -424,7 +424,7 @@ class DenseClips(nn.Module):
         vectors = picture_vectors(output, patch_counts=[1] * n_clips)
         self.meaning = vectors.meaning
         results = {"pooled": vectors.values.float()}
-        hidden = getattr(output, HIDDEN, None)
+        hidden: Any = getattr(output, HIDDEN, None)
         # The class does not say what its tokens stand for. If there are as many as frames, they are taken for
         # the frames.
         has_token_per_frame = torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == n_frames
@@ -541,7 +541,7 @@ class PackedPictures(nn.Module):
         """Return one vector for each picture, as `picture_vectors`; tokens of unused patches are left out."""
         n_pictures = len(patch_counts)
         has_pooled_vectors = _pooler_vectors(output, n_pictures) is not None
-        hidden = getattr(output, HIDDEN, None)
+        hidden: Any = getattr(output, HIDDEN, None)
         # A network that takes as many patches of each picture gives a token for each, used or not.
         has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == n_pictures
         if has_pooled_vectors or not has_unused_tokens:

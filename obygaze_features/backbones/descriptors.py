@@ -219,8 +219,8 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
     square = along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2
     magnitude = np.sqrt(square).astype(np.float32)
-    bins = orientation_bins(along_x, along_y)
-    orientations = _histograms(bins, ORIENTATIONS, weights=magnitude)  # type: ignore[arg-type]
+    bins = orientation_bins(along_x, along_y)  # type: ignore[arg-type]
+    orientations = _histograms(bins, ORIENTATIONS, weights=magnitude)
     return np.column_stack([_mean(magnitude), np.sqrt(_variance(magnitude)), orientations])
 
 

@@ -174,7 +174,7 @@ def second_siglip(weights: Weights) -> bool:
     if tokenizer in GEMMA_TOKENIZERS:
         return True
     # A configuration that states no filter is of the first generation, whose default is bicubic.
-    resample = read_processor(weights).get("resample")
+    resample: Any = read_processor(weights).get("resample")
     return FILTERS.get(resample) == "bilinear"
 
 

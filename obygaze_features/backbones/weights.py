@@ -117,9 +117,8 @@ def read_specs(
     entries: dict[str, Any] = {}
     for name, stated_fields in TABLES[table].items():
         model_entry = entries.get(stated_fields.get("like"), {})  # comes before in the table
-        fields = {**model_entry, **stated_fields}
-        fields.pop("like", None)
-        entries[name] = fields
+        entries[name] = {**model_entry, **stated_fields}
+        entries[name].pop("like", None)
     for name, fields in usual_fields.items():
         entries[name] = {**fields, **entries[name]}
     for entry in entries.values():
