@@ -116,6 +116,11 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
             # as in half precision.
             stored_as = entry.get("quantization", entry)
             stored_type = np.dtype(stored_as["dtype"]).newbyteorder("<")
+            if "scale" in stored_as:  # integers that stand for scale * integer + min
+                raise ValueError(
+                    f"{entry['name']}: weights are rounded to {stored_type.name}; read are those of float32 "
+                    "and float16: convert the network without this quantization"
+                )
             shape = tuple(entry["shape"])
             n_numbers = int(np.prod(shape, dtype=np.int64))
             end = start + n_numbers * stored_type.itemsize

@@ -345,6 +345,15 @@ def test_json_of_another_kind_is_no_graph_model(document):
         read_graph_model(document, b"")
 
 
+def test_weights_that_were_rounded_to_integers_are_refused_by_name():
+    """An integer k stands for .1 k - 1: read as k the network would compute something else."""
+    document, _ = graph([], {"x": np.zeros(3)})
+    (entry,) = document["weightsManifest"][0]["weights"]
+    entry["quantization"] = {"dtype": "uint8", "scale": 0.1, "min": -1.0}
+    with pytest.raises(BackboneError, match="x: weights are rounded to uint8"):
+        read_graph_model(document, bytes([0, 10, 20]))
+
+
 def test_weights_of_another_size_than_the_graph_model_says_are_refused():
     document, content = graph([], {"x": X})
     with pytest.raises(BackboneError, match="bytes of weights"):
