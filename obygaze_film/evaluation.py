@@ -349,7 +349,7 @@ class _CollectedMarks:
 
     of_model: dict[str, Marks] = field(default_factory=dict)
     of_people: dict[str, dict[str, Marks]] = field(default_factory=dict)
-    seconds: dict[str, dict[str, int]] = field(default_factory=dict)
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
     without_rate: dict[str, str] = field(default_factory=dict)
     _unjudged_s: dict[str, float] = field(default_factory=dict)
@@ -364,7 +364,9 @@ class _CollectedMarks:
         self.cut += _annotators_past_end(film, spans_of)
         marks, clock = marks_of(film, key)
         film_s = len(clock.is_judged)
-        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
+        time = film.time(key)
+        whole_s = film.record.duration_s
+        self.seconds[film.movie] = {"judged": round(time.judged_s, 3), "film": round(whole_s, 3)}
         for annotator, spans in spans_of.items():
             marked_s = _total_s(np.minimum(spans, film_s))
             judged_s = _total_s(clock.times(spans))
@@ -749,8 +751,8 @@ def _rows_with(table: pd.DataFrame, values: Mapping[str, str]) -> pd.DataFrame:
 class _Seconds(NamedTuple):
     """How many seconds of films the model can judge, and how many the films have."""
 
-    judged: int
-    film: int
+    judged: float
+    film: float
 
 
 def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
@@ -778,6 +780,7 @@ def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
     notes = [
         "mean over the films where it is defined, and its 95% interval",
         "p: how often the model does as well if moved in time, in a circle of the seconds that it can judge",
+        "p of n moves, of which b do as well: (b + 1) / (n + 1)",
     ]
     if summary["low"].isna().all():
         n = int(summary["n_films"].max())
@@ -793,7 +796,7 @@ def _films_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     rows = []
     for movie, *values in table.itertuples(name=None):
         seconds = _seconds(measured.record, [str(movie)])
-        rows.append((str(movie), f"{seconds.judged} of {seconds.film}", *map(number, values)))
+        rows.append((str(movie), f"{seconds.judged:.0f} of {seconds.film:.0f}", *map(number, values)))
     return Block(f"{model}, film by film; truth: {truth}", headers, tuple(rows))
 
 
@@ -821,9 +824,9 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         "short ones too, and those that touch are one. Of both, only what the model can judge counts."
     )
     yield (
-        f"top {TOP} precision: of the model's {TOP} first passages, which may be below its threshold, those "
-        "of which annotators together marked half or more; best possible: that of the best list as long, for "
-        "what they marked in the time that the model can judge."
+        f"top {TOP} precision: of the model's first passages, {TOP} at most, which may be below its "
+        "threshold, those of which annotators together marked half or more; best possible: that of the best "
+        "list as long, for what they marked in the time that the model can judge."
     )
     for field_of_record, words in (
         ("left_out", "not annotated, left out"),
@@ -851,6 +854,6 @@ def _note_on_seconds(record: Mapping[str, Any]) -> str:
     films = "1 film" if len(movies) == 1 else f"{len(movies)} films"
     return (
         f"All numbers, those of annotators and baselines too, are of the seconds that {record['model']} can "
-        f"judge: {seconds.judged} of the {seconds.film} s of {films}. They are counted one after the other, "
-        "as if the rest of a film were cut out."
+        f"judge: {seconds.judged:.0f} of the {seconds.film:.0f} s of {films}. They are counted one after the "
+        "other, as if the rest of a film were cut out, and each as it is at its middle."
     )

@@ -1189,9 +1189,8 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     suffix = "_read" if claim.has(PARTLY_READ) else ""  # of the keys of texts on what could be read
     if not claim.has(NOT_SURE):
         return words[f"of_content{suffix}"]
-    sure_s = claim.time.seconds
-    if sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s):
-        return _little_time_phrase(claim, sure_s, words)
+    if _is_of_little_time(claim):
+        return _little_time_phrase(claim, words)
     windows = words.counted("unsure", claim.n_unsure, time=words.duration(claim.unsure_s))
     if len(claim.who) > 1:
         return words.say(f"of_sure_panel{suffix}", windows=windows)
@@ -1199,13 +1198,19 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     return words.say(f"of_sure{suffix}", windows=windows, who=who_was_not)
 
 
-def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: Words) -> str:
+def _is_of_little_time(claim: JudgedShare | ShareSoFar) -> bool:
+    """Whether the judges were not sure of more than a fifth of the content that a share could be of."""
+    sure_s = claim.time.seconds
+    return sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s)
+
+
+def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     """Write the length of the time that a share is of, where that is little of the film's content.
 
     If all windows were judged, it is "the 9 minutes that AB was sure of". Else AB has not seen all of these 9
     minutes, and they are "the 9 minutes that are left without 3 windows of which AB was not sure".
     """
-    sure, unsure = words.durations(sure_s, claim.unsure_s)
+    sure, unsure = words.durations(claim.time.seconds or 0.0, claim.unsure_s)
     is_of_panel = len(claim.who) > 1
     if claim.has(ALL_JUDGED):
         key = "of_little_panel" if is_of_panel else "of_little_judge"
@@ -1682,6 +1687,8 @@ def _judged_film_note(claim: JudgedShare, words: Words) -> str:
     who = words.listed([words.judge(name) for name in claim.who])
     if claim.has(NOT_SURE):
         notes = [words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)]
+        if _is_of_little_time(claim):
+            notes.append(words.say("share_of_little", time=_little_time_phrase(claim, words)))
     else:
         notes = [words.counted("windows_judged", claim.n, who=who)]
     if claim.left_out:

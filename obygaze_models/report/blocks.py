@@ -156,7 +156,8 @@ def number(value: float | None, digits: int = 3) -> str:
         return NOTHING
     if math.isnan(value):
         return "undefined"
-    return f"{value:.{digits}f}"
+    rounded = round(value, digits) + 0.0  # -0.0 + 0.0 is 0.0, which is printed without its sign
+    return f"{rounded:.{digits}f}"
 
 
 @checked
@@ -180,12 +181,14 @@ def mean_sd(values: Sequence[float]) -> str:
 @checked
 def interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
     """Format a number with its interval, as "0.70 [0.60, 0.80]"; with `signed`, numbers have a sign."""
-    number_format = "+.3f" if signed else ".3f"
     if math.isnan(value):
         return "undefined"
+    number_format = "+.3f" if signed else ".3f"
+    # -0.0 + 0.0 is 0.0, which is printed without the sign of what was rounded to it.
+    rounded, rounded_low, rounded_high = (round(number, 3) + 0.0 for number in (value, low, high))
     if math.isnan(low):
-        return f"{value:{number_format}} [undefined]"
-    return f"{value:{number_format}} [{low:{number_format}}, {high:{number_format}}]"
+        return f"{rounded:{number_format}} [undefined]"
+    return f"{rounded:{number_format}} [{rounded_low:{number_format}}, {rounded_high:{number_format}}]"
 
 
 @checked

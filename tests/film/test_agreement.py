@@ -783,12 +783,12 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
     assert seconds["n"] == {"judged": pytest.approx(whole.time().judged_s, abs=2), "film": 600}
     n_judged = seconds["m"]["judged"] + seconds["n"]["judged"]
     report = evaluation_report(measured)
-    assert f"judge: {n_judged} of the 1200 s of 2 films" in "\n".join(report.notes)
+    assert f"judge: {n_judged:.0f} of the 1200 s of 2 films" in "\n".join(report.notes)
     (answer,) = report.answers
     assert f"in the {n_judged / 60:.0f} minutes that pcbm_lr can judge of 20 minutes" in answer
     (films,) = [block for block in report.blocks if block.headers[0] == "film"]
     cells = [row[films.headers.index("seconds judged")] for row in films.rows]
-    assert cells == [f"{seconds['m']['judged']} of 600", f"{seconds['n']['judged']} of 600"]
+    assert cells == [f"{seconds['m']['judged']:.0f} of 600", f"{seconds['n']['judged']:.0f} of 600"]
 
 
 def test_a_film_of_which_no_second_can_be_judged_is_left_out_and_named(two_films):

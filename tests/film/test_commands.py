@@ -125,7 +125,7 @@ def test_evaluate_prints_no_interval_of_two_films(obygaze, films, tmp_path):
 def test_evaluate_prints_how_far_the_model_agrees_with_each_person(obygaze, films, tmp_path):
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
-    assert printed.count("agrees with") == 2
+    assert printed.count(": kappa ") == 2
     assert "pcbm_lr and CD: kappa" in printed
 
 

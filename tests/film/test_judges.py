@@ -147,10 +147,13 @@ def test_windows_judged_after_the_first_gap_of_the_draw_are_counted_and_said_not
     for few in (of_cd, of_both):
         assert (few.judged, few.sure, few.after_gap) == (9, 8, 5)
     english = " ".join(sentences(rate_claims(found)))
-    assert "8 of them surely (5 others, after the first gap of the draw, do not count)" in english
-    assert "8 of these surely by all (5 others, after the first gap of the draw, do not count)" in english
+    assert "8 of them surely (5 others, after the first gap of the draw, do not count in a share)" in english
+    assert (
+        "8 of these surely by all (5 others, after the first gap of the draw, do not count in a share)"
+        in english
+    )
     french = " ".join(sentences(rate_claims(found), "fr"))
-    assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas)") == 2
+    assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas dans une part)") == 2
 
 
 def test_a_film_without_a_share_counts_the_windows_of_which_each_of_its_judges_was_sure(

@@ -154,3 +154,8 @@ def test_a_page_is_not_replaced_unless_forced(tmp_path):
 def test_no_text_ends_a_script_of_data():
     text = json_data({"a": "</script><!-- & \u2028"})
     assert not set("<>&\u2028") & set(text)
+
+
+def test_a_number_that_is_rounded_to_0_has_no_sign():
+    assert interval(-0.0001, -0.0004, 0.0002) == "0.000 [0.000, 0.000]"
+    assert interval(-0.0001, -0.5, 0.5, signed=True) == "+0.000 [-0.500, +0.500]"
