@@ -142,10 +142,11 @@ class PersonTables:
             _note_whole_films(file, table)
         account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         labels = LabelReader(table, file.reading.headings, words)
-        self._count_rows_of_annotators(file, table, labels)
+        self._reserve_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
-        clips = list(self._clips_of_rows(file, table, consumed(rows), words.codebook))
+        clips_of = self._clips_of_judgements if is_judged else self._clips_of_rows
+        clips = list(clips_of(file, table, consumed(rows), words.codebook))
         table.problems.refuse()
         has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
@@ -155,7 +156,7 @@ class PersonTables:
         if not is_written_by_obygaze:  # else the other columns hold what a model found
             account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))
 
-    def _count_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
+    def _reserve_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
         """Add to the memory in use the rows that a table becomes if annotators have columns of their own.
 
         Each of its rows then becomes one row for each annotator.
@@ -166,45 +167,62 @@ class PersonTables:
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
     ) -> Iterator[TableClip]:
-        """Yield the clips of a table's rows; add what cannot be read to the table's problems.
-
-        `problems.attempt(line, column, function, ...)` returns what the function returns, or None if it
-        refuses the row. Rows of judgements without a level are left out, and are counted in the file's
-        account.
-        """
-        account = file.account
+        """Yield the clips of a table's rows; add what cannot be read to the table's problems."""
         problems = table.problems
-        is_judged = account.kind == JUDGEMENTS
         has_ids = "clip_id" in table.columns
-        clips_so_far = Collected(problems, "clip_id" if has_ids else "")  # refuses a clip that is there twice
+        column_of_ids = "clip_id" if has_ids else ""  # for messages
+        clips_so_far = Collected(problems, column_of_ids)  # refuses a clip that is there twice
         whole_films = _WholeFilms(problems)
-        n_judged_again = 0
         for row in rows:
-            account.seen += 1
-            cells = _trimmed(row.cells)
-            if is_judged:
-                self.decisions.append((file.path, row.line, cells))
-                if not cells.get("level"):
-                    account.leave_out(f"line {row.line}", "without a level")
-                    continue
-            for scale in codebook.scales:
-                problems.attempt(row.line, scale.name, scale.level_of, cells.get(scale.name, ""))
-            completed = problems.attempt(row.line, "", self._completed, file, row.line, cells)
-            if completed is None:
-                continue
-            clip = clip_of_row(completed, problems, codebook, spelled=True)
+            file.account.seen += 1
+            clip = self._clip_of_cells(file, row.line, _trimmed(row.cells), problems, codebook)
             if clip is None:
                 continue
             if not has_ids:
                 whole_films.add(clip, row.line)
-            if not is_judged:
-                clips_so_far.add(clip, row.line)
-            elif clip.clip_id in self._judged:
+            clips_so_far.add(clip, row.line)
+            yield TableClip(clip, f"line {row.line}", judgement="")
+
+    def _clips_of_judgements(
+        self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
+    ) -> Iterator[TableClip]:
+        """Yield the clips of rows of judgements; add what cannot be read to the table's problems.
+
+        All rows are remembered as decisions. Those without a level are no clips, and are counted in the
+        file's account. A span may be judged again, by rows with the same clip id.
+        """
+        account = file.account
+        has_ids = "clip_id" in table.columns
+        whole_films = _WholeFilms(table.problems)
+        n_judged_again = 0
+        for row in rows:
+            account.seen += 1
+            cells = _trimmed(row.cells)
+            self.decisions.append((file.path, row.line, cells))
+            if not cells.get("level"):
+                account.leave_out(f"line {row.line}", "without a level")
+                continue
+            clip = self._clip_of_cells(file, row.line, cells, table.problems, codebook)
+            if clip is None:
+                continue
+            if not has_ids:
+                whole_films.add(clip, row.line)
+            if clip.clip_id in self._judged:
                 n_judged_again += 1
-            else:
-                self._judged.add(clip.clip_id)
-            yield TableClip(clip, f"line {row.line}", clip.clip_id if is_judged else "")
+            self._judged.add(clip.clip_id)
+            yield TableClip(clip, f"line {row.line}", judgement=clip.clip_id)
         account.note(_repeated_judgements(n_judged_again))
+
+    def _clip_of_cells(
+        self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
+    ) -> Clip | None:
+        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
+        for scale in codebook.scales:  # whether each scale's cell is one of its numbers
+            problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
+        completed = problems.attempt(line, "", self._completed, file, line, cells)
+        if completed is None:
+            return None
+        return clip_of_row(completed, problems, codebook, spelled=True)
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
@@ -214,8 +232,9 @@ class PersonTables:
         ManifestError
             The row names neither a film nor a video, or a judgement lacks a cell.
         """
-        if "video" in cells and not (cells["video"] or cells.get("movie") or file.reading.movie):
-            raise ManifestError("is empty", "video")
+        names_film = bool(cells.get("video") or cells.get("movie") or file.reading.movie)
+        if "video" in cells and not names_film:
+            raise ManifestError("is empty", "video")  # the message names the line and this column
         film = self._film_of_row(file, cells)
         annotator = cells.get("annotator", "")
         has_labels = bool(cells.get("level") or cells.get("concepts"))
@@ -266,8 +285,10 @@ class PersonTables:
         if not movie:
             movie = file.reading.movie or composed(movie_of(video.path_in_folder))
             is_in_a_sub_folder = len(video.path_in_folder.parts) > 1
-            # All videos of a sub-folder, and all with --movie, are one film: their place is its name.
-            place = movie if file.reading.movie or is_in_a_sub_folder else written
+            is_one_of_several = bool(file.reading.movie) or is_in_a_sub_folder
+            # Two places of a film are a sign of two films of one name. Videos of one sub-folder, or with
+            # --movie, are meant to be one film, and get the film's name as their common place.
+            place = movie if is_one_of_several else written
             self._films.add_place(file, movie, place, "video")
         return VideoFilm(movie, composed(name_of(video.path_in_folder)), video.path)
 
