@@ -100,15 +100,18 @@ class Clip:
         `unsuitable` returns what is wrong with a text, such as a line break in it; "" if nothing is.
         """
         text_columns = {name: getattr(self, name) for name in ("clip_id", "movie", "video", "annotator")}
-        # All texts are searched as one, for speed: a corpus has tens of thousands of clips.
-        if unsuitable("".join((*text_columns.values(), *self.extras, *self.extras.values()))):
+        # All texts are first checked as one, for speed: a corpus has tens of thousands of clips, and nearly
+        # none has such a problem.
+        all_texts = "".join((*text_columns.values(), *self.extras, *self.extras.values()))
+        if unsuitable(all_texts):
             yield from self._unsuitable_texts(text_columns)
         for column, text in text_columns.items():
             if text != text.strip():
                 yield column, f"{text!r} begins or ends with a space"
             if not text and column in {"clip_id", "movie"}:
                 yield column, "is empty"
-        if not {"/", "\\"}.isdisjoint(self.clip_id) or self.clip_id.startswith("."):
+        has_slash = "/" in self.clip_id or "\\" in self.clip_id
+        if has_slash or self.clip_id.startswith("."):
             yield "clip_id", "holds a slash or a backslash, or begins with a dot"
         if "\\" in self.movie or ".." in self.movie.split("/"):
             yield "movie", "holds a backslash, or leads upwards"
@@ -137,10 +140,11 @@ class Clip:
         """Yield (column, problem) for a start or end that is missing, negative, infinite, or out of order."""
         start = self.start_s
         end = self.end_s
+        if start is None and end is None:  # the clip is the whole file
+            return
         if start is None or end is None:
-            if start is not end:
-                column = "start_s" if start is None else "end_s"
-                yield column, "is empty: give both ends of the span, or neither for the whole file"
+            column = "start_s" if start is None else "end_s"
+            yield column, "is empty: give both ends of the span, or neither for the whole file"
             return
         for column, time_s in (("start_s", start), ("end_s", end)):
             if not math.isfinite(time_s):
@@ -348,7 +352,10 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
 
 
 def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
-    """Read the cell `concepts` of a row as names of concepts; with `spelled` synonyms are accepted too."""
+    """Read the cell `concepts` of a row as names of concepts.
+
+    With `spelled`, people wrote the cell: synonyms are accepted, and commas between concepts.
+    """
     text = cells.get("concepts", "")
     if spelled:
         return tuple(codebook.concept_spelled(name) for name in codebook.split_concepts(text))
