@@ -506,8 +506,10 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     """Return a row for each span and annotator, with times in seconds and labels as the codebook names them.
 
     If annotators have columns of their own, a row of the table becomes several. If each row says a single
-    label, the rows of a span become one. Each does if the columns of labels are so, with a level in some rows
-    and a concept in others, or if no row of a span has more than one concept.
+    label, the rows of a span become one. There are two signs of such rows:
+
+    - A column of labels has levels in some rows and concepts in others.
+    - Spans have several rows, none of which has more than one concept.
     """
     rows = []
     for row in _rows_in_seconds(file, table):
@@ -592,29 +594,31 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
 def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     """Join the rows of one span and annotator, which each say one label, into one row with all labels.
 
-    A row that repeats a label, or gives a second level, stays a row of its own, so that it is refused later
-    as a second row of its clip.
+    The joined row is in the place of the first row of its span. A row that repeats a label, or gives a second
+    level, stays a row of its own, so that it is refused later as a second row of its clip.
     """
     result: list[Row] = []
-    index_of_span: dict[tuple[str, ...], int] = {}  # span -> index of its first row in the result
-    rows_of_span: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
+    place_of_span: dict[tuple[str, ...], int] = {}  # span -> index in the result of its first row
+    joined_rows: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
     n_joined = 0
     for row in rows:
         span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
-        if span not in index_of_span:
-            index_of_span[span] = len(result)
+        if span not in place_of_span:
+            place_of_span[span] = len(result)
             result.append(row)
             continue
-        if span not in rows_of_span:
-            rows_of_span[span] = _RowsOfSpan(result[index_of_span[span]])
-        if rows_of_span[span].can_join(row):
-            rows_of_span[span].join(row)
+        if span not in joined_rows:
+            first_row = result[place_of_span[span]]
+            joined_rows[span] = _RowsOfSpan(first_row)
+        if joined_rows[span].can_join(row):
+            joined_rows[span].join(row)
             n_joined += 1
         else:
             result.append(row)
-    for span, joined_rows in rows_of_span.items():
-        result[index_of_span[span]] = joined_rows.as_one_row()
-    # Joined rows are no clips of their own: they are counted here, as the account counts only clips later.
+    for span, rows_of_span in joined_rows.items():
+        result[place_of_span[span]] = rows_of_span.as_one_row()
+    # The account counts the rows of the result when their clips are made. The rows that were joined to
+    # others are not among them, and are counted here.
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
@@ -652,7 +656,8 @@ class _RowsOfSpan:
         self._line = first.line
         # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
         self._parts = {name: [cell] if cell else [] for name, cell in first.cells.items()}
-        # Column -> the length of that cell, to compare texts with it without joining them.
+        # Column -> the length that this cell would have now. A text of another length differs from the cell,
+        # which is found out without joining its parts (`_says`).
         self._lengths = {name: len(cell) for name, cell in first.cells.items()}
         self._concepts = set(split_concepts(first.cells["concepts"]))
 
@@ -673,14 +678,19 @@ class _RowsOfSpan:
         """
         for name, cell in row.cells.items():
             if name == "concepts":
-                self._parts[name] += [cell] if cell else []
+                if cell:
+                    self._parts[name].append(cell)
                 self._concepts.update(split_concepts(cell))
-                continue
-            is_empty_so_far = not self._parts[name]
-            can_have_several_texts = name not in OUR_COLUMNS
-            is_new = is_empty_so_far or (can_have_several_texts and not self._says(name, cell))
-            if cell.strip() and is_new:
+            elif cell.strip() and self._is_new_text(name, cell):
                 self._add_text(name, cell)
+
+    def _is_new_text(self, name: str, cell: str) -> bool:
+        """Return whether a text is to be added to those of a column other than `concepts`."""
+        is_empty_so_far = not self._parts[name]
+        if is_empty_so_far:
+            return True
+        can_have_several_texts = name not in OUR_COLUMNS
+        return can_have_several_texts and not self._says(name, cell)
 
     def _add_text(self, name: str, text: str) -> None:
         """Add a text to those of a column."""

@@ -1,7 +1,7 @@
 """Make clips of the spans of other tools' files, by the roles of their tiers."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, NamedTuple
@@ -190,9 +190,9 @@ class ToolSpans:
         The number of such answers, and why they do not count, is noted in the file's account.
         """
         codebook = self._words.codebook
-        names = spellings_of(codebook.concepts)
+        name_of_spelling = spellings_of(codebook.concepts)
         answers = [span for span in spans if isinstance(span, Answered)]
-        # Few machines answer of many clips, so that this is found out once for what each machine perceives.
+        # Once for all answers of models that perceive the same: few models answer on many clips.
         unperceived_by: _UnperceivedBy = {}
         for answer in answers:
             if answer.perceives not in unperceived_by:
@@ -201,10 +201,10 @@ class ToolSpans:
         result: list[RawSpan] = []
         for span in spans:
             if isinstance(span, Answered) and span.role == CONCEPTS and span.text:
-                not_perceived = unperceived_by[span.perceives]
-                marked = span.text.split(";")
-                perceived = [name for name in marked if names.get(plain(name)) not in not_perceived]
-                result.append(replace(span, text=";".join(perceived)))
+                impossible = unperceived_by[span.perceives]
+                names = span.text.split(";")
+                possible = [name for name in names if name_of_spelling.get(plain(name)) not in impossible]
+                result.append(replace(span, text=";".join(possible)))
             else:
                 result.append(span)
         return result
@@ -214,9 +214,10 @@ class ToolSpans:
     ) -> None:
         """Note how many answers are on concepts that the model cannot perceive, with the reasons.
 
-        The answers of a model on one clip have one place (`where`), and are several spans; they count once.
+        What a model answers on one clip may be several spans, on its level and its concepts. They have the
+        same place in the file (`where`) and all its questions, so that only the first of them is counted.
         """
-        names = spellings_of(self._words.codebook.concepts)
+        name_of_spelling = spellings_of(self._words.codebook.concepts)
         n_answers_of_reason: Counter[str] = Counter()
         counted_places = set[str]()
         for answer in answers:
@@ -224,8 +225,10 @@ class ToolSpans:
                 continue
             counted_places.add(answer.where)
             reason_of = unperceived_by[answer.perceives]
-            asked_concepts = [names.get(plain(name), "") for name in answer.probabilities("concept")]
-            n_answers_of_reason.update(reason_of[name] for name in asked_concepts if name in reason_of)
+            for spelling in answer.probabilities("concept"):  # spelling of a concept -> its probability
+                name = name_of_spelling.get(plain(spelling), "")
+                if name in reason_of:
+                    n_answers_of_reason[reason_of[name]] += 1
         if n_answers_of_reason:
             reasons = [f"{reason} ({counted(n, 'answer')})" for reason, n in n_answers_of_reason.items()]
             file.account.note(f"answers that do not count: {'; '.join(reasons)}")
@@ -584,13 +587,16 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     if file.account.kind == "eaf":
         return []  # the reader of ELAN's documents refuses such names itself
     source = SOURCES[file.account.kind]
-    present = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
-    if not present:
+    # A record with a role is read by it, whatever its tier.
+    tiers = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
+    if not tiers:
         return []
-    named = {tier_key(name): name for name in file.reading.tiers}
-    absent = named.keys() - {matching_key(tier, named) for tier in present}
-    absent_names = [named[key] for key in sorted(absent)]
-    return [f"no tier {name!r} is there{name_hint(name, present)}" for name in absent_names]
+    # Names are compared without case and blanks. A person may name a tier with its annotator or without.
+    name_of_key = {tier_key(name): name for name in file.reading.tiers}
+    keys_in_file = {matching_key(tier, name_of_key) for tier in tiers}
+    absent_keys = name_of_key.keys() - keys_in_file
+    absent_names = [name_of_key[key] for key in sorted(absent_keys)]
+    return [f"no tier {name!r} is there{name_hint(name, tiers)}" for name in absent_names]
 
 
 def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
@@ -614,32 +620,45 @@ def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
     """Yield notices on a model's questions whose label the codebook does not have, and on missing questions.
 
-    A question is `level:NAME` or `concept:NAME`. The question on a concept of the codebook is missing if no
-    clip has an answer to it, although there are answers on other concepts, known or not.
+    A question is `level:NAME` or `concept:NAME`. If a model was asked about any concept, the question on each
+    concept of the codebook is missing that no clip has an answer to.
     """
     codebook = words.codebook
     label_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
     questions = sorted({question for answer in answers for question in answer.answers})
-    unknown = []
+    unknown_questions = []
     asked_concepts = set()
+    is_asked_about_concepts = False
     for question in questions:
         kind, _, name = question.partition(":")
         label = label_of_spelling[kind].get(plain(name))
+        if kind == "concept":
+            is_asked_about_concepts = True
         if label is None:
-            unknown.append(question)
+            unknown_questions.append(question)
         elif kind == "concept":
             asked_concepts.add(label)
-    if unknown:
-        what = counted(len(unknown), "question")
-        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
-    has_questions_on_concepts = any(question.startswith("concept:") for question in questions)
-    if not has_questions_on_concepts:
-        return
-    perceives = sorted({name for answer in answers for name in answer.perceives})
-    reason_of = unperceived(codebook, perceives)
-    not_asked = [name for name in codebook.concept_names if name not in asked_concepts]
-    perceivable = [name for name in not_asked if name not in reason_of]
-    reasons = [reason_of[name] for name in not_asked if name in reason_of]
+    if unknown_questions:
+        what = counted(len(unknown_questions), "question")
+        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown_questions, 3)})"
+    if is_asked_about_concepts:
+        missing = [name for name in codebook.concept_names if name not in asked_concepts]
+        modalities = sorted({name for answer in answers for name in answer.perceives})
+        yield from _notices_on_missing_questions(missing, unperceived(codebook, modalities))
+
+
+def _notices_on_missing_questions(missing: Sequence[str], reason_of: Mapping[str, str]) -> Iterator[str]:
+    """Yield notices on the concepts that a model was not asked about.
+
+    Parameters
+    ----------
+    missing
+        The concepts.
+    reason_of
+        Concept that the model cannot perceive, so that no question on it is expected -> the reason.
+    """
+    perceivable = [name for name in missing if name not in reason_of]
+    reasons = [reason_of[name] for name in missing if name in reason_of]
     if perceivable:
         what = counted(len(perceivable), "concept")
         yield f"nothing asked of {what} ({first_few(perceivable, 3)}), marked on no clip"
