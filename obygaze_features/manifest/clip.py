@@ -314,29 +314,32 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     """Read a row as `clip_of` does, without the check of argument types, which is slow over many rows.
 
     `problems.attempt(line, column, function, ...)` returns what the function returns; if it raises an error,
-    this becomes a problem of the line and the column, and None is returned.
+    this becomes a problem of the line and the column, and None is returned. So all cells of a row are read,
+    and all their problems are noted, before the row is refused.
     """
     n_problems_before = len(problems.messages)
+    line = row.line
     cells = row.cells
-    start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))
-    end = problems.attempt(row.line, "end_s", seconds, cells.get("end_s", ""))
+    start = problems.attempt(line, "start_s", seconds, cells.get("start_s", ""))
+    end = problems.attempt(line, "end_s", seconds, cells.get("end_s", ""))
     level = None
     if cells.get("level"):
         level_of = codebook.level_spelled if spelled else codebook.level_named
-        level = problems.attempt(row.line, "level", level_of, cells["level"])
-    concepts = problems.attempt(row.line, "concepts", _concepts_of, cells, codebook, spelled=spelled)
-    seen_score = problems.attempt(row.line, "", parse_seen_score, cells.get(SEEN_SCORE, ""))
+        level = problems.attempt(line, "level", level_of, cells["level"])
+    concepts = problems.attempt(line, "concepts", _concepts_of, cells, codebook, spelled=spelled)
+    # No column is named here: the error of `parse_seen_score` names it.
+    seen_score = problems.attempt(line, "", parse_seen_score, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):
-        problems.add(
-            row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
-        )
+        # Spreadsheets store a time as a share of a day, such as 0.0005 for 43 s.
+        message = f"less than a frame after start_s {start}: are times shares of a day?"
+        problems.add(line, message, "end_s")
     if len(problems.messages) > n_problems_before:
         return None
     extras = {column: text for column, text in cells.items() if column not in _RESERVED_COLUMNS}
     if SEEN_SCORE in cells:
         extras[SEEN_SCORE] = seen_score or ""
     return problems.attempt(
-        row.line,
+        line,
         "",
         Clip,
         clip_id=cells["clip_id"],

@@ -228,28 +228,34 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     ManifestError
         No column is known to hold levels or concepts, or their words make no valid codebook.
     """
-    levels = _label_columns(table, headings, "level")
-    concepts = _label_columns(table, headings, "concepts")
+    level_columns = _label_columns(table, headings, "level")
+    concept_columns = _label_columns(table, headings, "concepts")
     may_be_levels: tuple[str, ...] = ()
-    if not levels:
-        may_be_levels = tuple(_columns_of_few_words(table, concepts)[:SHOWN])
-    if not levels and not concepts:
+    if not level_columns:
+        may_be_levels = tuple(_columns_of_few_words(table, concept_columns)[:SHOWN])
+    if not level_columns and not concept_columns:
         advice = _advice_on_levels(table, may_be_levels)
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
-    columns = (*levels, *concepts)
-    cells: list[str] = []
-    for column in levels:
-        cells += _readable_labels(table, column)
-    level_words = tuple(sorted(_count_words(cells), key=_sort_key_of_level))
-    draft_of_levels = GuessedCodebook(_codebook_name(file.path), level_words, (), columns, may_be_levels)
+    columns = (*level_columns, *concept_columns)
     problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
-    remedy = "; write ; between the concepts of a cell" if concepts else ""
+    remedy = "; write ; between the concepts of a cell" if concept_columns else ""
+    levels = tuple(sorted(_count_levels(table, level_columns), key=_sort_key_of_level))
+    with_levels_only = GuessedCodebook(_codebook_name(file.path), levels, (), columns, may_be_levels)
     with error_context(f"{file.path}: {problem}", remedy):
-        # How a cell of concepts is divided depends on the words of levels: these are counted first.
-        words = LabelWords(_codebook_of(draft_of_levels))
-        draft = replace(draft_of_levels, concepts=tuple(_count_concepts(table, concepts, words)))
-        _codebook_of(draft)  # refuses words that make no valid codebook
-    return draft
+        # The words of levels come first, as they decide how a cell of concepts is divided.
+        words = LabelWords(_codebook_of(with_levels_only))
+        concepts = tuple(_count_concepts(table, concept_columns, words))
+        guessed = replace(with_levels_only, concepts=concepts)
+        _codebook_of(guessed)  # refuses words that make no valid codebook
+    return guessed
+
+
+def _count_levels(table: Table, columns: Sequence[str]) -> list[CountedWord]:
+    """Count the levels in some columns."""
+    cells: list[str] = []
+    for column in columns:
+        cells += _readable_labels(table, column)
+    return _count_words(cells)
 
 
 def _codebook_of(draft: GuessedCodebook) -> Codebook:

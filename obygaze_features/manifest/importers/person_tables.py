@@ -437,8 +437,16 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
             options = " ".join(proposal.options(Headings()))
             parts = [part for part in (*proposal.could_be_read, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
-    if not refused:
-        return
+    if refused:
+        raise _error_on_unread(refused)
+
+
+def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColumnsError:
+    """Return the error on tables that would not be read.
+
+    The proposals that fit that of the first table are added to it, so that one command reads all these
+    tables; the others are named.
+    """
     file, proposal = refused[0]
     needing_other_options = []
     for other_file, other_proposal in refused[1:]:
@@ -448,14 +456,12 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     if needing_other_options:
         shown = first_few(needing_other_options, 3)
         proposal.doubts.append(f"import apart, as they need other options: {shown}")
-    raise UnreadColumnsError(
+    headings = file.reading.headings
+    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.could_be_read]
+    return UnreadColumnsError(
         f"{file.path}: it holds {', '.join(proposal.must_be_read)}, which no heading of a manifest names",
-        proposal.options(file.reading.headings),
-        [
-            *proposal.untyped_words(file.path, file.reading.headings),
-            *proposal.doubts,
-            *proposal.could_be_read,
-        ],
+        proposal.options(headings),
+        doubts,
     )
 
 
