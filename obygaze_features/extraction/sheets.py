@@ -57,7 +57,7 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
     """
     names = [manifest.codebook.concept_spelled(name) for name in concepts]
     groups: dict[str, dict[Clip, Sequence[float]]] = {}
-    no_scores: tuple[float, ...] = ()
+    no_scores: Sequence[float] = ()
     for concept in names or manifest.codebook.visual_concepts:
         clips = [clip for clip in manifest if concept in clip.concepts]
         groups[concept] = dict.fromkeys(_from_each_film_in_turn(clips), no_scores)
