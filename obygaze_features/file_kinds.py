@@ -39,6 +39,9 @@ UTF16, MP4, HEIF = "a text file in UTF-16", "an MP4 or QuickTime film", "a HEIF 
 
 XML_PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
 """What may stand before the root of XML; each part ends where it first can, or time is exponential."""
+ZIP_START = r"PK\x03\x04.{26}.{0,300}?"
+"""How a zip begins: its signature, 26 bytes of facts on the first file, and up to 300 bytes from the start of
+that file's name. A pattern goes on behind them."""
 ZARR = FileKind("a Zarr store", "save its arrays as .npy or in HDF5")
 UNKNOWN = FileKind("a file of unknown content", AGAIN)
 
@@ -51,16 +54,15 @@ def _known_formats(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     {XML} or {ZIP}, which stand for the beginning of such a file.
     """
     xml_start = rf"(?i)\s*{XML_PROLOGUE}"
-    zip_start = r"PK\x03\x04.{26}.{0,300}?"
     formats = list(FACTS["texts"])
     if binary:
         formats += FACTS["binaries"]
+    shared_remedies = FACTS["remedies"]  # name of a remedy of several formats -> its text
     kinds = []
     for pattern, name, remedy in formats:
-        full_pattern = pattern.replace("{XML}", xml_start).replace("{ZIP}", zip_start)
-        if remedy in FACTS["remedies"]:  # the name of a longer text, which several formats share
-            remedy = FACTS["remedies"][remedy]  # noqa: PLW2901
-        kinds.append((full_pattern.encode(), FileKind(name, remedy)))
+        full_pattern = pattern.replace("{XML}", xml_start).replace("{ZIP}", ZIP_START)
+        remedy_text = shared_remedies.get(remedy, remedy)
+        kinds.append((full_pattern.encode(), FileKind(name, remedy_text)))
     return kinds
 
 

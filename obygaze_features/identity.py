@@ -15,7 +15,8 @@ from obygaze_features.templates import packaged_text
 from obygaze_features.text import normalised
 
 _COMMON_SIGN = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ")
-"""Apostrophes, hyphens and underscores that programs write for each other -> the sign that stands for all."""
+"""Signs that programs write for each other -> the sign that stands for them: `'` for apostrophes, `-` for
+hyphens, a blank for an underscore."""
 
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 """First and last code point of the blocks of marks on letters of any script; vowels of other scripts stay."""
@@ -42,8 +43,10 @@ class SameNames(NamedTuple):
 def same_names(names: Iterable[str]) -> SameNames:
     """Find names that are spellings of the same name, and names that may be.
 
-    Names that differ only in case, width, accents or blanks are the same. Names that look alike, but have
-    other letters, are the same if one of them has letters outside of ASCII; otherwise they are doubtful.
+    Names that differ only in case, width, accents or blanks are the same. Names that look alike but have
+    different letters are the same if one of them has letters outside of ASCII, which were probably typed or
+    pasted by mistake. Two such names in ASCII, as `A1` and `Al`, may be different on purpose: they are
+    doubtful.
 
     Parameters
     ----------
@@ -57,34 +60,36 @@ def same_names(names: Iterable[str]) -> SameNames:
     >>> same_names(["A1", "Al"])
     SameNames(same=[], doubtful=[('Al', 'A1')])
     """
-    first_of_typing: dict[str, str] = {}  # what is typed (`as_typed`) -> the first name that is typed so
-    first_of_look: dict[str, str] = {}  # how a name looks (`skeletons`) -> the first name that looks so
-    found = SameNames([], [])
+    name_of_typed: dict[str, str] = {}  # `as_typed` of a name -> the first name that has it
+    name_of_skeleton: dict[str, str] = {}  # one of the `skeletons` of a name -> the first name that has it
+    same: list[tuple[str, str]] = []
+    doubtful: list[tuple[str, str]] = []
     for name in dict.fromkeys(names):
-        first = first_of_typing.setdefault(as_typed(name), name)
-        if first != name:
-            found.same.append((name, first))
+        typed_alike = name_of_typed.setdefault(as_typed(name), name)
+        if typed_alike != name:
+            same.append((name, typed_alike))
             continue
-        lookalike = _first_lookalike(name, first_of_look)
+        lookalike = _first_lookalike(name, name_of_skeleton)
         if lookalike is None:
             continue
-        if as_typed(name).isascii() and as_typed(lookalike).isascii():
-            found.doubtful.append((name, lookalike))
+        are_ascii = as_typed(name).isascii() and as_typed(lookalike).isascii()
+        if are_ascii:
+            doubtful.append((name, lookalike))
         else:
-            found.same.append((name, lookalike))
-    return found
+            same.append((name, lookalike))
+    return SameNames(same, doubtful)
 
 
-def _first_lookalike(name: str, first_of_look: dict[str, str]) -> str | None:
+def _first_lookalike(name: str, name_of_skeleton: dict[str, str]) -> str | None:
     """Return an earlier name that looks like a name; None if there is none.
 
-    `first_of_look` maps each look to the first name that has it. The looks of this name are added.
+    `name_of_skeleton` maps each skeleton to the first name that has it. Those of this name are added.
     """
     lookalikes = []
     for skeleton in skeletons(name):
-        first = first_of_look.setdefault(skeleton, name)
-        if first != name:
-            lookalikes.append(first)
+        first_name = name_of_skeleton.setdefault(skeleton, name)
+        if first_name != name:
+            lookalikes.append(first_name)
     return lookalikes[0] if lookalikes else None
 
 
@@ -109,21 +114,24 @@ def as_typed(name: str) -> str:
     ('deja vu', True)
     """
     text = normalised("NFKC", name).translate(_COMMON_SIGN)
-    return _without_marks(" ".join(text.split()).casefold()).casefold()
+    text = " ".join(text.split())
+    # Folding case may add marks, as for `İ`, and removing marks composes letters anew: so it is folded again.
+    without_marks = _without_marks(text.casefold())
+    return without_marks.casefold()
 
 
 @lru_cache(4096)
 def skeletons(name: str) -> frozenset[str]:
     """Return texts that stand for how a name looks; names that share one of them look alike.
 
-    In each, letters are replaced by the Latin letter that they look like. There is one each for the name as
-    it is, in small letters and in capitals: a Greek capital beta looks like B, but a small one like no Latin
-    letter.
+    They are the name in three forms: as it is, in small letters, and in capitals. In each form, letters are
+    replaced by the Latin letters that they look like. All three are needed, as only one form of a letter may
+    look like a Latin letter: a Greek capital beta looks like B, but a small one like no Latin letter.
     """
     text = normalised("NFKC", name).translate(_COMMON_SIGN)
     text = _without_marks(" ".join(text.split()))
-    forms = (text, text.casefold(), text.upper())
-    return frozenset(_replace_lookalikes(form).casefold() for form in forms)
+    # The case of the Latin letters does not count, so that all three can be compared.
+    return frozenset(_replace_lookalikes(form).casefold() for form in (text, text.casefold(), text.upper()))
 
 
 def _replace_lookalikes(text: str) -> str:

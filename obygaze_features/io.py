@@ -58,10 +58,10 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
         Naming `path`.
     """
     if path == STANDARD:
-        with _file_for_standard_output() as partial:
-            yield partial
+        with _file_for_standard_output() as file_to_copy:
+            yield file_to_copy
         return
-    target = path
+    target = path  # the file to replace
     if links and path.is_symlink() and path.is_file():
         target = Path(os.path.realpath(path))
     temporary: Path | None = None
@@ -74,13 +74,14 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
             else:
                 temporary.replace(target)
     except OSError as error:
+        # The user knows this file as `path`; errors about other files keep their names.
         is_of_this_file = error.filename in (None, str(temporary), str(target))
         if is_of_this_file:
             _set_file_of_error(error, path)
         raise
     finally:
         if temporary is not None:
-            with suppress(OSError):  # it was renamed
+            with suppress(OSError):  # there is no file of this name if all went well, as it was renamed
                 temporary.unlink()
     sync(target.parent)
 
@@ -100,6 +101,8 @@ def _rename_to_new(path: Path, target: Path) -> None:
     """Rename a file to a name that no file has; raise a FileExistsError if one has it."""
     if _rename(path, target, RENAME_NOREPLACE):
         return
+    # The system cannot check and rename in one step. Between these two steps another process could create
+    # the target, which would then be replaced.
     if os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     path.rename(target)
@@ -181,36 +184,39 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     folder = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
     make_folder(folder.parent)
     temporary: Path | None = None
-    left_over: Path | None = None  # the temporary folder, or the old one when the new one is in its place
+    to_remove: Path | None = None  # the unfinished folder, and after the replacement the old one
     try:
         with _temporary(folder, is_folder=True) as temporary:
-            left_over = temporary
+            to_remove = temporary
             yield temporary
             sync_tree(temporary)
-            left_over = _put_in_place(temporary, folder)
-            sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
+            to_remove = _put_in_place(temporary, folder)
+            # The new names go to the disk before the old folder is removed. Else its removal might get there
+            # first, and a power cut in between would leave neither folder.
+            sync(folder.parent)
     except OSError as error:
         is_of_temporary = temporary is not None and Path(error.filename or "").is_relative_to(temporary)
         if error.filename is None or is_of_temporary:
             _set_file_of_error(error, folder)
         raise
     finally:
-        if left_over is not None:
-            remove_tree(left_over, ignore_errors=True)
+        if to_remove is not None:
+            remove_tree(to_remove, ignore_errors=True)
 
 
-def _put_in_place(temporary: Path, folder: Path) -> Path:
-    """Give a temporary folder its final name; return where the old folder of that name is then, if any.
+def _put_in_place(temporary: Path, folder: Path) -> Path | None:
+    """Give a temporary folder its final name; return where the old folder of that name is now, None if none.
 
-    On Linux both folders are exchanged at once. Elsewhere the old one is renamed first, to the temporary name
-    with the suffix .old. If this process is killed in between, `_sweep` gives it its name back.
+    On Linux the two folders exchange their names at once. Elsewhere the old folder is first renamed, to the
+    temporary name with the suffix .old. If this process is killed in between, the next process that calls
+    `_sweep` renames the old folder back.
     """
     if not folder.exists():
         temporary.replace(folder)
-        return temporary
+        return None
     if _rename(temporary, folder, RENAME_EXCHANGE):
         return temporary
-    with _locked_node(folder):  # so that no other process gives it its name back meanwhile
+    with _locked_node(folder):  # so that no other process renames the old folder back meanwhile
         old = temporary.with_suffix(".old")
         folder.replace(old)
         try:
@@ -255,16 +261,16 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
 
     It gets the mode and group of what is at the path. It is locked, so that other processes see that it is in
     use. Its name is random, because processes in two containers may have the same number and host name.
+    Remains of killed processes in the same folder are removed first.
     """
-    if path.parent not in _SWEPT:  # once a process: a folder may have as many files as there are clips
-        _SWEPT.add(path.parent)
-        with suppress(OSError):
-            _sweep(path.parent)
+    _sweep_once(path.parent)
     node = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
     if is_folder:
         node.mkdir()
     else:
-        mode = 0o600 if path.exists() else 0o666  # nobody else may read it before it has the old file's mode
+        mode_of_new_file = 0o666  # as `open` does; the umask takes away from it
+        only_for_owner = 0o600  # nobody else may read it before it has the old file's mode
+        mode = only_for_owner if path.exists() else mode_of_new_file
         os.close(os.open(node, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
     # Group and mode of what is at the path, if there is something, and if the system allows it.
     with suppress(OSError, AttributeError):  # Windows has no groups
@@ -276,10 +282,27 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
         yield node
 
 
+def _sweep_once(folder: Path) -> None:
+    """Remove the remains of killed processes in a folder, once in the life of this process.
+
+    Once is enough, and a folder may have as many files as there are clips.
+    """
+    if folder in _SWEPT:
+        return
+    _SWEPT.add(folder)
+    with suppress(OSError):
+        _sweep(folder)
+
+
 @contextmanager
 def _locked_node(node: Path) -> Iterator[bool]:
-    """Lock a file or folder within a `with` block; yield whether it could be locked."""
-    if sys.platform == "win32":  # an open file cannot be removed there, and no folder can be opened
+    """Lock a file or folder within a `with` block; yield whether it could be locked.
+
+    On Windows nothing is locked. A file counts as locked by the caller, because the system itself refuses to
+    remove or rename a file that another process has open. A folder cannot be opened there, so that its user
+    is not known, and it counts as in use.
+    """
+    if sys.platform == "win32":
         yield not node.is_dir()
         return
     import fcntl  # noqa: PLC0415 - not on Windows
@@ -516,17 +539,20 @@ def open_binary(path: Path | str, flags: int) -> int:
 def force_to_disk(descriptor: int) -> None:
     """Flush an open file to the disk.
 
-    On macOS this takes F_FULLFSYNC, because fsync leaves data in the drive's cache.
+    On macOS this takes F_FULLFSYNC, because fsync leaves data in the drive's cache. File systems that do not
+    support it, such as network shares, get fsync.
     """
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on Windows
 
+        is_supported = True
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-        except OSError as error:  # of shares: their server has the drive
-            if error.errno not in {errno.ENOTSUP, errno.EINVAL}:
+        except OSError as error:
+            is_supported = error.errno not in {errno.ENOTSUP, errno.EINVAL}
+            if is_supported:  # the flush itself failed
                 raise
-        else:
+        if is_supported:
             return
     os.fsync(descriptor)
 

@@ -126,27 +126,29 @@ def without_network() -> None:
 def _filter_calls() -> bool:
     """Install a seccomp filter that refuses the system calls of this process that create sockets.
 
-    The filter is a small BPF program. For each call it compares the architecture and the call's number. It
-    jumps to the last instruction, which refuses, if the number is one of those.
+    The filter is a small BPF program that the kernel runs for each call. It compares the architecture and the
+    call's number. A comparison is followed by a step that refuses the call, which is skipped if the call is
+    not to be refused.
 
     Returns
     -------
     bool
         Whether the kernel accepted the filter.
     """
-    architecture, calls = _SYSTEM_CALLS[platform.machine()]
+    architecture, refused_calls = _SYSTEM_CALLS[platform.machine()]
     # Each step: code, number of steps to skip if the comparison is true, the same if it is false, and value.
-    # The last step refuses. From step i, the number of steps to skip in order to get there is `last - i - 1`.
-    last = len(calls) + 5
+    refuse = (_RETURN, 0, 0, _REFUSE)
     steps = [
         (_LOAD, 0, 0, _PLACE_OF_ARCHITECTURE),
-        (_EQUAL, 0, last - 2, architecture),  # another architecture is refused
+        (_EQUAL, 1, 0, architecture),  # another architecture is refused
+        refuse,
         (_LOAD, 0, 0, _PLACE_OF_NUMBER),
-        (_AT_LEAST, last - 4, 0, _OTHER_NUMBERS),
+        (_AT_LEAST, 0, 1, _OTHER_NUMBERS),  # the second set of calls is refused
+        refuse,
     ]
-    for index, call in enumerate(calls, start=len(steps)):
-        steps.append((_EQUAL, last - index - 1, 0, call))
-    steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
+    for call in refused_calls:
+        steps += [(_EQUAL, 0, 1, call), refuse]
+    steps.append((_RETURN, 0, 0, _ALLOW))
     instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
     program = _Program(len(steps), instructions)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -219,23 +221,30 @@ def excess(pid: int, limits: Limits, before: Used) -> str:
     return "memory" if now.memory - before.memory > limits.memory else ""
 
 
+_QUERY_INFORMATION, _READ_MEMORY = 0x0400, 0x0010
+"""Rights to a process that reading its counters takes: PROCESS_QUERY_INFORMATION and PROCESS_VM_READ. Source:
+winnt.h."""
 _COUNTERS, _MOST_COMMITTED = 10, 8
-"""Words of PROCESS_MEMORY_COUNTERS_EX on 64 bits, whose first holds two numbers, and the one of
-PeakPagefileUsage. Source: psapi.h."""
+"""Number of 64-bit words of PROCESS_MEMORY_COUNTERS_EX, and the index of its PeakPagefileUsage. The word at
+index 0 holds two numbers of 32 bits. Source: psapi.h."""
+_TICKS_PER_SECOND = 1e7
+"""Windows counts processor time in units of 100 ns."""
 
 
 def _used_on_windows(pid: int) -> Used:
     """Ask Windows for the processor time and the committed memory of a process."""
     kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # of our own: types are set
     kernel.OpenProcess.restype = ctypes.c_void_p
-    handle = kernel.OpenProcess(0x0400 | 0x0010, 0, pid)  # to query it, and to read its memory's counters
+    handle = kernel.OpenProcess(_QUERY_INFORMATION | _READ_MEMORY, 0, pid)
     if not handle:
         return Used(0.0, 0)
     counters = (ctypes.c_size_t * _COUNTERS)()
-    times = [ctypes.c_ulonglong() for _ in range(4)]  # created, ended, in the kernel, by itself: 100 ns
+    created, ended, in_kernel, in_user_code = [ctypes.c_ulonglong() for _ in range(4)]
+    times = (created, ended, in_kernel, in_user_code)  # each in `_TICKS_PER_SECOND`
     try:
         kernel.K32GetProcessMemoryInfo(ctypes.c_void_p(handle), counters, ctypes.sizeof(counters))
         kernel.GetProcessTimes(ctypes.c_void_p(handle), *map(ctypes.byref, times))
     finally:
         kernel.CloseHandle(ctypes.c_void_p(handle))
-    return Used((times[2].value + times[3].value) / 1e7, int(counters[_MOST_COMMITTED]))
+    cpu_s = (in_kernel.value + in_user_code.value) / _TICKS_PER_SECOND
+    return Used(cpu_s, int(counters[_MOST_COMMITTED]))

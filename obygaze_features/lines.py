@@ -101,7 +101,7 @@ def checked_entry(line: bytes) -> bytes | None:
 def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
     """Read a journal: yield the number of each line, from 1, and its entry, or None if the line is damaged.
 
-    An incomplete last line, whose writing was never finished, is left out.
+    A last line without a line break was not finished. It is yielded only if it has a complete entry.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
         The type of its entries: a struct, or any other that JSON may be read as.
     """
     decoder = msgspec.json.Decoder(kind)
-    *lines, incomplete_line = read_bytes(path, MOST_LINES).split(b"\n")  # b"" if nothing is incomplete
+    *lines, unfinished_line = read_bytes(path, MOST_LINES).split(b"\n")  # b"" if nothing is unfinished
     for number, line in enumerate(lines, start=1):
         yield number, _decoded_entry(line, decoder)
-    entry = _decoded_entry(incomplete_line, decoder)
-    if entry is not None:  # only the line break is missing
-        yield len(lines) + 1, entry
+    last_entry = _decoded_entry(unfinished_line, decoder)
+    if last_entry is not None:
+        yield len(lines) + 1, last_entry
 
 
 def _decoded_entry(line: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:

@@ -58,6 +58,7 @@ class Pieces:
 
     @checked
     def __init__(self, group: Group, array: str, y: Sequence[int] | NDArray[np.integer]) -> None:
+        """Check the classes and the array, and find the pieces; the class describes the parameters."""
         if len(y) != len(group):
             raise StoreError(
                 f"y has {len(y)} classes, and {group.name} has {counted(len(group), 'row')}: give one each"
@@ -69,8 +70,13 @@ class Pieces:
             )
         self.group = group
         self.array = array
-        self.y = np.where(group.usable, np.asarray(y, np.int64), LEFT_OUT)
-        self.pieces = [rows for rows in group.pieces(array) if (self.y[rows] != LEFT_OUT).any()]
+        has_features = group.usable  # [N], False for failed clips
+        self.y = np.where(has_features, np.asarray(y, np.int64), LEFT_OUT)
+        self.pieces: list[slice] = []
+        for rows in group.pieces(array):
+            is_used = self.y[rows] != LEFT_OUT
+            if is_used.any():
+                self.pieces.append(rows)
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -97,9 +103,12 @@ def _new_tensor(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":
     import torch  # noqa: PLC0415 - obygaze[extract]
     from torch.utils.data import get_worker_info  # noqa: PLC0415 - the same
 
-    kind = torch.from_numpy(np.empty(0, dtype)).dtype
-    if get_worker_info() is None:
-        return torch.empty(shape, dtype=kind)
+    torch_dtype = torch.from_numpy(np.empty(0, dtype)).dtype  # PyTorch has no function for this
+    is_in_worker = get_worker_info() is not None
+    if not is_in_worker:
+        return torch.empty(shape, dtype=torch_dtype)
     # Private to PyTorch, and without types, but what `default_collate` calls.
     new_shared: Callable[[int], torch.UntypedStorage] = torch.UntypedStorage._new_shared
-    return torch.empty(0, dtype=kind).set_(new_shared(math.prod(shape) * dtype.itemsize)).view(shape)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    flat = torch.empty(0, dtype=torch_dtype).set_(new_shared(n_bytes))
+    return flat.view(shape)

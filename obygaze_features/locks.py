@@ -105,7 +105,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     The lock ends with the process, so none is ever left behind. False is yielded if another process holds the
     lock (only without `wait`), or if the file at `path` was replaced before the lock was obtained.
     """
-    if sys.platform == "win32" and path.is_dir():  # Windows locks no folders
+    locks_file_for_folder = sys.platform == "win32" and path.is_dir()  # Windows locks no folders
+    if locks_file_for_folder:
         locked_path = _file_for(path)
         descriptor = open_binary(locked_path, os.O_RDWR | os.O_CREAT)
     else:
@@ -114,8 +115,9 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     try:
         is_obtained = hold(descriptor, path, wait=wait)
         if is_obtained:
-            opened = os.fstat(descriptor)
-            is_obtained = path.exists() and os.path.samestat(opened, locked_path.stat())
+            # The lock is on what was opened. Another file may have got its name while this process waited.
+            locked_node = os.fstat(descriptor)
+            is_obtained = path.exists() and os.path.samestat(locked_node, locked_path.stat())
         yield is_obtained
     finally:
         os.close(descriptor)

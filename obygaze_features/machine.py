@@ -51,16 +51,21 @@ def clock_problem(folder: Path) -> str:
     OSError
         If nothing can be written there.
     """
-    before = time.time()
+    time_before = time.time()
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         file.write(b"now")
         os.fsync(file.fileno())
-        written = os.fstat(file.fileno()).st_mtime
-    after = time.time()
-    ahead_s, behind_s = before - written, written - after
-    if max(ahead_s, behind_s) < MOST_GAP_S:
+        time_of_server = os.fstat(file.fileno()).st_mtime
+    time_after = time.time()
+    # If the clocks agree, the server's time lies between this machine's two times.
+    ahead_s = time_before - time_of_server  # this machine's clock is ahead of the server's, if above 0
+    behind_s = time_of_server - time_after
+    if ahead_s >= MOST_GAP_S:
+        difference = f"{ahead_s:.0f} s ahead of"
+    elif behind_s >= MOST_GAP_S:
+        difference = f"{behind_s:.0f} s behind"
+    else:
         return ""
-    difference = f"{ahead_s:.0f} s ahead of" if ahead_s > 0 else f"{behind_s:.0f} s behind"
     return (
         f"the clock of {host_name()} is {difference} that of the disk of {folder}: nothing is decided by "
         "clocks, but the times of logs and files do not agree, and servers may refuse what it sends"

@@ -1,12 +1,11 @@
 """Compute the digests of large rows in a worker process, from the files that they were written to."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from itertools import count
 
 from obygaze_features.store.writer import digest_of_part
-from obygaze_features.workers import Parent, WorkerPool
+from obygaze_features.workers import Event, Parent, WorkerPool
 
 LONGEST_WAIT_S = 60.0
 """Seconds after which this process computes a digest itself."""
@@ -40,16 +39,22 @@ class RowDigests(WorkerPool):
 
     def _wait(self, key: int) -> str | None:
         """Wait for a digest from the worker; return None if it does not come."""
-        with suppress(Exception):  # whatever the worker raises, or that no worker could be started
+        try:
             while key not in self._digests:
                 event = self.get(LONGEST_WAIT_S)
                 if event is None:  # the worker takes too long
-                    break
-                if event.kind == "item":  # a digest
-                    self._digests[event.key] = event.value  # type: ignore[index]  # our keys are numbers
-                elif event.kind != "done":  # the worker has died
-                    self._digests[event.key] = None  # type: ignore[index]
-        return self._digests.pop(key, None)
+                    return None
+                self._record(event)
+        except Exception:  # noqa: BLE001 - whatever the worker raises, or that no worker could be started
+            return None
+        return self._digests.pop(key)
+
+    def _record(self, event: Event) -> None:
+        """Store what an event says of the digest of a call, which need not be the call that waits."""
+        if event.kind == "done":  # says nothing new, as it follows the digest
+            return
+        is_digest = event.kind == "item"  # else the worker has died
+        self._digests[event.key] = event.value if is_digest else None  # type: ignore[index]  # keys are numbers
 
 
 def _digest(part: tuple[str, int, int], parent: Parent) -> None:

@@ -200,7 +200,8 @@ def extract_in_processes(
     processes
         The processes, each of which runs the loop.
     report
-        What was done before; its engine and number of encoders are those of the sum.
+        Report on the clips that were done before. The sums contain it, and take its engine and number of
+        encoders.
     stopped
         Polled often; once true, all processes finish their current clips and the run ends.
 
@@ -340,12 +341,14 @@ class _Assignments:
             )
 
     def _subtract_lost(self, assignment: _Assignment, undone: Sequence[str]) -> None:
-        """Subtract from the report of a process that died the clips that it reported, and that are not done.
+        """Subtract the lost clips from the report of a process that died.
 
-        They were in a piece that was still open when the process died. A piece counts only once it is closed.
+        A process reports a clip as soon as it has written it, but the clip is done only once its piece is
+        closed. Clips of the piece that was open when the process died are reported and undone: they are lost.
         """
-        for clip in assignment.written.keys() & set(undone):
-            assignment.report.count(assignment.written[clip], -1)
+        lost = assignment.written.keys() & set(undone)
+        for clip in lost:
+            assignment.report.count(assignment.written[clip], n=-1)
 
     def summed_report(self) -> RunReport:
         """Sum the reports of all assignments and of what was done before."""
@@ -371,10 +374,17 @@ class _Assignments:
             self._parts_to_retry.append(_Assignment(clip_ids, n_deaths))
 
     def _undone(self, clip_ids: Sequence[str]) -> list[str]:
-        """Return the clips that were not written since the run began: their best entry is the same."""
-        best = self._stage.best_entries()
-        rows = self._stage.rows
-        return [clip for clip in clip_ids if best.get(rows[clip]) == self._best_before.get(rows[clip])]
+        """Return the clips that were not done since the run began.
+
+        Their rows have the same best journal entry as then, or still none.
+        """
+        best_now = self._stage.best_entries()  # row -> its best entry
+        undone = []
+        for clip in clip_ids:
+            row = self._stage.rows[clip]
+            if best_now.get(row) == self._best_before.get(row):
+                undone.append(clip)
+        return undone
 
 
 def write_failed(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) -> list[ClipResult]:

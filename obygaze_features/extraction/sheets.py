@@ -4,9 +4,11 @@ A sheet holds frames of films, which nothing else here stores: it is drawn only 
 for, and films' rights apply to it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,16 +56,23 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
         The codebook has no such concept.
     """
     names = [manifest.codebook.concept_spelled(name) for name in concepts]
-    groups = {}
+    groups: dict[str, dict[Clip, Sequence[float]]] = {}
+    no_scores: Sequence[float] = ()
     for concept in names or manifest.codebook.visual_concepts:
         clips = [clip for clip in manifest if concept in clip.concepts]
-        movies = pd.Series([clip.movie for clip in clips], dtype=str)
-        # Number of each clip within its film. Sorted by it come the first clips of all films, then the second
-        # ones, and so on.
-        number_in_film = movies.groupby(movies).cumcount()
-        ordered_clips = [clips[row] for row in number_in_film.sort_values(kind="stable").index]
-        groups[concept] = dict.fromkeys(ordered_clips, ())
+        groups[concept] = dict.fromkeys(_from_each_film_in_turn(clips), no_scores)
     return groups
+
+
+def _from_each_film_in_turn(clips: Iterable[Clip]) -> list[Clip]:
+    """Return the first clips of all films, then the second ones, and so on."""
+    n_so_far = Counter[str]()  # clips of each film
+    numbered_clips = []  # (number of the clip within its film, clip)
+    for clip in clips:
+        numbered_clips.append((n_so_far[clip.movie], clip))
+        n_so_far[clip.movie] += 1
+    numbered_clips.sort(key=itemgetter(0))  # clips of one number stay in their order
+    return [clip for _, clip in numbered_clips]
 
 
 def error_groups(

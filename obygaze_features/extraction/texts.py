@@ -51,6 +51,7 @@ class TextJob:
         groups = []
         for backbone in self.backbones:
             arrays = [ArraySpec("pooled", (backbone.width,), "float32")]
+            # The store's format is that of clips, so that a text counts as a clip of one frame.
             groups.append(group_of(backbone, arrays, n_frames=1, **_RECORD_WITHOUT_FRAMES))
         return groups
 
@@ -125,8 +126,13 @@ def run_texts(
 ) -> Run:
     """Extract some texts into a stage, sorted by length, so that texts of a batch have similar lengths.
 
+    While a batch is encoded, earlier ones are written. After each batch, the results that were written by
+    then are yielded, and at the end all that are left.
+
     Parameters
     ----------
+    job, stage, text_ids
+        What to extract, and where to.
     batch_size
         Texts that are encoded and committed together.
     stopped
@@ -141,6 +147,7 @@ def run_texts(
             before = time.perf_counter()
             results = encode_texts(job.backbones, batch_ids, tokens)
             report.infer_s += time.perf_counter() - before
+            # Waits until at most `BATCHES_AHEAD` batches are unwritten, before this one is added to them.
             written = recording.take_written(BATCHES_AHEAD)
             recording.queue(results)
             yield report, written

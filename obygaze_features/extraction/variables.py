@@ -41,6 +41,9 @@ VARIABLES = ("loudness", "speech", "cuts", "black", "camera", *FEATURES, *COLUMN
 """Columns that are measured: loudness in LUFS, share of time with speech, cuts a minute, share of time with
 black pictures; then what `camera_values` and `people_values` give."""
 
+COLUMN_OF_KIND = {"cuts": "cuts", "camera": "camera", "people": PEOPLE_FRAMES}
+"""Kind of columns -> one of them, which a window has if it has the others of its kind."""
+
 SPEECH_PART_S = 32
 """Seconds of sound that are searched for speech at a time: a whole number of chunks."""
 
@@ -113,18 +116,21 @@ def film_variables(
     film_end_s = film.start_s + film.duration_s
     windows = _windows_in_film(spans, film_end_s)
     pixel_aspect = film.stream.pixel_aspect if film.stream else 1.0
-    known_rows: _KnownRows = {"camera": None, "people": None}
-    if pixel_aspect == 1:  # else the backbones saw pictures of another shape
-        known_rows = {"camera": camera_rows, "people": people_rows}
+    known_rows: _KnownRows = {"camera": camera_rows, "people": people_rows}
+    if pixel_aspect != 1:  # the backbones saw pictures of another shape
+        known_rows = {"camera": None, "people": None}
     requests = _requests(known_rows, pixel_aspect, people)
     remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
     remark_counts["measured as far as the film goes"] = _n_cut_windows(spans, windows, film_end_s)
     remark_counts["after the film's end"] = len(spans) - len(windows)
-    if known_rows["camera"] is None and "camera" not in requests:
+    lacks_camera = known_rows["camera"] is None and "camera" not in requests
+    if lacks_camera:
         remark_counts[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
-    if people_rows is not None and pixel_aspect != 1 and "people" not in requests:
+    lacks_people = known_rows["people"] is None and "people" not in requests
+    if people_rows is not None and lacks_people:
         remark_counts["no columns of people: pixels are not square: measure them with --people"] = len(spans)
-    if film.damage and not requests:  # else the windows themselves have a remark
+    # If windows are decoded, each has a remark on the damage itself.
+    if film.damage and not requests:
         remark_counts[film.damage] = len(windows)
     values_of_windows: list[Values] = [{} for _ in spans]
     if windows:
@@ -199,7 +205,7 @@ def _n_without_columns(
     known_rows: _KnownRows,
     requests: Mapping[str, Request],
 ) -> dict[str, int]:
-    """Count the windows without cuts, camera or people, where these were measured: remark -> windows.
+    """Count the windows that lack cuts, camera or people although these were measured: remark -> windows.
 
     Parameters
     ----------
@@ -207,16 +213,15 @@ def _n_without_columns(
         Values of each window.
     windows
         Positions of the windows to count.
-    known_rows, requests
-        What was measured before, and now.
+    known_rows
+        Rows of camera and people that were measured before.
+    requests
+        Which of them were measured now.
     """
-    measured = {"cuts"}
-    measured.update(requests)
-    measured.update(kind for kind, rows in known_rows.items() if rows is not None)
     n_without = {}
-    # The columns of a kind are there together: one of them is looked for.
-    for kind, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
-        if kind in measured:
+    for kind, column in COLUMN_OF_KIND.items():
+        was_measured = kind == "cuts" or kind in requests or known_rows[kind] is not None
+        if was_measured:
             n_without[f"no {kind}"] = sum(column not in values_of_windows[number] for number in windows)
     return n_without
 
@@ -228,13 +233,18 @@ def _requests(known_rows: _KnownRows, pixel_aspect: float, people: People | None
 
     Parameters
     ----------
+    known_rows
+        Rows of camera and people that were measured before.
     pixel_aspect
         Width of a pixel divided by its height, by which pictures are stretched.
+    people
+        The detectors of people.
     """
     requests = {}
     if known_rows["camera"] is None and opencv() is not None:
+        n_frames = 2 * N_PAIRS  # a pair has two frames
         requests["camera"] = Request(
-            sampling=pairs(2 * N_PAIRS, GAP_S),
+            sampling=pairs(n_frames, GAP_S),
             prepare=partial(prepare, shape=pixel_aspect),
             encode=encode,
         )
@@ -287,31 +297,47 @@ def _decode_windows(
     show
         Called with the number of decoded windows, and of all.
     """
-    rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
-    stretch_results: list[Rest[Any]] = []
+    decoded = _DecodedFilm({name: {} for name in requests}, [])
     if not requests:
-        return _DecodedFilm(rows, stretch_results)
-    undone: dict[str, DecodeTask] = {}  # number of a window, as text -> its task
+        return decoded
+    tasks = []
     for number, (start_s, end_s) in spans.items():
-        undone[str(number)] = DecodeTask(str(number), path, start_s, end_s, requests)
-    decoders: list[Any] = [decode_with_av]
+        tasks.append(DecodeTask(str(number), path, start_s, end_s, requests))
     if measures_shots:
-        # The whole film as one stretch: it gives the windows, and adds its measurements to `stretch_results`.
-        decode_film = partial(
-            decode_stretch, path=path, stretch=(-inf, inf), others=(), stretch_results=stretch_results
-        )
-        # It stops where the film cannot be decoded exactly; the windows that are left are decoded alone.
-        decoders = [decode_film, decode_with_av]
-    for decode in decoders:
-        if not undone:
-            break
-        for _, clip in decode_clips(list(undone.values()), decode):
-            remark_counts.update(_remarks_of(clip))
-            for name, features in clip.encoded.items():
-                rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
-            del undone[clip.clip_id]
-            show(len(spans) - len(undone), len(spans))
-    return _DecodedFilm(rows, stretch_results)
+        clips = _decode_whole_film(path, tasks, decoded.stretch_results)
+    else:
+        clips = _decode_alone(tasks)
+    for n_done, clip in enumerate(clips, start=1):
+        remark_counts.update(_remarks_of(clip))
+        for name, features in clip.encoded.items():
+            decoded.rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
+        show(n_done, len(spans))
+    return decoded
+
+
+def _decode_whole_film(
+    path: Path, tasks: Sequence[DecodeTask], stretch_results: list[Rest[Any]]
+) -> Iterator[DecodedClip]:
+    """Decode all frames of a film, yield its windows, and append the measurements for shots to a list.
+
+    This stops where the film cannot be decoded exactly. The windows that are left are decoded alone, and
+    nothing is appended.
+    """
+    decode_film: Any = partial(
+        decode_stretch, path=path, stretch=(-inf, inf), others=(), stretch_results=stretch_results
+    )
+    undone = {task.clip_id: task for task in tasks}
+    for _, clip in decode_clips(tasks, decode_film):
+        del undone[clip.clip_id]
+        yield clip
+    if undone:
+        yield from _decode_alone(list(undone.values()))
+
+
+def _decode_alone(tasks: Sequence[DecodeTask]) -> Iterator[DecodedClip]:
+    """Decode only the frames that the windows need, and yield the windows."""
+    for _, clip in decode_clips(tasks, decode_with_av):
+        yield clip
 
 
 def _remarks_of(clip: DecodedClip) -> list[str]:
@@ -330,7 +356,7 @@ def _remarks_of(clip: DecodedClip) -> list[str]:
 
 def _measure_pictures(
     path: Path,
-    spans: Mapping[int, Span],
+    windows: Mapping[int, Span],
     requests: Mapping[str, Request],
     known_rows: _KnownRows,
     shots: Sequence[FilmPart | Shot] | None,
@@ -340,31 +366,38 @@ def _measure_pictures(
 ) -> dict[int, Values]:
     """Measure what is seen in each window: cuts, black pictures, camera and people.
 
-    The film is decoded once for the requests and, unless they are known, its shots. The parameters are those
-    of `_decode_windows`, and:
+    The film is decoded once for the requests and, unless they are known, its shots.
 
     Parameters
     ----------
+    path, windows
+        The film, and its windows by number.
+    requests
+        What to measure in the windows.
     known_rows
         Rows of camera and people that were measured before.
     shots
-        Shots of the film; None finds them.
+        Shots of the film; they are found if this is None or empty.
+    remark_counts
+        Remark -> number of windows; this function adds its own.
+    show
+        Called with the number of decoded windows, and of all.
     """
     decoded = _decode_windows(
-        path, spans, requests, measures_shots=shots is None, remark_counts=remark_counts, show=show
+        path, windows, requests, measures_shots=shots is None, remark_counts=remark_counts, show=show
     )
     camera_rows = _rows_by_window("camera", decoded, known_rows)
     people_rows = _rows_by_window("people", decoded, known_rows)
-    if not shots:  # not known, or an empty table
+    if not shots:
         try:
             shots = _found_shots(path, decoded)
         except VideoError as error:
-            remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
+            remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(windows)
             shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]  # the first shot begins with the film
     values_of = {}
-    for number, span in spans.items():
-        values = _measure_cuts(span, shots)
+    for number, window in windows.items():
+        values = _measure_cuts(window, shots)
         camera = camera_rows.get(number)
         if camera is not None:
             values |= camera_values(*camera, cuts_s)
@@ -384,7 +417,10 @@ def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) ->
 
 
 def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
-    """Return the shots of a film by what was measured while its windows were decoded, else find them anew."""
+    """Return the shots of a film by what was measured while its windows were decoded.
+
+    If nothing was measured for them, the film is decoded for its shots alone.
+    """
     shots = joined_shots([result.measured for result in decoded.stretch_results])
     if shots:
         return shots
@@ -415,23 +451,24 @@ def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
 
 
 def _measure_sound(
-    path: Path, spans: Mapping[int, Span], speech: bool, remark_counts: Counter[str]
+    path: Path, windows: Mapping[int, Span], speech: bool, remark_counts: Counter[str]
 ) -> dict[int, Values]:
     """Measure what is heard in each window: loudness and, if wanted, the share of time with speech.
 
     Windows without sound get no values.
     """
-    values_of: dict[int, Values] = {number: {} for number in spans}
+    values_of: dict[int, Values] = {number: {} for number in windows}
     try:
         track = SoundTrack(path)
     except VideoError as error:
-        remark_counts[f"no columns of sound: {error.reason}"] = len(spans)
+        remark_counts[f"no columns of sound: {error.reason}"] = len(windows)
         return values_of
     is_speech = None  # of each `CHUNK` samples of the film, from its start
     if speech:
-        last_end_s = max(end_s for _, end_s in spans.values())
-        is_speech = speech_probabilities(_samples_of_film(track, last_end_s)) > SPEECH
-    for number, (start_s, end_s) in spans.items():
+        last_end_s = max(end_s for _, end_s in windows.values())
+        probabilities = speech_probabilities(_samples_of_film(track, last_end_s))
+        is_speech = probabilities > SPEECH
+    for number, (start_s, end_s) in windows.items():
         try:
             parts, missing_s = track.parts(
                 start_s,
@@ -444,14 +481,31 @@ def _measure_sound(
         except VideoError:
             remark_counts["no sound"] += 1
             continue
-        values_of[number]["loudness"] = gated_loudness(parts[0])
+        squares = parts[0]  # without cuts there is one part
+        values_of[number]["loudness"] = gated_loudness(squares)
         if is_large_hole(missing_s, end_s - start_s):
             remark_counts["sound missing in part, taken for silence"] += 1
         if is_speech is not None:
-            first_chunk = int(start_s * RATE / CHUNK)
-            end_chunk = round(end_s * RATE / CHUNK)
-            values_of[number]["speech"] = float(is_speech[first_chunk:end_chunk].mean())
+            values_of[number]["speech"] = _share_with_speech(is_speech, start_s, end_s)
     return values_of
+
+
+def _share_with_speech(is_speech: NDArray[np.bool_], start_s: float, end_s: float) -> float:
+    """Return the share of a window's chunks with speech; NaN if the window has no chunk.
+
+    The chunks lie in the whole film, not in the window. The first one is that in which the window starts; the
+    last one is the last that ends in the window, or at most half a chunk after it.
+
+    Parameters
+    ----------
+    is_speech
+        Whether each chunk of `CHUNK` samples of the film is speech.
+    start_s, end_s
+        The window.
+    """
+    first_chunk = int(start_s * RATE / CHUNK)
+    end_chunk = round(end_s * RATE / CHUNK)
+    return float(is_speech[first_chunk:end_chunk].mean())
 
 
 def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:

@@ -257,18 +257,18 @@ def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
     Raises
     ------
     ManifestError
-        No two annotators labelled the same span.
+        No two annotators labelled the same span, or labels were given under two definitions.
     """
     judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     pairs = []
     for movie in manifest.movies:
-        by_judge = judged.of_movie(movie).by_judge()
-        for first, second in combinations(by_judge, 2):
-            of_first = by_judge[first]
-            of_second = by_judge[second]
-            common = [window for window in of_first if window in of_second]  # spans that both labelled
-            levels = [(of_first[window].level, of_second[window].level) for window in common]
+        by_annotator = judged.of_movie(movie).by_judge()
+        for first, second in combinations(by_annotator, 2):
+            of_first = by_annotator[first]  # span -> judgement
+            of_second = by_annotator[second]
+            common_spans = [span for span in of_first if span in of_second]
+            levels = [(of_first[span].level, of_second[span].level) for span in common_spans]
             pairs.append(_AnnotatorPair(movie, (first, second), levels))
     if not any(pair.levels for pair in pairs):
         raise ManifestError(
@@ -323,9 +323,10 @@ def _with_one_id_per_span(manifest: Manifest) -> Manifest:
 def _are_drawn_freely(spans_of_annotators: Sequence[set[Span]]) -> bool:
     """Return whether annotators of a movie drew their own segments, and were not given the same spans.
 
-    Spans that are given do not overlap, and an annotator who skips some still shares the others. So segments
-    were drawn freely if the annotators' spans differ and two spans overlap, such as 0-5 s of one and 0-6 s of
-    another; or if an annotator shares no span with anybody.
+    There are two signs of that, if the annotators' spans differ:
+
+    - Two spans overlap, such as 0-5 s of one annotator and 0-6 s of another. Spans that are given do not.
+    - An annotator shares no span with anybody. One who skips some of the given spans still shares others.
 
     Parameters
     ----------
@@ -335,15 +336,27 @@ def _are_drawn_freely(spans_of_annotators: Sequence[set[Span]]) -> bool:
     all_spans = set[Span]().union(*spans_of_annotators)
     if all(spans == all_spans for spans in spans_of_annotators):
         return False
-    sorted_spans = sorted((video, start or 0.0, end or math.inf) for video, start, end in all_spans)
-    for (video, _, end), (next_video, next_start, _) in pairwise(sorted_spans):
-        if video == next_video and end > next_start:
+    return _do_any_overlap(all_spans) or _has_annotator_without_shared_span(spans_of_annotators)
+
+
+def _do_any_overlap(spans: Iterable[Span]) -> bool:
+    """Return whether two spans of the same video overlap; a file as a whole overlaps all its spans."""
+    bounds = []  # (video, start in seconds, end in seconds)
+    for video, start_s, end_s in spans:
+        bounds.append((video, start_s or 0.0, end_s or math.inf))
+    # If any spans of a video overlap, then also two of them that are neighbours in time.
+    for (video, _, end_s), (next_video, next_start_s, _) in pairwise(sorted(bounds)):
+        if video == next_video and end_s > next_start_s:
             return True
-    n_annotators: Counter[Span] = Counter()
+    return False
+
+
+def _has_annotator_without_shared_span(spans_of_annotators: Sequence[set[Span]]) -> bool:
+    """Return whether an annotator has no span that another one has too."""
+    n_annotators: Counter[Span] = Counter()  # of each span
     for spans in spans_of_annotators:
         n_annotators.update(spans)
-    not_shared = {span for span, n in n_annotators.items() if n == 1}
-    return any(spans <= not_shared for spans in spans_of_annotators)
+    return any(all(n_annotators[span] == 1 for span in spans) for spans in spans_of_annotators)
 
 
 def mean_defined(gammas: Iterable[float | None]) -> float | None:

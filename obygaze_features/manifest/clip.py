@@ -100,15 +100,18 @@ class Clip:
         `unsuitable` returns what is wrong with a text, such as a line break in it; "" if nothing is.
         """
         text_columns = {name: getattr(self, name) for name in ("clip_id", "movie", "video", "annotator")}
-        # All texts are searched as one, for speed: a corpus has tens of thousands of clips.
-        if unsuitable("".join((*text_columns.values(), *self.extras, *self.extras.values()))):
+        # All texts are first checked as one, for speed: a corpus has tens of thousands of clips, and nearly
+        # none has such a problem.
+        all_texts = "".join((*text_columns.values(), *self.extras, *self.extras.values()))
+        if unsuitable(all_texts):
             yield from self._unsuitable_texts(text_columns)
         for column, text in text_columns.items():
             if text != text.strip():
                 yield column, f"{text!r} begins or ends with a space"
             if not text and column in {"clip_id", "movie"}:
                 yield column, "is empty"
-        if not {"/", "\\"}.isdisjoint(self.clip_id) or self.clip_id.startswith("."):
+        has_slash = "/" in self.clip_id or "\\" in self.clip_id
+        if has_slash or self.clip_id.startswith("."):
             yield "clip_id", "holds a slash or a backslash, or begins with a dot"
         if "\\" in self.movie or ".." in self.movie.split("/"):
             yield "movie", "holds a backslash, or leads upwards"
@@ -137,10 +140,11 @@ class Clip:
         """Yield (column, problem) for a start or end that is missing, negative, infinite, or out of order."""
         start = self.start_s
         end = self.end_s
+        if start is None and end is None:  # the clip is the whole file
+            return
         if start is None or end is None:
-            if start is not end:
-                column = "start_s" if start is None else "end_s"
-                yield column, "is empty: give both ends of the span, or neither for the whole file"
+            column = "start_s" if start is None else "end_s"
+            yield column, "is empty: give both ends of the span, or neither for the whole file"
             return
         for column, time_s in (("start_s", start), ("end_s", end)):
             if not math.isfinite(time_s):
@@ -310,29 +314,32 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     """Read a row as `clip_of` does, without the check of argument types, which is slow over many rows.
 
     `problems.attempt(line, column, function, ...)` returns what the function returns; if it raises an error,
-    this becomes a problem of the line and the column, and None is returned.
+    this becomes a problem of the line and the column, and None is returned. So all cells of a row are read,
+    and all their problems are noted, before the row is refused.
     """
     n_problems_before = len(problems.messages)
+    line = row.line
     cells = row.cells
-    start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))
-    end = problems.attempt(row.line, "end_s", seconds, cells.get("end_s", ""))
+    start = problems.attempt(line, "start_s", seconds, cells.get("start_s", ""))
+    end = problems.attempt(line, "end_s", seconds, cells.get("end_s", ""))
     level = None
     if cells.get("level"):
         level_of = codebook.level_spelled if spelled else codebook.level_named
-        level = problems.attempt(row.line, "level", level_of, cells["level"])
-    concepts = problems.attempt(row.line, "concepts", _concepts_of, cells, codebook, spelled=spelled)
-    seen_score = problems.attempt(row.line, "", parse_seen_score, cells.get(SEEN_SCORE, ""))
+        level = problems.attempt(line, "level", level_of, cells["level"])
+    concepts = problems.attempt(line, "concepts", _concepts_of, cells, codebook, spelled=spelled)
+    # No column is named here: the error of `parse_seen_score` names it.
+    seen_score = problems.attempt(line, "", parse_seen_score, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):
-        problems.add(
-            row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
-        )
+        # Spreadsheets store a time as a share of a day, such as 0.0005 for 43 s.
+        message = f"less than a frame after start_s {start}: are times shares of a day?"
+        problems.add(line, message, "end_s")
     if len(problems.messages) > n_problems_before:
         return None
     extras = {column: text for column, text in cells.items() if column not in _RESERVED_COLUMNS}
     if SEEN_SCORE in cells:
         extras[SEEN_SCORE] = seen_score or ""
     return problems.attempt(
-        row.line,
+        line,
         "",
         Clip,
         clip_id=cells["clip_id"],
@@ -348,7 +355,10 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
 
 
 def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
-    """Read the cell `concepts` of a row as names of concepts; with `spelled` synonyms are accepted too."""
+    """Read the cell `concepts` of a row as names of concepts.
+
+    With `spelled`, people wrote the cell: synonyms are accepted, and commas between concepts.
+    """
     text = cells.get("concepts", "")
     if spelled:
         return tuple(codebook.concept_spelled(name) for name in codebook.split_concepts(text))

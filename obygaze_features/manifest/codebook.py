@@ -225,11 +225,12 @@ class Codebook:
         fields = {name: getattr(self, name) for name in CodebookFile.__struct_fields__}
         fields["tasks"] = {task.name: TaskLevels(task.negatives, task.positives) for task in self.tasks}
         record: dict[str, Any] = msgspec.to_builtins(CodebookFile(**fields))
+        # A file has the texts of all languages together: those of a level or concept, and of the construct.
         for part in (*record["levels"], *record.get("concepts", ())):
             _join_translations(part)
-        constructs = record.pop("constructs", {})  # in the file, all languages are in one table
-        if constructs:
-            record["construct"] = {ENGLISH: self.construct, **constructs}
+        translated_constructs = record.pop("constructs", {})  # language -> text
+        if translated_constructs:
+            record["construct"] = {ENGLISH: self.construct, **translated_constructs}
         return record
 
     def to_toml(self) -> str:
@@ -272,13 +273,9 @@ class Codebook:
         The texts that only explain labels are left out: `construct`, `means`, `modality` and translations.
         """
         record = self.record()
-        for part in (record, *record["levels"], *record.get("concepts", ())):
-            for key in ("construct", "means", "modality"):
-                part.pop(key, None)
-            if isinstance(part.get("title"), dict):
-                part["title"] = part["title"].get(ENGLISH, "")
-            if not part.get("title"):
-                part.pop("title", None)
+        _remove_explanations(record)
+        for part in (*record["levels"], *record.get("concepts", ())):
+            _remove_explanations(part)
         canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
@@ -412,9 +409,10 @@ def codebook_parameters(text: str) -> dict[str, Any]:
     """
     try:
         tables = _as_in_schema(parse_toml(text))
-        if isinstance(tables.get("construct"), dict):  # a table by language, in place of an English text
-            constructs = tables["construct"]
-            tables |= {"construct": constructs.pop(ENGLISH, ""), "constructs": constructs}
+        constructs = tables.get("construct")
+        if isinstance(constructs, dict):  # language -> text, in place of an English text
+            tables["construct"] = constructs.pop(ENGLISH, "")
+            tables["constructs"] = constructs  # those in other languages
         file = msgspec.convert(tables, CodebookFile)
     except msgspec.ValidationError as error:
         raise ManifestError(misfit(error)) from None
@@ -458,6 +456,20 @@ def _join_translations(part: dict[str, Any]) -> None:
                 texts = {} if texts is None else {ENGLISH: texts}
                 part[name] = texts
             texts[language] = text
+
+
+def _remove_explanations(part: dict[str, Any]) -> None:
+    """Remove the texts that do not define labels from the record of a codebook, level or concept, in place.
+
+    The English title stays, as it may name the label.
+    """
+    for key in ("construct", "means", "modality"):
+        part.pop(key, None)
+    title = part.pop("title", "")
+    if isinstance(title, dict):  # language -> title
+        title = title.get(ENGLISH, "")
+    if title:
+        part["title"] = title
 
 
 def _as_in_schema(value: Any, key: str = "") -> Any:

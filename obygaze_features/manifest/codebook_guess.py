@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -228,28 +228,34 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     ManifestError
         No column is known to hold levels or concepts, or their words make no valid codebook.
     """
-    levels = _label_columns(table, headings, "level")
-    concepts = _label_columns(table, headings, "concepts")
+    level_columns = _label_columns(table, headings, "level")
+    concept_columns = _label_columns(table, headings, "concepts")
     may_be_levels: tuple[str, ...] = ()
-    if not levels:
-        may_be_levels = tuple(_columns_of_few_words(table, concepts)[:SHOWN])
-    if not levels and not concepts:
+    if not level_columns:
+        may_be_levels = tuple(_columns_of_few_words(table, concept_columns)[:SHOWN])
+    if not level_columns and not concept_columns:
         advice = _advice_on_levels(table, may_be_levels)
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
-    columns = (*levels, *concepts)
-    cells: list[str] = []
-    for column in levels:
-        cells += _readable_labels(table, column)
-    level_words = tuple(sorted(_count_words(cells), key=_sort_key_of_level))
-    draft_of_levels = GuessedCodebook(_codebook_name(file.path), level_words, (), columns, may_be_levels)
+    columns = (*level_columns, *concept_columns)
     problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
-    remedy = "; write ; between the concepts of a cell" if concepts else ""
+    remedy = "; write ; between the concepts of a cell" if concept_columns else ""
+    levels = tuple(sorted(_count_levels(table, level_columns), key=_sort_key_of_level))
+    with_levels_only = GuessedCodebook(_codebook_name(file.path), levels, (), columns, may_be_levels)
     with error_context(f"{file.path}: {problem}", remedy):
-        # How a cell of concepts is divided depends on the words of levels: these are counted first.
-        words = LabelWords(_codebook_of(draft_of_levels))
-        draft = replace(draft_of_levels, concepts=tuple(_count_concepts(table, concepts, words)))
-        _codebook_of(draft)  # refuses words that make no valid codebook
-    return draft
+        # The words of levels come first, as they decide how a cell of concepts is divided.
+        words = LabelWords(_codebook_of(with_levels_only))
+        concepts = tuple(_count_concepts(table, concept_columns, words))
+        guessed = replace(with_levels_only, concepts=concepts)
+        _codebook_of(guessed)  # refuses words that make no valid codebook
+    return guessed
+
+
+def _count_levels(table: Table, columns: Sequence[str]) -> list[CountedWord]:
+    """Count the levels in some columns."""
+    cells: list[str] = []
+    for column in columns:
+        cells += _readable_labels(table, column)
+    return _count_words(cells)
 
 
 def _codebook_of(draft: GuessedCodebook) -> Codebook:
@@ -357,6 +363,9 @@ def _has_other_meaning(column: str, cells: Sequence[str]) -> bool:
 def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
     """Return the end of a message: the options with which some columns would be read as levels.
 
+    Several columns may be levels by one annotator each. They have words in common then, as all annotators
+    use the same levels.
+
     Parameters
     ----------
     columns
@@ -364,12 +373,12 @@ def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
     """
     if not columns:
         return ": name it with --column level=HEADING"
-    typed = " or ".join(option("level", column) for column in columns)
+    advice = f": give {' or '.join(option('level', column) for column in columns)}"
     words_of_columns = [set(cells_of(table, column)) for column in columns]
-    words_of_all = set.intersection(*words_of_columns)
-    may_be_of_annotators = len(columns) > 1 and len(words_of_all) > 0
-    or_wide = f", or {wide_option(columns)} where each is an annotator's" if may_be_of_annotators else ""
-    return f": give {typed}{or_wide}"
+    common_words = set.intersection(*words_of_columns)
+    if len(columns) > 1 and common_words:
+        advice += f", or {wide_option(columns)} where each is an annotator's"
+    return advice
 
 
 def _readable_labels(table: Table, column: str) -> list[str]:
@@ -380,27 +389,41 @@ def _readable_labels(table: Table, column: str) -> list[str]:
 def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     """Count words, the most frequent first; spellings that differ only in case or blanks are one word.
 
-    Each word gets as its twin the more frequent word that it may be a misspelling of, if there is one.
+    A word is named by its most frequent spelling. Its twin is the more frequent word that it may be a
+    misspelling of, if there is one.
     """
     counts = Counter(without_zeros(cell) for cell in cells)
     spellings_of_word: dict[str, list[str]] = {}
     for spelling, _ in counts.most_common():
         spellings_of_word.setdefault(plain(spelling), []).append(spelling)
     words: list[CountedWord] = []
-    name_of_word: dict[str, str] = {}  # the words so far, which are more frequent than the next ones
+    name_of_short_word: dict[str, str] = {}  # the words so far, which are more frequent than the next ones
     for word, spellings in spellings_of_word.items():
         name, *other_spellings = spellings
         is_short = len(word) <= LONGEST_COMPARED
         is_number = not math.isnan(number_of(name))  # 1 and 11 are no misspellings of each other
         twin = ""
         if is_short and not is_number and len(words) < MOST_COMPARED:
-            near = get_close_matches(word, name_of_word, n=1, cutoff=NEAR)
-            twin = name_of_word[near[0]] if near else ""
+            twin = _twin(word, name_of_short_word)
         frequency = sum(counts[spelling] for spelling in spellings)
         words.append(CountedWord(name, tuple(other_spellings), frequency, twin))
         if is_short:
-            name_of_word[word] = name
+            name_of_short_word[word] = name
     return words
+
+
+def _twin(word: str, name_of_word: Mapping[str, str]) -> str:
+    """Return the name of the word that another may be a misspelling of; "" if there is none.
+
+    Parameters
+    ----------
+    word
+        The word that may be misspelled.
+    name_of_word
+        More frequent word -> its name.
+    """
+    near = get_close_matches(word, name_of_word, n=1, cutoff=NEAR)
+    return name_of_word[near[0]] if near else ""
 
 
 def _sort_key_of_level(word: CountedWord) -> tuple[float, str]:

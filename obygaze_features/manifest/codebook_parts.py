@@ -2,7 +2,6 @@
 
 import math
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -206,12 +205,22 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
             raise ManifestError(
                 f"{cell!r} is no level of {self.name}: expected {names}{or_number}", self.name
             )
-        # A number that equals a cut gets the level nearer to the middle of the scale: the one above the cut
-        # in the lower half of the cuts, the one below it in the upper half. With the cuts 2 and 4 between
-        # low, middle and high, both 2 and 4 are middle.
-        middle = (len(self.cuts) + 1) // 2
-        n_cuts_below = bisect_right(self.cuts[:middle], number) + bisect_left(self.cuts[middle:], number)
-        return self.levels[n_cuts_below].name
+        return self.levels[self._n_cuts_below(number)].name
+
+    def _n_cuts_below(self, number: float) -> int:
+        """Count the cuts below a number: that many levels are below its level.
+
+        A number that equals a cut gets the level nearer to the middle of the scale. So a cut in the lower
+        half counts as below it, and one in the upper half does not: with the cuts 2 and 4 between low, middle
+        and high, both 2 and 4 are middle.
+        """
+        n_lower_cuts = (len(self.cuts) + 1) // 2  # a cut in the middle counts as one in the lower half
+        n_below = 0
+        for index, cut in enumerate(self.cuts):
+            is_lower_cut = index < n_lower_cuts
+            if cut < number or (cut == number and is_lower_cut):
+                n_below += 1
+        return n_below
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,9 @@ SCHEMA: Final = "{http://www.w3.org/2001/XMLSchema-instance}noNamespaceSchemaLoc
 VOCABULARY_OF: Final = {"level": "levels", "probability": "probabilities"}
 """Type of tiers -> the vocabulary that its annotations are chosen from."""
 
+UNDETERMINED: Final = "http://cdb.iso.org/lg/CDB-00130975-001"
+"""Address by which ELAN defines the language code `und`, of texts in no stated language."""
+
 CONSTRAINTS: Final = {
     "Time_Subdivision": "Parts of the parent's interval without gaps",
     "Symbolic_Subdivision": "Ordered parts of the parent, without times",
@@ -73,8 +76,12 @@ class EafTier:
     decisions: Sequence[str] = ()
 
 
+START, END = 0, 1
+"""Sides of an annotation."""
+
+
 class _TimeSlot(NamedTuple):
-    """A time in milliseconds: the start (side 0) or end (side 1) of an annotation, given by its number."""
+    """A time in milliseconds: the `START` or `END` (side) of an annotation, which has a number."""
 
     time_ms: int
     side: int
@@ -137,18 +144,22 @@ def _add_annotations(
 ) -> None:
     """Add the tiers with their annotations to a document.
 
+    An annotation has two time slots. On a tier with a parent it has none, and refers to the annotation of the
+    parent with the same times.
+
     Parameters
     ----------
     root
         The document's root element.
     tiers
-        The tiers.
+        The tiers, parents before the tiers that depend on them.
     numbers
         For each tier the numbers of its annotations (`_annotation_numbers`).
     slots
         The time slots in the order of the document.
     """
-    slot_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
+    slot_id_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
+    # (tier, start in seconds, end in seconds) -> number of the annotation there, for tiers without a parent.
     number_of: dict[tuple[str, float, float], int] = {}
     for tier, tier_numbers in zip(tiers, numbers, strict=True):
         element = _add_tier(root, tier)
@@ -160,8 +171,8 @@ def _add_annotations(
                 attributes["ANNOTATION_REF"] = f"a{parent_number}"
                 value = _add(annotation, "REF_ANNOTATION", **attributes)
             else:
-                attributes["TIME_SLOT_REF1"] = slot_of[number, 0]
-                attributes["TIME_SLOT_REF2"] = slot_of[number, 1]
+                attributes["TIME_SLOT_REF1"] = slot_id_of[number, START]
+                attributes["TIME_SLOT_REF2"] = slot_id_of[number, END]
                 value = _add(annotation, "ALIGNABLE_ANNOTATION", **attributes)
                 number_of[tier.name, start_s, end_s] = number
             _add(value, "ANNOTATION_VALUE", text)
@@ -205,8 +216,9 @@ def _time_slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> l
             continue
         for (start_s, end_s, _), number in zip(tier.spans, tier_numbers, strict=True):
             start_ms = round(1000 * start_s)
-            slots.append(_TimeSlot(start_ms, 0, number))
-            slots.append(_TimeSlot(max(round(1000 * end_s), start_ms + 1), 1, number))
+            end_ms = max(round(1000 * end_s), start_ms + 1)
+            slots.append(_TimeSlot(start_ms, START, number))
+            slots.append(_TimeSlot(end_ms, END, number))
     return sorted(slots)
 
 
@@ -255,23 +267,26 @@ def _add_tier(root: Element, tier: EafTier) -> Element:
 
 def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
     """Add the types of tiers, the language of vocabularies, and the constraints on tiers with a parent."""
-    further_attributes: dict[str, dict[str, str]] = {"model": {}, "note": {}}  # kind of tier -> attributes
+    _add_type(root, "model")
+    _add_type(root, "note")
     for kind, vocabulary in VOCABULARY_OF.items():
         if vocabulary in vocabularies:
-            further_attributes[kind] = {"CONTROLLED_VOCABULARY_REF": vocabulary}
-    further_attributes["concepts"] = {"CONSTRAINTS": "Symbolic_Association"}  # below tiers of levels
-    for kind, further in further_attributes.items():
-        is_alignable = "false" if kind == "concepts" else "true"
-        attributes = {
-            "LINGUISTIC_TYPE_ID": kind,
-            "TIME_ALIGNABLE": is_alignable,
-            "GRAPHIC_REFERENCES": "false",
-        }
-        _add(root, "LINGUISTIC_TYPE", **attributes, **further)
-    definition = "http://cdb.iso.org/lg/CDB-00130975-001"
-    _add(root, "LANGUAGE", LANG_ID="und", LANG_DEF=definition, LANG_LABEL="undetermined (und)")
+            _add_type(root, kind, CONTROLLED_VOCABULARY_REF=vocabulary)
+    # Concepts have no times: each annotation is associated with one of the tier of levels above.
+    _add_type(root, "concepts", has_times=False, CONSTRAINTS="Symbolic_Association")
+    _add(root, "LANGUAGE", LANG_ID="und", LANG_DEF=UNDETERMINED, LANG_LABEL="undetermined (und)")
     for name, description in CONSTRAINTS.items():
         _add(root, "CONSTRAINT", STEREOTYPE=name, DESCRIPTION=description)
+
+
+def _add_type(root: Element, kind: str, *, has_times: bool = True, **further_attributes: str) -> None:
+    """Add a type of tiers, whose annotations have times of their own or not."""
+    attributes = {
+        "LINGUISTIC_TYPE_ID": kind,
+        "TIME_ALIGNABLE": "true" if has_times else "false",
+        "GRAPHIC_REFERENCES": "false",
+    }
+    _add(root, "LINGUISTIC_TYPE", **attributes, **further_attributes)
 
 
 def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:

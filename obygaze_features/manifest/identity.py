@@ -68,14 +68,17 @@ def _refuse_one_name_in_two_spellings(column: str, names: _FirstPlaces, found: S
     found
         The pairs of spellings that `_same_names` found.
     """
-    for name, twin in found.same:
-        file, place = names[name]
-        place_of_name = f"{file}: {place}" if file else place
-        raise ManifestError(
-            f"{place_of_name}: {column} {name!r} and {twin!r} ({names[twin][1]}) are one name"
-            f"{_note_on_foreign_letter(name, twin)}: spell both alike",
-            column,
-        )
+    if not found.same:
+        return
+    name, twin = found.same[0]
+    file, place = names[name]
+    _, place_of_twin = names[twin]
+    where = f"{file}: {place}" if file else place
+    note = _note_on_foreign_letter(name, twin)
+    raise ManifestError(
+        f"{where}: {column} {name!r} and {twin!r} ({place_of_twin}) are one name{note}: spell both alike",
+        column,
+    )
 
 
 @checked
@@ -122,7 +125,7 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
     clips = tuple(clips)
     notes = []
     for column in ("movie", "annotator"):
-        notes += _notes_on_names(column, clips)
+        notes += _check_names(column, clips)
     notes += movies_of_one_id(clip.movie for clip in clips)
     notes += movies_of_one_video(clips)
     if root is not None:
@@ -130,19 +133,20 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
     return notes
 
 
-def _notes_on_names(column: str, clips: Iterable[Clip]) -> list[str]:
-    """Return a note for each two names of a column that look alike; refuse two spellings of one name."""
+def _check_names(column: str, clips: Iterable[Clip]) -> list[str]:
+    """Refuse two spellings of one name in a column; return a note for each two names that look alike."""
+    no_file = ""  # the clips need not be from a file
     first_places: dict[str, tuple[object, str]] = {}
     for clip in clips:
         name = getattr(clip, column)
         if name and name not in first_places:
-            first_places[name] = ("", f"clip {clip.clip_id!r}")
-    found = _same_names(column, first_places)
-    _refuse_one_name_in_two_spellings(column, first_places, found)
-    return [
-        f"{column} {name!r} and {lookalike!r} look alike: if they are one, spell both alike"
-        for name, lookalike in found.doubtful
-    ]
+            first_places[name] = (no_file, f"clip {clip.clip_id!r}")
+    names = _same_names(column, first_places)
+    _refuse_one_name_in_two_spellings(column, first_places, names)
+    notes = []
+    for name, lookalike in names.doubtful:
+        notes.append(f"{column} {name!r} and {lookalike!r} look alike: if they are one, spell both alike")
+    return notes
 
 
 def _same_names(column: str, names: Iterable[str]) -> SameNames:

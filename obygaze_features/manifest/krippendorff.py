@@ -31,6 +31,9 @@ METRICS: Final[tuple[Metric, ...]] = get_args(Metric)
 GAP: Final = 0
 """Value of what an annotator left unmarked."""
 
+MARKED: Final = slice(GAP + 1, None)
+"""Rows or columns of the values of segments, in arrays that have one for each value and for `GAP`."""
+
 
 @checked
 def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float | None:
@@ -61,25 +64,58 @@ def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float |
     (0.605, 0.758)
     """
     table = np.asarray(values, dtype=np.float64)
-    is_given = ~np.isnan(table)
-    known, ranks = np.unique(table[is_given], return_inverse=True)
-    _, clips = np.nonzero(is_given)
-    counts = np.zeros((table.shape[1], len(known)))  # [n_clips, n_values], labels of each value
-    np.add.at(counts, (clips, ranks), 1)
-    counts = counts[counts.sum(axis=1) >= 2]
+    different_values, counts = _counts_of_values(table)
+    counts = counts[counts.sum(axis=1) >= 2]  # clips with labels to compare
     if not len(counts):
         return None
-    n_labels = counts.sum(axis=1)
-    # A label is paired with the n - 1 other labels of its clip, and each pair has the weight 1 / (n - 1).
-    # The diagonal loses the pairs of a label with itself.
-    weighted = counts / (n_labels - 1)[:, None]
-    coincidences = weighted.T @ counts - np.diag(weighted.sum(0))  # [n_values, n_values]
+    coincidences = _observed_coincidences(counts)
     # By chance, each of the n labels of all clips is paired with every other one, but not with itself.
-    totals = coincidences.sum(axis=1)
+    totals = coincidences.sum(axis=1)  # labels of each value, [n_values]
     n = totals.sum()
     by_chance = (np.outer(totals, totals) - np.diag(totals)) / (n - 1)
-    differences = _differences(known, totals, metric)
+    differences = _differences(different_values, totals, metric)
     return _alpha(float((coincidences * differences).sum()), float((by_chance * differences).sum()))
+
+
+def _counts_of_values(table: Floats) -> tuple[Floats, Floats]:
+    """Count the labels of each value that each clip has.
+
+    Parameters
+    ----------
+    table
+        The labels, [n_annotators, n_clips]; NaN where an annotator gave none.
+
+    Returns
+    -------
+    different_values
+        The values that annotators gave, in rising order, [n_values].
+    counts
+        How many annotators gave each value, [n_clips, n_values].
+    """
+    is_labelled = ~np.isnan(table)
+    _, clips = np.nonzero(is_labelled)  # clip of each label, in the order of `table[is_labelled]`
+    different_values, indices = np.unique(table[is_labelled], return_inverse=True)
+    counts = np.zeros((table.shape[1], len(different_values)))
+    np.add.at(counts, (clips, indices), 1)
+    return different_values, counts
+
+
+def _observed_coincidences(counts: Floats) -> Floats:
+    """Count how often two annotators gave two values to the same clip, [n_values, n_values].
+
+    A label is paired with the n - 1 other labels of its clip, and each of these pairs counts 1 / (n - 1), so
+    that every label has the same weight.
+
+    Parameters
+    ----------
+    counts
+        How many annotators gave each value, [n_clips, n_values]; two or more in each clip.
+    """
+    n_labels = counts.sum(axis=1)
+    weighted = counts / (n_labels - 1)[:, None]
+    pairs = weighted.T @ counts
+    pairs_with_itself = weighted.sum(0)  # a label with the same label, which is no pair of two annotators
+    return np.asarray(pairs - np.diag(pairs_with_itself))
 
 
 def _differences(values: Floats, totals: Floats, metric: Metric) -> Floats:
@@ -172,29 +208,49 @@ def unitised_alpha(
     """
     partitions = [_partition(segments, start, end) for segments in annotations]
     n_values = 1 + _highest_value(partitions)  # the values of segments, and GAP (0) for what is unmarked
-    squares = _squared_lengths(partitions, n_values, grain)
-    # Length over which one annotator gave the row's value and another one the column's.
-    coincidences = np.zeros((n_values, n_values))
-    # For each value, the sum of the squared lengths of the parts that the other annotator marked too.
+    observed = _observed(partitions, n_values)
+    expected = _coincidences_by_chance(observed.lengths, _squared_lengths(partitions, n_values, grain))
+    # The same without GAP: only where both annotators marked a segment.
+    observed_values = observed.lengths[MARKED, MARKED]
+    expected_values = _coincidences_by_chance(observed_values, observed.squares_of_marked[MARKED])
+    return UnitisedAlpha(
+        segments=_alpha(_off_diagonal(observed.lengths), _off_diagonal(expected)),
+        marked=_alpha(float(observed.lengths[GAP, MARKED].sum()), float(expected[GAP, MARKED].sum())),
+        values=_alpha(_off_diagonal(observed_values), _off_diagonal(expected_values)),
+        coverage=float(observed_values.sum() / observed.lengths.sum()),
+    )
+
+
+class _Observed(NamedTuple):
+    """What is observed over all ordered pairs of annotators.
+
+    Attributes
+    ----------
+    lengths
+        Coincidences: the length over which one annotator gave the row's value and another one the column's,
+        [n_values, n_values].
+    squares_of_marked
+        For each value, the sum of the squared lengths of the parts of its segments that the other annotator
+        marked too, [n_values].
+    """
+
+    lengths: Floats
+    squares_of_marked: Floats
+
+
+def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observed:
+    """Compare each annotator with each other one, who all have the same weight: 1 / number of others."""
+    lengths = np.zeros((n_values, n_values))
     squares_of_marked = np.zeros(n_values)
     n_others = len(partitions) - 1
-    for first, second in permutations(partitions, 2):
-        for part in first:
-            # Divided by the number of other annotators, so that each of them has the same weight.
-            shared = _shared_by_value(part, second, n_values) / n_others
-            coincidences[part.value] += shared
+    for partition, other_partition in permutations(partitions, 2):
+        for part in partition:
+            weighted_lengths = _shared_by_value(part, other_partition, n_values) / n_others  # [n_values]
+            lengths[part.value] += weighted_lengths
             if part.value != GAP:
-                marked_by_other = shared[GAP + 1 :].sum() * n_others  # a length, without that weight
-                squares_of_marked[part.value] += marked_by_other**2 / n_others
-    by_chance = _coincidences_by_chance(coincidences, squares)
-    marked = coincidences[GAP + 1 :, GAP + 1 :]
-    marked_by_chance = _coincidences_by_chance(marked, squares_of_marked[GAP + 1 :])
-    return UnitisedAlpha(
-        segments=_alpha(_off_diagonal(coincidences), _off_diagonal(by_chance)),
-        marked=_alpha(float(coincidences[GAP, GAP + 1 :].sum()), float(by_chance[GAP, GAP + 1 :].sum())),
-        values=_alpha(_off_diagonal(marked), _off_diagonal(marked_by_chance)),
-        coverage=float(marked.sum() / coincidences.sum()),
-    )
+                length_marked_by_other = weighted_lengths[MARKED].sum() * n_others  # without the weight
+                squares_of_marked[part.value] += length_marked_by_other**2 / n_others
+    return _Observed(lengths, squares_of_marked)
 
 
 def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, grain: float) -> Floats:
@@ -253,24 +309,26 @@ def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) 
 def _coincidences_by_chance(coincidences: Floats, squares: Floats) -> Floats:
     """Compute the coincidences that chance would give, [n_values, n_values].
 
-    Those of values c and k are n_c n_k N / (N^2 - sum of all squares), for c = k with n_c^2 less the squares
-    of c, where n_c is the total of c and N that of all values. They have the same sum as the observed ones.
-    If no pair of different pieces is possible, they are zeros.
+    Chance pairs every piece of the continuum with every other one. The pairs of two values have the product
+    of their total lengths; from the pairs of a value with itself, those of a piece with itself are taken
+    away. All are scaled, so that they have the same sum as the observed coincidences. If no pair of different
+    pieces is possible, they are zeros.
 
     Parameters
     ----------
     coincidences
         The observed coincidences, [n_values, n_values].
     squares
-        For each value, the sum of the squared lengths of its pieces, [n_values]. They are left out, because
-        chance does not pair a piece with itself.
+        For each value, the sum of the squared lengths of its pieces, [n_values]: its pairs of a piece with
+        itself.
     """
-    totals = coincidences.sum(axis=1)
-    total = coincidences.sum()
-    n_possible_pairs = total**2 - squares.sum()
+    lengths = coincidences.sum(axis=1)  # of each value, [n_values]
+    total_length = coincidences.sum()
+    n_possible_pairs = total_length**2 - squares.sum()
     if n_possible_pairs <= 0:
         return np.zeros_like(coincidences)
-    return np.asarray((np.outer(totals, totals) - np.diag(squares)) * total / n_possible_pairs)
+    possible_pairs = np.outer(lengths, lengths) - np.diag(squares)
+    return np.asarray(possible_pairs * total_length / n_possible_pairs)
 
 
 def _off_diagonal(matrix: Floats) -> float:
@@ -327,14 +385,15 @@ def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
     by_judge = judged.by_judge()
     # [n_judges, n_windows], NaN where a judge gave no level.
     ranks = np.full((len(by_judge), len(judged.windows)), np.nan)
+    level_positions = np.full_like(ranks, np.nan)
+    position_of_rank = positions(codebook)
     for row, by_window in enumerate(by_judge.values()):
         for column, window in enumerate(judged.windows):
             if window in by_window:
-                ranks[row, column] = codebook.rank(by_window[window].level)
-    n_labels = (~np.isnan(ranks)).sum(axis=0)
-    position_of_rank = positions(codebook)
-    level_positions = position_of_rank[np.nan_to_num(ranks).astype(np.int64)]
-    level_positions = np.where(np.isnan(ranks), np.nan, level_positions)
+                rank = codebook.rank(by_window[window].level)
+                ranks[row, column] = rank
+                level_positions[row, column] = position_of_rank[rank]
+    n_labels = (~np.isnan(ranks)).sum(axis=0)  # of each window
     return LevelAlphas(
         annotators=len(by_judge),
         n_clips=int((n_labels >= 2).sum()),

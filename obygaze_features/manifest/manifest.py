@@ -160,7 +160,7 @@ class Manifest:
     @cached_property
     def _by_id(self) -> Mapping[str, Clip]:
         """Clip id -> clip."""
-        # Apart: for pyright a cached property is not the read-only property of a protocol.
+        # Not in `by_id` itself, which is a property of a protocol: pyright accepts no cached property there.
         return {clip.clip_id: clip for clip in self.clips}
 
     @property
@@ -221,11 +221,12 @@ def _repeated_id(first: Clip, second: Clip) -> ManifestError:
     """Return the error for a clip id of two clips that are not two annotators' rows of one span."""
     annotator = first.annotator or "nobody"
     other_annotator = second.annotator or "nobody"
-    annotators = annotator
-    if annotator != other_annotator:
-        annotators = f"{annotator} and {other_annotator}, whose films, videos or times differ"
+    if annotator == other_annotator:
+        whose = annotator
+    else:  # ids of several annotators may be the same, but only for the same span
+        whose = f"{annotator} and {other_annotator}, whose films, videos or times differ"
     return ManifestError(
-        f"clip {second.clip_id!r} is there twice, of {annotators}: clip ids must be unique, or those of one "
+        f"clip {second.clip_id!r} is there twice, of {whose}: clip ids must be unique, or those of one "
         "span of several annotators",
         "clip_id",
     )

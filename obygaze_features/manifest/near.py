@@ -49,19 +49,30 @@ def overlapping(first: Floats, second: Floats) -> Pairs:
     order = np.argsort(second[:, 0], kind="stable")
     beginnings = second[order, 0]  # [M]
     ends = second[order, 1]  # [M]
-    # Candidates of an interval of the first list are those at the places start to stop - 1 of the sorted
-    # second list: all before start have ended when it begins, and all from stop on begin after its end.
-    latest_ends = np.maximum.accumulate(ends)  # of the interval at each place and all before it; rises
+    # The second list is now sorted by beginnings. An interval of the first list can only overlap those from
+    # place `start` up to place `stop` - 1: all before have ended when it begins, and all from `stop` on begin
+    # after its end.
+    latest_ends = np.maximum.accumulate(ends)  # of the interval at a place and all before it; rises
     start = np.searchsorted(latest_ends, first[:, 0], side="left")  # [N]
     stop = np.searchsorted(beginnings, first[:, 1], side="right")  # [N]
-    stop = np.maximum(stop, start)
-    n_candidates = stop - start
-    # For each candidate: the index of its interval in the first list, and its number among the candidates of
-    # that interval, from 0. With 2 and 3 candidates, these are 0 0 1 1 1 and 0 1 0 1 2.
+    n_candidates = np.maximum(stop - start, 0)
+    # One item for each candidate: the two intervals that may overlap.
     first_index = np.repeat(np.arange(len(first)), n_candidates)
-    n_of_earlier_intervals = np.repeat(np.cumsum(n_candidates) - n_candidates, n_candidates)
-    number_of_candidate = np.arange(len(first_index)) - n_of_earlier_intervals
-    sorted_place = start[first_index] + number_of_candidate
+    sorted_place = _joined_ranges(start, n_candidates)
     # A candidate may have ended before the interval begins, although a longer one before it has not.
     is_near = ends[sorted_place] >= first[first_index, 0]
     return Pairs(first_index[is_near], order[sorted_place[is_near]])
+
+
+def _joined_ranges(starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the integers of several ranges, one range after another.
+
+    Examples
+    --------
+    >>> _joined_ranges(np.array([7, 30]), np.array([2, 3])).tolist()
+    [7, 8, 30, 31, 32]
+    """
+    n_before = np.cumsum(lengths) - lengths  # integers in all ranges before this one: 0 and 2
+    shifts = np.repeat(starts - n_before, lengths)  # 7 7 28 28 28
+    positions = np.arange(len(shifts))  # 0 1 2 3 4
+    return np.asarray(positions + shifts, dtype=np.intp)

@@ -65,19 +65,35 @@ def merge(
     annotator
         Annotator of the labelled clip; "" for merged labels.
     """
-    level_marks = [(mark.level, mark) for mark in marks if mark.level is not None]
-    levels = [level for level, _ in level_marks]
-    choose = min if how == "both" else max  # both annotators see at least the lower level
-    level = choose(levels, key=codebook.rank, default=codebook.level_names[0])
-    marks_with_concepts = [mark for _, mark in level_marks]
-    if how == "highest":
-        marks_with_concepts = [mark for level_of_mark, mark in level_marks if level_of_mark == level]
-    concept_sets = [set(mark.concepts) for mark in marks_with_concepts]
-    if how == "both" and concept_sets:
-        concepts = set.intersection(*concept_sets)
+    with_level = [mark for mark in marks if mark.level is not None]
+    levels = [mark.level for mark in with_level if mark.level is not None]  # again, for the type checker
+    lowest_of_all = codebook.level_names[0]
+    if how == "both":
+        # Both annotators see at least the lower level, and only the concepts that both gave.
+        level = min(levels, key=codebook.rank, default=lowest_of_all)
+        concepts = _concepts_of_every(with_level)
     else:
-        concepts = set[str]().union(*concept_sets)
+        level = max(levels, key=codebook.rank, default=lowest_of_all)
+        marks_that_count = with_level
+        if how == "highest":  # only the concepts that were given at that level
+            marks_that_count = [mark for mark in with_level if mark.level == level]
+        concepts = _concepts_of_any(marks_that_count)
     return replace(clip, level=level, concepts=codebook.in_order(concepts), annotator=annotator)
+
+
+def _concepts_of_every(marks: Sequence[Clip]) -> set[str]:
+    """Return the concepts that every mark has; none if there are no marks."""
+    if not marks:
+        return set()
+    return set.intersection(*(set(mark.concepts) for mark in marks))
+
+
+def _concepts_of_any(marks: Sequence[Clip]) -> set[str]:
+    """Return the concepts that at least one mark has."""
+    concepts = set[str]()
+    for mark in marks:
+        concepts.update(mark.concepts)
+    return concepts
 
 
 @checked

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 
@@ -52,22 +53,26 @@ def assign(
     names = [composed(name) for name in annotators]
     films = list(clips.movies)
     _check_round(clips, names, each, calibration)
-    clips_of = grouped({clip.clip_id: clip for clip in clips}.values(), "movie")
+    clip_of_id = {clip.clip_id: clip for clip in clips}  # one row of each clip, whoever annotated it before
+    clips_of = grouped(clip_of_id.values(), "movie")
     rng = np.random.default_rng(seed)
-    drawn_films = [films[place] for place in rng.permutation(len(films)).tolist()]
-    common_films = drawn_films[:calibration]
-    shared_out_films = drawn_films[calibration:]
+    shuffled_films = _shuffled(films, rng)
+    common_films = shuffled_films[:calibration]
+    films_to_share_out = shuffled_films[calibration:]
     lengths = _film_lengths(clips, clips_of)
-    longest_first = sorted(shared_out_films, key=lambda film: -lengths[film])
+    longest_first = sorted(films_to_share_out, key=lambda film: -lengths[film])
     annotators_of = _choose_annotators(longest_first, lengths, each, len(names))
     rows: list[Clip] = []
     for number, name in enumerate(names):
-        films_of_annotator = [film for film in shared_out_films if number in annotators_of[film]]
-        order = rng.permutation(len(films_of_annotator)).tolist()
-        shuffled_films = [films_of_annotator[place] for place in order]
-        films_in_order = _mix_evenly(common_films, shuffled_films)
+        films_of_annotator = [film for film in films_to_share_out if number in annotators_of[film]]
+        films_in_order = _mix_evenly(common_films, _shuffled(films_of_annotator, rng))
         rows += _rows_of_annotator(name, films_in_order, clips_of, common_films)
     return clips.with_clips(rows)
+
+
+def _shuffled(films: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """Return films in random order."""
+    return [films[place] for place in rng.permutation(len(films)).tolist()]
 
 
 def _rows_of_annotator(
@@ -175,17 +180,18 @@ def _choose_annotators(
     """
     seconds = np.zeros(n_annotators)
     n_films = np.zeros(n_annotators)
-    n_together = np.zeros((n_annotators, n_annotators))
+    n_together = np.zeros((n_annotators, n_annotators))  # films that two annotators share
     annotators_of: dict[str, list[int]] = {}
     for film in films:
         group = list[int]()
         for _ in range(each):
             n_with_group = n_together[:, group].sum(axis=1)
-            # The last key of lexsort counts first.
+            # By films, then by films with the group, then by seconds: the last key of lexsort counts first.
             order = np.lexsort((seconds, n_with_group, n_films)).tolist()
             group.append(next(annotator for annotator in order if annotator not in group))
         n_films[group] += 1
         seconds[group] += lengths[film]
-        n_together[np.ix_(group, group)] += 1  # the diagonal too, which counts only for those already chosen
+        for annotator, other in permutations(group, 2):
+            n_together[annotator, other] += 1
         annotators_of[film] = group
     return annotators_of

@@ -28,9 +28,7 @@ class AnnotatorColumns:
         with different names in the rows of each span. Without such a column, the annotator whom a row above
         the table names is proposed for all rows.
         """
-        is_known = self._unread.has_column_for("annotator") or bool(self._annotator)
-        have_own_columns = bool(self._proposal.annotators_with_columns or self._headings.wide)
-        if is_known or have_own_columns:
+        if self._are_annotators_known():
             return
         has_rows_of_one_span = self._has_equal_rows_in(self._span_columns())
         column = self._unread.column_meant_as("annotator", self._unread.can_be_people)
@@ -40,10 +38,18 @@ class AnnotatorColumns:
             self._proposal.annotator = value_in_titles(self._titles, "annotator")
             return
         self._unread.propose("annotator", [column])
+        message = f"annotators ({column!r})"
         if has_rows_of_one_span:
-            self._proposal.must_be_read.append(f"annotators ({column!r})")
+            # Without their annotators, these rows would be repeated labels of one span.
+            self._proposal.must_be_read.append(message)
         else:
-            self._proposal.could_be_read.append(f"annotators ({column!r})")
+            self._proposal.could_be_read.append(message)
+
+    def _are_annotators_known(self) -> bool:
+        """Return whether a column or an option says who annotated, or annotators have their own columns."""
+        are_named = self._unread.has_column_for("annotator") or bool(self._annotator)
+        have_own_columns = bool(self._proposal.annotators_with_columns or self._headings.wide)
+        return are_named or have_own_columns
 
     def _column_of_different_names(self) -> str:
         """Return the column that names a different person in each row of a span; "" if there is none.
@@ -61,10 +67,10 @@ class AnnotatorColumns:
         return len(set(map(plain, self._cells[column])))
 
     def _may_have_one_label_a_row(self) -> bool:
-        """Return whether each row may say only one label of a span, in a table with several rows for a span.
+        """Return whether a column of labels has levels in some rows and concepts in others.
 
-        The rows of a span may then be of one annotator. It is so if a column of labels has levels in some
-        rows and concepts in others.
+        Then several rows of a span need not be of several annotators: one annotator may give the level of the
+        span in one row, and its concepts in others.
         """
         columns = [*self._proposal.columns.get("level", ()), *self._unread.read_levels()]
         return any(self._unread.label_counts(column).are_levels_and_concepts for column in columns)

@@ -168,14 +168,14 @@ def seconds_in(cells: Sequence[str]) -> list[float]:
     candidates = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
     texts = [_with_hundredths(cell) for cell in candidates]
     try:
-        values = instants(texts, "")
+        values = instants(texts, usual_sign="")  # the decimal sign may be a point or a comma
     except ManifestError:
         # The cells contradict each other, as in their decimal sign: each is read by itself.
         values = [time_or_nan(text) for text in texts]
     value_of = dict(zip(candidates, values, strict=True))
     seconds = []
     for cell in cells:
-        value = value_of.get(cell)
+        value = value_of.get(cell)  # seconds, or an error; None for a cell without digits
         seconds.append(value if isinstance(value, float) else math.nan)
     return seconds
 
@@ -248,23 +248,40 @@ def has_yes_marks(cells: Sequence[str]) -> bool:
 
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
-    """Return whether a column is headed by a label and its cells are marks of yes or no.
+    """Return whether a column is headed by a label, and its cells say whether a row has that label.
 
-    Under a concept, other cells such as `?` are allowed besides marks of yes, as the person is asked about
-    them later: `x, ?` under `Look` are marks. Under a level they are not: `1, 0` under `S` are marks, but no
-    marks if the codebook has the levels 0 and 1.
+    Such cells are marks of yes or no, as `x` and `-` under `Look`.
     """
     label = label_of_heading(column, words)
     if not label:
         return False
     cells = readable_cells(table, column)
     if label in words.codebook.concept_names:
-        return are_marks(cells) or (has_yes_marks(cells) and not count_labels(cells, words).are_labels)
+        return _are_marks_of_concept(cells, words)
+    return _are_marks_of_level(cells, words)
+
+
+def _are_marks_of_concept(cells: Sequence[str], words: LabelWords) -> bool:
+    """Return whether the cells below a concept are marks.
+
+    Besides marks of yes, other cells such as `?` are allowed, as the person is asked about them later. They
+    must not be labels, as the column would hold those.
+    """
+    if are_marks(cells):
+        return True
+    return has_yes_marks(cells) and not count_labels(cells, words).are_labels
+
+
+def _are_marks_of_level(cells: Sequence[str], words: LabelWords) -> bool:
+    """Return whether the cells below a level are marks, and nothing else.
+
+    A codebook may have levels that look like marks, such as 0 and 1. If it has, a column `S` with both 0 and
+    1 holds levels; one with nothing but 1 still holds marks.
+    """
     if not are_marks(cells):
         return False
-    # The codebook's levels may look like marks, such as 0 and 1: several values under a level are levels.
-    has_several_values = len(set(cells)) > 1
-    return not (has_several_values and count_labels(cells, words).are_labels)
+    has_one_value = len(set(cells)) <= 1
+    return has_one_value or not count_labels(cells, words).are_labels
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:

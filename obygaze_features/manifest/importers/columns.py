@@ -153,21 +153,21 @@ def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Frac
     rate
         Frames per second, for a column of frames.
     """
-    unit = f"{unit_s:g} s"
     is_in_frames = unit_s == 0
-    if is_in_frames:
-        if rate is None:
-            raise ManifestError(
-                f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
-            )
-        unit = f"1/{float(rate):g} s"
+    if is_in_frames and rate is None:
+        raise ManifestError(
+            f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
+        )
+    frame_rate = rate if is_in_frames else None
     rows = []
     for row, value in zip(table.rows, _seconds(table, name, rate), strict=True):
         cells = dict(row.cells)
         if isinstance(value, float) and not is_clock(cells[name]):
-            time_s = float(Fraction(value) / rate) if is_in_frames and rate else value * unit_s
+            # As a fraction, so that frame numbers are divided exactly.
+            time_s = float(Fraction(value) / frame_rate) if frame_rate else value * unit_s
             cells[name] = _written(time_s)
         rows.append(Row(row.line, cells))
+    unit = f"1/{float(frame_rate):g} s" if frame_rate is not None else f"{unit_s:g} s"
     note = f"numbers in column {heading!r} are times of {unit}"
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
@@ -486,13 +486,14 @@ class LabelReader:
         text
             The word.
         look_up
-            The codebook's look-up of a level or a concept, whose error names the labels nearest to the word.
+            The codebook's look-up of a level or a concept. It refuses the word, and its error names the
+            labels nearest to it.
         """
         try:
             look_up(text)
-        except ManifestError as error:
+        except ManifestError as refusal:
             remedy = f"; or say what it stands for: --word {shlex.quote(f'{text}=LABEL')}"
-            self._table.problems.add(place.line, f"{error}{remedy}", place.column)
+            self._table.problems.add(place.line, f"{refusal}{remedy}", place.column)
 
     def _count_respelled(self, text: str, name: str) -> None:
         """Count a text that was read as the label `name`, if the codebook spells that differently."""

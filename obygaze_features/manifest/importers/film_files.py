@@ -94,16 +94,19 @@ class FilmFiles:
         """Return the files whose paths have the most last parts in common with a given path or URL.
 
         Of `a.mp4` and `psycho/a.mp4`, the path `/films/psycho/a.mp4` means the second. Case and blanks are
-        ignored (`plain`), unless exactly one of these files has the same ones.
+        ignored (`plain`). If several files fit and exactly one of them has the same case and blanks, it is
+        the only one.
         """
         parts = path_of(composed(reference.strip())).parts
-        most_parts = max((len(file.parts) for file in self.files), default=0)
-        for n_parts in range(min(len(parts), most_parts), 0, -1):
+        most_parts_of_files = max((len(file.parts) for file in self.files), default=0)
+        most_parts = min(len(parts), most_parts_of_files)
+        for n_parts in range(most_parts, 0, -1):  # the longest end first
             end = "/".join(parts[-n_parts:])
             files = [file for file in self._files_by_end.get(plain(end), ()) if len(file.parts) >= n_parts]
-            if files:
-                with_same_case = [file for file in files if composed("/".join(file.parts[-n_parts:])) == end]
-                return with_same_case if len(with_same_case) == 1 else files
+            if not files:
+                continue
+            spelled_alike = [file for file in files if composed("/".join(file.parts[-n_parts:])) == end]
+            return spelled_alike if len(spelled_alike) == 1 else files
         return []
 
     def _files_of_film(self, place: str) -> list[PurePosixPath]:
@@ -141,20 +144,20 @@ class FilmFiles:
         if problem:
             raise ManifestError(f"{reference!r} {problem}", "video")
         file = self.find(reference)
+        path_on_disk = self._path_on_disk(table, reference, file)
+        if not _is_regular_file(path_on_disk, reference):
+            self._missing.setdefault(reference, f"{path_on_disk}{self._hint(reference)}")
         path_in_folder = file or _normal_path(reference)
         is_outside = path_in_folder.is_absolute() or ".." in path_in_folder.parts
-        if is_outside or is_foreign(reference):
+        if is_outside or is_foreign(reference):  # only the file's name means something here
             path_in_folder = PurePosixPath(path_in_folder.name)
-        path = self._path_on_disk(table, reference, file)
-        if not _is_regular_file(path, reference):
-            self._missing.setdefault(reference, f"{path}{self._hint(reference)}")
-        return NamedVideo(path_in_folder, stored_path(path, self.root))
+        return NamedVideo(path_in_folder, stored_path(path_on_disk, self.root))
 
     def _path_on_disk(self, table: Path, reference: str, file: PurePosixPath | None) -> Path:
         """Return the path of a video, which need not exist.
 
-        It is the file that was found; else the path at somebody's home (`~`); else the name of a URL's file,
-        or of a path of another system, in the folder; else the path in the folder.
+        If no file was found, a path at somebody's home (`~`) is taken as it is, and any other path is taken
+        as one below the folder. Of URLs and paths of other systems only the file's name is used.
 
         Parameters
         ----------
@@ -169,11 +172,12 @@ class FilmFiles:
         if file is not None:
             return in_any_form(folder, str(file))
         if reference.startswith("~"):
-            path_at_home = local_path(reference)  # relative still if there is no such user
-            if path_at_home.is_absolute():
+            path_at_home = local_path(reference)
+            is_home_known = path_at_home.is_absolute()  # it stays relative if there is no such user
+            if is_home_known:
                 return path_at_home
         if is_foreign(reference):
-            return in_any_form(folder, str(PurePosixPath(_normal_path(reference).name)))
+            return in_any_form(folder, _normal_path(reference).name)
         return in_any_form(folder, str(path_of(reference)))
 
     def missing(self) -> list[str]:

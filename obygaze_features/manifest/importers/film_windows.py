@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
@@ -333,22 +334,14 @@ def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:
     ManifestError
         The film has fewer frames than a window, or two frames are shown within a millisecond.
     """
-    shown_s = np.asarray(film.frame_s, dtype=np.float64)  # [F frames], when each is shown
-    if len(shown_s) < n_frames:
+    n_frames_of_film = len(film.frame_s)
+    if n_frames_of_film < n_frames:
         raise ManifestError(
-            f"{film.path}: it has {counted(len(shown_s), 'frame')}, and a window has {n_frames}"
+            f"{film.path}: it has {counted(n_frames_of_film, 'frame')}, and a window has {n_frames}"
         )
-    # A window's edge lies halfway between two frames, so that rounding moves no frame to another window:
-    #   edge 0  frame 0  edge 1  frame 1  edge 2  ...  frame F - 1  edge F
-    between_s = np.round((shown_s[:-1] + shown_s[1:]) / 2, 3)  # [F - 1]
-    first_s = np.floor(1000 * shown_s[0]) / 1000
-    last_s = np.ceil(1000 * film.end_s) / 1000
-    edges_s = np.array([first_s, *between_s, last_s])  # [F + 1], frame f is shown from edge f to edge f + 1
-    is_shown_between_its_edges = (edges_s[:-1] <= shown_s) & (shown_s < edges_s[1:])  # [F]
-    if not is_shown_between_its_edges.all():
-        raise ManifestError(f"{film.path}: frames lie too near for milliseconds; give --window SECONDS")
-    starts = range(0, len(shown_s) - n_frames + 1, stride)
-    n_left = len(shown_s) - (starts[-1] + n_frames)
+    edges_s = _edges_of_frames(film)
+    starts = range(0, n_frames_of_film - n_frames + 1, stride)  # first frame of each window
+    n_left = n_frames_of_film - (starts[-1] + n_frames)
     notice = (
         f"{film.path.name}: {counted(len(starts), 'window')} of {counted(n_frames, 'frame')} every {stride}; "
         f"the last {counted(n_left, 'frame')} fill no window"
@@ -357,6 +350,32 @@ def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:
     _, end_s = spans[-1]
     remainder_s = max(0.0, round(film.end_s - end_s, 3))
     return FilmSpans(spans, remainder_s, (notice,))
+
+
+def _edges_of_frames(film: Film) -> NDArray[np.float64]:
+    """Return the times between which each frame lies, in whole milliseconds, [F frames + 1].
+
+    Frame f is shown at edge f or later, and before edge f + 1:
+
+        edge 0  frame 0  edge 1  frame 1  edge 2  ...  frame F - 1  edge F
+
+    An edge is halfway between two frames, so that its rounding moves no frame to another window. The first
+    edge is rounded down and the last one up, so that no frame is lost.
+
+    Raises
+    ------
+    ManifestError
+        Two frames are shown within a millisecond.
+    """
+    shown_s = np.asarray(film.frame_s, dtype=np.float64)  # [F], when each frame is shown
+    between_s = np.round((shown_s[:-1] + shown_s[1:]) / 2, 3)  # [F - 1]
+    first_s = np.floor(1000 * shown_s[0]) / 1000
+    last_s = np.ceil(1000 * film.end_s) / 1000
+    edges_s: NDArray[np.float64] = np.array([first_s, *between_s, last_s])
+    is_between_its_edges = (edges_s[:-1] <= shown_s) & (shown_s < edges_s[1:])  # [F]
+    if not is_between_its_edges.all():
+        raise ManifestError(f"{film.path}: frames lie too near for milliseconds; give --window SECONDS")
+    return edges_s
 
 
 @checked
@@ -402,22 +421,27 @@ def read_parts(
 def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> dict[str, list[FilmPart]]:
     """Return movie -> its parts, from a table's rows; rows of films that are not in `movies` are left out.
 
+    Cells that cannot be read are added to the table's problems.
+
     Parameters
     ----------
     default_movie
         The film of rows that name none; "" to refuse such rows.
     """
     problems = table.problems
-    find = cache(lambda name: find_film(name, movies) or "")  # many rows are of few films
+    find = cache(lambda name: find_film(name, movies) or "")  # "" for other films; many rows are of few films
     parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
         part = problems.attempt(row.line, "", _film_part, row)
         name = _film_named(row)
-        movie = problems.attempt(row.line, "movie", find, name) if name else default_movie
-        if not name and not default_movie:
+        movie: str | None = default_movie
+        if name:
+            movie = problems.attempt(row.line, "movie", find, name)
+        elif not default_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        # A cell that cannot be read is a problem by now; films that were not asked for are left out.
-        if part is None or movie is None or movie not in parts_of_movie:
+        if part is None or movie is None:  # could not be read
+            continue
+        if movie not in parts_of_movie:
             continue
         parts = parts_of_movie[movie]
         if parts and part.start_s < parts[-1].end_s - SLACK_S:

@@ -163,9 +163,9 @@ class ClipIds:
 
     def __init__(self) -> None:
         """Start with no number taken."""
-        # Stem of ids -> a number that is taken -> the higher number that is tried next. All numbers between
-        # these two are taken too.
-        self._next_candidates: dict[str, dict[int, int]] = {}
+        # Stem -> taken number -> higher number at which a search for a free number goes on. The numbers from
+        # the former up to the latter are all taken.
+        self._jumps: dict[str, dict[int, int]] = {}
 
     def new(self, stem: str, number: int) -> str:
         """Return the first id of `stem-0007`, `stem-0008`, ... that is not taken yet.
@@ -180,16 +180,17 @@ class ClipIds:
         number
             Number that is tried first.
         """
-        next_candidate = self._next_candidates.setdefault(stem, {})
-        tried_numbers = []
+        jumps = self._jumps.setdefault(stem, {})
+        passed_numbers = []
         free_number = number
-        while free_number in next_candidate:
-            tried_numbers.append(free_number)
-            free_number = next_candidate[free_number]
-        # The next search from any of these numbers begins behind the new one. Without this shortcut, many
-        # files of one film, which all try 1, 2, 3, ..., would pass the same taken numbers again and again.
-        for taken_number in (*tried_numbers, free_number):
-            next_candidate[taken_number] = free_number + 1
+        while free_number in jumps:
+            passed_numbers.append(free_number)
+            free_number = jumps[free_number]
+        jumps[free_number] = free_number + 1  # it is taken now
+        # The next search from a passed number jumps behind the new one. Without this shortcut, many files of
+        # one film, which all try 1, 2, 3, ..., would pass the same taken numbers again and again.
+        for passed_number in passed_numbers:
+            jumps[passed_number] = free_number + 1
         return f"{stem}-{free_number:04d}"
 
 

@@ -118,18 +118,20 @@ class LabelColumns:
         if not columns:
             return
         if self._is_level_column_of_one_annotator():
-            self._propose_annotators(["level", *columns])
+            self._propose_annotators(["level", *columns])  # the table's column `level` is one of theirs
         elif self._unread.has_column_for("level") or self._headings.wide:
-            shown = ", ".join(self._unread.with_label_count(column) for column in columns)
-            typed = " or ".join(option("level", column) for column in columns)
-            self._proposal.could_be_read.append(
-                f"columns that are not read hold levels too ({shown}): {typed}"
-            )
-            self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
+            self._mention_levels(columns)
         elif len(columns) > 1:
             self._propose_annotators(columns)
         else:
             self._propose_labels("level", columns, "levels")
+
+    def _mention_levels(self, columns: Sequence[str]) -> None:
+        """Mention columns of levels beside those that are read; they are not considered again."""
+        shown = ", ".join(self._unread.with_label_count(column) for column in columns)
+        typed = " or ".join(option("level", column) for column in columns)
+        self._proposal.could_be_read.append(f"columns that are not read hold levels too ({shown}): {typed}")
+        self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
 
     def _propose_numbers_as_levels(self) -> None:
         """Propose a column of numbers as levels, if exactly one column can be."""
@@ -142,26 +144,29 @@ class LabelColumns:
             self._proposal.must_be_read.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _is_level_column_of_one_annotator(self) -> bool:
-        """Return whether the table's column `level` is one annotator's, and others beside it are of others.
+        """Return whether the table's column `level` is of one annotator, beside columns of other annotators.
 
-        It is taken so if neither a column nor an option of the person says who annotated.
+        It is if nothing else says who annotated: no column, and no option of the person.
         """
-        has_level_column = "level" in self._table.columns and not self._headings.columns.get("level")
-        if not has_level_column or self._headings.wide or self._annotator:
+        has_level_column = "level" in self._table.columns
+        is_replaced = bool(self._headings.columns.get("level"))  # the person names another column as levels
+        if not has_level_column or is_replaced:
             return False
-        if self._unread.has_column_for("annotator"):
+        has_option_on_annotators = bool(self._headings.wide or self._annotator)
+        if has_option_on_annotators or self._unread.has_column_for("annotator"):
             return False
         return not self._unread.column_meant_as("annotator", self._unread.can_be_people)
 
     def _is_computed_or_ids(self, column: str) -> bool:
         """Return whether a column that looks like levels has another meaning by its heading.
 
-        Either it is computed from other columns, such as `agreement`, or it holds numbers and is headed as
-        something else, such as ids.
+        Either it is computed from other columns, such as `agreement` or `agreed?`, or it holds numbers and is
+        headed as something else, such as ids.
         """
         heading = bare_heading(column)
-        is_computed = heading in {*COMPUTED_FROM_ANNOTATORS, *SUMS}
-        if is_computed or heading.rstrip("?") in COMPUTED_FROM_ANNOTATORS:
+        is_sum = heading in SUMS
+        is_of_all_annotators = heading.rstrip("?") in COMPUTED_FROM_ANNOTATORS
+        if is_sum or is_of_all_annotators:
             return True
         are_numbers = whole_numbers(self._cells[column]) is not None
         meanings = meanings_of_heading(column)
@@ -170,9 +175,8 @@ class LabelColumns:
     def _levels_in_unknown_words(self, levels: Sequence[str]) -> list[str]:
         """Return columns of levels whose words the codebook does not have, each of one annotator.
 
-        They are the columns headed as levels, such as `Stufe AB` and `Stufe CD`. If fewer than two columns
-        are known as levels so, they are columns of numbers that can count levels. As one column proves
-        little, two columns with about the same words are needed, `levels` included; else none is returned.
+        A single column proves little. So these columns are taken as levels only if there are two or more,
+        `levels` included, and if they have about the same words.
 
         Parameters
         ----------
@@ -181,13 +185,27 @@ class LabelColumns:
         """
         if self._unread.has_column_for("level") or self._headings.has_none_of("level"):
             return []
+        further_columns = self._further_columns_of_levels(levels)
+        all_columns = [*levels, *further_columns]
+        if len(all_columns) < 2 or not self._have_half_of_words(further_columns, all_columns):
+            return []
+        return further_columns
+
+    def _further_columns_of_levels(self, levels: Sequence[str]) -> list[str]:
+        """Return columns that can be levels besides `levels`: headed so, else with numbers of levels.
+
+        The former are such as `Stufe AB` and `Stufe CD`. The latter are looked for only if `levels` is empty
+        and fewer than two columns are headed so.
+        """
         candidates = self._candidates_for_levels(levels)
-        found = [column for column in candidates if "level" in meanings_of_heading(column)[:1]]
-        if not levels and len(found) < 2:
-            found = self._columns_that_number_levels(candidates)
-        all_columns = [*levels, *found]
-        have_same_words = self._have_half_of_words(found, all_columns)
-        return found if len(all_columns) > 1 and have_same_words else []
+        headed_as_levels = []
+        for column in candidates:
+            likeliest_meaning = meanings_of_heading(column)[:1]  # empty for an unknown heading
+            if "level" in likeliest_meaning:
+                headed_as_levels.append(column)
+        if levels or len(headed_as_levels) > 1:
+            return headed_as_levels
+        return self._columns_that_number_levels(candidates)
 
     def _columns_that_number_levels(self, columns: Sequence[str]) -> list[str]:
         """Return the columns without a known heading whose numbers can count the codebook's levels."""

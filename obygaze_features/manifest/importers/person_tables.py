@@ -142,10 +142,11 @@ class PersonTables:
             _note_whole_films(file, table)
         account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         labels = LabelReader(table, file.reading.headings, words)
-        self._count_rows_of_annotators(file, table, labels)
+        self._reserve_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
-        clips = list(self._clips_of_rows(file, table, consumed(rows), words.codebook))
+        clips_of = self._clips_of_judgements if is_judged else self._clips_of_rows
+        clips = list(clips_of(file, table, consumed(rows), words.codebook))
         table.problems.refuse()
         has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
@@ -155,7 +156,7 @@ class PersonTables:
         if not is_written_by_obygaze:  # else the other columns hold what a model found
             account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))
 
-    def _count_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
+    def _reserve_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
         """Add to the memory in use the rows that a table becomes if annotators have columns of their own.
 
         Each of its rows then becomes one row for each annotator.
@@ -166,45 +167,62 @@ class PersonTables:
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
     ) -> Iterator[TableClip]:
-        """Yield the clips of a table's rows; add what cannot be read to the table's problems.
-
-        `problems.attempt(line, column, function, ...)` returns what the function returns, or None if it
-        refuses the row. Rows of judgements without a level are left out, and are counted in the file's
-        account.
-        """
-        account = file.account
+        """Yield the clips of a table's rows; add what cannot be read to the table's problems."""
         problems = table.problems
-        is_judged = account.kind == JUDGEMENTS
         has_ids = "clip_id" in table.columns
-        clips_so_far = Collected(problems, "clip_id" if has_ids else "")  # refuses a clip that is there twice
+        column_of_ids = "clip_id" if has_ids else ""  # for messages
+        clips_so_far = Collected(problems, column_of_ids)  # refuses a clip that is there twice
         whole_films = _WholeFilms(problems)
-        n_judged_again = 0
         for row in rows:
-            account.seen += 1
-            cells = _trimmed(row.cells)
-            if is_judged:
-                self.decisions.append((file.path, row.line, cells))
-                if not cells.get("level"):
-                    account.leave_out(f"line {row.line}", "without a level")
-                    continue
-            for scale in codebook.scales:
-                problems.attempt(row.line, scale.name, scale.level_of, cells.get(scale.name, ""))
-            completed = problems.attempt(row.line, "", self._completed, file, row.line, cells)
-            if completed is None:
-                continue
-            clip = clip_of_row(completed, problems, codebook, spelled=True)
+            file.account.seen += 1
+            clip = self._clip_of_cells(file, row.line, _trimmed(row.cells), problems, codebook)
             if clip is None:
                 continue
             if not has_ids:
                 whole_films.add(clip, row.line)
-            if not is_judged:
-                clips_so_far.add(clip, row.line)
-            elif clip.clip_id in self._judged:
+            clips_so_far.add(clip, row.line)
+            yield TableClip(clip, f"line {row.line}", judgement="")
+
+    def _clips_of_judgements(
+        self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
+    ) -> Iterator[TableClip]:
+        """Yield the clips of rows of judgements; add what cannot be read to the table's problems.
+
+        All rows are remembered as decisions. Those without a level are no clips, and are counted in the
+        file's account. A span may be judged again, by rows with the same clip id.
+        """
+        account = file.account
+        has_ids = "clip_id" in table.columns
+        whole_films = _WholeFilms(table.problems)
+        n_judged_again = 0
+        for row in rows:
+            account.seen += 1
+            cells = _trimmed(row.cells)
+            self.decisions.append((file.path, row.line, cells))
+            if not cells.get("level"):
+                account.leave_out(f"line {row.line}", "without a level")
+                continue
+            clip = self._clip_of_cells(file, row.line, cells, table.problems, codebook)
+            if clip is None:
+                continue
+            if not has_ids:
+                whole_films.add(clip, row.line)
+            if clip.clip_id in self._judged:
                 n_judged_again += 1
-            else:
-                self._judged.add(clip.clip_id)
-            yield TableClip(clip, f"line {row.line}", clip.clip_id if is_judged else "")
+            self._judged.add(clip.clip_id)
+            yield TableClip(clip, f"line {row.line}", judgement=clip.clip_id)
         account.note(_repeated_judgements(n_judged_again))
+
+    def _clip_of_cells(
+        self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
+    ) -> Clip | None:
+        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
+        for scale in codebook.scales:  # whether each scale's cell is one of its numbers
+            problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
+        completed = problems.attempt(line, "", self._completed, file, line, cells)
+        if completed is None:
+            return None
+        return clip_of_row(completed, problems, codebook, spelled=True)
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
@@ -214,8 +232,9 @@ class PersonTables:
         ManifestError
             The row names neither a film nor a video, or a judgement lacks a cell.
         """
-        if "video" in cells and not (cells["video"] or cells.get("movie") or file.reading.movie):
-            raise ManifestError("is empty", "video")
+        names_film = bool(cells.get("video") or cells.get("movie") or file.reading.movie)
+        if "video" in cells and not names_film:
+            raise ManifestError("is empty", "video")  # the message names the line and this column
         film = self._film_of_row(file, cells)
         annotator = cells.get("annotator", "")
         has_labels = bool(cells.get("level") or cells.get("concepts"))
@@ -266,8 +285,10 @@ class PersonTables:
         if not movie:
             movie = file.reading.movie or composed(movie_of(video.path_in_folder))
             is_in_a_sub_folder = len(video.path_in_folder.parts) > 1
-            # All videos of a sub-folder, and all with --movie, are one film: their place is its name.
-            place = movie if file.reading.movie or is_in_a_sub_folder else written
+            is_one_of_several = bool(file.reading.movie) or is_in_a_sub_folder
+            # Two places of a film are a sign of two films of one name. Videos of one sub-folder, or with
+            # --movie, are meant to be one film, and get the film's name as their common place.
+            place = movie if is_one_of_several else written
             self._films.add_place(file, movie, place, "video")
         return VideoFilm(movie, composed(name_of(video.path_in_folder)), video.path)
 
@@ -416,8 +437,16 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
             options = " ".join(proposal.options(Headings()))
             parts = [part for part in (*proposal.could_be_read, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
-    if not refused:
-        return
+    if refused:
+        raise _error_on_unread(refused)
+
+
+def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColumnsError:
+    """Return the error on tables that would not be read.
+
+    The proposals that fit that of the first table are added to it, so that one command reads all these
+    tables; the others are named.
+    """
     file, proposal = refused[0]
     needing_other_options = []
     for other_file, other_proposal in refused[1:]:
@@ -427,14 +456,12 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     if needing_other_options:
         shown = first_few(needing_other_options, 3)
         proposal.doubts.append(f"import apart, as they need other options: {shown}")
-    raise UnreadColumnsError(
+    headings = file.reading.headings
+    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.could_be_read]
+    return UnreadColumnsError(
         f"{file.path}: it holds {', '.join(proposal.must_be_read)}, which no heading of a manifest names",
-        proposal.options(file.reading.headings),
-        [
-            *proposal.untyped_words(file.path, file.reading.headings),
-            *proposal.doubts,
-            *proposal.could_be_read,
-        ],
+        proposal.options(headings),
+        doubts,
     )
 
 
@@ -485,8 +512,10 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     """Return a row for each span and annotator, with times in seconds and labels as the codebook names them.
 
     If annotators have columns of their own, a row of the table becomes several. If each row says a single
-    label, the rows of a span become one. Each does if the columns of labels are so, with a level in some rows
-    and a concept in others, or if no row of a span has more than one concept.
+    label, the rows of a span become one. There are two signs of such rows:
+
+    - A column of labels has levels in some rows and concepts in others.
+    - Spans have several rows, none of which has more than one concept.
     """
     rows = []
     for row in _rows_in_seconds(file, table):
@@ -571,29 +600,31 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
 def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     """Join the rows of one span and annotator, which each say one label, into one row with all labels.
 
-    A row that repeats a label, or gives a second level, stays a row of its own, so that it is refused later
-    as a second row of its clip.
+    The joined row is in the place of the first row of its span. A row that repeats a label, or gives a second
+    level, stays a row of its own, so that it is refused later as a second row of its clip.
     """
     result: list[Row] = []
-    index_of_span: dict[tuple[str, ...], int] = {}  # span -> index of its first row in the result
-    rows_of_span: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
+    place_of_span: dict[tuple[str, ...], int] = {}  # span -> index in the result of its first row
+    joined_rows: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
     n_joined = 0
     for row in rows:
         span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
-        if span not in index_of_span:
-            index_of_span[span] = len(result)
+        if span not in place_of_span:
+            place_of_span[span] = len(result)
             result.append(row)
             continue
-        if span not in rows_of_span:
-            rows_of_span[span] = _RowsOfSpan(result[index_of_span[span]])
-        if rows_of_span[span].can_join(row):
-            rows_of_span[span].join(row)
+        if span not in joined_rows:
+            first_row = result[place_of_span[span]]
+            joined_rows[span] = _RowsOfSpan(first_row)
+        if joined_rows[span].can_join(row):
+            joined_rows[span].join(row)
             n_joined += 1
         else:
             result.append(row)
-    for span, joined_rows in rows_of_span.items():
-        result[index_of_span[span]] = joined_rows.as_one_row()
-    # Joined rows are no clips of their own: they are counted here, as the account counts only clips later.
+    for span, rows_of_span in joined_rows.items():
+        result[place_of_span[span]] = rows_of_span.as_one_row()
+    # The account counts the rows of the result when their clips are made. The rows that were joined to
+    # others are not among them, and are counted here.
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
@@ -631,7 +662,8 @@ class _RowsOfSpan:
         self._line = first.line
         # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
         self._parts = {name: [cell] if cell else [] for name, cell in first.cells.items()}
-        # Column -> the length of that cell, to compare texts with it without joining them.
+        # Column -> the length that this cell would have now. A text of another length differs from the cell,
+        # which is found out without joining its parts (`_says`).
         self._lengths = {name: len(cell) for name, cell in first.cells.items()}
         self._concepts = set(split_concepts(first.cells["concepts"]))
 
@@ -652,14 +684,19 @@ class _RowsOfSpan:
         """
         for name, cell in row.cells.items():
             if name == "concepts":
-                self._parts[name] += [cell] if cell else []
+                if cell:
+                    self._parts[name].append(cell)
                 self._concepts.update(split_concepts(cell))
-                continue
-            is_empty_so_far = not self._parts[name]
-            can_have_several_texts = name not in OUR_COLUMNS
-            is_new = is_empty_so_far or (can_have_several_texts and not self._says(name, cell))
-            if cell.strip() and is_new:
+            elif cell.strip() and self._is_new_text(name, cell):
                 self._add_text(name, cell)
+
+    def _is_new_text(self, name: str, cell: str) -> bool:
+        """Return whether a text is to be added to those of a column other than `concepts`."""
+        is_empty_so_far = not self._parts[name]
+        if is_empty_so_far:
+            return True
+        can_have_several_texts = name not in OUR_COLUMNS
+        return can_have_several_texts and not self._says(name, cell)
 
     def _add_text(self, name: str, text: str) -> None:
         """Add a text to those of a column."""

@@ -148,6 +148,8 @@ class Proposal:
         for name, headings in self.columns.items():
             known = columns.setdefault(name, [])
             known += [heading for heading in headings if heading not in known]
+        # A span ends by its end or by its duration. If there are durations, ends are left out, unless these
+        # ends are proposed too.
         if DURATION in columns and END not in self.columns:
             columns.pop(END, None)
         return columns

@@ -63,23 +63,32 @@ class FilmNames:
         """
         name = film_named(movie) or file.reading.movie or stem_of(media)
         is_named_by_file = not name
-        if is_named_by_file and file.account.kind == "eaf":
-            raise file.error("does not say which film it is of: give --movie")
         if is_named_by_file:
+            if file.account.kind == "eaf":
+                raise file.error("does not say which film it is of: give --movie")
             name = _film_by_file_name(file)
         name = composed(" ".join(name.split()))
-        place = ""
-        if is_place(movie):
-            place = movie
-        elif media and not movie:
-            # With --movie all media of one name are the same film, whatever their folders.
-            place = path_of(media).name if file.reading.movie else media
-        elif is_named_by_file:
-            place = absolute(file.path).with_name(name).as_posix()
-        if place:  # else the film is known only by its name
+        place = self._place_of_film(file, name, movie, media, is_named_by_file=is_named_by_file)
+        if place:
             with error_context(file.path):
                 self.add_place(file, name, place)
         return name
+
+    def _place_of_film(
+        self, file: SpanFile, name: str, movie: str, media: str, *, is_named_by_file: bool
+    ) -> str:
+        """Return the place of a span's film, by which films of one name are told apart; "" if none is known.
+
+        The parameters are those of `_film_of_span`, with the film's name and where it is from.
+        """
+        if is_place(movie):  # the row names the film by a path or a web page
+            return movie
+        if media and not movie:
+            # With --movie all media of one name are the same film, whatever their folders.
+            return path_of(media).name if file.reading.movie else media
+        if is_named_by_file:
+            return absolute(file.path).with_name(name).as_posix()
+        return ""
 
     def add_place(self, file: SpanFile, movie: str, place: str, column: str = "") -> None:
         """Remember the place (path or web page) where a file says that a film lies.
@@ -104,20 +113,22 @@ class FilmNames:
         """
         # Annotation file -> the place that it gave first; the film's first place comes first.
         place_of_file = self.places.setdefault((movie, file.account.kind), {})
-        place_of_file.setdefault(file.path, place)
-        place_in_file = place_of_file[file.path]
-        place_in_first_file, *_ = place_of_file.values()
-        for earlier in dict.fromkeys((place_in_file, place_in_first_file)):
-            if earlier == place or not are_different_files(earlier, place):
-                continue
-            videos = {self.files.find(earlier), self.files.find(place)} - {None}
-            if earlier == place_in_file or len(videos) > 1:
-                raise ManifestError(
-                    f"{earlier!r} and {place!r} would both be movie {movie!r}: "
-                    "name each in a column movie, or import them apart with --movie",
-                    column,
-                )
-            self._doubtful.setdefault(movie, f"{movie}: {earlier} and {place}")
+        first_place = next(iter(place_of_file.values()), place)
+        place_in_file = place_of_file.setdefault(file.path, place)
+        earlier_place = place_in_file if are_different_files(place_in_file, place) else first_place
+        if not are_different_files(earlier_place, place):
+            return
+        earlier_video = self.files.find(earlier_place)
+        video = self.files.find(place)
+        are_on_disk = earlier_video is not None and video is not None
+        are_different_videos = are_on_disk and earlier_video != video
+        if earlier_place == place_in_file or are_different_videos:
+            raise ManifestError(
+                f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
+                "name each in a column movie, or import them apart with --movie",
+                column,
+            )
+        self._doubtful.setdefault(movie, f"{movie}: {earlier_place} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
         """Return a notice for each sign that several films are taken as one, or one film as several."""
@@ -125,6 +136,7 @@ class FilmNames:
         clips = list(clips)
         movies = {clip.movie for clip in clips}
         videos = {clip.video for clip in clips if clip.video}
+        # A movie that a column `movie` names by its title has no place: that it is one film is certain.
         movies_with_place = {movie for movie, _ in self.places}
         has_one_movie_with_videos = len(movies) == 1 and len(videos) > 1
         if has_one_movie_with_videos and movies <= movies_with_place:
@@ -137,8 +149,9 @@ class FilmNames:
             if kind in PERSON_TABLES:
                 places_in_tables += place_of_file.values()
         folders = {path_of(place).parent for place in places_in_tables}
-        has_several_films_in_a_folder = len(folders) < len(places_in_tables)
-        if len(folders) > 1 and has_several_films_in_a_folder:
+        # Each place is taken as a movie. If a folder holds several places, they may be parts of one film.
+        has_folder_of_several_places = len(folders) < len(places_in_tables)
+        if len(folders) > 1 and has_folder_of_several_places:
             notices.append(
                 f"videos of {len(folders)} folders are taken as of {len(places_in_tables)} movies: "
                 "if a folder is a film, add a column movie, or give the folders by --videos"
@@ -160,6 +173,7 @@ def _film_by_file_name(file: SpanFile) -> str:
     may_lack_a_part = "." in stem and imdb_id(name) != name
     is_of_one_film = file.account.kind in OF_ONE_FILM  # as files of subtitles are
     if not is_of_one_film or may_lack_a_part:
-        removed = f", without {stem[len(name) :]!r}" if name != stem else ""
+        removed_end = stem[len(name) :]  # such as `.en`: the name is the beginning of the stem
+        removed = f", without {removed_end!r}" if name != stem else ""
         file.account.note(f"film {name!r} by the file's name{removed}")
     return name

@@ -153,15 +153,17 @@ def import_spans(
     """
     if kind and kind not in SOURCES:
         raise ManifestError(f"kind {kind!r}: expected one of {', '.join(SOURCES)}")
-    for name, role in (tiers or {}).items():
-        if role not in DECLARABLE:
-            raise ManifestError(f"tier {name!r}: {role!r} is no role: expected {', '.join(DECLARABLE)}")
+    role_of_tier = tiers or {}
+    _refuse_unknown_roles(role_of_tier)
     root = local_path(root)
-    movie = film_named(movie)
-    if movie:
-        with error_context("--movie"):
-            Clip("film", movie)  # refuses a name that is not allowed
-    reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide), start)
+    reading = Reading(
+        rate=rate,
+        encoding=encoding,
+        movie=_checked_movie(movie),
+        tiers=role_of_tier,
+        headings=Headings(columns or {}, wide),
+        start=start,
+    )
     chosen = _ChosenCodebook(codebook)
     contents = []
     budget = MemoryBudget()
@@ -183,6 +185,22 @@ def import_spans(
         budget,
     )
     return maker.imported(contents, reading, root)
+
+
+def _refuse_unknown_roles(role_of_tier: Mapping[str, str]) -> None:
+    """Refuse a tier whose role is none of those that a person may name."""
+    for name, role in role_of_tier.items():
+        if role not in DECLARABLE:
+            raise ManifestError(f"tier {name!r}: {role!r} is no role: expected {', '.join(DECLARABLE)}")
+
+
+def _checked_movie(movie: str) -> str:
+    """Return the name of the film that the person gives by name, path or page; refuse one not allowed."""
+    name = film_named(movie)
+    if name:
+        with error_context("--movie"):
+            Clip("film", name)  # a clip refuses such a name
+    return name
 
 
 class _ReadOptions(NamedTuple):
@@ -217,11 +235,18 @@ def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
     try:
         return kind_of(file)
     except ManifestError:
-        is_document = json_value(file) is not None or file.head.lstrip().startswith("<")
-        words = LabelWords(codebook or default_codebook())
-        if why_not_read(file) or is_document or not is_table(file, words):
-            raise
-        return TABLE
+        if _is_table_of_unknown_format(file, codebook):
+            return TABLE
+        raise
+
+
+def _is_table_of_unknown_format(file: SpanFile, codebook: Codebook | None) -> bool:
+    """Return whether a file of no known format is a person's table, and no document of JSON or XML."""
+    is_json = json_value(file) is not None
+    is_xml = file.head.lstrip().startswith("<")
+    if why_not_read(file) or is_json or is_xml:
+        return False
+    return is_table(file, LabelWords(codebook or default_codebook()))
 
 
 Content = FileContent[RawSpan]
@@ -237,12 +262,17 @@ def _codebook_names(content: Content) -> list[str]:
 
 
 def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
-    """Read a file: the records of another tool, or a person's table with a proposal for its columns."""
-    file.account.kind = options.kind or _kind_of(file, options.codebook)
-    if file.account.kind in PERSON_TABLES:
+    """Read a file: the records of another tool, or a person's table with a proposal for its columns.
+
+    The file gets its kind, and the words by which the reader of a tool's file tells labels.
+    """
+    kind = options.kind or _kind_of(file, options.codebook)
+    file.account.kind = kind
+    if kind in PERSON_TABLES:
         return _read_table(file, options)
-    file.words = LabelWords(options.codebook or default_codebook(), options.words)  # for the reader below
-    return FileContent(file, records=without_repeats(SOURCES[file.account.kind].read(file)))
+    file.words = LabelWords(options.codebook or default_codebook(), options.words)
+    records = SOURCES[kind].read(file)
+    return FileContent(file, records=without_repeats(records))
 
 
 def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
@@ -553,35 +583,34 @@ class _Lengths:
 
 
 def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
-    """Join each clip that has only concepts to another clip of its span.
+    """Join each clip that has only concepts to another clip of its span, its owner.
 
-    That is the last clip with a level, else the first clip of the span. It is needed because a tool may
-    export levels in one file and concepts in another, or each concept in a file of its own. Clips of one span
-    have the same film, times and annotator (`key_of_annotated_span`).
+    The owner is the last clip of the span with a level. If no clip has one, it is the first clip with only
+    concepts. This is needed because a tool may export levels in one file and concepts in another, or each
+    concept in a file of its own. Clips of one span have the same film, times and annotator
+    (`key_of_annotated_span`).
     """
     read_clips = list(read)
     with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
     if not with_only_concepts:
         return read_clips
-    # Span -> index of the clip to which the others of the span are joined.
-    owner_of_span: dict[tuple[object, ...], int] = {}
+    owner_of_span: dict[tuple[object, ...], int] = {}  # span -> index of its owner
     for index, read_clip in enumerate(read_clips):
         if read_clip.clip.level:
             owner_of_span[key_of_annotated_span(read_clip.clip)] = index
-    # Index of such a clip -> the concepts of the others.
-    further_concepts: dict[int, list[str]] = {}
-    joined = set()
+    further_concepts: dict[int, list[str]] = {}  # index of an owner -> the concepts of clips joined to it
+    joined_indices = set()
     for index in with_only_concepts:
         clip = read_clips[index].clip
         owner_index = owner_of_span.setdefault(key_of_annotated_span(clip), index)
         if owner_index != index:
             further_concepts.setdefault(owner_index, []).extend(clip.concepts)
-            joined.add(index)
-    for owner_index, further in further_concepts.items():
+            joined_indices.add(index)
+    for owner_index, concepts in further_concepts.items():
         owner = read_clips[owner_index]
-        concepts = (*owner.clip.concepts, *further)
-        read_clips[owner_index] = owner._replace(clip=replace(owner.clip, concepts=concepts))
-    return [clip for index, clip in enumerate(read_clips) if index not in joined]
+        all_concepts = (*owner.clip.concepts, *concepts)
+        read_clips[owner_index] = owner._replace(clip=replace(owner.clip, concepts=all_concepts))
+    return [clip for index, clip in enumerate(read_clips) if index not in joined_indices]
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:

@@ -73,33 +73,43 @@ def read_layout(file: SpanFile) -> Layout | None:
     header = find_header(filled, file.reading.headings) or _header_of_numbers(filled)
     if header is None:
         return None
+    titles = filled[: header.first]
     below_header = filled[header.end :]
     width = max([len(header.names), *(len(cells) for _, cells in below_header)])
     # This comes before short rows are filled up: one row of many cells would make all others as long.
-    if width > MOST_COLUMNS:
-        raise TooManyColumnsError(
-            f"{file.path}: {counted(width, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those "
-            "that say the film, the times and the labels of a span"
-        )
+    _refuse_many_columns(file, width)
     body = []
     for line, cells in below_header:
         body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))
-    header_line, _ = filled[max(header.end - 1, 0)]
     names = _different_names(header.names, body)
+    # Messages name the header's last row; the table's first row if the headings are numbers and in no row.
+    last_row_of_header = max(header.end - 1, 0)
+    header_line, _ = filled[last_row_of_header]
     _refuse_long_headings(file, header_line, names)
-    records_above = filled[: header.first]
+
+    def is_header(cells: Sequence[str]) -> bool:
+        return cells is names  # this very row, as another row may have equal cells
+
     table = table_of(
         file.path,
-        [*records_above, (header_line, names), *body],
+        [*titles, (header_line, names), *body],
         delimiter,
         (),
         known=NAMED_COLUMNS,
         named=False,
-        is_header=lambda cells: cells is names,  # this very row, as a row of cells may be equal to it
+        is_header=is_header,
     )
     table = _with_sections_as_column(table)
-    titles = tuple(cells for _, cells in records_above)
-    return Layout(table, titles, table.columns)
+    return Layout(table, tuple(cells for _, cells in titles), table.columns)
+
+
+def _refuse_many_columns(file: SpanFile, n_columns: int) -> None:
+    """Refuse a table with more than `MOST_COLUMNS` columns."""
+    if n_columns > MOST_COLUMNS:
+        raise TooManyColumnsError(
+            f"{file.path}: {counted(n_columns, 'column')}, where at most {MOST_COLUMNS:,} are read: keep "
+            "those that say the film, the times and the labels of a span"
+        )
 
 
 def _split(file: SpanFile) -> tuple[Records, str]:
@@ -249,9 +259,10 @@ def _n_filled(cells: Sequence[str]) -> int:
 def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     """Return whether a row heads groups of columns, with the headings of single columns in the row below.
 
-    A group has several columns, so the upper row is empty above some of them. Besides, the row below must
-    repeat a heading, such as `Level` for each of two annotators; or be empty under a heading of the upper row
-    in a column that is filled in most of the next rows.
+    A group has several columns, so the upper row must be empty above some of them. One more sign is needed:
+
+    - In a column that only the upper row heads, most of the next rows have a cell.
+    - If there is no such column: the lower row repeats a heading, such as `Level` for two annotators.
 
     Parameters
     ----------

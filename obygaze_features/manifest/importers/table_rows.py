@@ -76,20 +76,19 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     # Sums do not count when the content of columns is told, as a sum may have numbers in all of them.
     rows_but_sums = tuple(row for row in rows if not _is_sum(row))
     columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
+    have_labels = any(_has_label(row, columns.labels, words) for row in rows_but_sums)
     are_timed = [_has_time(row, columns.starts) for row in rows]
     timed_numbers = [number for number, is_timed in enumerate(are_timed) if is_timed]
-    last_timed = max(timed_numbers, default=len(rows))
-    have_labels = any(_has_label(row, columns.labels, words) for row in rows_but_sums)
     left_out = []
     for number, row in enumerate(rows):
-        lacks_time = any(are_timed) and not are_timed[number]
-        is_one_of_the_last = number >= len(rows) - LAST_ROWS
-        if lacks_time:
-            reason = _why_no_clip(row, columns, is_after_last_clip=number > last_timed)
-        elif have_labels and is_one_of_the_last and _is_sum(row):
-            reason = "" if _has_label(row, columns.labels, words) else "a sum"
+        reason = ""
+        if timed_numbers and not are_timed[number]:
+            reason = _why_no_clip(row, columns, is_after_last_clip=number > timed_numbers[-1])
         else:
-            reason = ""
+            is_one_of_the_last = number >= len(rows) - LAST_ROWS
+            may_be_sum = have_labels and is_one_of_the_last and _is_sum(row)
+            if may_be_sum and not _has_label(row, columns.labels, words):
+                reason = "a sum"
         if reason:
             left_out.append(LeftOut(row, reason))
     table = _without_rows(table, left_out)

@@ -118,19 +118,24 @@ class TimeColumns:
         """
         timed = [column for column in self._unread.remaining if self._can_be_times(column)]
         timed += [column for column in self._headed_times() if column not in timed]
-        start = START
-        if not self._unread.has_column_for(START):
-            start = self._unread.column_meant_as(START, timed.__contains__)
+        start = self._column_of_starts(timed)
         by_headings = self._pair_by_headings(start, timed)
         if by_headings:
             return by_headings
+        has_start_or_end = self._unread.has_column_for(START, END)
         ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
-        if ranges and not self._unread.has_column_for(START, END):
+        if ranges and not has_start_or_end:
             return {START: ranges[0], END: ranges[0]}
         if not start:
             return self._pair_by_cells(timed)
         end = self._first_possible_end(start, [column for column in timed if column != start])
         return {START: start, END: end} if end else {}
+
+    def _column_of_starts(self, timed: Sequence[str]) -> str:
+        """Return the column of starts: one that is read, else one of `timed` headed so; "" for none."""
+        if self._unread.has_column_for(START):
+            return START  # the table names it so, as a column that is read gets its manifest's name
+        return self._unread.column_meant_as(START, lambda column: column in timed)
 
     def _pair_by_headings(self, start: str, timed: Sequence[str]) -> dict[str, str]:
         """Return the columns of starts and of ends or durations, told by their headings; empty if none is.
@@ -232,15 +237,18 @@ class TimeColumns:
 
     def _propose_single_time_column(self) -> None:
         """Propose the only column of times as starts or as ends, and ask the person for the other one."""
-        for name, other in ((START, END), (END, START)):
-            is_known = self._unread.has_column_for(name)
-            column = name if is_known else self._unread.column_meant_as(name, self._can_be_times)
-            if column and not self._unread.has_column_for(other):
-                if not is_known:
-                    self._unread.propose(name, [column])
-                self._proposal.columns[other] = [UNKNOWN_HEADING]
-                self._proposal.must_be_read.append(f"times ({column!r}), and no column {other}")
-                self._proposal.doubts.append(
-                    f"--column {other}=HEADING, or --column {DURATION}=HEADING, says where spans end"
-                )
-                return
+        for name, missing in ((START, END), (END, START)):
+            if self._unread.has_column_for(missing):
+                continue
+            is_read = self._unread.has_column_for(name)
+            column = name if is_read else self._unread.column_meant_as(name, self._can_be_times)
+            if not column:
+                continue
+            if not is_read:
+                self._unread.propose(name, [column])
+            self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
+            self._proposal.must_be_read.append(f"times ({column!r}), and no column {missing}")
+            self._proposal.doubts.append(
+                f"--column {missing}=HEADING, or --column {DURATION}=HEADING, says where spans end"
+            )
+            return

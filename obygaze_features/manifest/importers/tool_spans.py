@@ -1,10 +1,10 @@
 """Make clips of the spans of other tools' files, by the roles of their tiers."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.answers import Answered
 from obygaze_features.manifest.spans.eaf import DECIDED_ON
 from obygaze_features.manifest.spans.instant import is_short
-from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.label_words import Labels, LabelWords
 from obygaze_features.manifest.spans.names import name_hint, plain
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import CONCEPTS, LABELS, LEVELS, NOT_READ, TEXT, TierRoles
@@ -68,6 +68,14 @@ class MarkedSpan:
     concepts: list[str] = field(default_factory=list)
 
 
+class _FirstClip(NamedTuple):
+    """The clip that was the first to say something of a span, with its file and its place there."""
+
+    clip: Clip
+    file: SpanFile
+    where: str
+
+
 _UnperceivedBy = dict[tuple[str, ...], dict[str, str]]
 """Modalities that a model perceives -> concept that it cannot perceive -> the reason."""
 
@@ -99,8 +107,7 @@ class ToolSpans:
         self._roles = roles
         self._annotator = annotator
         self._ids = ids  # the clip ids that are taken
-        # What a clip says of which span -> the clip that said it first, with its file and its place there.
-        self._first_clips: dict[tuple[object, ...], tuple[Clip, SpanFile, str]] = {}
+        self._first_clips: dict[tuple[object, ...], _FirstClip] = {}  # by `_key_of_repetition`
 
     def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
         """Yield (clip, place in the file) for the clips of a file of another tool.
@@ -183,9 +190,9 @@ class ToolSpans:
         The number of such answers, and why they do not count, is noted in the file's account.
         """
         codebook = self._words.codebook
-        names = spellings_of(codebook.concepts)
+        name_of_spelling = spellings_of(codebook.concepts)
         answers = [span for span in spans if isinstance(span, Answered)]
-        # Few machines answer of many clips, so that this is found out once for what each machine perceives.
+        # Once for all answers of models that perceive the same: few models answer on many clips.
         unperceived_by: _UnperceivedBy = {}
         for answer in answers:
             if answer.perceives not in unperceived_by:
@@ -194,10 +201,10 @@ class ToolSpans:
         result: list[RawSpan] = []
         for span in spans:
             if isinstance(span, Answered) and span.role == CONCEPTS and span.text:
-                not_perceived = unperceived_by[span.perceives]
-                marked = span.text.split(";")
-                perceived = [name for name in marked if names.get(plain(name)) not in not_perceived]
-                result.append(replace(span, text=";".join(perceived)))
+                impossible = unperceived_by[span.perceives]
+                names = span.text.split(";")
+                possible = [name for name in names if name_of_spelling.get(plain(name)) not in impossible]
+                result.append(replace(span, text=";".join(possible)))
             else:
                 result.append(span)
         return result
@@ -207,9 +214,10 @@ class ToolSpans:
     ) -> None:
         """Note how many answers are on concepts that the model cannot perceive, with the reasons.
 
-        The answers of a model on one clip have one place (`where`), and are several spans; they count once.
+        What a model answers on one clip may be several spans, on its level and its concepts. They have the
+        same place in the file (`where`) and all its questions, so that only the first of them is counted.
         """
-        names = spellings_of(self._words.codebook.concepts)
+        name_of_spelling = spellings_of(self._words.codebook.concepts)
         n_answers_of_reason: Counter[str] = Counter()
         counted_places = set[str]()
         for answer in answers:
@@ -217,8 +225,10 @@ class ToolSpans:
                 continue
             counted_places.add(answer.where)
             reason_of = unperceived_by[answer.perceives]
-            asked_concepts = [names.get(plain(name), "") for name in answer.probabilities("concept")]
-            n_answers_of_reason.update(reason_of[name] for name in asked_concepts if name in reason_of)
+            for spelling in answer.probabilities("concept"):  # spelling of a concept -> its probability
+                name = name_of_spelling.get(plain(spelling), "")
+                if name in reason_of:
+                    n_answers_of_reason[reason_of[name]] += 1
         if n_answers_of_reason:
             reasons = [f"{reason} ({counted(n, 'answer')})" for reason, n in n_answers_of_reason.items()]
             file.account.note(f"answers that do not count: {'; '.join(reasons)}")
@@ -243,38 +253,45 @@ class ToolSpans:
             The spans of concepts alone. Their levels are other spans.
         """
         account = file.account
-        words = self._words
         source = SOURCES[account.kind]
-        are_model_answers = account.kind == ANSWERS
+        codebook = self._words.codebook
         marked: list[MarkedSpan] = []
         concepts: list[RawSpan] = []
         ambiguous_texts = set[str]()
         for span in spans:
             role = self._role(source, span)
-            may_be_labels = role == LABELS or are_model_answers
-            labels = words.labels_of(span.text) if may_be_labels else None  # None for a text without labels
-            has_level = labels is not None and labels.level != ""
+            labels = self._labels_of(file, span, role)
+            level = labels.level if labels is not None else ""
             if role == NOT_READ:
                 tier = span.tier or source.tier
                 account.leave_out(span.where, f"on tier {tier!r}, which --tier does not name")
-            elif role == LEVELS and are_model_answers and not has_level:
-                account.leave_out(
-                    span.where, f"{span.text!r:.40} is no level of codebook {words.codebook.name!r}"
-                )
+            elif role == CONCEPTS:
+                concepts.append(span)
+            elif role == LEVELS and account.kind == ANSWERS and not level:
+                account.leave_out(span.where, f"{span.text!r:.40} is no level of codebook {codebook.name!r}")
             elif role == LEVELS:
                 marked.append(MarkedSpan(span, self._movie(file, span), level=span.text))
-            elif role == CONCEPTS or (labels is not None and not has_level):
-                concepts.append(span)
             elif labels is None:
                 marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
+            elif not level:
+                concepts.append(span)
             else:
-                if labels.level in words.ambiguous_levels:
+                if level in self._words.ambiguous_levels:
                     ambiguous_texts.add(span.text)
                 movie = self._movie(file, span)
-                marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
+                marked.append(MarkedSpan(span, movie, level, concepts=list(labels.concepts)))
         for text in sorted(ambiguous_texts):
             account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
+
+    def _labels_of(self, file: SpanFile, span: RawSpan, role: str) -> Labels | None:
+        """Return the level and concepts that a span's text holds; None if it is no label of the codebook.
+
+        They are looked for in tiers of labels and in a model's answers, and are None elsewhere.
+        """
+        if role == LABELS or file.account.kind == ANSWERS:
+            return self._words.labels_of(span.text)
+        return None
 
     def _movie(self, file: SpanFile, span: RawSpan) -> str:
         """Return the name of a span's film, by its film or media column, or by its file."""
@@ -300,6 +317,11 @@ class ToolSpans:
         Returns
         -------
         The spans of concepts that belong to no level.
+
+        Raises
+        ------
+        ManifestError
+            Very many spans have the same times and annotator.
         """
         if not concepts:
             return []
@@ -308,29 +330,30 @@ class ToolSpans:
         levels_of_span: dict[tuple[object, ...], list[MarkedSpan]] = {}
         for mark in levels:
             levels_of_span.setdefault(self._key_of_span(mark.raw, mark.movie), []).append(mark)
+        names_of_spans = [self._words.codebook.split_concepts(span.text) for span in concepts]
+        n_labels = len(levels) + sum(map(len, names_of_spans))
+        most_steps = MOST_ADDITIONS * n_labels
+        n_steps = 0  # levels that were looked at, and concepts that were added to one
         without_level = []
-        names_of_concepts = [self._words.codebook.split_concepts(span.text) for span in concepts]
-        n_labels = len(levels) + sum(map(len, names_of_concepts))
-        n_additions = 0
-        for span, names in zip(concepts, names_of_concepts, strict=True):
+        for span, names in zip(concepts, names_of_spans, strict=True):
             movie = self._movie(file, span)
             owners = [level_of_id[span_id] for span_id in span.parent_ids if span_id in level_of_id]
             if not owners:
                 same_span = levels_of_span.get(self._key_of_span(span, movie), [])
-                n_additions += len(same_span)
                 owners = [mark for mark in same_span if _can_be_one_span(mark.raw, span)]
-            n_additions += len(owners) * len(names)
-            if n_additions > MOST_ADDITIONS * n_labels:
+                n_steps += len(same_span)
+            n_steps += len(owners) * len(names)
+            if n_steps > most_steps:
                 raise file.error(
                     f"{span.where}: very many levels and concepts have its times and annotator: which belong "
                     "together is unclear"
                 )
+            if not owners:
+                without_level.append(MarkedSpan(span, movie, concepts=list(names)))
+                continue
             for owner in owners:
                 owner.concepts += names
-            if owners:
-                file.account.used += 1
-            else:
-                without_level.append(MarkedSpan(span, movie, concepts=list(names)))
+            file.account.used += 1  # the span is in a clip, though in none of its own
         if without_level and levels:
             what = counted(len(without_level), "span")
             file.account.note(
@@ -406,42 +429,56 @@ class ToolSpans:
     def _why_repeated(self, file: SpanFile, marked: MarkedSpan, clip: Clip) -> str:
         """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
 
-        Clips are compared if they have one key: the film, annotator, times, subject and observation; the kind
-        of judgement; and that both have a level, or else equal concepts and texts.
+        A new clip is remembered, to be compared with later ones. Clips with an id in their file are never
+        left out.
 
         Raises
         ------
         ManifestError
             An earlier clip gives the span another level or other concepts.
         """
-        if marked.level:
-            # A span has one level, so that two clips with levels are compared, whatever these are.
-            statement: tuple[object, ...] = ("level",)
-        else:
-            # A span may have several concepts and texts, so that only equal ones are compared.
-            concepts = frozenset(clip.concepts) if clip.concepts else NO_CONCEPTS
-            statement = (clip.level, concepts, clip.extras.get("text", ""))
-        # Blind judgements, later decisions and the like may differ from others of the same span.
-        kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
-        key = (*key_of_annotated_span(clip), *kind_of_judgement, *statement)
         where = marked.raw.where
-        first, first_file, first_where = self._first_clips.setdefault(key, (clip, file, where))
-        is_first = first is clip
-        is_text_of_same_file = first_file is file and not marked.level  # a text may be there twice
-        has_own_id = bool(marked.raw.cells.get("clip_id"))
-        if is_first or is_text_of_same_file or has_own_id:
+        key = _key_of_repetition(clip, has_level=bool(marked.level))
+        first = self._first_clips.setdefault(key, _FirstClip(clip, file, where))
+        is_new = first.clip is clip
+        is_text_of_same_file = first.file is file and not marked.level  # a text may be there twice
+        has_id_in_file = bool(marked.raw.cells.get("clip_id"))
+        if is_new or is_text_of_same_file or has_id_in_file:
             return ""
-        earlier = f"{first_where} of {first_file.path.name}"
-        if first.level != clip.level or set(first.concepts) != set(clip.concepts):
+        earlier = f"{first.where} of {first.file.path.name}"
+        has_other_concepts = set(first.clip.concepts) != set(clip.concepts)
+        if first.clip.level != clip.level or has_other_concepts:
             raise file.error(
                 f"{where}: {_written_labels(clip)} where {earlier}, of its times and annotator, says "
-                f"{_written_labels(first)}: keep one; tiers of different people are imported apart, "
+                f"{_written_labels(first.clip)}: keep one; tiers of different people are imported apart, "
                 "with --tier and --annotator"
             )
-        different = [name for name, cell in clip.extras.items() if cell != first.extras.get(name, "")]
+        first_extras = first.clip.extras
+        different = [name for name, cell in clip.extras.items() if cell != first_extras.get(name, "")]
         if different:
             return f"the same as {earlier} but for {', '.join(different)}"
         return f"the same as {earlier}"
+
+
+def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
+    """Return a key that two clips share if one of them repeats or contradicts the other.
+
+    It has the film, annotator, times, subject and observation, and the kind of judgement: blind judgements,
+    later decisions and the like may differ from others of the same span. A span has one level, so that clips
+    with levels are compared whatever these are. A span may have several concepts and texts, so that only
+    clips with the same ones are compared.
+
+    Parameters
+    ----------
+    has_level
+        Whether a level is marked on the span.
+    """
+    statement: tuple[object, ...] = ("level",)
+    if not has_level:
+        concepts = frozenset(clip.concepts) if clip.concepts else NO_CONCEPTS
+        statement = (clip.level, concepts, clip.extras.get("text", ""))
+    kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
+    return (*key_of_annotated_span(clip), *kind_of_judgement, *statement)
 
 
 def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
@@ -550,13 +587,16 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     if file.account.kind == "eaf":
         return []  # the reader of ELAN's documents refuses such names itself
     source = SOURCES[file.account.kind]
-    present = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
-    if not present:
+    # A record with a role is read by it, whatever its tier.
+    tiers = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
+    if not tiers:
         return []
-    named = {tier_key(name): name for name in file.reading.tiers}
-    absent = named.keys() - {matching_key(tier, named) for tier in present}
-    absent_names = [named[key] for key in sorted(absent)]
-    return [f"no tier {name!r} is there{name_hint(name, present)}" for name in absent_names]
+    # Names are compared without case and blanks. A person may name a tier with its annotator or without.
+    name_of_key = {tier_key(name): name for name in file.reading.tiers}
+    keys_in_file = {matching_key(tier, name_of_key) for tier in tiers}
+    absent_keys = name_of_key.keys() - keys_in_file
+    absent_names = [name_of_key[key] for key in sorted(absent_keys)]
+    return [f"no tier {name!r} is there{name_hint(name, tiers)}" for name in absent_names]
 
 
 def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
@@ -580,32 +620,45 @@ def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
     """Yield notices on a model's questions whose label the codebook does not have, and on missing questions.
 
-    A question is `level:NAME` or `concept:NAME`. The question on a concept of the codebook is missing if no
-    clip has an answer to it, although there are answers on other concepts, known or not.
+    A question is `level:NAME` or `concept:NAME`. If a model was asked about any concept, the question on each
+    concept of the codebook is missing that no clip has an answer to.
     """
     codebook = words.codebook
     label_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
     questions = sorted({question for answer in answers for question in answer.answers})
-    unknown = []
+    unknown_questions = []
     asked_concepts = set()
+    is_asked_about_concepts = False
     for question in questions:
         kind, _, name = question.partition(":")
         label = label_of_spelling[kind].get(plain(name))
+        if kind == "concept":
+            is_asked_about_concepts = True
         if label is None:
-            unknown.append(question)
+            unknown_questions.append(question)
         elif kind == "concept":
             asked_concepts.add(label)
-    if unknown:
-        what = counted(len(unknown), "question")
-        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
-    has_questions_on_concepts = any(question.startswith("concept:") for question in questions)
-    if not has_questions_on_concepts:
-        return
-    perceives = sorted({name for answer in answers for name in answer.perceives})
-    reason_of = unperceived(codebook, perceives)
-    not_asked = [name for name in codebook.concept_names if name not in asked_concepts]
-    perceivable = [name for name in not_asked if name not in reason_of]
-    reasons = [reason_of[name] for name in not_asked if name in reason_of]
+    if unknown_questions:
+        what = counted(len(unknown_questions), "question")
+        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown_questions, 3)})"
+    if is_asked_about_concepts:
+        missing = [name for name in codebook.concept_names if name not in asked_concepts]
+        modalities = sorted({name for answer in answers for name in answer.perceives})
+        yield from _notices_on_missing_questions(missing, unperceived(codebook, modalities))
+
+
+def _notices_on_missing_questions(missing: Sequence[str], reason_of: Mapping[str, str]) -> Iterator[str]:
+    """Yield notices on the concepts that a model was not asked about.
+
+    Parameters
+    ----------
+    missing
+        The concepts.
+    reason_of
+        Concept that the model cannot perceive, so that no question on it is expected -> the reason.
+    """
+    perceivable = [name for name in missing if name not in reason_of]
+    reasons = [reason_of[name] for name in missing if name in reason_of]
     if perceivable:
         what = counted(len(perceivable), "concept")
         yield f"nothing asked of {what} ({first_few(perceivable, 3)}), marked on no clip"

@@ -85,11 +85,11 @@ class UnreadColumns:
         self.known_words = words
         self.headings = file.reading.headings
         self.annotator = annotator
-        is_read = set(read)
-        self.remaining = [column for column in self.table.columns if column not in is_read]
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
         self.words = self._words_with_guesses()
-        self.remaining = [column for column in self.remaining if not self._is_explained_as_no_label(column)]
+        is_read = set(read)
+        unread = [column for column in self.table.columns if column not in is_read]
+        self.remaining = [column for column in unread if not self._is_explained_as_no_label(column)]
         self.mark_columns = [name for name in self.remaining if is_of_marks(self.table, name, self.words)]
         self.proposal = Proposal()
         # What is found out about a column is cached, as several classes ask for it and a column may be long.
@@ -100,20 +100,16 @@ class UnreadColumns:
     def _words_with_guesses(self) -> LabelWords:
         """Return the words of the codebook, with translations and guesses of what the table's words mean.
 
-        Where guesses differ, the table's legend goes before the spelling of its cells and headings.
+        A guess from the table's legend goes before one from a cell, and that before one from a heading.
         """
-        words = self.known_words.with_guesses()  # translations only
+        translated_words = self.known_words.with_guesses()
         legend = [*self.titles, *legend_rows(self.file.other_sheets)]
-        guesses = explained_words(legend, self.table.columns, words)
+        guesses = explained_words(legend, self.table.columns, translated_words)
         for column, cells in self.cells.items():
-            different_texts = list(dict.fromkeys(cells))
-            if len(different_texts) <= MOST_ASKED:
-                for text in different_texts:
-                    label = label_like(text, words)
-                    if label:
-                        guesses.setdefault(text, label)
+            for text, label in _guesses_of_cells(cells, translated_words).items():
+                guesses.setdefault(text, label)
             if cells and are_marks(cells):
-                label = _label_of_marks(column, words)
+                label = _label_of_marks(column, translated_words)
                 if label:
                     guesses.setdefault(column, label)
         return self.known_words.with_guesses(guesses)
@@ -203,16 +199,18 @@ class UnreadColumns:
         return not marks.isdisjoint(YES) and are_marks(cells) and is_divided
 
     def can_be_people(self, column: str) -> bool:
-        """Return whether a column can name annotators: few different texts, not labels or decimal numbers.
+        """Return whether a column can name annotators: few different texts, not labels, times or fractions.
 
-        They are few if there are at most `MOST_WORDS`, or if each is in four rows on average.
+        They are few if there are at most `MOST_WORDS`, or if each is in four rows on average. Integers may be
+        the numbers of annotators, though they could be read as times.
         """
         cells = self.cells[column]
         if not cells or self.label_counts(column).are_labels:
             return False
         n_names = len(set(map(plain, cells)))
-        is_text = whole_numbers(cells) is not None or not self.is_of_times(column)
-        return is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
+        are_integers = whole_numbers(cells) is not None
+        are_names_or_integers = are_integers or not self.is_of_times(column)
+        return are_names_or_integers and n_names <= max(MOST_WORDS, len(cells) // 4)
 
     def read_levels(self) -> list[str]:
         """Return the columns that are read as levels without a proposal, by an option or their heading.
@@ -230,6 +228,19 @@ class UnreadColumns:
             return [name]
         proposed = self.proposal.columns.get(name, [])
         return [column for column in proposed if column in self.table.columns]
+
+
+def _guesses_of_cells(cells: Sequence[str], words: LabelWords) -> dict[str, str]:
+    """Return text -> label, of the cells that are like a label; none in a column of very many texts."""
+    different_texts = list(dict.fromkeys(cells))
+    if len(different_texts) > MOST_ASKED:
+        return {}
+    guesses = {}
+    for text in different_texts:
+        label = label_like(text, words)
+        if label:
+            guesses[text] = label
+    return guesses
 
 
 def _label_of_marks(column: str, words: LabelWords) -> str:

@@ -49,8 +49,11 @@ def with_minutes_as_typed(table: Table) -> Table:
 def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[str]) -> list[str]:
     """Return the columns whose clocks cannot be hours and minutes, as spans or the film would be too long.
 
-    Durations of 1:30 would be spans of an hour and a half. So would spans from 1:30 to 3:00; and with spans
-    up to 95:00, or starts alone up to there, the film would last four days.
+    Read as h:mm,
+
+    - a duration of 1:30 is an hour and a half;
+    - a span from 1:30 to 3:00 is as long;
+    - an end of 95:00, or a start if there are no ends, is in a film of four days.
 
     Parameters
     ----------
@@ -65,7 +68,8 @@ def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[s
         has_long_spans = _median_span_s(table) >= LONG_SPAN_S
         if has_long_spans or _is_longer_than_films(table, END):
             return [START, END]
-    if START in suspects and END not in columns and _is_longer_than_films(table, START):
+    has_only_starts = START in suspects and END not in columns
+    if has_only_starts and _is_longer_than_films(table, START):
         return [START]
     return []
 
@@ -120,19 +124,20 @@ def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
 def _refuse_both_ways_of_typing(table: Table, name: str) -> None:
     """Refuse a column in which some times seem typed as m:ss and others as h:mm:ss.
 
-    The former are whole minutes, and too late for any film; the latter have seconds.
+    A workbook keeps the time 95:30 (m:ss) as 95:30:00 (h:mm). So the former kind of times are whole minutes
+    and too late for any film, while the latter have seconds.
     """
-    too_late = []
-    with_seconds = []
+    typed_without_hours = []  # kept by the workbook as hours and minutes
+    typed_with_seconds = []
     for cell in cells_of(table, name):
         if not is_of_whole_minutes(cell):
-            with_seconds.append(cell)
+            typed_with_seconds.append(cell)
         elif seconds_in([cell])[0] >= BEYOND_FILMS_S:
-            too_late.append(cell)
-    are_with_hours = all(cell.count(":") == 2 for cell in with_seconds)  # h:mm:ss
-    if too_late and with_seconds and are_with_hours:
+            typed_without_hours.append(cell)
+    have_hours = all(cell.count(":") == 2 for cell in typed_with_seconds)  # h:mm:ss
+    if typed_without_hours and typed_with_seconds and have_hours:
         raise ManifestError(
-            f"{table.path}: column {name}: {too_late[0]} beside {with_seconds[0]}: some times were typed as "
-            "m:ss, which a workbook keeps as h:mm, and others as h:mm:ss; write all as h:mm:ss "
-            "(0:01:30 is 90 s)"
+            f"{table.path}: column {name}: {typed_without_hours[0]} beside {typed_with_seconds[0]}: some "
+            "times were typed as m:ss, which a workbook keeps as h:mm, and others as h:mm:ss; write all as "
+            "h:mm:ss (0:01:30 is 90 s)"
         )

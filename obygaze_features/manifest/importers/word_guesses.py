@@ -37,6 +37,12 @@ LONGEST_WORDS: Final = 8
 MOST_PARTS: Final = 30
 """Different labels of a column of concepts: one of more is of remarks."""
 
+LEAST_REPEATS: Final = 1.5
+"""How often each word of lists is there on average, at least: words of texts are repeated less."""
+
+LEAST_COMBINATIONS: Final = 3
+"""Different combinations of words that lists have at least."""
+
 _CODED = re.compile(r"\W*(?:\d{1,2}|[^\W\d_]{1,3})\s*[-–—:.)=]\s*(?P<text>\D.*)")
 """A label with its code in front: `3 – Sure`, `EN: easy negative`."""
 
@@ -141,24 +147,28 @@ def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
 def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     """Split the cells of a column into the words that they list.
 
-    Cells are split at semicolons, line breaks and commas (`_divided_cell`). Other signs, such as `+`,
-    separate words only if each of these words is in the column more than once: of `look+body`, `body`,
-    `look`, the first cell has two words, and of `look+body`, `look`, each has one.
+    Cells are split at semicolons, line breaks and commas (`_divided_cell`). Other signs, such as `+`, may
+    separate words or belong to one. They separate words if each of these words is in the column more than
+    once: in a column `look+body`, `body`, `look`, the first cell lists two words; in a column `look+body`,
+    `look`, it is one word, as `body` is nowhere else.
 
     Returns
     -------
     The words of each cell, [n_cells][n_words].
     """
-    with_semicolons = [cell for cell in cells if ";" in cell]
-    has_semicolons = len(with_semicolons) > 1
-    n_cells = Counter(cells)  # equal cells are divided once
-    parts_of_cell = {cell: _divided_cell(cell, words, has_semicolons=has_semicolons) for cell in n_cells}
-    n_pieces = Counter[str]()
-    for cell, parts in parts_of_cell.items():
+    has_semicolons = len([cell for cell in cells if ";" in cell]) > 1
+    n_rows_of_cell = Counter(cells)  # equal cells are split once
+    parts_of_cell: dict[str, list[str]] = {}
+    n_rows_of_piece = Counter[str]()  # of the pieces between all signs
+    for cell, n_rows in n_rows_of_cell.items():
+        parts = _divided_cell(cell, words, has_semicolons=has_semicolons)
+        parts_of_cell[cell] = parts
         for part in parts:
             for piece in further_parts(part):
-                n_pieces[plain(piece)] += n_cells[cell]
-    words_of_cell = {cell: _divided_further(parts, n_pieces, words) for cell, parts in parts_of_cell.items()}
+                n_rows_of_piece[plain(piece)] += n_rows
+    words_of_cell = {}
+    for cell, parts in parts_of_cell.items():
+        words_of_cell[cell] = _divided_further(parts, n_rows_of_piece, words)
     return [words_of_cell[cell] for cell in cells]
 
 
@@ -215,25 +225,31 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
 def are_lists(listed: Sequence[Sequence[str]]) -> bool:
     """Return whether cells list a few words in several combinations, as cells of concepts do.
 
+    All of these must hold, as otherwise the cells may be texts with commas in them:
+
+    - at least two cells list several words;
+    - the words are few (`are_few_words`), and each is there 1.5 times on average, or more often;
+    - there are at least three combinations of words, and a word is in several of them.
+
     Parameters
     ----------
     listed
         The words that each cell lists (`listed_parts`); cells without words are ignored.
     """
-    listed = [parts for parts in listed if parts]
-    n_lists = len([parts for parts in listed if len(parts) > 1])
+    listed = [words for words in listed if words]
+    n_lists = len([words for words in listed if len(words) > 1])
     if n_lists < 2 or not are_few_words(listed):
         return False
-    different_lists = set(map(tuple, listed))
-    combinations = {frozenset(map(plain, parts)) for parts in different_lists}
-    n_combinations_of: Counter[str] = Counter()
-    for words in combinations:
-        n_combinations_of.update(words)
-    n_words = sum(len(parts) for parts in listed)
-    n_different_words = len(n_combinations_of)
-    are_repeated = 3 * n_different_words <= 2 * n_words  # each 1.5 times on average, or more often
-    is_word_in_several = max(n_combinations_of.values()) > 1
-    return are_repeated and len(combinations) > 2 and is_word_in_several
+    different_lists = set(map(tuple, listed))  # to compare the spelling of each word in few lists
+    combinations = {frozenset(map(plain, words)) for words in different_lists}
+    n_combinations_of_word: Counter[str] = Counter()
+    for combination in combinations:
+        n_combinations_of_word.update(combination)
+    n_words = sum(len(words) for words in listed)
+    n_different_words = len(n_combinations_of_word)
+    are_repeated = n_words >= LEAST_REPEATS * n_different_words
+    is_word_in_several = max(n_combinations_of_word.values()) > 1
+    return are_repeated and len(combinations) >= LEAST_COMBINATIONS and is_word_in_several
 
 
 def are_few_words(listed: Sequence[Sequence[str]]) -> bool:

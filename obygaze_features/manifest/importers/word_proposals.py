@@ -78,20 +78,22 @@ class WordProposals:
             *self._columns_of_annotators("level"),
         ]
         n_rows_of_unknown = Counter[str]()
-        n_known = 0
+        has_known_levels = False
         for column in columns:
             if column in self._unread.mark_columns:
                 continue
             for cell in self._cells[column]:
                 if self._is_known(cell):
-                    n_known += 1
+                    has_known_levels = True
                 else:
                     n_rows_of_unknown[without_zeros(cell)] += 1
         if not n_rows_of_unknown:
             return
         level_of_number = levels_by_number(list(n_rows_of_unknown), self._words.codebook.level_names)
-        have_guesses = all(map(self._words.level_of, n_rows_of_unknown))
-        if level_of_number and not n_known and not have_guesses:
+        # Numbers are counted only if nothing else says what they mean: neither levels beside them in words,
+        # nor a legend that explains all of them.
+        are_all_explained = all(self._words.level_of(text) for text in n_rows_of_unknown)
+        if level_of_number and not has_known_levels and not are_all_explained:
             self._propose_numbers(level_of_number, sorted(n_rows_of_unknown))
             return
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
@@ -109,8 +111,9 @@ class WordProposals:
         """
         self._proposal.words |= level_of_number
         self._proposal.must_be_read.append(f"levels as numbers ({', '.join(numbers)})")
-        lowest, *_, highest = [f"{number} is {level}" for number, level in level_of_number.items()]
-        self._proposal.doubts.append(f"if {lowest} and {highest}; else change --word")
+        meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
+        # A condition of the proposal: "if 0 is EN and 3 is S".
+        self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may hold concepts too.
@@ -190,31 +193,47 @@ class WordProposals:
             Whether a column with these words is only proposed. If all their columns are read anyway, nothing
             is proposed for a few words: reading the rows reports them line by line.
         """
-        texts = [text for text, _ in words.most_common()]
-        guesses = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
-        has_proposal = is_proposed or bool(self._proposal.must_be_read) or any(guesses.values())
-        are_reported_by_line = not has_proposal and words.total() <= SHOWN_PROBLEMS
-        if not texts or are_reported_by_line:
+        if not words:
             return
-        unknown = [text for text in texts if not guesses[text]]
-        near = dict.fromkeys(unknown, "")
-        for text in unknown[:MOST_COMPARED]:
-            near[text] = label_near(text, self._words)
+        texts = [text for text, _ in words.most_common()]
+        translations = self._translations(texts)
+        has_proposal = is_proposed or bool(self._proposal.must_be_read) or bool(translations)
+        if not has_proposal and words.total() <= SHOWN_PROBLEMS:
+            return
+        unknown = [text for text in texts if text not in translations]
+        corrections = self._corrections(unknown)
+        unexplained = [text for text in unknown if text not in corrections]
         for text in texts:
-            self._proposal.words[text] = guesses[text] or near[text] or UNKNOWN_LABEL
-        translated = [f"{text!r} as {label}" for text, label in guesses.items() if label]
-        mistyped = [f"{text!r} as {label}" for text, label in near.items() if label]
-        unexplained = [text for text, label in near.items() if not label]
-        if translated:
-            shown = first_few(translated, SHOWN)
+            label = translations.get(text) or corrections.get(text) or UNKNOWN_LABEL
+            self._proposal.words[text] = label
+        if translations:
+            shown = _shown_labels(translations)
             self._proposal.doubts.append(f"translated, or explained by the table: {shown}")
-        if mistyped:
-            shown = first_few(mistyped, SHOWN)
+        if corrections:
+            shown = _shown_labels(corrections)
             self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
         if unexplained:
             self._ask_for_words(words, unexplained)
         elif not self._proposal.must_be_read:
             self._proposal.must_be_read.append(f"labels in other words ({_shown_words(words, texts)})")
+
+    def _translations(self, texts: Sequence[str]) -> dict[str, str]:
+        """Return word -> label, of the words that are translations of labels or that the table explains."""
+        label_of_word = {}
+        for text in texts:
+            label = self._words.level_of(text) or self._words.concept_of(text)
+            if label:
+                label_of_word[text] = label
+        return label_of_word
+
+    def _corrections(self, texts: Sequence[str]) -> dict[str, str]:
+        """Return word -> label, of words that are spelled nearly like one; only the first are compared."""
+        label_of_word = {}
+        for text in texts[:MOST_COMPARED]:
+            label = label_near(text, self._words)
+            if label:
+                label_of_word[text] = label
+        return label_of_word
 
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
         """Add to the proposal that the person has to say what some words mean.
@@ -277,3 +296,8 @@ class WordProposals:
 def _shown_words(words: Mapping[str, int], shown: Sequence[str]) -> str:
     """Write the first of some words with their numbers of rows: `'Kuss' (12), 'Arm' (3)`."""
     return first_few([f"{text!r:.40} ({words[text]})" for text in shown], SHOWN)
+
+
+def _shown_labels(label_of_word: Mapping[str, str]) -> str:
+    """Write the first of some words with the labels that are proposed for them: `'Kuss' as Kiss`."""
+    return first_few([f"{text!r} as {label}" for text, label in label_of_word.items()], SHOWN)

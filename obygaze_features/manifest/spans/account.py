@@ -21,6 +21,9 @@ MOST_LISTED = 10_000
 MOST_REASONS = 1_000
 """Records whose places are not listed are counted separately for so many reasons, then together."""
 
+FURTHER_REASONS = ""
+"""Stands for all reasons beyond those, where records are counted by reason."""
+
 
 @dataclass
 class Account:
@@ -71,17 +74,19 @@ class Account:
     def leave_out(self, where: str, reason: str, n: int = 1) -> None:
         """Count n records that are left out for one reason; `where` is the place of the first of them.
 
-        The first records are listed with their places. Of further ones only their number for each reason is
-        kept, and under the reason "" the number for all reasons beyond `MOST_REASONS`.
+        The first records of the file are listed with their places. Of all others only their number for each
+        reason is kept, and once there are `MOST_REASONS`, their number for all further reasons together.
         """
-        n_unlisted = n
+        n_not_listed = n
         if len(self.left_out) < MOST_LISTED:
             self.left_out.append((where, reason))
-            n_unlisted -= 1
-        if n_unlisted:
-            has_own_count = reason in self.unlisted or len(self.unlisted) < MOST_REASONS
-            counted_reason = reason if has_own_count else ""
-            self.unlisted[counted_reason] = self.unlisted.get(counted_reason, 0) + n_unlisted
+            n_not_listed -= 1
+        if n_not_listed == 0:
+            return
+        is_new = reason not in self.unlisted
+        if is_new and len(self.unlisted) >= MOST_REASONS:
+            reason = FURTHER_REASONS
+        self.unlisted[reason] = self.unlisted.get(reason, 0) + n_not_listed
 
     def note(self, *notes: str) -> None:
         """Add notes on the whole file. Empty and repeated notes are ignored.
@@ -152,7 +157,7 @@ class Account:
             first_place.setdefault(reason, where)
         counts = Counter(reason for _, reason in self.left_out)
         counts.update(self.unlisted)
-        n_of_further_reasons = counts.pop("", 0)
+        n_of_further_reasons = counts.pop(FURTHER_REASONS, 0)
         in_order = counts.most_common()
         lines = []
         for reason, n in in_order[:SHOWN_REASONS]:
