@@ -6,7 +6,7 @@ Source: CVAT's "XML annotation format" 1.1.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -127,14 +127,34 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
         return
     next_frame = dict(pairwise(sorted(shown | outside)))
     for statement, frames_with_it in _frames_of_statements(track, shown).items():
-        # A stretch goes on up to the next frame that is given, and ends there if the track is outside the
-        # picture, or has another value. Only the frames behind those of the statement are looked at, as a
-        # track may have very many statements.
-        next_frames = {next_frame[frame] for frame in frames_with_it if frame in next_frame}
-        leaves_picture = next_frames & outside
-        changes_value = next_frames - frames_with_it
-        stretches = runs_of(sorted(frames_with_it), leaves_picture | changes_value, step)
+        stops = _stops(frames_with_it, next_frame, outside)
+        stretches = runs_of(sorted(frames_with_it), stops, step)
         yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
+
+
+def _stops(frames_with_it: set[int], next_frame: Mapping[int, int], outside: set[int]) -> set[int]:
+    """Return the frames in which a statement about a track ceases to hold.
+
+    They are the frames next to those with the statement in which the track is outside the picture, or has
+    another value. Other frames are not looked at, as a track may have very many statements.
+
+    Parameters
+    ----------
+    frames_with_it
+        The frames whose shape has the label or value.
+    next_frame
+        Frame of the track -> the next frame in which the track has a shape.
+    outside
+        The frames in which the track is outside the picture.
+    """
+    stops = set()
+    for frame in frames_with_it:
+        following = next_frame.get(frame)
+        if following is None:  # the last shape of the track
+            continue
+        if following in outside or following not in frames_with_it:
+            stops.add(following)
+    return stops
 
 
 def _frames_of_statements(track: Element, shown: set[int]) -> dict[Statement, set[int]]:
@@ -166,9 +186,15 @@ def _track_frames(track: Element) -> TrackFrames:
 
 
 def _is_shown(shape: Element) -> bool:
-    """Return whether a shape, or at least one point of a skeleton, is inside the frame."""
-    flags = {part.get("outside") for part in (shape, *shape)}
-    return flags - {None} != {"1"}
+    """Return whether a shape, or at least one point of a skeleton, is inside the frame.
+
+    The attribute `outside` is "1" for a shape or a point that is not; a shape that lacks it is inside.
+    """
+    flags = [part.get("outside") for part in (shape, *shape)]
+    stated_flags = [flag for flag in flags if flag is not None]
+    if not stated_flags:
+        return True
+    return any(flag != "1" for flag in stated_flags)
 
 
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.manifest.spans.tier_names import NAMED, matching_key, tier_key
 from obygaze_features.manifest.spans.tool_tables import (
+    TimedRow,
     added_label_columns,
     decimal_sign,
     first_filled_cell,
@@ -204,26 +205,23 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     """
     header_line, header_cells = rows.records[0]
     header = [cell.strip() for cell in header_cells]
-    headings: dict[tuple[str, str], str] = {}  # which time, and its form -> the heading
-    for cell in header:
-        match = HEADING.fullmatch(cell)
-        if match:
-            headings[match["time"], match["form"]] = cell
+    headings = _headings_of_times(header)
     form = _form(file, headings, header_line)
+    begin = headings[BEGIN, form]
+    end = headings[END, form]
     records = [(header_line, header)]
     for line, cells in rows.records[1:]:
         if len(cells) == len(header):
             records.append((line, cells))
         else:
             yield RawSpan(f"line {line}", reason=f"{len(cells)} cells where others have {len(header)}")
-    begin = headings[BEGIN, form]
-    end = headings[END, form]
-    has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
     table = tool_table(file, (begin, end), (records, "\t"))
+    has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
     if has_tier_column:
         text_columns = ["Annotation"]
         label_columns = added_label_columns(file, table)
     else:
+        # A column with another name than those that ELAN writes (`_READ`) is that of a tier.
         text_columns = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
         label_columns = []
     timed_rows = timed(
@@ -235,20 +233,44 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
         decimal=decimal_sign(rows.delimiter),
         rate=_rate(form),
     )
-    for row, where, start_s, end_s, no_time in timed_rows:
-        facts = {
-            "subject": first_filled_cell(row.cells, "Participant"),
-            "annotator": first_filled_cell(row.cells, "Annotator"),
-            "media": first_filled_cell(row.cells, "File Path", "File Name"),
-        }
-        texts = _texts(row, text_columns)
-        if not texts:
-            reason = no_time or "no text"
-            yield RawSpan(where, start_s, end_s, "", row.cells.get("Tier", ""), facts, reason=reason)
-        for name, text in texts.items():
-            tier = row.cells.get("Tier", "") or name
-            span = RawSpan(where, start_s, end_s, text, tier, facts, reason=no_time)
-            yield from with_added_labels(span, [row], label_columns)
+    for timed_row in timed_rows:
+        for span in _spans_of_row(timed_row, text_columns):
+            yield from with_added_labels(span, [timed_row.row], label_columns)
+
+
+def _headings_of_times(header: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Return (which time, its form) -> heading, for the columns of times in a header."""
+    headings = {}
+    for heading in header:
+        match = HEADING.fullmatch(heading)
+        if match:
+            headings[match["time"], match["form"]] = heading
+    return headings
+
+
+def _spans_of_row(timed_row: TimedRow, text_columns: Sequence[str]) -> Iterator[RawSpan]:
+    """Yield a span for each text of a row; a row without texts is yielded as a record to leave out.
+
+    Parameters
+    ----------
+    text_columns
+        The columns of texts. If no column names the tier of a row, the name of the text's column does.
+    """
+    cells = timed_row.row.cells
+    tier = cells.get("Tier", "")
+    facts = {
+        "subject": first_filled_cell(cells, "Participant"),
+        "annotator": first_filled_cell(cells, "Annotator"),
+        "media": first_filled_cell(cells, "File Path", "File Name"),
+    }
+    where = timed_row.where
+    start_s = timed_row.start_s
+    end_s = timed_row.end_s
+    texts = _texts(timed_row.row, text_columns)
+    if not texts:
+        yield RawSpan(where, start_s, end_s, "", tier, facts, reason=timed_row.reason or "no text")
+    for name, text in texts.items():
+        yield RawSpan(where, start_s, end_s, text, tier or name, facts, reason=timed_row.reason)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:
@@ -295,12 +317,7 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     form
         The form of the first column of times, if a header in another language says it; "" without a header.
     """
-    records = rows.records
-    width = 0
-    if records:
-        n_by_width = Counter(len(cells) for _, cells in records)
-        width = n_by_width.most_common(1)[0][0]
-    columns = list(zip(*(cells for _, cells in records if len(cells) == width), strict=True))
+    columns = _columns_of_usual_rows(rows.records)
     layout = _layout(file, [column[:TOLD_BY] for column in columns], with_lengths=bool(form))
     files = columns[layout.text + 1 :]
     if not all(cell.lower().endswith(".eaf") for column in files for cell in column):
@@ -308,17 +325,45 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     if not form:
         is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if is_whole else "ss.msec"
-    # The table gets the header that ELAN would write in English. Columns that are not read need names too.
-    header = [f"{index} - time" for index in range(len(columns))]
+    header = _english_header(layout, len(columns), form)
+    yield from _with_header(file, Rows([(0, header), *rows.records], rows.delimiter))
+
+
+def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
+    """Return the cells of each column, of the rows that have as many cells as most have."""
+    if not records:
+        return []
+    n_by_width = Counter(len(cells) for _, cells in records)
+    usual_width, _ = n_by_width.most_common(1)[0]
+    usual_rows = [cells for _, cells in records if len(cells) == usual_width]
+    return list(zip(*usual_rows, strict=True))
+
+
+def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
+    """Return the header that ELAN would write in English above columns without names.
+
+    Parameters
+    ----------
+    layout
+        Where the columns of times and of the text stand.
+    n_columns
+        The number of columns.
+    form
+        The form of the times in the first columns of begin and end times.
+    """
+    # A column that is not read needs a name that no other column has, and that is not taken for the name of a
+    # tier. `_READ` knows names that end in "- time".
+    header = [f"{index} - time" for index in range(n_columns)]
     header[0] = "Tier"
-    if files:
-        header[layout.text + 1] = "File Path"
+    first_after_text = layout.text + 1
+    if first_after_text < n_columns:
+        header[first_after_text] = "File Path"
     if layout.begin > 1:
         header[1] = "Participant"
     header[layout.begin] = f"{BEGIN} - {form}"
     header[layout.end] = f"{END} - {form}"
     header[layout.text] = "Annotation"
-    yield from _with_header(file, Rows([(0, header), *records], rows.delimiter))
+    return header
 
 
 def _usual_form(cells: Sequence[str]) -> str:
@@ -343,20 +388,38 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
     ManifestError
         No layout fits, or several do.
     """
-    for n_forms in (3, 2, 1):
-        layouts = _possible_layouts(columns, n_groups=3, n_forms=n_forms)
-        if len(layouts) == 1:
-            return layouts[0]
-    for n_forms in () if with_lengths else (3, 2, 1):
-        layouts = _possible_layouts(columns, n_groups=2, n_forms=n_forms)
-        if len(layouts) == 1:
+    layout = _only_layout(columns, n_groups=3)
+    if layout is not None:
+        return layout
+    if not with_lengths:
+        layout = _only_layout(columns, n_groups=2)
+        if layout is not None:
             file.account.note("columns of times taken as begins and ends")
-            return layouts[0]
+            return layout
     raise file.error(f"no columns of begin and end times that can be told: {REMEDY}")
 
 
+def _only_layout(columns: Sequence[Sequence[str]], *, n_groups: int) -> Layout | None:
+    """Return the only layout that fits, with times in as many forms as possible; None if there is none.
+
+    A number of forms with which several layouts fit is passed over.
+
+    Parameters
+    ----------
+    columns
+        The cells of each column.
+    n_groups
+        2 for begins and ends; 3 with durations.
+    """
+    for n_forms in (3, 2, 1):
+        layouts = _possible_layouts(columns, n_groups=n_groups, n_forms=n_forms)
+        if len(layouts) == 1:
+            return layouts[0]
+    return None
+
+
 def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_forms: int) -> list[Layout]:
-    """Return the layouts with some numbers of groups and forms that the cells of the columns fit.
+    """Return the layouts of times in `n_groups` groups and `n_forms` forms that fit the cells of the columns.
 
     Parameters
     ----------

@@ -21,12 +21,12 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 ROOT: Final = "fcpxml"
 MARKS: Final = ("marker", "chapter-marker", "keyword")
 POINT_S: Final = Fraction(1, 20)
+"""A marker that is no longer is set on one frame, so that it is a point: 1/24 s is the longest frame."""
 
 MOST_PARTS: Final = 10**30
 PARTS: Final = 10**15
-"""A sum of times that has more parts of a second than any clock is rounded to so many: the numbers would grow
-with each element that is inside another."""
-"""A marker that is no longer is set on one frame, so that it is a point: 1/24 s is the longest frame."""
+"""A time in a finer unit than 1 / `MOST_PARTS` s is rounded to 1 / `PARTS` s. No clock is as fine; but the
+denominators of sums grow with each element that is inside another."""
 
 _TIME: Final = re.compile(r"(-?\d{1,18})(?:/(\d{1,18}))?s|(-?\d{1,9}\.\d{1,18})s")
 """A time: a fraction, a whole number or a decimal number of seconds."""
@@ -84,8 +84,8 @@ def _assets(root: Element) -> dict[str, Asset]:
 def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
     """Return what the times of an element's children count in: a media file, or the timeline.
 
-    Children of an element that plays a file count in the time of the file. Those of another element with an
-    offset count from its start: time on the timeline = time + offset - start, on top of the element's shift.
+    In an element that plays a file, the children have times of the file. In another element they have times
+    from its `start`, which lies at its `offset` in the element around it.
 
     Parameters
     ----------
@@ -96,23 +96,30 @@ def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset])
     assets
         Id -> media file.
     """
-    asset = assets.get(node.get("ref", "")) if node.tag == "asset-clip" else None
-    if node.tag == "clip":
-        # The media of a clip are those of its first video or audio.
-        for child in node:
-            if child.tag in {"video", "audio"} and child.get("ref", "") in assets:
-                asset = assets[child.get("ref", "")]
-                break
+    asset = _played_asset(node, assets)
     if asset is not None:
-        return Place(asset.media, -asset.start)
+        return Place(asset.media, -asset.start)  # the first frame of the file has the time `asset.start`
     offset = _seconds(node.get("offset", ""))
     if offset is None or place.media:
         return place
     start = _seconds(node.get("start", "0s")) or Fraction(0)
+    # time on the timeline = time of the child + shift
     shift = place.shift + offset - start
-    if shift.denominator > MOST_PARTS:  # fractions of deeply nested elements could grow without end
+    if shift.denominator > MOST_PARTS:
         shift = Fraction(round(shift * PARTS), PARTS)
     return Place("", shift)
+
+
+def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
+    """Return the media file that a clip plays; None for other elements, and clips without a known file."""
+    if node.tag == "asset-clip":
+        return assets.get(node.get("ref", ""))
+    if node.tag == "clip":
+        # The media of a clip are those of its first video or audio.
+        for child in node:
+            if child.tag in {"video", "audio"} and child.get("ref", "") in assets:
+                return assets[child.get("ref", "")]
+    return None
 
 
 def _mark(node: Element, place: Place, where: str) -> RawSpan:

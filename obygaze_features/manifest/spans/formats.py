@@ -119,11 +119,14 @@ def root_pattern(name: str) -> re.Pattern[str]:
 
     With the name `tt` it matches `<?xml version="1.0"?><!DOCTYPE tt><x:tt` in front of a blank, `/` or `>`.
     """
-    mark_of_byte_order = r"\A[\ufeff\s]*+"
-    doctype = r"(?:<!DOCTYPE\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?+>\s*+)?+"
-    # Comments and processing instructions may stand before the doctype and behind it.
-    before_root = f"{mark_of_byte_order}{XML_PROLOGUE}{doctype}{XML_PROLOGUE}"
-    return re.compile(rf"{before_root}<(?:[\w.-]++:)?(?:{name})(?=[\s/>])")
+    # The quantifiers `*+`, `++` and `?+` give nothing back, so that the time stays linear.
+    byte_order_mark = r"\A[\ufeff\s]*+"
+    declarations = r"\[[^\]]*+\]\s*+"  # of a doctype, in square brackets
+    doctype = rf"<!DOCTYPE\b[^>\[]*+(?:{declarations})?+>\s*+"
+    prefix = r"[\w.-]++:"
+    root = rf"<(?:{prefix})?(?:{name})(?=[\s/>])"
+    # Comments and processing instructions (`XML_PROLOGUE`) may stand before the doctype and behind it.
+    return re.compile(f"{byte_order_mark}{XML_PROLOGUE}(?:{doctype})?+{XML_PROLOGUE}{root}")
 
 
 @cache

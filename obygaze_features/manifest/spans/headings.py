@@ -29,7 +29,7 @@ _SHORTEST_WORD = 3
 """Letters of a known heading that is looked for inside a longer one: `a` and `in` are in too many."""
 
 _WHOLE_HEADING = 1000
-"""Rank of a heading that is known as it stands; one that holds a known heading ranks by its letters."""
+"""Rank of a column with this very heading; a part of a heading has its number of characters as its rank."""
 
 _BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*+[)\]}]")
 
@@ -189,26 +189,26 @@ def bare_heading(heading: str) -> str:
     return _BRACKETS.sub("", plain(heading)).strip(" .:*#")
 
 
-@lru_cache(1 << 12)  # of few tables at a time
+@lru_cache(1 << 12)  # more headings than the tables have that are read at a time
 def meanings_of_heading(heading: str) -> tuple[str, ...]:
     """Return the columns of a manifest that people may mean by a heading, the likeliest first.
 
-    Columns of which the whole heading is a known one come before those of which it only holds one:
-    `Temps de début` holds `début`, a heading of `start_s`.
+    A column with this very heading comes first. Then come columns with a heading that is a part of this one,
+    that with the longest part first: `début`, a heading of `start_s`, is a part of `Temps de début`.
     """
     bare = bare_heading(heading)
     words = _words(bare)
     if len(words) > MOST_WORDS:
         return ()
-    matches: list[tuple[int, str]] = []
+    rank_of_column: dict[str, int] = {}
     for name, spellings in KNOWN_HEADINGS.items():
-        lengths = [len(text) for text in (*spellings, plain(name)) if _holds(words, text, bare)]
-        if bare in spellings or bare == plain(name):
-            matches.append((_WHOLE_HEADING, name))
-        elif lengths:
-            matches.append((max(lengths), name))
-    matches.sort(key=lambda match: -match[0])
-    return tuple(name for _, name in matches)
+        known_headings = (*spellings, plain(name))
+        lengths_of_parts = [len(known) for known in known_headings if _holds(words, known, bare)]
+        if bare in known_headings:
+            rank_of_column[name] = _WHOLE_HEADING
+        elif lengths_of_parts:
+            rank_of_column[name] = max(lengths_of_parts)
+    return tuple(sorted(rank_of_column, key=lambda name: -rank_of_column[name]))
 
 
 def columns_meant(cells: Iterable[str]) -> set[str]:

@@ -233,22 +233,33 @@ class LabelWords:
         if "," not in text or self._is_label(text) or not self.codebook.commas_separate_concepts:
             return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
-        if not any(
-            "," in spelling for spelling in (*self._levels, *self._concepts, *self._words_for_no_label)
-        ):
+        known_words = (*self._levels, *self._concepts, *self._words_for_no_label)
+        has_word_with_comma = any("," in known for known in known_words)
+        if not has_word_with_comma:
             return [piece for piece in pieces if piece]
         parts = []
         start = 0
         while start < len(pieces):
-            end = start + 1
-            last_end = min(len(pieces), start + 1 + MOST_COMMAS)
-            for longer_end in range(last_end, start + 1, -1):
-                if self._is_label(", ".join(pieces[start:longer_end])):
-                    end = longer_end
-                    break
+            end = self._end_of_longest_label(pieces, start)
             parts.append(", ".join(pieces[start:end]))
             start = end
         return [part for part in parts if part]
+
+    def _end_of_longest_label(self, pieces: Sequence[str], start: int) -> int:
+        """Return the index after the last piece of the longest label that begins with the piece at `start`.
+
+        If no label of several pieces begins with it, the piece stands alone.
+
+        Parameters
+        ----------
+        pieces
+            What stands between the commas of a text.
+        """
+        last_end = min(len(pieces), start + MOST_COMMAS + 1)
+        for end in range(last_end, start + 1, -1):
+            if self._is_label(", ".join(pieces[start:end])):
+                return end
+        return start + 1
 
     def _further_divided(self, text: str) -> list[str]:
         """Split a text at `+`, `/`, "and" and the like, if it is no label itself and one of its parts is."""

@@ -104,17 +104,21 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
 
 
 def decoded_line(line: bytes, name: str) -> str | None:
-    """Decode the first `MOST_LINE` bytes of a line; None if they are no text in this encoding.
+    """Decode a line that was cut to `MOST_LINE` bytes; None if it is no text in this encoding.
 
-    Cutting a long line may leave half a letter at its end, which is left out.
+    Half a letter at the end of a line that was cut is left out.
     """
-    for end in (len(line), len(line) - 1):
-        try:
-            return line[:end].decode(name)
-        except UnicodeDecodeError as error:
-            if error.end < len(line) or len(line) < MOST_LINE:
-                return None
-    return None
+    try:
+        return line.decode(name)
+    except UnicodeDecodeError as error:
+        may_be_cut = len(line) >= MOST_LINE
+        is_wrong_at_end = error.end >= len(line)
+        if not (may_be_cut and is_wrong_at_end):
+            return None
+    try:
+        return line[:-1].decode(name)
+    except UnicodeDecodeError:
+        return None
 
 
 def _score(texts: Sequence[str]) -> float:

@@ -153,16 +153,25 @@ def path_of(place: str) -> PurePosixPath:
     if url is None:
         return PurePosixPath(place.replace("\\", "/"))
     path = PurePosixPath(unquote(url[0]).replace("\\", "/"))
-    query, _, _ = place[url.end() + 1 :].partition("#")
-    names_in_query = [
-        value
-        for parameter, value in dict(parse_qsl(query)).items()
-        if PurePosixPath(value).suffix or parameter in {"v", "id"}
-    ]
-    path_names_a_file = path.suffix != ""
-    if names_in_query and not path_names_a_file:
-        return path / names_in_query[0]
-    return path
+    names_a_file = path.suffix != ""
+    if names_a_file:
+        return path
+    # The match of `_URL` ends before the sign that begins a query or a fragment.
+    name = _name_in_query(place[url.end() + 1 :])
+    return path / name if name else path
+
+
+def _name_in_query(query_and_fragment: str) -> str:
+    """Return the film that the query of a URL names: a file, or the parameter `v` or `id`; "" if none.
+
+    Of `v=abc&t=10#top` it is `abc`.
+    """
+    query, _, _ = query_and_fragment.partition("#")
+    for parameter, value in dict(parse_qsl(query)).items():
+        is_file = PurePosixPath(value).suffix != ""
+        if is_file or parameter in {"v", "id"}:
+            return value
+    return ""
 
 
 @lru_cache(4096)

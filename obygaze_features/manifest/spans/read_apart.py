@@ -533,11 +533,17 @@ class _PackedList:
 
 
 def _packed(kind: str, content: object) -> bytes:
-    """Pack a part as msgpack, or as JSON if it has half a letter, which msgpack cannot hold."""
+    """Pack a part as msgpack, or as JSON if a text has half a letter (a lone surrogate).
+
+    UTF-8, and with it msgpack, cannot hold such a text. In msgpack the content is packed by itself before the
+    part is, as `_unpacked` has to read the kind of the part to know the type of the content.
+    """
     try:
-        return PACKED + _ENCODER.encode(_Part(kind, _ENCODER.encode(content)))
+        packed_content = _ENCODER.encode(content)
     except UnicodeEncodeError:
-        return ESCAPED + json.dumps(msgspec.to_builtins(_Part(kind, content))).encode()
+        part = msgspec.to_builtins(_Part(kind, content))
+        return ESCAPED + json.dumps(part).encode()
+    return PACKED + _ENCODER.encode(_Part(kind, packed_content))
 
 
 def _unpacked(packed: bytes) -> _Part:
