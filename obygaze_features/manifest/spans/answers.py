@@ -98,20 +98,41 @@ def answered_clips(file: SpanFile) -> list[Answered]:
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
-    questions = _usual_questions([clip for clip in clips if not clip.reason])
+    usual_questions = _usual_questions([clip for clip in clips if not clip.reason])
     clips_with_reasons = []
-    first_answers = dict[tuple[str, str], Mapping[str, float]]()  # (clip id, model) -> its first answers
+    first_answers: dict[tuple[str, str], Mapping[str, float]] = {}  # (clip id, model) -> its first answers
     for clip in clips:
-        reason = clip.reason or _unanswered_question(clip, questions)
-        if not reason and clip.probabilities("level") and not clip.level:
-            reason = "several levels are the likeliest"
-        if not reason and clip.key in first_answers:
-            has_other_answers = first_answers[clip.key] != clip.answers
-            reason = "of a clip that was answered above" + (", otherwise" if has_other_answers else "")
+        reason = (
+            clip.reason
+            or _unanswered_question(clip, usual_questions)
+            or _unclear_level(clip)
+            or _repetition(clip, first_answers)
+        )
         if not reason:
             first_answers[clip.key] = clip.answers
         clips_with_reasons.append(replace(clip, reason=reason))
     return clips_with_reasons
+
+
+def _unclear_level(clip: Answered) -> str:
+    """Return the reason if several levels of a clip are the likeliest; else ""."""
+    is_unclear = clip.probabilities("level") and not clip.level
+    return "several levels are the likeliest" if is_unclear else ""
+
+
+def _repetition(clip: Answered, first_answers: Mapping[tuple[str, str], Mapping[str, float]]) -> str:
+    """Return the reason if the same model answered the same clip earlier in the file; else "".
+
+    Parameters
+    ----------
+    first_answers
+        (clip id, model) -> answers, of the clips so far.
+    """
+    if clip.key not in first_answers:
+        return ""
+    if first_answers[clip.key] == clip.answers:
+        return "of a clip that was answered above"
+    return "of a clip that was answered above, otherwise"
 
 
 def _clips_of_file(file: SpanFile) -> list[Answered]:
@@ -202,9 +223,13 @@ def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
 
 @checked
 def read_answered(path: Path) -> list[Answered]:
-    """Read a file of answers in a child process, including those that do not count."""
+    """Read the answers in a file, including those that do not count.
+
+    The file is read in a child process, as one by a stranger may take any time or memory.
+    """
+    no_options = Reading()
     with reader_process() as child:
-        content = read_apart(child, path, Reading(), _read_answered)
+        content = read_apart(child, path, no_options, _read_answered)
     return list(content.records)
 
 
@@ -310,9 +335,11 @@ def _levels(answer: Any) -> dict[str, float]:
 
     The answer is an object of level -> probability, or the name of one level, which gets the probability 1.
     """
-    answer_of_level = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
+    if not isinstance(answer, dict):
+        level = _bare(answer)  # "" if it is no text
+        return {f"level:{level}": 1.0 if level else math.nan}
     probabilities = {}
-    for level, level_answer in answer_of_level.items():
+    for level, level_answer in answer.items():
         probabilities[f"level:{level}"] = _probability(level_answer) if level else math.nan
     return probabilities
 

@@ -33,6 +33,8 @@ from obygaze_features.manifest.text_tables import Row, Table
 from obygaze_features.workbook import Records
 
 FACTS = KINDS["boris"]
+NOTHING = FACTS["none"]
+"""What stands in a cell for no media or no offset, as `plain` writes it."""
 AGGREGATED, TABULAR = FACTS["columns"][:2]
 BEHAVIOR_AND_TIME = TABULAR[:2]
 """Columns of all tabular events; which column says START and STOP differs between versions (`_paired`)."""
@@ -50,6 +52,7 @@ ABOVE = {OBSERVATION: OBSERVATION, OFFSET: OFFSET, SOURCE: "Player #1"}
 
 _PLAYER = re.compile(r"player #\d+ *:", re.IGNORECASE)
 _BETWEEN_PLAYERS = f"|;{string.whitespace}"
+"""Signs that may stand between the media of a player and the next player."""
 
 
 class Medium(NamedTuple):
@@ -155,7 +158,7 @@ def _with_media_cells(file: SpanFile, row: Row, facts_above: Mapping[str, str]) 
     """
     cells = {**facts_above, **row.cells}
     for name in (*MEDIA_COLUMNS, SOURCE, OFFSET):
-        if plain(cells.get(name, "")) in FACTS["none"]:
+        if plain(cells.get(name, "")) in NOTHING:
             cells[name] = ""
     medium = first_filled_cell(cells, *MEDIA_COLUMNS)
     if medium and not cells[SOURCE]:
@@ -299,11 +302,12 @@ def _refuse_offset(file: SpanFile, row: Row) -> None:
 
 def _first_player(source: str) -> str:
     """Return the media of the first player: `a.mp4` of `player #1:a.mp4;player #2:b.mp4`."""
-    *players, last_player = _PLAYER.split(source)
-    media_of_players = [player.rstrip(_BETWEEN_PLAYERS) for player in players]
-    # A sign at the end of the last player belongs to the name, as no other player follows.
-    media_of_players.append(last_player)
-    return next((media for media in media_of_players if media), "")
+    *earlier_texts, last_text = _PLAYER.split(source)
+    for text in earlier_texts:
+        media = text.rstrip(_BETWEEN_PLAYERS)
+        if media:
+            return media
+    return last_text  # a sign at its end belongs to the name, as no other player follows
 
 
 def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:

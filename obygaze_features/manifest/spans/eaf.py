@@ -199,7 +199,8 @@ def _text(node: Element) -> str:
 def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: str) -> dict[str, str]:
     """Return the cells that all annotations of a document share.
 
-    In the documents that we write, the names of properties begin with `MODEL`.
+    Our exports write properties with names such as `obygaze movie` (`MODEL`); people may write `movie`. If
+    the tiers of our decisions are read, the date on which the document was saved is a cell too.
 
     Parameters
     ----------
@@ -209,15 +210,20 @@ def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: 
         Path or URL of the film's media.
     """
     cells = {
-        "movie": properties.get(f"{MODEL} movie", "") or properties.get("movie", ""),
+        "movie": _property(properties, "movie"),
         "media": media,
-        "codebook": properties.get(f"{MODEL} codebook", "") or properties.get("codebook", ""),
-        DEFINITION: properties.get(f"{MODEL} definition", "") or properties.get("definition", ""),
+        "codebook": _property(properties, "codebook"),
+        DEFINITION: _property(properties, "definition"),
         "seen_score": "1" if file.account.shows_model_output else "0",
     }
     if DECIDED_LEVEL in file.reading.tiers:
         cells[DECIDED_ON] = root.get("DATE", "")
     return cells
+
+
+def _property(properties: Mapping[str, str], name: str) -> str:
+    """Return a property that our export wrote, else the one that a person wrote; "" if there is neither."""
+    return properties.get(f"{MODEL} {name}", "") or properties.get(name, "")
 
 
 def _check_names(file: SpanFile, names: Sequence[str]) -> None:
@@ -226,14 +232,17 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
     Tiers of labels are those that --tier declares, or else those with the names of `NAMED`.
     """
     declared = file.reading.tiers
-    label_tiers = {tier_key(name): name for name in declared or NAMED}
+    label_tiers = {tier_key(name): name for name in declared or NAMED}  # by name as names are compared
     key_of_name = {name: matching_key(name, label_tiers) for name in names}  # "" for other tiers
-    _check_label_tiers(file, [name for name, key in key_of_name.items() if key])
-    if declared:
-        other_names = [name for name, key in key_of_name.items() if not key]
-        for key, name in label_tiers.items():
-            if key not in key_of_name.values():
-                _report_missing_tier(file, name, names, other_names)
+    names_of_label_tiers = [name for name, key in key_of_name.items() if key]
+    other_names = [name for name, key in key_of_name.items() if not key]
+    _check_label_tiers(file, names_of_label_tiers)
+    if not declared:
+        return
+    keys_in_document = set(key_of_name.values())
+    for key, declared_name in label_tiers.items():
+        if key not in keys_in_document:
+            _report_missing_tier(file, declared_name, names, other_names)
 
 
 def _check_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
@@ -483,14 +492,14 @@ class _Times:
         Raises
         ------
         ManifestError
-            The slots refer to each other in so many ways that it takes more than `MOST_STEPS` steps a slot.
+            It takes more than `MOST_STEPS` steps for each slot and annotation, as slots are entangled.
         """
         n_steps = 0
         most_steps = MOST_STEPS * (len(self._slots) + len(self._nodes))
-        n_before = -1
         n_known = self._n_known()
-        while n_before < n_known < len(self._slots):
-            # Rounds are repeated, as a tier's times may only be known after those of a later tier.
+        has_new_times = True
+        # Repeated, as the times of a tier may only be known after those of a later tier.
+        while has_new_times and n_known < len(self._slots):
             for next_slots in next_slots_of_tiers:
                 known_slots = [slot for slot in next_slots if isinstance(self._slots.get(slot), int)]
                 for slot in known_slots:
@@ -499,6 +508,7 @@ class _Times:
                         raise self._file.error("time slots without times are entangled: save it in ELAN")
             n_before = n_known
             n_known = self._n_known()
+            has_new_times = n_known > n_before
 
     def _n_known(self) -> int:
         """Count the slots that have a time."""

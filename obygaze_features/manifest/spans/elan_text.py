@@ -89,28 +89,36 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note(f"{counted(first_row, 'line')} above the annotations left out")
     if not records:
         raise file.error("no annotation of ELAN's tab-delimited text")
-    header = records[first_row][1]
-    heading_matches = [match for match in map(HEADING.fullmatch, map(str.strip, header)) if match]
-    if any(match["time"] in {BEGIN, END} for match in heading_matches):
-        yield from _with_header(file, Rows(records[first_row:], delimiter))
-    elif heading_matches:
+    _, header = records[first_row]
+    matches = [HEADING.fullmatch(cell.strip()) for cell in header]
+    headings_of_times = [match for match in matches if match]
+    rows = Rows(records[first_row:], delimiter)
+    if any(match["time"] in {BEGIN, END} for match in headings_of_times):
+        yield from _with_header(file, rows)
+    elif headings_of_times:
         file.account.note(f"header in another language left out: {first_few(header, SHOWN_NAMES)}")
-        form = heading_matches[0]["form"]
-        yield from _without_header(file, Rows(records[first_row + 1 :], delimiter), form)
+        rows_below_header = Rows(records[first_row + 1 :], delimiter)
+        form_of_begins = headings_of_times[0]["form"]  # begins come first in any language
+        yield from _without_header(file, rows_below_header, form_of_begins)
     else:
-        yield from _without_header(file, Rows(records[first_row:], delimiter))
+        yield from _without_header(file, rows)
 
 
 def is_headless(file: SpanFile) -> bool:
     """Return whether a file is ELAN's text without a header: tier, participant, begin, end, ... with tabs.
 
-    Each row must have times in its third and fourth cells. As tables of people may have these too, one of
-    two signs is needed besides: the first cells are names of tiers, as they repeat or say what a tier holds;
-    or each row repeats its times in another form (`_has_third_time`).
+    Each row must have times in its third and fourth cells. Tables of people may have these too, so that one
+    of two further signs is needed. Either the first cells are names of tiers: they repeat, or say what a tier
+    holds. Or each row has its times in another form too (`_has_third_time`).
     """
     rows = [cells for cells in file.first_rows_of_tabs if len(cells) > 2]
-    times = [_two_times(cells) for cells in rows]
-    if not rows or any(time is None for time in times):
+    times_of_rows = []
+    for cells in rows:
+        times = _two_times(cells)
+        if times is None:
+            return False
+        times_of_rows.append(times)
+    if not rows:
         return False
     names = [cells[0].strip() for cells in rows]
     are_repeated_names = len(set(names)) < len(names) and all(_is_name(name) for name in names)
@@ -118,7 +126,8 @@ def is_headless(file: SpanFile) -> bool:
     if are_repeated_names or are_named_by_role:
         return True
     return all(
-        _has_third_time(cells, *time) for cells, time in zip(rows, times, strict=True) if time is not None
+        _has_third_time(cells, first_s, second_s)
+        for cells, (first_s, second_s) in zip(rows, times_of_rows, strict=True)
     )
 
 
@@ -137,10 +146,10 @@ def _is_name(text: str) -> bool:
 
 
 def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
-    """Return whether a row repeats its times in another form, which tables of people do not.
+    """Return whether a row has more than a begin and an end, as ELAN writes it and people do not.
 
-    Either these are one time in two forms, such as 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and
-    milliseconds). Or a later cell is the duration between the two times.
+    If the two times are begin and end, a later cell is the duration between them. If ELAN wrote each time in
+    two forms, both are the begin: 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and milliseconds).
     """
     is_one_time = abs(first_s - second_s) <= SLACK_S
     is_one_time_in_ms = abs(1000 * first_s - second_s) <= 1
@@ -432,14 +441,15 @@ def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_form
     """
     forms = [_usual_form(column) for column in columns]
     times = [list(map(time_or_nan, column)) for column in columns]
+    n_columns_of_times = n_groups * n_forms
     layouts = []
-    for begin in range(len(columns) - n_groups * n_forms):
-        layout = Layout(begin, end=begin + n_forms, text=begin + n_groups * n_forms)
-        forms_of_begins = forms[layout.begin : layout.end]
-        forms_of_ends = forms[layout.end : layout.end + n_forms]
-        if forms_of_begins != forms_of_ends or not _fits(times, layout, n_groups):
-            continue
-        if _are_one_time(times[layout.begin : layout.end]):
+    for begin in range(len(columns) - n_columns_of_times):  # the text stands behind the times
+        end = begin + n_forms
+        layout = Layout(begin, end, text=begin + n_columns_of_times)
+        forms_of_begins = forms[begin:end]
+        forms_of_ends = forms[end : end + n_forms]
+        have_same_forms = forms_of_begins == forms_of_ends
+        if have_same_forms and _fits(times, layout, n_groups) and _are_one_time(times[begin:end]):
             layouts.append(layout)
     return layouts
 
@@ -457,15 +467,19 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
         2 for begins and ends; 3 with durations.
     """
     n_forms = layout.end - layout.begin
-    first_duration = layout.end + n_forms  # the column behind all begins and ends
+    begins_by_form = times[layout.begin : layout.end]
+    ends_by_form = times[layout.end : layout.end + n_forms]
+    durations_by_form = times[layout.end + n_forms : layout.text]  # none with two groups
+    has_durations = n_groups == 3
     fits = []
     for form in range(n_forms):
-        begins = times[layout.begin + form]
-        ends = times[layout.end + form]
-        if n_groups == 2:
+        begins = begins_by_form[form]
+        ends = ends_by_form[form]
+        if not has_durations:
             fits += [begin <= end for begin, end in zip(begins, ends, strict=True)]
             continue
-        for begin, end, duration in zip(begins, ends, times[first_duration + form], strict=True):
+        for begin, end, duration in zip(begins, ends, durations_by_form[form], strict=True):
+            # Of durations above a second, the difference may grow with them.
             is_duration = abs(end - begin - duration) <= SLACK_S * max(1.0, duration)
             fits.append(begin <= end and is_duration)
     return _are_most(fits)

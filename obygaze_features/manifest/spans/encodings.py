@@ -195,7 +195,10 @@ def _shown(text: str) -> str:
     """Return the part of a line around its first character beyond ASCII, quoted."""
     text = one_line(text)
     first_place = next((place for place, sign in enumerate(text) if not sign.isascii()), 0)
-    begin = max(0, min(first_place - SHOWN_SIGNS // 3, len(text) - SHOWN_SIGNS))
+    # A third of what is shown stands before that character, and more if the line ends soon after it.
+    wanted_begin = first_place - SHOWN_SIGNS // 3
+    latest_begin = len(text) - SHOWN_SIGNS
+    begin = max(0, min(wanted_begin, latest_begin))
     return repr(text[begin : begin + SHOWN_SIGNS])
 
 

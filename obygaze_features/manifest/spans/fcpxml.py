@@ -28,7 +28,9 @@ PARTS: Final = 10**15
 """A time in a finer unit than 1 / `MOST_PARTS` s is rounded to 1 / `PARTS` s. No clock is as fine; but the
 denominators of sums grow with each element that is inside another."""
 
-_TIME: Final = re.compile(r"(-?\d{1,18})(?:/(\d{1,18}))?s|(-?\d{1,9}\.\d{1,18})s")
+_TIME: Final = re.compile(
+    r"(?P<numerator>-?\d{1,18})(?:/(?P<denominator>\d{1,18}))?s|(?P<decimal>-?\d{1,9}\.\d{1,18})s"
+)
 """A time: a fraction, a whole number or a decimal number of seconds."""
 
 
@@ -125,26 +127,27 @@ def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
 def _mark(node: Element, place: Place, where: str) -> RawSpan:
     """Read a marker, a chapter marker or a range of a keyword."""
     text = one_line(node.get("value", ""))
-    where = f"{where} ({text:.40})"
-    start = _seconds(node.get("start", ""))
+    place_and_text = f"{where} ({text:.40})"
+    time_in_element = _seconds(node.get("start", ""))
     length = _seconds(node.get("duration", "0s"))
-    if start is None or length is None:
-        return RawSpan(where, math.nan, math.nan, text, node.tag)
-    if node.tag != "keyword" and length <= POINT_S:
-        length = Fraction(0)
-    start += place.shift
+    if time_in_element is None or length is None:
+        return RawSpan(place_and_text, math.nan, math.nan, text, node.tag)
+    start = time_in_element + place.shift
+    is_point = node.tag != "keyword" and length <= POINT_S
+    end = start if is_point else start + length
     cells = {"media": place.media} if place.media else {}
     note = one_line(node.get("note", ""))
     if note:
         cells["comment"] = note
-    return marker(where, float(start), float(start + length), text, node.tag, cells)
+    return marker(place_and_text, float(start), float(end), text, node.tag, cells)
 
 
 def _seconds(text: str) -> Fraction | None:
     """Read a time, such as `1001/24000s`, in seconds; None if the text is no time."""
     match = _TIME.fullmatch(text.strip())
-    if match is None or (match[2] and not int(match[2])):
+    if match is None:
         return None
-    if match[3]:
-        return Fraction(match[3])
-    return Fraction(int(match[1]), int(match[2] or 1))
+    if match["decimal"]:
+        return Fraction(match["decimal"])
+    denominator = int(match["denominator"] or 1)
+    return Fraction(int(match["numerator"]), denominator) if denominator else None

@@ -42,7 +42,8 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
 
     Regions of predictions and drafts are yielded with a reason, so that they are left out.
     """
-    tasks = objects_of(file.document if isinstance(file.document, list) else {})
+    # A document that is no list counts as one empty task, which is refused below.
+    tasks = objects_of(file.document) if isinstance(file.document, list) else [{}]
     for place, task in enumerate(tasks, start=1):
         where = f"task {text_of(task.get('id', place)):.60}"
         if not isinstance(task.get("annotations"), list) or "data" not in task:
@@ -53,7 +54,9 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
             raise file.error(
                 f"{where}: no field of its data names a file, so that its film would be another's"
             )
-        for annotation in objects_of(task["annotations"]) or [{"result": []}]:
+        # A task without annotations counts as one with nothing marked, so that it is left out with a reason.
+        annotations = objects_of(task["annotations"]) or [{"result": []}]
+        for annotation in annotations:
             place_of_annotation = f"{where}, annotation {text_of(annotation.get('id', '?')):.60}"
             yield from _annotation(file, annotation, place_of_annotation, media)
 
@@ -75,7 +78,8 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
     if isinstance(annotator, dict):
         user = annotator
         annotator = user.get("email") or user.get("id", "")
-    regions = objects_of(annotation.get("result", {}))
+    # An annotation without the key `result` counts as one with an empty region, which cannot be read.
+    regions = objects_of(annotation["result"]) if "result" in annotation else [{}]
     if not regions:
         yield RawSpan(where, reason="skipped, or nothing is marked")
     per_second = _frames_per_second(file, regions, where)
@@ -87,7 +91,7 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
             "media": media,
             "annotator": text_of(annotator),
             "comment": text_of(object_of(region.get("meta")).get("text")),
-            "seen_score": "1" if is_predicted else "",
+            "seen_score": "1" if is_predicted else "",  # "1": the annotator saw what a model says
         }
         if annotation.get("was_cancelled"):
             yield RawSpan(place, reason="of an annotation that was cancelled")
@@ -166,6 +170,7 @@ def _region(
     tier = text_of(region.get("from_name"))
     # Stretches of frames are in `ranges`, or follow from the key frames of a rectangle.
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown_stretches(value)
+    # Converted in any case, as frames without a rate are refused.
     times_s = [_seconds(file, stretch, per_second, where) for stretch in stretches]
     if _has_seconds(value, kind):
         times_s = [(number(value["start"]), number(value["end"]))]

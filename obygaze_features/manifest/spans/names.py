@@ -109,16 +109,24 @@ def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
     known
         The known names, or spelling (as `plain` writes it) -> name.
     """
-    spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
-    scripts = {_script(sign) for name in spelled.values() for sign in name}
-    strange = next((sign for sign in text if _script(sign) not in scripts), "")
-    odd = f"; {strange!r} is {unicodedata.name(strange, 'of another script')}" if strange else ""
-    near = nearest(text, spelled)
-    if near:
-        return f" (did you mean {spelled[near]!r}?{odd})"
-    if not spelled:
+    name_of_spelling = known if isinstance(known, Mapping) else {plain(name): name for name in known}
+    names = list(dict.fromkeys(name_of_spelling.values()))
+    script_note = _note_on_scripts(text, names)
+    near_spelling = nearest(text, name_of_spelling)
+    if near_spelling:
+        return f" (did you mean {name_of_spelling[near_spelling]!r}?{script_note})"
+    if not names:
         return ""
-    return f" (expected one of {first_few([*dict.fromkeys(spelled.values())], MOST_NAMES)}{odd})"
+    return f" (expected one of {first_few(names, MOST_NAMES)}{script_note})"
+
+
+def _note_on_scripts(text: str, names: Iterable[str]) -> str:
+    """Return a note on the first letter of a text in a script that no name uses; "" if there is none."""
+    known_scripts = {_script(letter) for name in names for letter in name}
+    for letter in text:
+        if _script(letter) not in known_scripts:
+            return f"; {letter!r} is {unicodedata.name(letter, 'of another script')}"
+    return ""
 
 
 def _script(letter: str) -> str:
@@ -189,10 +197,11 @@ def stem_of(place: str) -> str:
     for _ in range(MOST_SUFFIXES):
         if path.suffix.lower() not in SUBTITLE_SUFFIXES:
             break
-        by_id = _ID_OF_FILE.match(path.name)
-        if by_id:
-            return by_id[0]
-        path = path_of(_without_language(path))
+        imdb_match = _ID_OF_FILE.match(path.name)
+        if imdb_match:
+            return imdb_match[0]
+        name = _without_language(path)
+        path = path_of(name)
     return path.stem if path.suffix.lower() in FILM_SUFFIXES else path.name
 
 
@@ -204,7 +213,8 @@ def film_named(text: str) -> str:
     >>> film_named("The  Matrix"), film_named("C:\\films\\tt0133093.mp4")
     ('The Matrix', 'tt0133093')
     """
-    return composed(" ".join((stem_of(text) if is_place(text) else text.replace("\\", "/")).split()))
+    name = stem_of(text) if is_place(text) else text.replace("\\", "/")
+    return composed(" ".join(name.split()))
 
 
 def are_different_files(first: str, second: str) -> bool:

@@ -23,6 +23,7 @@ from obygaze_features.subtitle_text import VOICE, srt_text, vtt_text
 from obygaze_features.text import counted
 
 _GAP = re.compile(r"\n\s*\n")
+"""An empty line inside of a text."""
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
 _TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:(?:\s+|(?=[a-z]+:))((?:(?!-->).)*+))?", re.ASCII)
 _SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
@@ -31,7 +32,8 @@ _BROKEN = re.compile(
     r"(?a)\s*\d{1,3}[:;]\d\d?[:.,;]\d.*\d[:;]\d\d?[:.,;]\d|\d*[->\s]*\d{1,3}([:;]\d\d){2}[.,;]\d{1,3}[->\s]*$"
 )
 """A line of times whose arrow is broken, or a half of it, with its number: it is never text either."""
-_FEW = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
+_FEW_DIGITS = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
+"""A time with one or two digits of milliseconds, which players take as 5 ms where 0.5 s may be meant."""
 _NO_TEXT = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 STEP_BACK_S = 60.0
@@ -246,10 +248,11 @@ def _doubts(lines: Sequence[str], cues: Sequence[Cue], joints: Sequence[int]) ->
     gaps = [cue.line + 1 for cue in cues if _GAP.search(cue.body)]
     if gaps:
         yield f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)"
-    few = [cue.line + 1 for cue in cues if _FEW.search(lines[cue.line])]
-    if few:
+    short = [cue.line + 1 for cue in cues if _FEW_DIGITS.search(lines[cue.line])]
+    if short:
         yield (
-            f"line {few[0]}: digits of its milliseconds lack ({len(few)} such): 1,5 is 1.005 s as in players"
+            f"line {short[0]}: digits of its milliseconds lack ({len(short)} such): 1,5 is 1.005 s as in "
+            "players"
         )
 
 
@@ -359,8 +362,9 @@ def _end_of_cue(lines: Sequence[str], first: int, next_begin: int) -> int:
 def _end_at_number(lines: Sequence[str], first: int, next_begin: int, next_number: str) -> int:
     """Return the line at which a block of SRT ends, if the block below does not have the next number.
 
-    It is the next number below an empty line, which belongs to a subtitle that lacks its times; at the latest
-    the line where the next block begins.
+    The subtitle with the next number may be there without its times. Then the block ends at that number,
+    below an empty line, so that the words of that subtitle do not become words of this one. At the latest it
+    ends where the next block begins.
 
     Parameters
     ----------
@@ -435,10 +439,12 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
     sign, hours, minutes, seconds_text, point, digits = groups
     milliseconds = digits.rjust(3, "0")  # "1,5" is 5 milliseconds, as players read it
     time_s = clock_s(hours, minutes, seconds_text, milliseconds)
-    ends_in_frames = point == ";" or (point == ":" and len(digits) != 3)
-    if time_s is None or ends_in_frames:
+    has_drop_frame = point == ";"
+    has_frames = point == ":" and len(digits) != 3  # three digits are milliseconds behind any sign
+    if time_s is None or has_drop_frame or has_frames:
         # A time code, or no time, which `time_in` refuses.
-        return time_in(f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}", rate) or 0.0
+        code = f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}"
+        return time_in(code, rate) or 0.0
     return -time_s if sign else time_s
 
 
