@@ -506,8 +506,11 @@ def _rows_of_records(
     rows = []
     for line, cells in records:
         kept_cells = _cells_left(cells, left_out)
-        while len(kept_cells) > len(columns) and not kept_cells[-1].strip():
-            kept_cells.pop()
+        n_cells = len(kept_cells)
+        while n_cells > len(columns) and not kept_cells[n_cells - 1].strip():
+            n_cells -= 1
+        if n_cells < len(kept_cells):
+            kept_cells = kept_cells[:n_cells]
         if len(kept_cells) == len(columns):
             rows.append(Row(line, dict(zip(columns, kept_cells, strict=True))))
         else:
@@ -565,8 +568,7 @@ def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> Non
 def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
     """Return the places, from 0, of columns that hold nothing, or only a data frame's index.
 
-    An index is of different whole numbers, in the first column or below a heading that pandas makes. The time
-    grows with the cells that there are: a header may be much longer than the rows below it.
+    An index is of different whole numbers, in the first column or below a heading that pandas makes.
 
     Parameters
     ----------
@@ -579,22 +581,25 @@ def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
     made_by_pandas = {place for place, name in enumerate(headings) if name.startswith("Unnamed: ")}
     if not unnamed and not made_by_pandas:
         return set()
-    records = [record for _, record in body if any(record)]
+    rows = [cells for _, cells in body if any(cells)]
     filled = set[int]()
-    for record in records:
-        filled.update(place for place, cell in enumerate(record) if cell)
-    n_columns_in_all_rows = min(map(len, records), default=len(headings))
+    # The cells are gone through, not the headings: a header may be much longer than the rows below it.
+    for cells in rows:
+        filled.update(place for place, cell in enumerate(cells) if cell)
+    n_columns_in_all_rows = min(map(len, rows), default=len(headings))
     left_out = unnamed - filled
     may_be_index = set(made_by_pandas)
     if 0 in unnamed:
         may_be_index.add(0)
     for place in may_be_index:
-        if place < n_columns_in_all_rows:
-            cells = [record[place] for record in records]
-            are_different = len(set(cells)) == len(cells)
-            if are_different and all(map(str.isdecimal, cells)):
-                left_out.add(place)
+        if place < n_columns_in_all_rows and _is_index([cells[place] for cells in rows]):
+            left_out.add(place)
     return left_out
+
+
+def _is_index(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a column are whole numbers that all differ."""
+    return len(set(cells)) == len(cells) and all(map(str.isdecimal, cells))
 
 
 def heading_name(cell: str) -> str:

@@ -48,18 +48,18 @@ DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
 _SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,")
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
 # Decimal sign -> pattern of numbers without signs between thousands, such as 1234.5 or 1e-3.
-_PLAIN = {
+_PLAIN_NUMBER = {
     sign: re.compile(rf"[+-]?(?:\d+(?:[{sign}]\d*)?|[{sign}]\d+)(?:[eE][+-]?\d{{1,3}})?", re.ASCII)
     for sign in ".,"
 }
 # Decimal sign -> pattern of numbers with the other sign between thousands, such as 1,234.5.
-_GROUPED = {
+_GROUPED_NUMBER = {
     sign: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
     for sign, other in (".,", ",.")
 }
 _UNSURE = re.compile(r"[^\0-\x7f]|,|\d[ ']\d|\.\d*\.")
 """Signs that `pointed` has to read by the whole column; without them, points are decimal."""
-_FINE = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE)
+_MANY_DIGITS = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE)
 """A number with more digits than people write of seconds: spreadsheets keep times as shares of a day."""
 
 
@@ -216,16 +216,17 @@ def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> flo
                 f"at {float(rate):g} fps write ':'"
             )
         skipped_per_minute = DROPPING[rate]
+    problem = f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
     # Numbers are skipped at the start of each minute except every tenth: 00:01:00;01 does not exist.
     is_skipped = frames < skipped_per_minute and whole_seconds == 0 and minutes % 10 != 0
-    if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second or is_skipped:
-        raise ManifestError(
-            f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
-            + (": drop frame leaves this number out" if is_skipped else "")
-        )
+    if is_skipped:
+        raise ManifestError(f"{problem}: drop frame leaves this number out")
+    if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second:
+        raise ManifestError(problem)
     n_minutes = hours * 60 + minutes
-    n_skipped = skipped_per_minute * (n_minutes - n_minutes // 10)
-    n_frames = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames - n_skipped
+    n_minutes_that_skip = n_minutes - n_minutes // 10
+    number = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames
+    n_frames = number - skipped_per_minute * n_minutes_that_skip
     return float(n_frames / rate)
 
 
@@ -356,7 +357,7 @@ def instants(
             # The traceback of the error refers to this list, and the list to the error: in such a circle
             # their memory would not be freed.
             values.append(error.with_traceback(None))
-    has_many_digits = _FINE.search("\n".join(texts)) is not None
+    has_many_digits = _MANY_DIGITS.search("\n".join(texts)) is not None
     if has_many_digits:
         _refuse_shares_of_a_day(texts, values, n_rows=len(texts) // n_columns)
     return values
@@ -383,17 +384,17 @@ def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_ro
     n_rows
         The number of cells in a column.
     """
-    fine_in_row = {}
-    rows_of_seconds = set()
+    share_in_row = {}  # row -> a time that may be a share of a day
+    rows_with_seconds = set()
     for place, (text, value) in enumerate(zip(texts, values, strict=True)):
-        row = place % n_rows
-        if _FINE.fullmatch(text):
-            fine_in_row[row] = text
+        row = place % n_rows  # the columns stand one after the other
+        if _MANY_DIGITS.fullmatch(text):
+            share_in_row[row] = text
         if isinstance(value, float) and value >= 1:
-            rows_of_seconds.add(row)
-    if fine_in_row and rows_of_seconds.isdisjoint(fine_in_row):
+            rows_with_seconds.add(row)
+    if share_in_row and rows_with_seconds.isdisjoint(share_in_row):
         raise ManifestError(
-            f"{min(fine_in_row.values())!r}: times below 1 alone have many digits, as shares of a day have, "
+            f"{min(share_in_row.values())!r}: times below 1 alone have many digits, as shares of a day have, "
             "by which spreadsheets keep times; format the column as text or number of seconds (value * "
             "86400)"
         )
@@ -411,23 +412,33 @@ def pointed(cells: Sequence[str], usual_sign: str = "") -> list[str]:
     ['1234', '0.5', 'one']
     """
     texts = [_BLANKS.sub("", with_ascii_digits(cell.strip())) for cell in cells]
-    sign = _decimal_sign(texts, usual_sign)
-    other_sign = "," if sign == "." else "."
+    decimal_sign = _decimal_sign(texts, usual_sign)
+    thousands_sign = "," if decimal_sign == "." else "."
     result = []
     for text, cell in zip(texts, cells, strict=True):
-        is_number = text.isdecimal() or _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)
-        result.append(text.replace(other_sign, "").replace(sign, ".") if is_number else cell)
+        if text.isdecimal() or _is_number(text, decimal_sign):
+            without_thousands = text.replace(thousands_sign, "")
+            result.append(without_thousands.replace(decimal_sign, "."))
+        else:
+            result.append(cell)
     return result
+
+
+def _is_number(text: str, decimal_sign: str) -> bool:
+    """Return whether a text is a number with this decimal sign, with or without signs between thousands."""
+    plain_match = _PLAIN_NUMBER[decimal_sign].fullmatch(text)
+    return plain_match is not None or _GROUPED_NUMBER[decimal_sign].fullmatch(text) is not None
 
 
 def time_or_nan(text: str) -> float:
     """Read a single time in seconds; NaN if it is no time."""
     text = text.strip()
-    # Only a number whose decimal sign is doubtful, or with very many digits, needs the rules of a column.
-    is_doubtful = _UNSURE.search(text) is not None or _FINE.search(text) is not None
+    has_doubtful_sign = _UNSURE.search(text) is not None
+    may_be_share_of_a_day = _MANY_DIGITS.search(text) is not None
+    needs_rules_of_columns = (has_doubtful_sign or may_be_share_of_a_day) and not is_clock(text)
     value: object = None
     with suppress(ManifestError):
-        value = instants([text])[0] if is_doubtful and not is_clock(text) else time_in(text)
+        value = instants([text])[0] if needs_rules_of_columns else time_in(text)
     return value if isinstance(value, float) else math.nan
 
 
@@ -475,7 +486,7 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
 
 def _possible_signs(text: str) -> list[str]:
     """Return the decimal signs with which a text is a number: one for `0,5`, both for `1,234`."""
-    return [sign for sign in ".," if _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)]
+    return [sign for sign in ".," if _is_number(text, sign)]
 
 
 def _is_doubtful(text: str, usual_sign: str) -> bool:
