@@ -371,15 +371,20 @@ class _Likenesses:
 
     def __init__(self, clips: _Clips, has_several_sides: NDArray[np.bool_]) -> None:
         """Begin with the clips of equal signatures, which are alike without a comparison."""
-        self.nearest = has_several_sides.astype(np.float32)  # such clips have the likeness 1
-        self.group_of: NDArray[np.int64] = np.arange(len(self.nearest))
+        clips_of_signature = clips.clips_of_signature
+        n_signatures = len(clips_of_signature)
         self._clips = clips
-        self._is_of_one_clip = np.array([len(places) == 1 for places in clips.clips_of_signature], bool)
+        # Clips of several sides with one signature have the likeness 1. Other signatures are like none yet.
+        self.nearest = np.zeros(n_signatures, np.float32)
+        self.nearest[has_several_sides] = 1
+        self.group_of: NDArray[np.int64] = np.arange(n_signatures)  # each is a group of its own
+        self._is_of_one_clip = np.array([len(places) == 1 for places in clips_of_signature], bool)
         # Moment of the first clip of each signature, [S]: of its only clip if `_is_of_one_clip`.
-        self._first_moment = clips.moments[[places[0] for places in clips.clips_of_signature]]
+        first_clips = [places[0] for places in clips_of_signature]
+        self._first_moment = clips.moments[first_clips]
         # Numbers of the pairs of clips found so far, and groups of clips to pair at the end.
         self._pair_numbers: list[NDArray[np.int64]] = []
-        self._groups_to_pair = [places for places in clips.clips_of_signature if len(places) > 1]
+        self._groups_to_pair = [places for places in clips_of_signature if len(places) > 1]
 
     def add(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], likenesses: NDArray[np.float32]
@@ -399,8 +404,11 @@ class _Likenesses:
         self._add_pairs(rows, columns, likenesses >= SAME)
 
     def pairs(self) -> NDArray[np.int64]:
-        """Return the numbers of the pairs of clips that share pictures, as `_pair_numbers` gives them."""
-        return np.concatenate([*self._pair_numbers, _pairs_within_groups(self._clips, self._groups_to_pair)])
+        """Return the numbers of the pairs of clips that share pictures (see `_pair_numbers`), rising."""
+        pairs_within_groups = _pairs_within_groups(self._clips, self._groups_to_pair)
+        numbers = np.concatenate([*self._pair_numbers, pairs_within_groups])
+        numbers.sort()
+        return numbers
 
     def _raise_nearest(self, signatures: NDArray[np.int64], best: NDArray[np.float32]) -> None:
         """Raise `nearest` of signatures to new likenesses that are larger, and at least `ALIKE`."""
@@ -455,22 +463,24 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
     side_of_signature
         Shape [S]: the side of each signature; -1 if clips of several sides have it.
     """
-    # Signatures of several sides come last and are compared with all.
-    order = np.argsort(side_of_signature < 0, kind="stable")
+    has_several_sides = side_of_signature < 0
+    # Signatures of several sides come last: they are the columns of all their pairs with other signatures.
+    order = np.argsort(has_several_sides, kind="stable")
+    places = np.arange(len(order))  # of signatures in `order`
     mean_frames = _MeanFrames.of(clips.signs, order)
-    for top, left in combinations_with_replacement(range(0, len(order), BLOCK), 2):
-        rows = order[top : top + BLOCK]
-        columns = order[left : left + BLOCK]
-        row_sides = side_of_signature[rows][:, None]
-        column_sides = side_of_signature[columns]
-        is_compared = (row_sides != column_sides) | (column_sides < 0)
+    blocks = [slice(start, start + BLOCK) for start in range(0, len(order), BLOCK)]
+    for row_block, column_block in combinations_with_replacement(blocks, 2):
+        rows = order[row_block]
+        columns = order[column_block]
+        # Comparisons of a column of the rows' values, [R, 1], with a row of the columns' values, [C].
+        are_of_different_sides = side_of_signature[rows][:, None] != side_of_signature[columns]
         # Each pair once, and no signature with itself.
-        is_compared &= np.arange(top, top + len(rows))[:, None] < np.arange(left, left + len(columns))
+        is_first_order = places[row_block][:, None] < places[column_block]
+        is_compared = (are_of_different_sides | has_several_sides[columns]) & is_first_order
         ways = np.full(is_compared.shape, -1, np.int8)
         if is_compared.any():
-            cosines = mean_frames.cosines(slice(top, top + BLOCK), slice(left, left + BLOCK))
-            ways = _best_ways(cosines, is_compared)
-        yield _NearPairs(rows, columns, ways, n_done=top + len(rows))
+            ways = _best_ways(mean_frames.cosines(row_block, column_block), is_compared)
+        yield _NearPairs(rows, columns, ways, n_done=row_block.start + len(rows))
 
 
 def _best_ways(
@@ -520,9 +530,7 @@ class _MeanFrames:
 
     @classmethod
     def of(cls, signs: Signs, order: NDArray[np.int64]) -> "_MeanFrames":
-        """Compute the mean frame of each signature in each view.
-
-        Frames that show too little do not count. Mean frames have length 1, or 0 if no frame counts.
+        """Compute the mean frame of each signature in each view (`_means_of_views`), in the other basis.
 
         Parameters
         ----------
@@ -531,30 +539,46 @@ class _MeanFrames:
         order
             Shape [S]: the order of the signatures in the result.
         """
-        to_stays, to_turns = mirror_halves()
-        stays = np.empty((len(VIEWS), len(order), to_stays.shape[1]), np.float32)
-        turns = np.empty((len(VIEWS), len(order), to_turns.shape[1]), np.float32)
+        stay_vectors, turn_vectors = mirror_halves()  # [264, 126] and [264, 138]
+        stays = np.empty((len(VIEWS), len(order), stay_vectors.shape[1]), np.float32)
+        turns = np.empty((len(VIEWS), len(order), turn_vectors.shape[1]), np.float32)
         for start in range(0, len(order), BLOCK):
             block = slice(start, start + BLOCK)
-            frames = signs[order[block]].astype(np.float32)  # [B, F, 1321]
-            is_shown = frames[:, None, :, -1]  # [B, 1, F]: 1, or 0 for frames that show too little
-            sums = np.matmul(is_shown, frames[:, :, :-1])  # [B, 1, 1320]: sums over the frames that count
-            means = sums.reshape(-1, len(VIEWS), SIGNS).transpose(1, 0, 2)  # [views, B, 264]
-            # Sums are of whole numbers: their length is 0, or 1 and more.
-            means /= np.maximum(np.linalg.norm(means, axis=2, keepdims=True), 1)
-            stays[:, block] = means @ to_stays
-            turns[:, block] = means @ to_turns
+            means = _means_of_views(signs[order[block]])  # [views, B, 264]
+            stays[:, block] = means @ stay_vectors
+            turns[:, block] = means @ turn_vectors
         return cls(stays, turns)
 
     def cosines(self, rows: slice, columns: slice) -> Iterator[NDArray[np.float32]]:
         """Yield, for each of `WAYS`, the cosines [R, C] of some mean frames with others."""
         cosines_if_mirrored: list[NDArray[np.float32]] = []
+        # `WAYS` lists all pairs of views as they are first, and then all of them mirrored.
         for view_a, view_b in VIEW_PAIRS:
-            of_stays = self.stays[view_a, rows] @ self.stays[view_b, columns].T
-            of_turns = self.turns[view_a, rows] @ self.turns[view_b, columns].T
-            cosines_if_mirrored.append(of_stays - of_turns)
-            yield of_stays + of_turns
+            product_of_stays = self.stays[view_a, rows] @ self.stays[view_b, columns].T
+            product_of_turns = self.turns[view_a, rows] @ self.turns[view_b, columns].T
+            yield product_of_stays + product_of_turns
+            cosines_if_mirrored.append(product_of_stays - product_of_turns)
         yield from cosines_if_mirrored
+
+
+def _means_of_views(signs: Signs) -> Floats:
+    """Compute the mean frame of signatures in each view, [views, B, 264].
+
+    Frames that show too little do not count. Mean frames have length 1, or 0 if no frame counts.
+
+    Parameters
+    ----------
+    signs
+        Signatures [B, F, 1321]: 264 signs of a frame in each of five views, and whether it shows something.
+    """
+    frames = signs.astype(np.float32)
+    signs_of_views = frames[:, :, :-1]  # [B, F, 1320]
+    is_shown = frames[:, None, :, -1]  # [B, 1, F]: 1, or 0 for frames that show too little
+    sums = np.matmul(is_shown, signs_of_views)  # [B, 1, 1320]: sums over the frames that count
+    means: Floats = sums.reshape(-1, len(VIEWS), SIGNS).transpose(1, 0, 2)
+    lengths = np.linalg.norm(means, axis=2, keepdims=True)
+    means /= np.maximum(lengths, 1)  # sums of whole numbers have the length 0, or 1 and more
+    return means
 
 
 def _compare_frames(
@@ -690,32 +714,49 @@ def _longest_of_each_pair(
 def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     """Find pairs of movies in which at least `LEAST_RUN` successive clips share pictures.
 
-    A run of consecutive numbers of pairs is a run of successive clips. For example, 102, 103, 104, 310 are a
-    run of three pairs and a run of one.
-
     Parameters
     ----------
     clips
         The clips.
     pairs
-        Numbers (see `_pair_numbers`) of the pairs of clips that share pictures; they are sorted in place.
+        Numbers (see `_pair_numbers`) of the pairs of clips that share pictures, rising.
     """
-    pairs.sort()
-    run_starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)  # index of each run's first number
-    run_lengths = np.diff(run_starts, append=len(pairs))
-    is_long = run_lengths >= LEAST_RUN
-    long_lengths = run_lengths[is_long]
-    # The movies of a run are those of its first pair of clips.
-    moments, other_moments = _moments_of_pairs(pairs[run_starts[is_long]], len(clips.clips))
+    runs = _long_runs(pairs)
+    # The movies of a run are those of its first pair of clips. Moments rise, so that they can be searched.
+    moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
     movies = clips.film_of[np.searchsorted(clips.moments, moments)]
     other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
     shared = []
-    for run in _longest_of_each_pair(movies, other_movies, long_lengths, len(clips.films)):
+    for run in _longest_of_each_pair(movies, other_movies, runs.lengths, len(clips.films)):
         film = clips.films[movies[run]]
         other_film = clips.films[other_movies[run]]
         if clips.is_one_store or film.store != other_film.store:
-            shared.append(Shared(film.movie, other_film.movie, int(long_lengths[run])))
-    return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
+            shared.append(Shared(film.movie, other_film.movie, int(runs.lengths[run])))
+    return sorted(shared, key=lambda movies: (-movies.clips, movies.movie_a, movies.movie_b))
+
+
+class _Runs(NamedTuple):
+    """Runs of pairs of successive clips: the number of the first pair of each, and its length, [R]."""
+
+    first_pairs: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def _long_runs(pairs: NDArray[np.int64]) -> _Runs:
+    """Find the runs of at least `LEAST_RUN` consecutive numbers.
+
+    In 102, 103, 104, 105, 310 the first four are a run, which begins at 102; 310 is a run of one, too short.
+
+    Parameters
+    ----------
+    pairs
+        Numbers of pairs of clips, rising.
+    """
+    continues_run = np.diff(pairs) == 1  # whether each number but the first follows the one before it
+    starts = np.append(0, np.flatnonzero(~continues_run) + 1)  # index of each run's first number
+    lengths = np.diff(starts, append=len(pairs))
+    is_long = lengths >= LEAST_RUN
+    return _Runs(pairs[starts[is_long]], lengths[is_long])
 
 
 def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clips:
@@ -865,9 +906,12 @@ def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
     is_one = bits == _BITS_OF_ONE
     is_minus_one = bits == _BITS_OF_MINUS_ONE
     signs: Signs = is_one.view(np.int8) - is_minus_one.view(np.int8)
-    bits_without_sign = bits[:, :-1] << 1  # drops the first bit, so that 0 and -0 become 0
-    n_not_zero = np.count_nonzero(bits_without_sign)
-    if n_not_zero != np.count_nonzero(signs[:, :-1]):
+    # All numbers but 1 and -1 have the sign 0 now. Only 0 and -0 may: their bits are 0 without the first one,
+    # which a shift drops.
+    bits_without_first = bits[:, :-1] << 1
+    n_not_zero = np.count_nonzero(bits_without_first)
+    n_one_or_minus_one = np.count_nonzero(signs[:, :-1])
+    if n_not_zero != n_one_or_minus_one:
         raise StoreError(f"{where} have values other than -1, 0 and 1; {HOW_TO_EXTRACT}")
     signs[:, -1] = frames[:, -1] >= LEAST_TEXTURE
     return signs

@@ -44,7 +44,9 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
         which it is largest. Frames that show too little do not count. -1 if fewer than `LEAST_FRAMES` frames
         of both can be compared.
     """
-    np.setbufsize(16)  # until it returns: else numpy copies weights to buffers, which takes as long
+    # Numpy would copy weights to buffers of the usual size, which takes as long as the products. `errstate`
+    # restores that size when the function returns.
+    np.setbufsize(16)
     frames_a = a.transpose(1, 0, 2).astype(np.float32, order="C")  # [F, n, 264]
     frames_b = b.transpose(1, 2, 0).astype(np.float32, order="C")  # [F, 264, m]
     weights_a = np.ascontiguousarray(weight_a.T)  # [F, n]
@@ -54,28 +56,47 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     are_all_shown = bool(is_shown_a.all() and is_shown_b.all())
     n_frames = len(frames_a)
     best = np.full((len(a), len(b)), np.float32(-1))
-    cosines = np.empty((n_frames, *best.shape), np.float32)  # one array for all shifts
+    cosines_of_shift = np.empty((n_frames, *best.shape), np.float32)  # one array for all shifts
     for shift in SHIFTS:
-        # Frame k of a clip is compared with frame k + shift of the other.
-        first_a = max(0, -shift)
-        first_b = first_a + shift
         n_compared = n_frames - abs(shift)
         if n_compared < LEAST_FRAMES:
             continue
+        # Frame k of a clip is compared with frame k + shift of the other.
+        first_a = max(0, -shift)
+        first_b = first_a + shift
+        compared_a = slice(first_a, first_a + n_compared)
+        compared_b = slice(first_b, first_b + n_compared)
         n_shown = None  # [n, m], the compared frames that both clips show; None if these are all
         if not are_all_shown:
-            shown_a = is_shown_a[:, first_a : first_a + n_compared].astype(np.float32)
-            n_shown = shown_a @ is_shown_b[:, first_b : first_b + n_compared].T
+            n_shown = is_shown_a[:, compared_a].astype(np.float32) @ is_shown_b[:, compared_b].T
             if n_shown.max(initial=0) < LEAST_FRAMES:
                 continue
-        for place, cosine in enumerate(cosines[:n_compared]):  # each is scaled while it is in the cache
-            np.matmul(
-                frames_a[first_a + place], frames_b[first_b + place], out=cosine
-            )  # whole numbers: exact
-            np.multiply(cosine, weights_a[first_a + place][:, None], out=cosine)
-            np.multiply(cosine, weights_b[first_b + place], out=cosine)
-        _raise_to_medians(best, cosines[:n_compared], n_shown)
+        cosines = cosines_of_shift[:n_compared]
+        _fill_in_cosines(
+            cosines, frames_a[compared_a], weights_a[compared_a], frames_b[compared_b], weights_b[compared_b]
+        )
+        _raise_to_medians(best, cosines, n_shown)
     return best
+
+
+def _fill_in_cosines(
+    cosines: Floats, frames_a: Floats, weights_a: Floats, frames_b: Floats, weights_b: Floats
+) -> None:
+    """Compute the cosines of frames with frames of other clips at the same position.
+
+    Parameters
+    ----------
+    cosines
+        Array for the result, [F, n, m]; NaN where a frame shows too little.
+    frames_a, weights_a
+        Frames of clips, [F, n, 264], and their weights, [F, n].
+    frames_b, weights_b
+        Frames of the other clips, [F, 264, m], and their weights, [F, m].
+    """
+    for position, cosine in enumerate(cosines):  # one by one, so that each is scaled while it is in the cache
+        np.matmul(frames_a[position], frames_b[position], out=cosine)  # of whole numbers: exact
+        np.multiply(cosine, weights_a[position][:, None], out=cosine)
+        np.multiply(cosine, weights_b[position], out=cosine)
 
 
 def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> None:
@@ -98,14 +119,17 @@ def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> 
         np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
     # The median is the mean of the two in the middle: of 6 cosines those of ranks 2 and 3, of 5 twice rank 2.
     middle_ranks = {count: ((count - 1) // 2, count // 2) for count in possible_counts}
-    ranks = frozenset(chain.from_iterable(middle_ranks.values()))
-    for top in range(0, len(best), PART):
-        part = slice(top, top + PART)
-        ranked = _select_ranks(list(cosines[:, part]), ranks)
+    needed_ranks = frozenset(chain.from_iterable(middle_ranks.values()))
+    for start in range(0, len(best), PART):
+        part = slice(start, start + PART)
+        best_of_part = best[part]  # a view: what is written to it is in `best`
+        cosines_by_rank = _select_ranks(list(cosines[:, part]), needed_ranks)
         for count, (lower, upper) in middle_ranks.items():
-            median = (ranked[lower] + ranked[upper]) / 2
-            has_count = True if n_shown is None else n_shown[part] == count
-            np.maximum(best[part], median, out=best[part], where=has_count)
+            median = (cosines_by_rank[lower] + cosines_by_rank[upper]) / 2
+            if n_shown is None:
+                np.maximum(best_of_part, median, out=best_of_part)
+            else:
+                np.maximum(best_of_part, median, out=best_of_part, where=n_shown[part] == count)
 
 
 def _select_ranks(arrays: list[Floats], ranks: frozenset[int]) -> list[Floats]:
@@ -148,20 +172,21 @@ def _merge_exchange(n: int) -> list[tuple[int, int]]:
     """List the steps of a sorting network for n elements: Batcher's merge exchange.
 
     A step (i, j) puts the smaller of two elements at i and the larger at j. Source: Knuth, The Art of
-    Computer Programming, 5.2.2, algorithm M, whose names p, q, r and d are used here.
+    Computer Programming, 5.2.2, algorithm M, whose names p and q are used here.
     """
     steps = []
-    top = 1 << (max(n - 1, 1).bit_length() - 1)  # the largest power of two below n
-    p = top
-    while p:
-        q, r, d = top, 0, p
-        while d > 0:
-            steps += [(i, i + d) for i in range(n - d) if i & p == r]
-            if q > p:
-                q, r, d = q >> 1, p, q - p
-            else:
-                d = 0
-        p >>= 1
+    largest_power = 1 << (max(n - 1, 1).bit_length() - 1)  # the largest power of two below n
+    p = largest_power
+    while p > 0:
+        # The elements whose index lacks the bit p are compared with those p behind them.
+        steps += [(i, i + p) for i in range(n - p) if i & p == 0]
+        # The other elements are compared over distances that become shorter.
+        q = largest_power
+        while q > p:
+            distance = q - p
+            steps += [(i, i + distance) for i in range(n - distance) if i & p == p]
+            q //= 2
+        p //= 2
     return steps
 
 
@@ -207,17 +232,24 @@ def mirror_halves() -> tuple[Floats, Floats]:
     turns : ndarray of float32, [264, 138]
         Basis vectors that mirroring multiplies by -1.
     """
-    signs = np.eye(SIGNS, dtype=np.float32)  # each row is a frame with one sign
-    turned = mirrored(signs)
-    partner = np.abs(turned).argmax(axis=1)  # the sign with which mirroring exchanges each
-    is_first_of_pair = np.arange(SIGNS) <= partner  # both of a pair would give the same vector
-    halves = []
-    for vectors in (signs + turned, signs - turned):
-        is_zero = ~vectors.any(axis=1)  # of a sign that is its own partner
-        kept = vectors[is_first_of_pair & ~is_zero]
-        halves.append(np.ascontiguousarray((kept / np.linalg.norm(kept, axis=1, keepdims=True)).T))
-    stays, turns = halves
+    frames = np.eye(SIGNS, dtype=np.float32)  # each row is a frame with one sign
+    mirror_images = mirrored(frames)
+    partner = np.abs(mirror_images).argmax(axis=1)  # the sign with which mirroring exchanges each
+    # Both signs of a pair would give the same two vectors.
+    is_first_of_pair = np.arange(SIGNS) <= partner
+    # Of the 132 differences across, 60 pairs give a vector of either kind, and the 12 in the middle, which
+    # mirroring only negates, give one that turns. Of those down, 66 pairs give one of either kind.
+    stays = _unit_columns((frames + mirror_images)[is_first_of_pair])
+    turns = _unit_columns((frames - mirror_images)[is_first_of_pair])
     return stays, turns
+
+
+def _unit_columns(vectors: Floats) -> Floats:
+    """Return the rows that are not zero, scaled to length 1, as columns."""
+    rows = vectors[vectors.any(axis=1)]
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    columns: Floats = np.ascontiguousarray((rows / lengths).T)
+    return columns
 
 
 # --- sketches: of a clip's mean frame, small enough to be kept with a model

@@ -442,30 +442,41 @@ def table_of(
     """
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
-    header_number = header_row(records, is_header or header_test(needed, any_of))
-    (header_line, header), *body = records[header_number:]
-    # A heading of several lines, as spreadsheets have them, is one name.
-    written_headings = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
+    n_above_header = header_row(records, is_header or header_test(needed, any_of))
+    header_line, header = records[n_above_header]
+    body = records[n_above_header + 1 :]
+    where = f"{path}: line {header_line}"
+    written_headings = [_in_one_line(cell) for cell in header]
     is_of_clips = set(TIMES) <= set(needed)
-    fields = FIELDS if is_of_clips else ()
-    name_of_spelling = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
-    headings = [name_of_spelling.get(heading_name(cell), cell) for cell in written_headings]
+    names_of_clips = FIELDS if is_of_clips else ()
+    headings = _known_headings(written_headings, (*known, *names_of_clips, *needed, *any_of))
     left_out = _empty_or_index(headings, body)
     columns = _cells_left(headings, left_out)
     missing = [column for column in needed if column not in columns]
-    if any_of and {*any_of}.isdisjoint(columns):
+    if any_of and set(any_of).isdisjoint(columns):
         missing.append(" or ".join(any_of))
     if missing:
-        shown = first_few([heading for heading in written_headings if heading], MOST_SHOWN)
-        problem = f"{path}: line {header_line}: no column {', '.join(missing)}; found {shown}"
-        raise ManifestError(f"{problem}; {advice}" if advice else problem)
-    _refuse_bad_names(columns, f"{path}: line {header_line}", named=named)
+        filled_headings = [heading for heading in written_headings if heading]
+        problem = f"no column {', '.join(missing)}; found {first_few(filled_headings, MOST_SHOWN)}"
+        raise ManifestError(f"{where}: {problem}; {advice}" if advice else f"{where}: {problem}")
+    _refuse_bad_names(columns, where, named=named)
     rows = _rows_of_records(path, body, columns, left_out)
     notes = []
-    if header_number:
-        notes.append(f"{counted(header_number, 'row')} above the header left out")
-    read = frozenset((*needed, *any_of))
-    return Table(path, tuple(columns), tuple(rows), delimiter, tuple(notes), read)
+    if n_above_header:
+        notes.append(f"{counted(n_above_header, 'row')} above the header left out")
+    read_columns = frozenset((*needed, *any_of))
+    return Table(path, tuple(columns), tuple(rows), delimiter, tuple(notes), read_columns)
+
+
+def _in_one_line(heading: str) -> str:
+    """Return a heading in one line, as spreadsheets may break it; other headings stay as they are."""
+    return " ".join(heading.split()) if unsuitable(heading) else heading
+
+
+def _known_headings(headings: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Replace the headings that differ from a known name only in case or blanks by that name."""
+    name_of_spelling = {plain(name): name for name in names}
+    return [name_of_spelling.get(heading_name(heading), heading) for heading in headings]
 
 
 def _cells_left(cells: list[str], left_out: Collection[int]) -> list[str]:
@@ -495,8 +506,11 @@ def _rows_of_records(
     rows = []
     for line, cells in records:
         kept_cells = _cells_left(cells, left_out)
-        while len(kept_cells) > len(columns) and not kept_cells[-1].strip():
-            kept_cells.pop()
+        n_cells = len(kept_cells)
+        while n_cells > len(columns) and not kept_cells[n_cells - 1].strip():
+            n_cells -= 1
+        if n_cells < len(kept_cells):
+            kept_cells = kept_cells[:n_cells]
         if len(kept_cells) == len(columns):
             rows.append(Row(line, dict(zip(columns, kept_cells, strict=True))))
         else:
@@ -554,8 +568,7 @@ def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> Non
 def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
     """Return the places, from 0, of columns that hold nothing, or only a data frame's index.
 
-    An index is of different whole numbers, in the first column or below a heading that pandas makes. The time
-    grows with the cells that there are: a header may be much longer than the rows below it.
+    An index is of different whole numbers, in the first column or below a heading that pandas makes.
 
     Parameters
     ----------
@@ -568,22 +581,25 @@ def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
     made_by_pandas = {place for place, name in enumerate(headings) if name.startswith("Unnamed: ")}
     if not unnamed and not made_by_pandas:
         return set()
-    records = [record for _, record in body if any(record)]
+    rows = [cells for _, cells in body if any(cells)]
     filled = set[int]()
-    for record in records:
-        filled.update(place for place, cell in enumerate(record) if cell)
-    n_columns_in_all_rows = min(map(len, records), default=len(headings))
+    # The cells are gone through, not the headings: a header may be much longer than the rows below it.
+    for cells in rows:
+        filled.update(place for place, cell in enumerate(cells) if cell)
+    n_columns_in_all_rows = min(map(len, rows), default=len(headings))
     left_out = unnamed - filled
     may_be_index = set(made_by_pandas)
     if 0 in unnamed:
         may_be_index.add(0)
     for place in may_be_index:
-        if place < n_columns_in_all_rows:
-            cells = [record[place] for record in records]
-            are_different = len(set(cells)) == len(cells)
-            if are_different and all(map(str.isdecimal, cells)):
-                left_out.add(place)
+        if place < n_columns_in_all_rows and _is_index([cells[place] for cells in rows]):
+            left_out.add(place)
     return left_out
+
+
+def _is_index(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a column are whole numbers that all differ."""
+    return len(set(cells)) == len(cells) and all(map(str.isdecimal, cells))
 
 
 def heading_name(cell: str) -> str:

@@ -52,10 +52,10 @@ _ZSTD_LEVEL = 3
 """Level of compression that array.json states."""
 
 _HALF_INFINITY = 0x7C00
-"""Bits of infinity in float16; larger bits with the same sign are NaN."""
+"""Bits of infinity in float16. The bits of finite positive numbers are smaller, those of NaN are larger."""
 
 _HALF_MINUS_INFINITY = 0xFC00
-"""Bits of minus infinity in float16."""
+"""Bits of minus infinity in float16: those of infinity with the highest bit, the sign, set."""
 
 
 def array_layout(
@@ -168,11 +168,11 @@ def all_finite(values: NDArray[Any]) -> bool:
         bits = bits.byteswap()
     for first in range(0, len(bits), _CHECKED_AT_ONCE):
         part = bits[first : first + _CHECKED_AT_ONCE]
-        # Of numbers with the same sign, infinity and NaN have the largest bits. The sign is the highest bit:
-        # as unsigned integers, the bits of negative numbers are above all others; as signed integers, below.
-        largest_unsigned = int(part.max())
-        largest_signed = int(part.view(np.int16).max())
-        if largest_unsigned >= _HALF_MINUS_INFINITY or largest_signed >= _HALF_INFINITY:
+        # As unsigned integers, the bits of negative numbers are above all those of positive ones. As signed
+        # integers they are below zero, so that the largest are those of a positive number.
+        has_negative_infinity_or_nan = int(part.max()) >= _HALF_MINUS_INFINITY
+        has_positive_infinity_or_nan = int(part.view(np.int16).max()) >= _HALF_INFINITY
+        if has_negative_infinity_or_nan or has_positive_infinity_or_nan:
             return False
     return True
 
@@ -639,19 +639,21 @@ def _damaged_chunk_error(files: StoreFiles, name: str, reason: str) -> StoreErro
 def _zstd_size(data: bytes) -> int | None:
     """Return the decompressed size that a Zstandard frame states; None if it states none, or is no frame.
 
-    A frame begins with four bytes by which it is known and a descriptor. Then follow a byte on the window,
-    the number of a dictionary and the size, all of which may be missing or of several lengths, as the bits of
-    the descriptor say (RFC 8878, 3.1.1.1): 7 and 6 the length of the size, 5 whether the window is left out,
-    1 and 0 the length of the dictionary's number.
+    A frame begins with the fields magic number (4 bytes), descriptor (1), window (0 or 1), number of the
+    dictionary (0 to 4) and size (0 to 8). The bits of the descriptor say how long the last three are.
+    Source: RFC 8878, 3.1.1.1.
     """
     if data[:4] != _ZSTD_MAGIC or len(data) < 5:
         return None
     descriptor = data[4]
-    is_single_segment = bool(descriptor >> 5 & 1)
+    dictionary_flag = descriptor & 0b11  # bits 1 and 0
+    is_single_segment = bool(descriptor >> 5 & 1)  # bit 5
+    size_flag = descriptor >> 6  # bits 7 and 6
+    # Without a field on the window, the size is always stated, in one byte at least.
     window_bytes = 0 if is_single_segment else 1
-    dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]
     shortest_size_bytes = 1 if is_single_segment else 0
-    size_bytes = (shortest_size_bytes, 2, 4, 8)[descriptor >> 6]
+    dictionary_bytes = (0, 1, 2, 4)[dictionary_flag]
+    size_bytes = (shortest_size_bytes, 2, 4, 8)[size_flag]
     size_start = 5 + window_bytes + dictionary_bytes
     size_end = size_start + size_bytes
     if len(data) < size_end:

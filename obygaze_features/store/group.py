@@ -559,9 +559,10 @@ class Group:
         return [slice(first, end) for first, end in pairwise([*first_clips, len(self.clip_ids)])]
 
     def _frames_to_check(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Return which of some frames of a ragged array show whether a stored object of a clip is lost.
+        """Return the frames by which to check whether some frames of a ragged array are all stored.
 
-        They are the first frame that each clip has in each stored object.
+        If a stored object is lost, all its frames are NaN. So it is enough to look at the first frame that
+        each clip has in each stored object.
 
         Parameters
         ----------
@@ -573,11 +574,11 @@ class Group:
         Returns
         -------
         NDArray
-            `start`, and the frames up to `stop` with which a clip or a stored object begins.
+            Their numbers: `start`, and each frame before `stop` with which a clip or a stored object begins.
         """
-        # A clip begins where the clip before it ends. These are the ends from `start` up to `stop`.
-        first_end, last_end = np.searchsorted(self.frame_ends, [start, stop])
-        clip_starts = self.frame_ends[first_end:last_end]
+        # A clip begins at the frame at which the clip before it ends.
+        begin, end = np.searchsorted(self.frame_ends, [start, stop])
+        clip_starts = self.frame_ends[begin:end]
         rows_per_object = self._array(array).rows_per_read
         next_object = start // rows_per_object + 1
         object_starts = np.arange(next_object * rows_per_object, stop, rows_per_object)

@@ -155,19 +155,20 @@ class Account:
         first_place: dict[str, str] = {}  # reason -> place of the first record that is left out for it
         for where, reason in self.left_out:
             first_place.setdefault(reason, where)
+        # Records that are listed with their places, and further ones that are only counted.
         counts = Counter(reason for _, reason in self.left_out)
         counts.update(self.unlisted)
         n_of_further_reasons = counts.pop(FURTHER_REASONS, 0)
-        in_order = counts.most_common()
+        reasons_with_counts = counts.most_common()
         lines = []
-        for reason, n in in_order[:SHOWN_REASONS]:
+        for reason, n in reasons_with_counts[:SHOWN_REASONS]:
             if reason not in first_place:
                 lines.append(f"{n:,} left out: {reason}")
             elif n == 1:
                 lines.append(f"{first_place[reason]}: {reason}")
             else:
                 lines.append(f"{n:,} left out: {reason} (the first: {first_place[reason]})")
-        n_not_shown = n_of_further_reasons + sum(n for _, n in in_order[SHOWN_REASONS:])
+        n_not_shown = n_of_further_reasons + sum(n for _, n in reasons_with_counts[SHOWN_REASONS:])
         if n_not_shown:
             lines.append(f"{n_not_shown:,} more left out")
         return lines

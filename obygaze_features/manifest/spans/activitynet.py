@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from obygaze_features.manifest.spans.json_values import number, object_of, objects_of, text_of
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
@@ -24,16 +26,20 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
     unread: list[str] = []
     cut: list[str] = []
     for name, video in _database(file).items():
+        # NaN, as is a time that cannot be read; comparisons with NaN are false.
         video_length_s = _length_s(object_of(video))
         # A video that is no object counts as one empty annotation, so that it is left out with a reason.
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, annotation in enumerate(annotations, start=1):
             unread += [key for key in annotation if key not in READ_KEYS]
             where = f"{name:.60}, annotation {n}"
-            span = _span(where, name, annotation, video_length_s)
-            _, end_s = _times(annotation)
-            if not span.reason and end_s > video_length_s + SLACK_S:
+            span = _span(where, name, annotation)
+            if span.start_s >= video_length_s:
+                span = replace(span, reason=f"it begins behind the end of its video, {video_length_s:g} s")
+            elif not span.reason and span.end_s > video_length_s + SLACK_S:
                 cut.append(f"{where}: cut at the end of its video, {video_length_s:g} s")
+            if span.end_s > video_length_s:
+                span = replace(span, end_s=video_length_s)
             yield span
     file.account.note_unread("key", unread)
     if cut:
@@ -67,12 +73,10 @@ def _times(annotation: Mapping[str, Any]) -> tuple[float, float]:
     return (times[0], times[1]) if len(times) == 2 else (math.nan, math.nan)
 
 
-def _span(where: str, movie: str, annotation: Mapping[str, Any], length_s: float) -> RawSpan:
-    """Read one annotation, cut at the end of its video, which is `length_s` seconds long."""
+def _span(where: str, movie: str, annotation: Mapping[str, Any]) -> RawSpan:
+    """Read one annotation of the video of a movie."""
     label = annotation.get("label")
     start_s, end_s = _times(annotation)
-    reason = "" if isinstance(label, str | int | float | list) else "no label that can be read"
-    if start_s >= length_s:
-        reason = f"it begins behind the end of its video, {length_s:g} s"
-    cells = {"movie": one_line(movie)}
-    return RawSpan(where, start_s, min(end_s, length_s), text_of(label), "", cells, reason=reason)
+    is_label = isinstance(label, str | int | float | list)
+    reason = "" if is_label else "no label that can be read"
+    return RawSpan(where, start_s, end_s, text_of(label), cells={"movie": one_line(movie)}, reason=reason)

@@ -98,20 +98,41 @@ def answered_clips(file: SpanFile) -> list[Answered]:
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
-    questions = _usual_questions([clip for clip in clips if not clip.reason])
+    usual_questions = _usual_questions([clip for clip in clips if not clip.reason])
     clips_with_reasons = []
-    first_answers = dict[tuple[str, str], Mapping[str, float]]()  # (clip id, model) -> its first answers
+    first_answers: dict[tuple[str, str], Mapping[str, float]] = {}  # (clip id, model) -> its first answers
     for clip in clips:
-        reason = clip.reason or _unanswered_question(clip, questions)
-        if not reason and clip.probabilities("level") and not clip.level:
-            reason = "several levels are the likeliest"
-        if not reason and clip.key in first_answers:
-            has_other_answers = first_answers[clip.key] != clip.answers
-            reason = "of a clip that was answered above" + (", otherwise" if has_other_answers else "")
+        reason = (
+            clip.reason
+            or _unanswered_question(clip, usual_questions)
+            or _unclear_level(clip)
+            or _repetition(clip, first_answers)
+        )
         if not reason:
             first_answers[clip.key] = clip.answers
         clips_with_reasons.append(replace(clip, reason=reason))
     return clips_with_reasons
+
+
+def _unclear_level(clip: Answered) -> str:
+    """Return the reason if several levels of a clip are the likeliest; else ""."""
+    is_unclear = clip.probabilities("level") and not clip.level
+    return "several levels are the likeliest" if is_unclear else ""
+
+
+def _repetition(clip: Answered, first_answers: Mapping[tuple[str, str], Mapping[str, float]]) -> str:
+    """Return the reason if the same model answered the same clip earlier in the file; else "".
+
+    Parameters
+    ----------
+    first_answers
+        (clip id, model) -> answers, of the clips so far.
+    """
+    if clip.key not in first_answers:
+        return ""
+    if first_answers[clip.key] == clip.answers:
+        return "of a clip that was answered above"
+    return "of a clip that was answered above, otherwise"
 
 
 def _clips_of_file(file: SpanFile) -> list[Answered]:
@@ -152,30 +173,43 @@ def _unanswered_question(clip: Answered, questions: Mapping[str, Sequence[str]])
 
 
 def read_answers(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield for each clip a span with its level, and one with the concepts that the answers affirm."""
+    """Yield for each clip a span with its level, and one with the concepts that the answers affirm.
+
+    A clip whose answers do not count is yielded as a record with the reason.
+    """
     clips = answered_clips(file)
     _note_models(file, [clip for clip in clips if not clip.reason])
     for clip in clips:
         if clip.reason:
             yield clip
-            continue
-        levels = clip.probabilities("level")
-        is_only_level_denied = len(levels) == 1 and max(levels.values()) < LEAST_PROBABILITY
-        if is_only_level_denied:
-            yield replace(clip, reason="no level: the only one that was asked of is not there")
-            continue
-        affirmed_concepts = [
-            name
-            for name, probability in clip.probabilities("concept").items()
-            if probability >= LEAST_PROBABILITY
-        ]
-        id_of_level = " of ".join(clip.key)  # the span of concepts names that of its level as its parent
-        if levels:
-            yield replace(clip, text=clip.level, tier="level", span_id=id_of_level)
-        if affirmed_concepts or not levels:
-            # The role says that the text is concepts, so that unknown ones are refused.
-            concepts = ";".join(affirmed_concepts)
-            yield replace(clip, text=concepts, tier="concepts", parent_ids=(id_of_level,), role="concepts")
+        else:
+            yield from _spans_of_clip(clip)
+
+
+def _spans_of_clip(clip: Answered) -> Iterator[RawSpan]:
+    """Yield the span of a clip's level, and that of its concepts.
+
+    A clip on which one level alone was asked about, and denied, has no known level: it is left out.
+    """
+    levels = clip.probabilities("level")
+    is_only_level_denied = len(levels) == 1 and max(levels.values()) < LEAST_PROBABILITY
+    if is_only_level_denied:
+        yield replace(clip, reason="no level: the only one that was asked of is not there")
+        return
+    clip_id, model = clip.key
+    level_span_id = f"{clip_id} of {model}"
+    if levels:
+        yield replace(clip, text=clip.level, tier="level", span_id=level_span_id)
+    concepts = [name for name, p in clip.probabilities("concept").items() if p >= LEAST_PROBABILITY]
+    # Without a level, a span without concepts is yielded too: it says that none is there.
+    if concepts or not levels:
+        yield replace(
+            clip,
+            text=";".join(concepts),
+            tier="concepts",
+            parent_ids=(level_span_id,),
+            role="concepts",  # says that the text is concepts, so that unknown ones are refused
+        )
 
 
 def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
@@ -189,9 +223,13 @@ def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
 
 @checked
 def read_answered(path: Path) -> list[Answered]:
-    """Read a file of answers in a child process, including those that do not count."""
+    """Read the answers in a file, including those that do not count.
+
+    The file is read in a child process, as one by a stranger may take any time or memory.
+    """
+    no_options = Reading()
     with reader_process() as child:
-        content = read_apart(child, path, Reading(), _read_answered)
+        content = read_apart(child, path, no_options, _read_answered)
     return list(content.records)
 
 
@@ -210,31 +248,38 @@ def _answered_clip(where: str, value: Any) -> Answered:
     """
     if not isinstance(value, dict) or not isinstance(value.get("answers"), dict) or not value["answers"]:
         return Answered(where, reason=NO_ANSWERS)
-    cells = {}
-    for name, column in COLUMN_OF_KEY.items():
-        is_text_or_number = type(value.get(name)) in {str, int}  # `isinstance` takes true for a number
-        if is_text_or_number:
-            cells[column] = composed(one_line(str(value[name])))
-    answers, reason = _probabilities(value["answers"])
+    cells = _cells(value)
+    answers, answers_problem = _probabilities(value["answers"])
     perceives = PICTURES
+    perceives_problem = ""
     try:
         perceives = _perceives(value.get("perceives"), where)
     except ObygazeError as error:
-        reason = str(error).removeprefix(f"{where}: ")
+        perceives_problem = str(error).removeprefix(f"{where}: ")  # the record states the place itself
     cells["perceives"] = ";".join(perceives)
-    if not cells.get("clip_id") or not cells.get("movie"):
-        reason = "no clip_id or no movie"
+    names_clip = bool(cells.get("clip_id") and cells.get("movie"))
+    name_problem = "" if names_clip else "no clip_id or no movie"
     have_no_times = all(value.get(name) in (None, "") for name in ("start_s", "end_s"))
     return Answered(
         where,
         start_s=number(value.get("start_s")),
         end_s=number(value.get("end_s")),
         cells=cells,
-        reason=reason,
+        reason=name_problem or perceives_problem or answers_problem,
         is_whole_file=have_no_times,
         answers=answers,
         perceives=perceives,
     )
+
+
+def _cells(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cells of `COLUMN_OF_KEY` that the object of a clip fills with a text or a whole number."""
+    cells = {}
+    for name, column in COLUMN_OF_KEY.items():
+        is_text_or_number = type(value.get(name)) in {str, int}  # `isinstance` takes true for a number
+        if is_text_or_number:
+            cells[column] = composed(one_line(str(value[name])))
+    return cells
 
 
 def _perceives(value: Any, where: str) -> tuple[str, ...]:
@@ -253,23 +298,36 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
     """
     probabilities: dict[str, float] = {}
     reasons = []
-    answered = set[str]()  # questions on one label each, as `plain` writes them
+    answered_questions = set[str]()  # as `plain` writes them: `level:s`
     for question, answer in answers.items():
-        kind, _, name = question.partition(":")
-        is_known = question == "level" or (kind in {"level", "concept"} and name != "")
-        if not is_known:
+        if not _is_question(question):
             reasons.append(f"question {question!r:.40}: expected level, level:NAME or concept:NAME")
             continue
-        probability_of = _levels(answer) if question == "level" else {question: _probability(answer)}
-        if not probability_of or any(math.isnan(p) for p in probability_of.values()):
+        probability_of_question = _probabilities_of_answer(question, answer)
+        if not probability_of_question or any(math.isnan(p) for p in probability_of_question.values()):
             reasons.append(f"{question} refused or unclear")
             continue
-        for question_on_label in map(plain, probability_of):
-            if question_on_label in answered:
+        for question_on_label in probability_of_question:
+            # The answer to `level` may give the probability of a level that `level:NAME` asks about too.
+            plain_question = plain(question_on_label)
+            if plain_question in answered_questions:
                 reasons.append(f"{question} is answered twice")
-            answered.add(question_on_label)
-        probabilities.update(probability_of)
+            answered_questions.add(plain_question)
+        probabilities.update(probability_of_question)
     return _Probabilities(probabilities, reasons[0] if reasons else "")
+
+
+def _probabilities_of_answer(question: str, answer: Any) -> dict[str, float]:
+    """Return question on one label -> probability of yes, of which an answer to `level` gives several."""
+    if question == "level":
+        return _levels(answer)
+    return {question: _probability(answer)}
+
+
+def _is_question(text: str) -> bool:
+    """Return whether a text is a question that is read: `level`, `level:NAME` or `concept:NAME`."""
+    kind, _, name = text.partition(":")
+    return text == "level" or (kind in {"level", "concept"} and name != "")
 
 
 def _levels(answer: Any) -> dict[str, float]:
@@ -277,9 +335,11 @@ def _levels(answer: Any) -> dict[str, float]:
 
     The answer is an object of level -> probability, or the name of one level, which gets the probability 1.
     """
-    answer_of_level = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
+    if not isinstance(answer, dict):
+        level = _bare(answer)  # "" if it is no text
+        return {f"level:{level}": 1.0 if level else math.nan}
     probabilities = {}
-    for level, level_answer in answer_of_level.items():
+    for level, level_answer in answer.items():
         probabilities[f"level:{level}"] = _probability(level_answer) if level else math.nan
     return probabilities
 

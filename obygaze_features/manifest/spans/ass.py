@@ -16,6 +16,7 @@ COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marg
 
 EVENTS = "[events]"
 _USUAL_SPEED = re.compile(r"\s*+(?:100(?:[.,]0*)?)?\s*+")
+"""The speed of a line Timer, in per cent, that changes nothing: 100, or none."""
 
 
 def read_ass(file: SpanFile) -> Iterator[RawSpan]:
@@ -24,7 +25,7 @@ def read_ass(file: SpanFile) -> Iterator[RawSpan]:
     Lines are `key: value`. A line `[NAME]` begins a section, and `Format:` names the columns of the events.
     """
     columns = list(COLUMNS)
-    section = EVENTS
+    section = EVENTS  # of lines above all sections, as in a part of a file
     for number, line in enumerate(file.lines, start=1):
         key, _, value = line.partition(":")
         key = key.strip().lower()
@@ -32,17 +33,25 @@ def read_ass(file: SpanFile) -> Iterator[RawSpan]:
         if key.startswith("["):
             section = key
         elif key == "format":
-            names = [name.strip().lower() for name in value.split(",")]
-            is_format_of_events = {"start", "end", "text"} <= set(names)  # else it is of styles
-            if is_format_of_events:
-                columns = names[: names.index("text") + 1]  # the text is the rest of the line
+            columns = _columns_of_events(value) or columns
         elif key == "dialogue":
             yield _dialogue(f"line {number}", value, columns, section)
         elif key == "timer" and not _USUAL_SPEED.fullmatch(value):
+            # Old players play subtitles faster or slower by this; others do not.
             file.account.note(f"line {number}: Timer {one_line(value)}: a speed that is not applied")
         elif section == EVENTS and line.strip() and not is_remark:
             # An event of another kind, such as a comment or a picture.
             yield RawSpan(f"line {number}", reason=f"a {key or 'line of no kind':.20}")
+
+
+def _columns_of_events(names: str) -> list[str]:
+    """Return the columns that a line Format names, in lower case; [] if they are those of styles.
+
+    The text is the last column, as it is the rest of a line of dialogue.
+    """
+    columns = [name.strip().lower() for name in names.split(",")]
+    are_of_events = {"start", "end", "text"} <= set(columns)
+    return columns[: columns.index("text") + 1] if are_of_events else []
 
 
 def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> RawSpan:

@@ -10,7 +10,7 @@ import re
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from functools import cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -33,7 +33,11 @@ from obygaze_features.manifest.text_tables import Row, Table
 from obygaze_features.workbook import Records
 
 FACTS = KINDS["boris"]
+NOTHING = FACTS["none"]
+"""What stands in a cell for no media or no offset, as `plain` writes it."""
 AGGREGATED, TABULAR = FACTS["columns"][:2]
+BEHAVIOR_AND_TIME = TABULAR[:2]
+"""Columns of all tabular events; which column says START and STOP differs between versions (`_paired`)."""
 MEDIA_COLUMNS = FACTS["media"]
 NOBODY = "No focal subject"
 POINT = "a point event, which has no end"
@@ -48,6 +52,7 @@ ABOVE = {OBSERVATION: OBSERVATION, OFFSET: OFFSET, SOURCE: "Player #1"}
 
 _PLAYER = re.compile(r"player #\d+ *:", re.IGNORECASE)
 _BETWEEN_PLAYERS = f"|;{string.whitespace}"
+"""Signs that may stand between the media of a player and the next player."""
 
 
 class Medium(NamedTuple):
@@ -73,11 +78,16 @@ class Observation:
     ----------
     lengths_of_media
         A list of media as a row writes it, `a.mp4;b.mp4` -> the list of their lengths in seconds as that row
-        writes it, `10;12.5`. All rows should write the same list.
+        writes it, `10;12.5`. The list is "" if a row names no media. All rows should write the same list.
     """
 
     name: str
     lengths_of_media: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def has_media(self) -> bool:
+        """Whether at least one row lists media."""
+        return any(list_of_media != "" for list_of_media in self.lengths_of_media)
 
 
 def read_boris(file: SpanFile) -> Iterator[RawSpan]:
@@ -86,22 +96,36 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     A row of a table of aggregated events is an event with its start and stop. In a table of tabular events,
     two rows are one: START and STOP, which are paired here.
     """
-    records = file.records(("Behavior",))
     is_aggregated = file.has_columns(AGGREGATED)
-    needed_columns = AGGREGATED if is_aggregated else TABULAR[:2]
-    facts_above = _facts_above_table(records[0])
-    table = tool_table(file, needed_columns, records)
-    del records  # to free memory: they take as much as the table
-    if OFFSET not in table.columns and not facts_above[OFFSET]:  # as in versions before 8.22.17
-        file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
-    rows = tuple(_with_media_cells(file, row, facts_above) for row in table.rows)
-    table = dataclasses.replace(table, rows=rows)
+    table = _table_of_events(file, AGGREGATED if is_aggregated else BEHAVIOR_AND_TIME)
     media = _media(file, table.rows)
     label_columns = added_label_columns(file, table)
     events = _aggregated(file, table) if is_aggregated else _paired(file, table)
     for event in events:
-        for span in _in_media(event.span, media[event.span.cells["observation"]]):
+        media_of_observation = media[event.span.cells["observation"]]
+        for span in _in_media(event.span, media_of_observation):
             yield from with_added_labels(span, event.rows, label_columns)
+
+
+def _table_of_events(file: SpanFile, needed: Sequence[str]) -> Table:
+    """Read the table of a file; the cells on media are filled in from the lines above it.
+
+    Versions before 8.22.17 do not write the offset of an observation: it is noted that BORIS moves the times
+    of an observation by its offset.
+
+    Parameters
+    ----------
+    needed
+        Columns that the table must have.
+    """
+    records = file.records(("Behavior",))
+    facts_above = _facts_above_table(records[0])
+    table = tool_table(file, needed, records)
+    del records  # frees memory: they take as much as the table
+    if OFFSET not in table.columns and not facts_above[OFFSET]:
+        file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
+    rows = tuple(_with_media_cells(file, row, facts_above) for row in table.rows)
+    return dataclasses.replace(table, rows=rows)
 
 
 def _facts_above_table(records: Records) -> dict[str, str]:
@@ -134,7 +158,7 @@ def _with_media_cells(file: SpanFile, row: Row, facts_above: Mapping[str, str]) 
     """
     cells = {**facts_above, **row.cells}
     for name in (*MEDIA_COLUMNS, SOURCE, OFFSET):
-        if plain(cells.get(name, "")) in FACTS["none"]:
+        if plain(cells.get(name, "")) in NOTHING:
             cells[name] = ""
     medium = first_filled_cell(cells, *MEDIA_COLUMNS)
     if medium and not cells[SOURCE]:
@@ -247,8 +271,8 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
     They are the media that the observation lists for its first player, else those that its events name.
     """
     observations = _observations(file, rows)
-    all_name_media = all(any(observation.lengths_of_media) for observation in observations)
-    if len(observations) > 1 and not all_name_media and not file.reading.movie:
+    all_have_media = all(observation.has_media for observation in observations)
+    if len(observations) > 1 and not all_have_media and not file.reading.movie:
         raise file.error("of several observations, some without media: which films they are of is unclear")
     return {observation.name: _media_in_order(file, observation) for observation in observations}
 
@@ -256,31 +280,34 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
 def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
     """Collect the lists of media of each observation from its rows; refuse an observation with an offset."""
     observations: dict[str, Observation] = {}
-    # Many rows have the same list, which stands above the table of version 7 once.
-    first_player_of: dict[str, str] = {}
+    # Cached, as many rows have the same source.
+    media_of_first_player = cache(_first_player)
     for row in rows:
-        offset = row.cells[OFFSET]
-        if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
-            raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
+        _refuse_offset(file, row)
         name = first_filled_cell(row.cells, OBSERVATION)
         observation = observations.setdefault(name, Observation(name))
-        source = row.cells[SOURCE]
-        if source not in first_player_of:
-            first_player_of[source] = _first_player(source)
-        first_player = first_player_of[source]
-        # Both columns list the media of several players, with "|" between these: only the first one counts.
-        lengths_of_first_player, _, _ = row.cells.get(LENGTHS, "").partition("|")
-        observation.lengths_of_media[first_player] = lengths_of_first_player
+        # Both columns list the media of several players; only the first one counts.
+        list_of_media = media_of_first_player(row.cells[SOURCE])
+        list_of_lengths, _, _ = row.cells.get(LENGTHS, "").partition("|")  # "|" is between players
+        observation.lengths_of_media[list_of_media] = list_of_lengths
     return list(observations.values())
+
+
+def _refuse_offset(file: SpanFile, row: Row) -> None:
+    """Refuse a row whose observation has an offset other than zero, by which BORIS moves its times."""
+    offset = row.cells[OFFSET]
+    if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
+        raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
 
 
 def _first_player(source: str) -> str:
     """Return the media of the first player: `a.mp4` of `player #1:a.mp4;player #2:b.mp4`."""
-    *players, last_player = _PLAYER.split(source)
-    media_of_players = [player.rstrip(_BETWEEN_PLAYERS) for player in players]
-    # A sign at the end of the last player belongs to the name, as no other player follows.
-    media_of_players.append(last_player)
-    return next((media for media in media_of_players if media), "")
+    *earlier_texts, last_text = _PLAYER.split(source)
+    for text in earlier_texts:
+        media = text.rstrip(_BETWEEN_PLAYERS)
+        if media:
+            return media
+    return last_text  # a sign at its end belongs to the name, as no other player follows
 
 
 def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
@@ -297,21 +324,28 @@ def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
     lists_of_lengths = observation.lengths_of_media.values()
     names = [one_line(name) for name in re.split("[;|]", ";".join(lists_of_media))]
     names = [name for name in names if name]
+    if not names:
+        return []
+    if len(names) == 1:
+        return [Medium(names[0], 0.0, math.inf)]
     lengths_s = [time_or_nan(length) for length in ";".join(lists_of_lengths).split(";")]
     is_one_list = len(lists_of_media) == 1
     are_known = is_one_list and len(lengths_s) == len(names) and all(length > 0 for length in lengths_s)
-    if len(names) > 1 and not are_known:
+    if not are_known:
         raise file.error(
             f"column {OBSERVATION}, {observation.name!r}: {len(names)} media; times may count from the start "
             f"of the first: keep that column, {SOURCE} and {LENGTHS}, or export each film as an "
             "observation of its own"
         )
-    if len(names) > 1:
-        file.account.note("times of media one after the other are counted in each")
-    begins_s = [*accumulate(lengths_s[: len(names) - 1], initial=0.0)]
-    ends_s = [*begins_s[1:], math.inf]
-    # Without a name there is no medium, though `accumulate` gives one begin.
-    return [Medium(*medium) for medium in zip(names, begins_s, ends_s, strict=False)]
+    file.account.note("times of media one after the other are counted in each")
+    media = []
+    begin_s = 0.0
+    for name, length_s in zip(names, lengths_s, strict=True):
+        end_s = begin_s + length_s
+        media.append(Medium(name, begin_s, end_s))
+        begin_s = end_s
+    media[-1] = media[-1]._replace(end_s=math.inf)
+    return media
 
 
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:

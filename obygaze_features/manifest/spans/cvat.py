@@ -6,7 +6,7 @@ Source: CVAT's "XML annotation format" 1.1.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -18,6 +18,8 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 
 READ_ELEMENTS = {"version", "meta", "track", "image", "tag"}
 AUTOMATIC = "of a model (automatic annotation), which is no label"
+SEEN = "1"
+"""Value of the column `seen_score`: the annotator saw what a model says."""
 CHECKBOX = "checkbox"
 NOT_CHOSEN = {"", "false", "__undefined__"}
 """Values of an attribute that say nothing."""
@@ -33,7 +35,7 @@ class Statement(NamedTuple):
     text
         The value of the attribute, or the label.
     seen_score
-        "1" if a model helped, else "".
+        `SEEN` if a model helped, so that the annotator saw its output; else "".
     """
 
     tier: str
@@ -60,7 +62,7 @@ def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
         if node.tag not in READ_ELEMENTS:
             yield RawSpan(f"element {node.tag:.60}", reason="of a kind that is not read")
     for image in root.findall("image"):
-        yield from _left_out_of_image(file, image)
+        yield from _unread_parts(file, image)
     for track in root.findall("track"):
         yield from _track(file, track, step, media)
     yield from _tags(file, root, step, media)
@@ -81,8 +83,10 @@ def _is_frame_of_a_film(image: Element) -> bool:
     return not name or re.match(r"frame_\d{1,9}\b", name, re.ASCII) is not None
 
 
-def _left_out_of_image(file: SpanFile, image: Element) -> Iterator[RawSpan]:
-    """Yield what an image has besides tags, as left out: its shapes, and itself if it is no frame of a film.
+def _unread_parts(file: SpanFile, image: Element) -> Iterator[RawSpan]:
+    """Yield a record to leave out for the shapes of an image, and for an image that is no frame of a film.
+
+    The tags of images are read by `_tags`.
 
     Raises
     ------
@@ -127,20 +131,40 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
         return
     next_frame = dict(pairwise(sorted(shown | outside)))
     for statement, frames_with_it in _frames_of_statements(track, shown).items():
-        # A stretch goes on up to the next frame that is given, and ends there if the track is outside the
-        # picture, or has another value. Only the frames behind those of the statement are looked at, as a
-        # track may have very many statements.
-        next_frames = {next_frame[frame] for frame in frames_with_it if frame in next_frame}
-        leaves_picture = next_frames & outside
-        changes_value = next_frames - frames_with_it
-        stretches = runs_of(sorted(frames_with_it), leaves_picture | changes_value, step)
+        stops = _stops(frames_with_it, next_frame, outside)
+        stretches = runs_of(sorted(frames_with_it), stops, step)
         yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
+
+
+def _stops(frames_with_it: set[int], next_frame: Mapping[int, int], outside: set[int]) -> set[int]:
+    """Return the frames in which a statement about a track ceases to hold.
+
+    They are the frames next to those with the statement in which the track is outside the picture, or has
+    another value. Other frames are not looked at, as a track may have very many statements.
+
+    Parameters
+    ----------
+    frames_with_it
+        The frames whose shape has the label or value.
+    next_frame
+        Frame of the track -> the next frame in which the track has a shape.
+    outside
+        The frames in which the track is outside the picture.
+    """
+    stops = set()
+    for frame in frames_with_it:
+        following = next_frame.get(frame)
+        if following is None:  # the last shape of the track
+            continue
+        if following in outside or following not in frames_with_it:
+            stops.add(following)
+    return stops
 
 
 def _frames_of_statements(track: Element, shown: set[int]) -> dict[Statement, set[int]]:
     """Return for the label of a track, and each value of its attributes, the given frames that show it."""
     sources = {node.get("source") for node in (track, *track)}
-    seen_score = "1" if sources & {"auto", "semi-auto"} else ""
+    seen_score = SEEN if sources & {"auto", "semi-auto"} else ""
     frames_of_statement = {Statement("", one_line(track.get("label", "")), seen_score): shown}
     for shape in track:
         frame = _frame(shape)
@@ -166,9 +190,15 @@ def _track_frames(track: Element) -> TrackFrames:
 
 
 def _is_shown(shape: Element) -> bool:
-    """Return whether a shape, or at least one point of a skeleton, is inside the frame."""
-    flags = {part.get("outside") for part in (shape, *shape)}
-    return flags - {None} != {"1"}
+    """Return whether a shape, or at least one point of a skeleton, is inside the frame.
+
+    The attribute `outside` is "1" for a shape or a point that is not; a shape that lacks it is inside.
+    """
+    flags = [part.get("outside") for part in (shape, *shape)]
+    stated_flags = [flag for flag in flags if flag is not None]
+    if not stated_flags:
+        return True
+    return any(flag != "1" for flag in stated_flags)
 
 
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:
@@ -196,7 +226,7 @@ def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawS
         if _is_frame_of_a_film(image):
             tags += [(tag, _frame(image, "id")) for tag in image.findall("tag")]
     tags += [(tag, _frame(tag)) for tag in root.findall("tag")]
-    frames_of: dict[Statement, set[int]] = {}
+    frames_of_statement: dict[Statement, set[int]] = {}
     for tag, frame in tags:
         label = one_line(tag.get("label", ""))
         if frame is None:
@@ -204,11 +234,12 @@ def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawS
         elif tag.get("source") == "auto":
             yield RawSpan(f"tag {label!r}", reason=AUTOMATIC, is_of_model=True)
         else:
-            seen_score = "1" if tag.get("source") == "semi-auto" else ""
-            for tier, text in (("", label), *_attributes(tag)):
-                frames_of.setdefault(Statement(tier, text, seen_score), set()).add(frame)
-    for statement, frames in frames_of.items():
-        stretches = runs_of(sorted(frames), (), step, step)
+            seen_score = SEEN if tag.get("source") == "semi-auto" else ""
+            label_and_attributes = [("", label), *_attributes(tag)]
+            for tier, text in label_and_attributes:
+                frames_of_statement.setdefault(Statement(tier, text, seen_score), set()).add(frame)
+    for statement, frames in frames_of_statement.items():
+        stretches = runs_of(sorted(frames), outside=(), step=step, widest=step)
         yield from _spans(
             file, f"tag {statement.text!r}", statement, stretches, {"media": media, "subject": ""}
         )

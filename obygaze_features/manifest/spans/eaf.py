@@ -80,47 +80,62 @@ class Owner(NamedTuple):
 def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the annotations of the tiers that --tier names; by default of all tiers that people wrote."""
     root = file.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
-    header = root.find("HEADER")
-    units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
-    if units != "milliseconds":
-        raise file.error(f"times in {units} cannot be read: save it with a newer ELAN")
+    _refuse_other_units(file, root)
     tiers = root.findall("TIER")
     names = [tier.get("TIER_ID", "") for tier in tiers]
     _check_names(file, names)
     media = _media(file, root)
     properties = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
-    decision_of = _decision_of_annotation(properties.get(DECISIONS, ""))
+    # What a model's export wrote has names that begin with `MODEL`.
     file.account.shows_model_output = any(name.startswith(MODEL) for name in (*properties, *names))
-    cells = _cells(file, root, properties, _path_of_media(header if media is None else media))
+    decision_of_annotation = _decisions(properties.get(DECISIONS, ""))
+    media_element = root.find("HEADER") if media is None else media
+    cells = _cells(file, root, properties, _path_of_media(media_element))
     times = _Times(file, root, tiers, media)
-    declared_keys = {tier_key(name) for name in file.reading.tiers}
-    unread_tiers = []
+    unread_names = []
     for tier, name in zip(tiers, names, strict=True):
-        is_declared = bool(matching_key(name, declared_keys))
-        is_of_people = not name.startswith(MODEL)
-        is_wanted = is_declared if declared_keys else is_of_people
-        if is_wanted:
-            yield from _tier(tier, name, cells, times, decision_of)
+        if _is_wanted(file, name):
+            yield from _tier(tier, name, cells, times, decision_of_annotation)
         else:
-            unread_tiers.append(name)
-    if unread_tiers:
-        reason = "that --tier does not name" if declared_keys else "of a model"
+            unread_names.append(name)
+    if unread_names:
+        reason = "that --tier does not name" if file.reading.tiers else "of a model"
         file.account.note(
-            f"left out {counted(len(unread_tiers), 'tier')} {reason} ({first_few(unread_tiers, 4)})"
+            f"left out {counted(len(unread_names), 'tier')} {reason} ({first_few(unread_names, 4)})"
         )
 
 
-def _decision_of_annotation(text: str) -> dict[str, str]:
+def _refuse_other_units(file: SpanFile, root: Element) -> None:
+    """Refuse a document whose times are not in milliseconds."""
+    header = root.find("HEADER")
+    units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
+    if units != "milliseconds":
+        raise file.error(f"times in {units} cannot be read: save it with a newer ELAN")
+
+
+def _is_wanted(file: SpanFile, name: str) -> bool:
+    """Return whether a tier is read: one that --tier names, or by default one that people wrote."""
+    declared_keys = {tier_key(declared) for declared in file.reading.tiers}
+    if declared_keys:
+        return bool(matching_key(name, declared_keys))
+    return not name.startswith(MODEL)
+
+
+def _decisions(text: str) -> dict[str, str]:
     """Return id of an annotation -> id of the decision that it shows, from `a12=0123456789abcdef-4 ...`."""
-    decision_of = {}
+    decision_of_annotation = {}
     for pair in text.split():
         annotation_id, _, decision_id = pair.partition("=")
-        decision_of[annotation_id] = decision_id
-    return decision_of
+        decision_of_annotation[annotation_id] = decision_id
+    return decision_of_annotation
 
 
 def _tier(
-    tier: Element, name: str, cells: Mapping[str, str], times: "_Times", decision_of: Mapping[str, str]
+    tier: Element,
+    name: str,
+    cells: Mapping[str, str],
+    times: "_Times",
+    decision_of_annotation: Mapping[str, str],
 ) -> Iterator[RawSpan]:
     """Yield the annotations of a tier.
 
@@ -134,7 +149,7 @@ def _tier(
         The cells that all annotations of the document share.
     times
         The times of all annotations.
-    decision_of
+    decision_of_annotation
         Id of an annotation -> id of the decision in the ledger that it shows.
     """
     subject = one_line(tier.get("PARTICIPANT", ""))
@@ -143,8 +158,8 @@ def _tier(
     if seen_score:
         tier_cells["seen_score"] = seen_score
     for child in tier:
-        # Each annotation is in an element ANNOTATION; anything else is left out below with a reason.
-        nodes = child if child.tag == "ANNOTATION" else [child]
+        # An annotation is inside an element ANNOTATION. Anything else is left out with a reason.
+        nodes = list(child) if child.tag == "ANNOTATION" else [child]
         for node in nodes:
             if node.tag not in ANNOTATIONS:
                 reason = "it is no annotation of ELAN"
@@ -154,22 +169,21 @@ def _tier(
             span_id = node.get("ANNOTATION_ID", "")
             text = _text(node)
             start_s = annotation.start_ms / 1000
-            end_s = annotation.end_ms / 1000
             span_cells = {
                 **tier_cells,
                 "annotator": annotation.annotator,
                 "subject": subject,
-                DECISION: decision_of.get(span_id, ""),
+                DECISION: decision_of_annotation.get(span_id, ""),
             }
             yield RawSpan(
                 f"annotation {span_id:.60} of tier {name!r:.60} (from {start_s:g} s)",
                 start_s,
-                end_s,
-                text,
-                name,
-                span_cells,
-                span_id,
-                annotation.parent_ids,
+                annotation.end_ms / 1000,
+                text=text,
+                tier=name,
+                cells=span_cells,
+                span_id=span_id,
+                parent_ids=annotation.parent_ids,
                 reason="" if text else "no text",
                 refusal=annotation.refusal,
                 note=annotation.signature,
@@ -185,7 +199,8 @@ def _text(node: Element) -> str:
 def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: str) -> dict[str, str]:
     """Return the cells that all annotations of a document share.
 
-    In the documents that we write, the names of properties begin with `MODEL`.
+    Our exports write properties with names such as `obygaze movie` (`MODEL`); people may write `movie`. If
+    the tiers of our decisions are read, the date on which the document was saved is a cell too.
 
     Parameters
     ----------
@@ -195,15 +210,20 @@ def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: 
         Path or URL of the film's media.
     """
     cells = {
-        "movie": properties.get(f"{MODEL} movie", "") or properties.get("movie", ""),
+        "movie": _property(properties, "movie"),
         "media": media,
-        "codebook": properties.get(f"{MODEL} codebook", "") or properties.get("codebook", ""),
-        DEFINITION: properties.get(f"{MODEL} definition", "") or properties.get("definition", ""),
+        "codebook": _property(properties, "codebook"),
+        DEFINITION: _property(properties, "definition"),
         "seen_score": "1" if file.account.shows_model_output else "0",
     }
     if DECIDED_LEVEL in file.reading.tiers:
         cells[DECIDED_ON] = root.get("DATE", "")
     return cells
+
+
+def _property(properties: Mapping[str, str], name: str) -> str:
+    """Return a property that our export wrote, else the one that a person wrote; "" if there is neither."""
+    return properties.get(f"{MODEL} {name}", "") or properties.get(name, "")
 
 
 def _check_names(file: SpanFile, names: Sequence[str]) -> None:
@@ -212,14 +232,17 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
     Tiers of labels are those that --tier declares, or else those with the names of `NAMED`.
     """
     declared = file.reading.tiers
-    label_tiers = {tier_key(name): name for name in declared or NAMED}
+    label_tiers = {tier_key(name): name for name in declared or NAMED}  # by name as names are compared
     key_of_name = {name: matching_key(name, label_tiers) for name in names}  # "" for other tiers
-    _check_label_tiers(file, [name for name, key in key_of_name.items() if key])
-    if declared:
-        other_names = [name for name, key in key_of_name.items() if not key]
-        for key, name in label_tiers.items():
-            if key not in key_of_name.values():
-                _report_missing_tier(file, name, names, other_names)
+    names_of_label_tiers = [name for name, key in key_of_name.items() if key]
+    other_names = [name for name, key in key_of_name.items() if not key]
+    _check_label_tiers(file, names_of_label_tiers)
+    if not declared:
+        return
+    keys_in_document = set(key_of_name.values())
+    for key, declared_name in label_tiers.items():
+        if key not in keys_in_document:
+            _report_missing_tier(file, declared_name, names, other_names)
 
 
 def _check_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
@@ -238,9 +261,11 @@ def _check_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
 def _report_missing_tier(
     file: SpanFile, missing: str, names: Sequence[str], other_names: Sequence[str]
 ) -> None:
-    """Note a tier that is not read and has about the name of a missing one; refuse the file if there is none.
+    """Refuse a document without a tier that --tier names, unless another tier may be meant.
 
-    The tiers of our decisions (`DECIDED`) may be missing, as only a document with decisions has them.
+    If a tier that --tier does not name is spelled nearly the same, it is noted instead, and the document is
+    read. The tiers of our decisions (`DECIDED`) may be missing without a note, as only a document with
+    decisions has them.
 
     Parameters
     ----------
@@ -251,10 +276,12 @@ def _report_missing_tier(
     """
     name_of_key = {tier_key(name): name for name in other_names}
     near_keys = get_close_matches(tier_key(missing), name_of_key, n=1, cutoff=0.75)
-    declares_decisions = dict(file.reading.tiers) == DECIDED
     if near_keys:
-        file.account.note(f"tier {name_of_key[near_keys[0]]!r} is not read: did you mean {missing!r}?")
-    elif not declares_decisions:
+        near_name = name_of_key[near_keys[0]]
+        file.account.note(f"tier {near_name!r} is not read: did you mean {missing!r}?")
+        return
+    may_be_missing = dict(file.reading.tiers) == DECIDED
+    if not may_be_missing:
         raise file.error(f"no tier {missing!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
 
 
@@ -314,32 +341,28 @@ class _Times:
     """
 
     def __init__(self, file: SpanFile, root: Element, tiers: list[Element], media: Element | None) -> None:
-        """Read the time slots of a document, and give times to those that have none.
-
-        The object keeps:
-
-        - `_slots`: time slot -> its time in milliseconds of the media; "" if it has none, or its text if that
-          is no time;
-        - `_nodes`: id of an annotation -> its element and its tier;
-        - `_tiers`: name -> element of a tier;
-        - `_owners`: (tier that has the times of an annotation, its own tier) -> its annotator, as a cache;
-        - `_followed`: the ids of annotations that another one continues in a subdivision. ELAN writes no slot
-          for the border between the two: `_slot_behind(id)` is the name of one that is added here.
-        """
+        """Read the time slots of a document, and give times to those that have none."""
+        nodes_with_tiers = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
         self._file = file
         self._origin_ms = _origin_ms(file, media)
+        # Name of a time slot -> its time in milliseconds of the media; "" if it has none, or its text if that
+        # is no time.
         self._slots = _time_slots(file, root)
-        nodes_with_tiers = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
         _refuse_unclear_references(file, [node for node, _ in nodes_with_tiers])
+        # Id of an annotation -> its element and its tier. No annotation can refer to one without an id.
         self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in nodes_with_tiers}
-        # No annotation can refer to one without an id.
         self._nodes.pop("", None)
+        # Name of a tier -> its element.
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
+        # Cache of `_owner`, by its arguments.
         self._owners: dict[tuple[Element, Element], Owner] = {}
+        # Ids of the annotations that another one continues in a subdivision. ELAN writes no slot for the
+        # border between the two: one without a time is added here.
         self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in nodes_with_tiers} - {""}
         for annotation_id in self._followed:
             self._slots[_slot_behind(annotation_id)] = ""
-        if "" in self._slots.values():
+        has_slots_without_time = "" in self._slots.values()
+        if has_slots_without_time:
             self._spread(self._next_slots_of_tiers(tiers))
 
     def annotation(self, node: Element, tier: Element) -> Annotation:
@@ -394,15 +417,25 @@ class _Times:
         """Return for each tier: first slot of an annotation -> its last slot.
 
         A tier comes after the tiers that it subdivides, so that their times are known when it is reached.
+        What it subdivides is known by how many annotations its own ones refer to in a chain, as they may do
+        so although the tier names no tier above it; and if these are as many, by the tiers above it.
         """
-        ancestries_of_tiers = []
-        for tier in sorted(tiers, key=self._depth):
+        ancestries_of_tier = {}
+        for tier in tiers:
             annotations = tier.findall("ANNOTATION/*")
-            ancestries_of_tiers.append([self._ancestry(annotation) for annotation in annotations])
-        # The annotations of a tier may refer to another tier's although it names no tier above it, so that
-        # tiers are sorted by their annotations too; tiers that are equal in this keep their order.
-        ancestries_of_tiers.sort(key=_longest)
-        return [dict(map(self._first_and_last_slot, ancestries)) for ancestries in ancestries_of_tiers]
+            ancestries_of_tier[tier] = [self._ancestry(annotation) for annotation in annotations]
+
+        def order(tier: Element) -> tuple[int, int]:
+            return _longest(ancestries_of_tier[tier]), self._depth(tier)
+
+        next_slots_of_tiers = []
+        for tier in sorted(tiers, key=order):
+            next_slot = {}
+            for ancestry in ancestries_of_tier[tier]:
+                first_slot, last_slot = self._first_and_last_slot(ancestry)
+                next_slot[first_slot] = last_slot
+            next_slots_of_tiers.append(next_slot)
+        return next_slots_of_tiers
 
     def _depth(self, tier: Element) -> int:
         """Count the tiers above a tier; a circle of tiers is counted once."""
@@ -459,14 +492,14 @@ class _Times:
         Raises
         ------
         ManifestError
-            The slots refer to each other in so many ways that it takes more than `MOST_STEPS` steps a slot.
+            It takes more than `MOST_STEPS` steps for each slot and annotation, as slots are entangled.
         """
         n_steps = 0
         most_steps = MOST_STEPS * (len(self._slots) + len(self._nodes))
-        n_before = -1
         n_known = self._n_known()
-        while n_before < n_known < len(self._slots):
-            # Rounds are repeated, as a tier's times may only be known after those of a later tier.
+        has_new_times = True
+        # Repeated, as the times of a tier may only be known after those of a later tier.
+        while has_new_times and n_known < len(self._slots):
             for next_slots in next_slots_of_tiers:
                 known_slots = [slot for slot in next_slots if isinstance(self._slots.get(slot), int)]
                 for slot in known_slots:
@@ -475,6 +508,7 @@ class _Times:
                         raise self._file.error("time slots without times are entangled: save it in ELAN")
             n_before = n_known
             n_known = self._n_known()
+            has_new_times = n_known > n_before
 
     def _n_known(self) -> int:
         """Count the slots that have a time."""
@@ -570,10 +604,13 @@ def _other_signature(tier: Element, annotator: str) -> str:
     A tier is signed by its attribute, or behind an @ in its name.
     """
     name = tier.get("TIER_ID", "")
-    for signature in (_annotator(tier), composed(name.partition("@")[2].strip())):
+    _, _, name_end = name.partition("@")
+    for signature in (_annotator(tier), composed(name_end.strip())):
         if signature not in {"", annotator}:
-            owner = f"it or the tier above it {annotator}: taken as {annotator}'s"
-            return f"tier {name!r} is signed {signature}, {owner}"
+            return (
+                f"tier {name!r} is signed {signature}, it or the tier above it {annotator}: "
+                f"taken as {annotator}'s"
+            )
     return ""
 
 

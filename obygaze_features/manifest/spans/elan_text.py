@@ -22,6 +22,7 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.manifest.spans.tier_names import NAMED, matching_key, tier_key
 from obygaze_features.manifest.spans.tool_tables import (
+    TimedRow,
     added_label_columns,
     decimal_sign,
     first_filled_cell,
@@ -88,28 +89,36 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note(f"{counted(first_row, 'line')} above the annotations left out")
     if not records:
         raise file.error("no annotation of ELAN's tab-delimited text")
-    header = records[first_row][1]
-    heading_matches = [match for match in map(HEADING.fullmatch, map(str.strip, header)) if match]
-    if any(match["time"] in {BEGIN, END} for match in heading_matches):
-        yield from _with_header(file, Rows(records[first_row:], delimiter))
-    elif heading_matches:
+    _, header = records[first_row]
+    matches = [HEADING.fullmatch(cell.strip()) for cell in header]
+    headings_of_times = [match for match in matches if match]
+    rows = Rows(records[first_row:], delimiter)
+    if any(match["time"] in {BEGIN, END} for match in headings_of_times):
+        yield from _with_header(file, rows)
+    elif headings_of_times:
         file.account.note(f"header in another language left out: {first_few(header, SHOWN_NAMES)}")
-        form = heading_matches[0]["form"]
-        yield from _without_header(file, Rows(records[first_row + 1 :], delimiter), form)
+        rows_below_header = Rows(records[first_row + 1 :], delimiter)
+        form_of_begins = headings_of_times[0]["form"]  # begins come first in any language
+        yield from _without_header(file, rows_below_header, form_of_begins)
     else:
-        yield from _without_header(file, Rows(records[first_row:], delimiter))
+        yield from _without_header(file, rows)
 
 
 def is_headless(file: SpanFile) -> bool:
     """Return whether a file is ELAN's text without a header: tier, participant, begin, end, ... with tabs.
 
-    Each row must have times in its third and fourth cells. As tables of people may have these too, one of
-    two signs is needed besides: the first cells are names of tiers, as they repeat or say what a tier holds;
-    or each row repeats its times in another form (`_has_third_time`).
+    Each row must have times in its third and fourth cells. Tables of people may have these too, so that one
+    of two further signs is needed. Either the first cells are names of tiers: they repeat, or say what a tier
+    holds. Or each row has its times in another form too (`_has_third_time`).
     """
     rows = [cells for cells in file.first_rows_of_tabs if len(cells) > 2]
-    times = [_two_times(cells) for cells in rows]
-    if not rows or any(time is None for time in times):
+    times_of_rows = []
+    for cells in rows:
+        times = _two_times(cells)
+        if times is None:
+            return False
+        times_of_rows.append(times)
+    if not rows:
         return False
     names = [cells[0].strip() for cells in rows]
     are_repeated_names = len(set(names)) < len(names) and all(_is_name(name) for name in names)
@@ -117,7 +126,8 @@ def is_headless(file: SpanFile) -> bool:
     if are_repeated_names or are_named_by_role:
         return True
     return all(
-        _has_third_time(cells, *time) for cells, time in zip(rows, times, strict=True) if time is not None
+        _has_third_time(cells, first_s, second_s)
+        for cells, (first_s, second_s) in zip(rows, times_of_rows, strict=True)
     )
 
 
@@ -136,10 +146,10 @@ def _is_name(text: str) -> bool:
 
 
 def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
-    """Return whether a row repeats its times in another form, which tables of people do not.
+    """Return whether a row has more than a begin and an end, as ELAN writes it and people do not.
 
-    Either these are one time in two forms, such as 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and
-    milliseconds). Or a later cell is the duration between the two times.
+    If the two times are begin and end, a later cell is the duration between them. If ELAN wrote each time in
+    two forms, both are the begin: 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and milliseconds).
     """
     is_one_time = abs(first_s - second_s) <= SLACK_S
     is_one_time_in_ms = abs(1000 * first_s - second_s) <= 1
@@ -204,26 +214,23 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     """
     header_line, header_cells = rows.records[0]
     header = [cell.strip() for cell in header_cells]
-    headings: dict[tuple[str, str], str] = {}  # which time, and its form -> the heading
-    for cell in header:
-        match = HEADING.fullmatch(cell)
-        if match:
-            headings[match["time"], match["form"]] = cell
+    headings = _headings_of_times(header)
     form = _form(file, headings, header_line)
+    begin = headings[BEGIN, form]
+    end = headings[END, form]
     records = [(header_line, header)]
     for line, cells in rows.records[1:]:
         if len(cells) == len(header):
             records.append((line, cells))
         else:
             yield RawSpan(f"line {line}", reason=f"{len(cells)} cells where others have {len(header)}")
-    begin = headings[BEGIN, form]
-    end = headings[END, form]
-    has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
     table = tool_table(file, (begin, end), (records, "\t"))
+    has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
     if has_tier_column:
         text_columns = ["Annotation"]
         label_columns = added_label_columns(file, table)
     else:
+        # A column with another name than those that ELAN writes (`_READ`) is that of a tier.
         text_columns = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
         label_columns = []
     timed_rows = timed(
@@ -235,20 +242,44 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
         decimal=decimal_sign(rows.delimiter),
         rate=_rate(form),
     )
-    for row, where, start_s, end_s, no_time in timed_rows:
-        facts = {
-            "subject": first_filled_cell(row.cells, "Participant"),
-            "annotator": first_filled_cell(row.cells, "Annotator"),
-            "media": first_filled_cell(row.cells, "File Path", "File Name"),
-        }
-        texts = _texts(row, text_columns)
-        if not texts:
-            reason = no_time or "no text"
-            yield RawSpan(where, start_s, end_s, "", row.cells.get("Tier", ""), facts, reason=reason)
-        for name, text in texts.items():
-            tier = row.cells.get("Tier", "") or name
-            span = RawSpan(where, start_s, end_s, text, tier, facts, reason=no_time)
-            yield from with_added_labels(span, [row], label_columns)
+    for timed_row in timed_rows:
+        for span in _spans_of_row(timed_row, text_columns):
+            yield from with_added_labels(span, [timed_row.row], label_columns)
+
+
+def _headings_of_times(header: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Return (which time, its form) -> heading, for the columns of times in a header."""
+    headings = {}
+    for heading in header:
+        match = HEADING.fullmatch(heading)
+        if match:
+            headings[match["time"], match["form"]] = heading
+    return headings
+
+
+def _spans_of_row(timed_row: TimedRow, text_columns: Sequence[str]) -> Iterator[RawSpan]:
+    """Yield a span for each text of a row; a row without texts is yielded as a record to leave out.
+
+    Parameters
+    ----------
+    text_columns
+        The columns of texts. If no column names the tier of a row, the name of the text's column does.
+    """
+    cells = timed_row.row.cells
+    tier = cells.get("Tier", "")
+    facts = {
+        "subject": first_filled_cell(cells, "Participant"),
+        "annotator": first_filled_cell(cells, "Annotator"),
+        "media": first_filled_cell(cells, "File Path", "File Name"),
+    }
+    where = timed_row.where
+    start_s = timed_row.start_s
+    end_s = timed_row.end_s
+    texts = _texts(timed_row.row, text_columns)
+    if not texts:
+        yield RawSpan(where, start_s, end_s, "", tier, facts, reason=timed_row.reason or "no text")
+    for name, text in texts.items():
+        yield RawSpan(where, start_s, end_s, text, tier or name, facts, reason=timed_row.reason)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:
@@ -295,12 +326,7 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     form
         The form of the first column of times, if a header in another language says it; "" without a header.
     """
-    records = rows.records
-    width = 0
-    if records:
-        n_by_width = Counter(len(cells) for _, cells in records)
-        width = n_by_width.most_common(1)[0][0]
-    columns = list(zip(*(cells for _, cells in records if len(cells) == width), strict=True))
+    columns = _columns_of_usual_rows(rows.records)
     layout = _layout(file, [column[:TOLD_BY] for column in columns], with_lengths=bool(form))
     files = columns[layout.text + 1 :]
     if not all(cell.lower().endswith(".eaf") for column in files for cell in column):
@@ -308,17 +334,45 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     if not form:
         is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if is_whole else "ss.msec"
-    # The table gets the header that ELAN would write in English. Columns that are not read need names too.
-    header = [f"{index} - time" for index in range(len(columns))]
+    header = _english_header(layout, len(columns), form)
+    yield from _with_header(file, Rows([(0, header), *rows.records], rows.delimiter))
+
+
+def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
+    """Return the cells of each column, of the rows that have as many cells as most have."""
+    if not records:
+        return []
+    n_by_width = Counter(len(cells) for _, cells in records)
+    usual_width, _ = n_by_width.most_common(1)[0]
+    usual_rows = [cells for _, cells in records if len(cells) == usual_width]
+    return list(zip(*usual_rows, strict=True))
+
+
+def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
+    """Return the header that ELAN would write in English above columns without names.
+
+    Parameters
+    ----------
+    layout
+        Where the columns of times and of the text stand.
+    n_columns
+        The number of columns.
+    form
+        The form of the times in the first columns of begin and end times.
+    """
+    # A column that is not read needs a name that no other column has, and that is not taken for the name of a
+    # tier. `_READ` knows names that end in "- time".
+    header = [f"{index} - time" for index in range(n_columns)]
     header[0] = "Tier"
-    if files:
-        header[layout.text + 1] = "File Path"
+    first_after_text = layout.text + 1
+    if first_after_text < n_columns:
+        header[first_after_text] = "File Path"
     if layout.begin > 1:
         header[1] = "Participant"
     header[layout.begin] = f"{BEGIN} - {form}"
     header[layout.end] = f"{END} - {form}"
     header[layout.text] = "Annotation"
-    yield from _with_header(file, Rows([(0, header), *records], rows.delimiter))
+    return header
 
 
 def _usual_form(cells: Sequence[str]) -> str:
@@ -343,20 +397,38 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
     ManifestError
         No layout fits, or several do.
     """
-    for n_forms in (3, 2, 1):
-        layouts = _possible_layouts(columns, n_groups=3, n_forms=n_forms)
-        if len(layouts) == 1:
-            return layouts[0]
-    for n_forms in () if with_lengths else (3, 2, 1):
-        layouts = _possible_layouts(columns, n_groups=2, n_forms=n_forms)
-        if len(layouts) == 1:
+    layout = _only_layout(columns, n_groups=3)
+    if layout is not None:
+        return layout
+    if not with_lengths:
+        layout = _only_layout(columns, n_groups=2)
+        if layout is not None:
             file.account.note("columns of times taken as begins and ends")
-            return layouts[0]
+            return layout
     raise file.error(f"no columns of begin and end times that can be told: {REMEDY}")
 
 
+def _only_layout(columns: Sequence[Sequence[str]], *, n_groups: int) -> Layout | None:
+    """Return the only layout that fits, with times in as many forms as possible; None if there is none.
+
+    A number of forms with which several layouts fit is passed over.
+
+    Parameters
+    ----------
+    columns
+        The cells of each column.
+    n_groups
+        2 for begins and ends; 3 with durations.
+    """
+    for n_forms in (3, 2, 1):
+        layouts = _possible_layouts(columns, n_groups=n_groups, n_forms=n_forms)
+        if len(layouts) == 1:
+            return layouts[0]
+    return None
+
+
 def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_forms: int) -> list[Layout]:
-    """Return the layouts with some numbers of groups and forms that the cells of the columns fit.
+    """Return the layouts of times in `n_groups` groups and `n_forms` forms that fit the cells of the columns.
 
     Parameters
     ----------
@@ -369,14 +441,15 @@ def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_form
     """
     forms = [_usual_form(column) for column in columns]
     times = [list(map(time_or_nan, column)) for column in columns]
+    n_columns_of_times = n_groups * n_forms
     layouts = []
-    for begin in range(len(columns) - n_groups * n_forms):
-        layout = Layout(begin, end=begin + n_forms, text=begin + n_groups * n_forms)
-        forms_of_begins = forms[layout.begin : layout.end]
-        forms_of_ends = forms[layout.end : layout.end + n_forms]
-        if forms_of_begins != forms_of_ends or not _fits(times, layout, n_groups):
-            continue
-        if _are_one_time(times[layout.begin : layout.end]):
+    for begin in range(len(columns) - n_columns_of_times):  # the text stands behind the times
+        end = begin + n_forms
+        layout = Layout(begin, end, text=begin + n_columns_of_times)
+        forms_of_begins = forms[begin:end]
+        forms_of_ends = forms[end : end + n_forms]
+        have_same_forms = forms_of_begins == forms_of_ends
+        if have_same_forms and _fits(times, layout, n_groups) and _are_one_time(times[begin:end]):
             layouts.append(layout)
     return layouts
 
@@ -394,15 +467,19 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
         2 for begins and ends; 3 with durations.
     """
     n_forms = layout.end - layout.begin
-    first_duration = layout.end + n_forms  # the column behind all begins and ends
+    begins_by_form = times[layout.begin : layout.end]
+    ends_by_form = times[layout.end : layout.end + n_forms]
+    durations_by_form = times[layout.end + n_forms : layout.text]  # none with two groups
+    has_durations = n_groups == 3
     fits = []
     for form in range(n_forms):
-        begins = times[layout.begin + form]
-        ends = times[layout.end + form]
-        if n_groups == 2:
+        begins = begins_by_form[form]
+        ends = ends_by_form[form]
+        if not has_durations:
             fits += [begin <= end for begin, end in zip(begins, ends, strict=True)]
             continue
-        for begin, end, duration in zip(begins, ends, times[first_duration + form], strict=True):
+        for begin, end, duration in zip(begins, ends, durations_by_form[form], strict=True):
+            # Of durations above a second, the difference may grow with them.
             is_duration = abs(end - begin - duration) <= SLACK_S * max(1.0, duration)
             fits.append(begin <= end and is_duration)
     return _are_most(fits)

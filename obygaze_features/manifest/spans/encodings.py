@@ -2,7 +2,7 @@
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -77,36 +77,53 @@ def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
     """Decode a text that is not UTF-8, or not in all of its lines; return it with a notice, as `decoded`."""
     # Bytes that are not UTF-8 become lone surrogates, which `_ESCAPED` finds.
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
-    beyond_ascii = [index for index, line in enumerate(lines) if not line.isascii()]
-    not_utf8 = [index for index in beyond_ascii if _ESCAPED.search(lines[index])]
-    bytes_not_utf8 = {index: lines[index].encode("utf-8", "surrogateescape") for index in not_utf8}
-    name = encoding or unmarked_encoding(content)
-    if encoding:
-        notice = ""
-    elif name:
-        notice = f"read as {name}{GUESS}"
-    else:
-        guess = _guessed({index + 1: line_bytes for index, line_bytes in bytes_not_utf8.items()})
-        name = guess.name
-        notice = guess.notice
-    is_mostly_utf8 = len(beyond_ascii) >= 2 * len(not_utf8) or content.startswith(BOM_UTF8)
+    bytes_not_utf8 = {  # index of a line -> its bytes
+        index: line.encode("utf-8", "surrogateescape")
+        for index, line in enumerate(lines)
+        if _ESCAPED.search(line)
+    }
+    choice = _encoding_of_lines(content, encoding, bytes_not_utf8)
+    n_beyond_ascii = sum(not line.isascii() for line in lines)
+    half_are_utf8 = n_beyond_ascii >= 2 * len(bytes_not_utf8)  # of the lines beyond ASCII
+    is_mostly_utf8 = half_are_utf8 or content.startswith(BOM_UTF8)
     if not is_mostly_utf8:
-        return _text_in(name, content), notice
-    # A file that is UTF-8 but for a few lines: only these are decoded in the other encoding.
+        return _text_in(choice.name, content), choice.notice
+    # Only the lines that are not UTF-8 are decoded in the other encoding.
     for index, line_bytes in bytes_not_utf8.items():
-        lines[index] = _text_in(name, line_bytes)
-    where = first_few([f"line {index + 1}" for index in not_utf8], 1)
-    return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice or f'read as {name}'}"
+        lines[index] = _text_in(choice.name, line_bytes)
+    where = first_few([f"line {index + 1}" for index in bytes_not_utf8], 1)
+    notice = choice.notice or f"read as {choice.name}"
+    return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice}"
 
 
-class _Guess(NamedTuple):
-    """The likeliest encoding, and a notice on it and the next ones."""
+class _Choice(NamedTuple):
+    """The encoding in which lines are decoded, and a notice if it is a guess; "" if it is none."""
 
     name: str
     notice: str
 
 
-def _guessed(lines: Mapping[int, bytes]) -> _Guess:
+def _encoding_of_lines(content: bytes, encoding: str, bytes_not_utf8: Mapping[int, bytes]) -> _Choice:
+    """Choose the encoding of lines that are not UTF-8: the person's, that of UTF-16, or the likeliest.
+
+    Parameters
+    ----------
+    content
+        Bytes of the whole file.
+    encoding
+        The encoding that the person names; "" if none is named.
+    bytes_not_utf8
+        Index of a line, from 0 -> bytes of the line.
+    """
+    if encoding:
+        return _Choice(encoding, "")
+    unmarked = unmarked_encoding(content)
+    if unmarked:
+        return _Choice(unmarked, f"read as {unmarked}{GUESS}")
+    return _guessed({index + 1: line_bytes for index, line_bytes in bytes_not_utf8.items()})
+
+
+def _guessed(lines: Mapping[int, bytes]) -> _Choice:
     """Guess the encoding of lines, and say what each of the likeliest encodings would make of them.
 
     Parameters
@@ -115,22 +132,48 @@ def _guessed(lines: Mapping[int, bytes]) -> _Guess:
         Line number -> bytes of the line.
     """
     likely = [guess.name for guess in likely_encodings(lines.values())]
+    # They were judged by the first lines alone.
     name = next(encoding for encoding in likely if _can_decode(lines.values(), encoding))
     sample = dict(islice(lines.items(), MOST_LINES))
     texts = _texts(sample, name)
-    shown = [texts]
-    alternatives: list[str] = []
-    for other in likely:
-        other_texts = _texts(sample, other)
-        # An encoding that gives the same texts as an earlier one is no alternative to a reader.
-        if other_texts in shown or len(alternatives) == SHOWN_ENCODINGS - 1:
+    first_line = min(texts)
+    example = f"line {first_line} {_shown(texts[first_line])}"
+    alternatives = ", ".join(_alternatives(sample, texts, likely))
+    return _Choice(
+        name,
+        f"not UTF-8, read as {name}, which is a guess ({example}): if letters are wrong, give --encoding, "
+        f"of {alternatives}",
+    )
+
+
+def _alternatives(
+    lines: Mapping[int, bytes], texts: Mapping[int, str], encodings: Sequence[str]
+) -> list[str]:
+    """Describe the encodings that read lines differently, each by the first line that differs.
+
+    An encoding that gives the same texts as an earlier one is no alternative to a reader.
+
+    Parameters
+    ----------
+    lines
+        Line number -> bytes of the line.
+    texts
+        Line number -> text of the line in the guessed encoding.
+    encodings
+        The likely encodings, the likeliest first.
+    """
+    texts_so_far = [texts]
+    descriptions: list[str] = []
+    for encoding in encodings:
+        if len(descriptions) == SHOWN_ENCODINGS - 1:  # the guessed encoding is shown too
+            break
+        other_texts = _texts(lines, encoding)
+        if other_texts in texts_so_far:
             continue
-        shown.append(other_texts)
-        number = next(line for line in sample if texts[line] != other_texts[line])
-        alternatives.append(f"{other} (line {number} {_shown(other_texts[number])})")
-    first = next(iter(texts))
-    notice = f"not UTF-8, read as {name}, which is a guess (line {first} {_shown(texts[first])})"
-    return _Guess(name, f"{notice}: if letters are wrong, give --encoding, of {', '.join(alternatives)}")
+        texts_so_far.append(other_texts)
+        line = next(line for line in lines if texts[line] != other_texts[line])
+        descriptions.append(f"{encoding} (line {line} {_shown(other_texts[line])})")
+    return descriptions
 
 
 def _can_decode(lines: Iterable[bytes], name: str) -> bool:
@@ -152,7 +195,10 @@ def _shown(text: str) -> str:
     """Return the part of a line around its first character beyond ASCII, quoted."""
     text = one_line(text)
     first_place = next((place for place, sign in enumerate(text) if not sign.isascii()), 0)
-    begin = max(0, min(first_place - SHOWN_SIGNS // 3, len(text) - SHOWN_SIGNS))
+    # A third of what is shown stands before that character, and more if the line ends soon after it.
+    wanted_begin = first_place - SHOWN_SIGNS // 3
+    latest_begin = len(text) - SHOWN_SIGNS
+    begin = max(0, min(wanted_begin, latest_begin))
     return repr(text[begin : begin + SHOWN_SIGNS])
 
 

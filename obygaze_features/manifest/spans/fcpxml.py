@@ -21,14 +21,16 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 ROOT: Final = "fcpxml"
 MARKS: Final = ("marker", "chapter-marker", "keyword")
 POINT_S: Final = Fraction(1, 20)
+"""A marker that is no longer is set on one frame, so that it is a point: 1/24 s is the longest frame."""
 
 MOST_PARTS: Final = 10**30
 PARTS: Final = 10**15
-"""A sum of times that has more parts of a second than any clock is rounded to so many: the numbers would grow
-with each element that is inside another."""
-"""A marker that is no longer is set on one frame, so that it is a point: 1/24 s is the longest frame."""
+"""A time in a finer unit than 1 / `MOST_PARTS` s is rounded to 1 / `PARTS` s. No clock is as fine; but the
+denominators of sums grow with each element that is inside another."""
 
-_TIME: Final = re.compile(r"(-?\d{1,18})(?:/(\d{1,18}))?s|(-?\d{1,9}\.\d{1,18})s")
+_TIME: Final = re.compile(
+    r"(?P<numerator>-?\d{1,18})(?:/(?P<denominator>\d{1,18}))?s|(?P<decimal>-?\d{1,9}\.\d{1,18})s"
+)
 """A time: a fraction, a whole number or a decimal number of seconds."""
 
 
@@ -84,8 +86,8 @@ def _assets(root: Element) -> dict[str, Asset]:
 def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
     """Return what the times of an element's children count in: a media file, or the timeline.
 
-    Children of an element that plays a file count in the time of the file. Those of another element with an
-    offset count from its start: time on the timeline = time + offset - start, on top of the element's shift.
+    In an element that plays a file, the children have times of the file. In another element they have times
+    from its `start`, which lies at its `offset` in the element around it.
 
     Parameters
     ----------
@@ -96,48 +98,56 @@ def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset])
     assets
         Id -> media file.
     """
-    asset = assets.get(node.get("ref", "")) if node.tag == "asset-clip" else None
-    if node.tag == "clip":
-        # The media of a clip are those of its first video or audio.
-        for child in node:
-            if child.tag in {"video", "audio"} and child.get("ref", "") in assets:
-                asset = assets[child.get("ref", "")]
-                break
+    asset = _played_asset(node, assets)
     if asset is not None:
-        return Place(asset.media, -asset.start)
+        return Place(asset.media, -asset.start)  # the first frame of the file has the time `asset.start`
     offset = _seconds(node.get("offset", ""))
     if offset is None or place.media:
         return place
     start = _seconds(node.get("start", "0s")) or Fraction(0)
+    # time on the timeline = time of the child + shift
     shift = place.shift + offset - start
-    if shift.denominator > MOST_PARTS:  # fractions of deeply nested elements could grow without end
+    if shift.denominator > MOST_PARTS:
         shift = Fraction(round(shift * PARTS), PARTS)
     return Place("", shift)
+
+
+def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
+    """Return the media file that a clip plays; None for other elements, and clips without a known file."""
+    if node.tag == "asset-clip":
+        return assets.get(node.get("ref", ""))
+    if node.tag == "clip":
+        # The media of a clip are those of its first video or audio.
+        for child in node:
+            if child.tag in {"video", "audio"} and child.get("ref", "") in assets:
+                return assets[child.get("ref", "")]
+    return None
 
 
 def _mark(node: Element, place: Place, where: str) -> RawSpan:
     """Read a marker, a chapter marker or a range of a keyword."""
     text = one_line(node.get("value", ""))
-    where = f"{where} ({text:.40})"
-    start = _seconds(node.get("start", ""))
+    place_and_text = f"{where} ({text:.40})"
+    time_in_element = _seconds(node.get("start", ""))
     length = _seconds(node.get("duration", "0s"))
-    if start is None or length is None:
-        return RawSpan(where, math.nan, math.nan, text, node.tag)
-    if node.tag != "keyword" and length <= POINT_S:
-        length = Fraction(0)
-    start += place.shift
+    if time_in_element is None or length is None:
+        return RawSpan(place_and_text, math.nan, math.nan, text, node.tag)
+    start = time_in_element + place.shift
+    is_point = node.tag != "keyword" and length <= POINT_S
+    end = start if is_point else start + length
     cells = {"media": place.media} if place.media else {}
     note = one_line(node.get("note", ""))
     if note:
         cells["comment"] = note
-    return marker(where, float(start), float(start + length), text, node.tag, cells)
+    return marker(place_and_text, float(start), float(end), text, node.tag, cells)
 
 
 def _seconds(text: str) -> Fraction | None:
     """Read a time, such as `1001/24000s`, in seconds; None if the text is no time."""
     match = _TIME.fullmatch(text.strip())
-    if match is None or (match[2] and not int(match[2])):
+    if match is None:
         return None
-    if match[3]:
-        return Fraction(match[3])
-    return Fraction(int(match[1]), int(match[2] or 1))
+    if match["decimal"]:
+        return Fraction(match["decimal"])
+    denominator = int(match["denominator"] or 1)
+    return Fraction(int(match["numerator"]), denominator) if denominator else None

@@ -8,6 +8,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -86,10 +87,11 @@ class Format:
             if mark == "lacks":  # words that a text of the format does not have
                 continue
             has_several_lists = mark in {"paths", "columns"}
-            for words_of_mark in wanted if has_several_lists else [wanted]:
-                mark_words = frozenset(_words_in(words_of_mark))
-                if mark_words:
-                    shares.append(len(mark_words & words) / len(mark_words))
+            patterns_of_marks = wanted if has_several_lists else [wanted]
+            for patterns in patterns_of_marks:
+                words_of_mark = frozenset(_words_in(patterns))
+                if words_of_mark:
+                    shares.append(len(words_of_mark & words) / len(words_of_mark))
         return max(shares)
 
 
@@ -119,11 +121,14 @@ def root_pattern(name: str) -> re.Pattern[str]:
 
     With the name `tt` it matches `<?xml version="1.0"?><!DOCTYPE tt><x:tt` in front of a blank, `/` or `>`.
     """
-    mark_of_byte_order = r"\A[\ufeff\s]*+"
-    doctype = r"(?:<!DOCTYPE\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?+>\s*+)?+"
-    # Comments and processing instructions may stand before the doctype and behind it.
-    before_root = f"{mark_of_byte_order}{XML_PROLOGUE}{doctype}{XML_PROLOGUE}"
-    return re.compile(rf"{before_root}<(?:[\w.-]++:)?(?:{name})(?=[\s/>])")
+    # The quantifiers `*+`, `++` and `?+` give nothing back, so that the time stays linear.
+    byte_order_mark = r"\A[\ufeff\s]*+"
+    declarations = r"\[[^\]]*+\]\s*+"  # of a doctype, in square brackets
+    doctype = rf"<!DOCTYPE\b[^>\[]*+(?:{declarations})?+>\s*+"
+    prefix = r"[\w.-]++:"
+    root = rf"<(?:{prefix})?(?:{name})(?=[\s/>])"
+    # Comments and processing instructions (`XML_PROLOGUE`) may stand before the doctype and behind it.
+    return re.compile(f"{byte_order_mark}{XML_PROLOGUE}(?:{doctype})?+{XML_PROLOGUE}{root}")
 
 
 @cache
@@ -204,12 +209,11 @@ def json_value(file: SpanFile) -> Any:
     """Return the JSON value of a file, else of its first non-empty line; None if neither is JSON."""
     if file.sheet is not None or not file.head.lstrip().startswith(("{", "[")):
         return None
-    try:
+    with suppress(ManifestError):
         return file.document
-    except ManifestError:
-        first, *_ = (*first_lines(file), "")
+    lines = first_lines(file)
     try:
-        return json_of(first)
+        return json_of(lines[0]) if lines else None
     except (JSONDecodeError, ValueError, RecursionError):
         return None
 
@@ -222,21 +226,22 @@ def _holds(value: Any, steps: Sequence[str]) -> bool:
     value
         The value.
     steps
-        The steps of the path: a name, or `*` for any name, with `[]` for each list to go into.
+        The steps of the path. Each is a name, or `*` for any name, and `[]` for each list in which the next
+        step is looked for: `items[]` for the items of the list `items`.
     """
     if not steps:
         return True
     step = _STEP.fullmatch(steps[0])
     assert step is not None  # noqa: S101 - any text is a name with or without brackets
     name = step[1]
-    depth = len(step[2]) // 2  # of lists: each is written as []
+    n_lists = step[2].count("[]")
     if name == "*":
         values = list(islice(value.values(), MOST_ITEMS)) if isinstance(value, dict) else []
     elif name:
         values = [value[name]] if isinstance(value, dict) and name in value else []
     else:
         values = [value]
-    for _ in range(depth):
+    for _ in range(n_lists):
         items: list[Any] = []
         for inner_value in values:
             if isinstance(inner_value, list):
@@ -302,18 +307,19 @@ def nearest_formats(file: SpanFile) -> list[Format]:
     of the words of their marks that are in the file (`Format.likeness`).
     """
     words = frozenset(_words_in(file.head))
-    syntax = _syntax(file)
+    marks_of_syntax = _marks_of_syntax(file)
 
     def nearness(known: Format) -> tuple[bool, float]:
-        return bool(known.marks.keys() & syntax), known.likeness(words)
+        has_same_syntax = bool(known.marks.keys() & marks_of_syntax)
+        return has_same_syntax, known.likeness(words)
 
     compared = [known for known in FORMATS if known.marks]
     ranked = sorted(compared, key=nearness, reverse=True)  # equal ones stay in the order of the table
     return ranked[:SHOWN_FORMATS]
 
 
-def _syntax(file: SpanFile) -> frozenset[str]:
-    """Return the kinds of marks that formats of a file's syntax have, such as `root` for XML."""
+def _marks_of_syntax(file: SpanFile) -> frozenset[str]:
+    """Return the marks (`MARKS`) by which formats with the syntax of a file are known: `root` for XML."""
     beginning = file.head.lstrip()
     if beginning.startswith("<"):
         return frozenset({"root"})

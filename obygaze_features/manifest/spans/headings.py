@@ -29,7 +29,10 @@ _SHORTEST_WORD = 3
 """Letters of a known heading that is looked for inside a longer one: `a` and `in` are in too many."""
 
 _WHOLE_HEADING = 1000
-"""Rank of a heading that is known as it stands; one that holds a known heading ranks by its letters."""
+"""Rank of a column with this very heading; a part of a heading has its number of characters as its rank."""
+
+SIGNS_AROUND_NAMES = " _-:.@()[]/|"
+"""Signs that people write between an annotator's name and the rest of a heading."""
 
 _BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*+[)\]}]")
 
@@ -87,11 +90,13 @@ class Headings:
 
     def named(self) -> list[str]:
         """Return all headings that the person names, including those of annotators (`wide`)."""
+        _, end = TIMES
         named_headings: list[str] = []
         for name, headings in self.columns.items():
-            if name == TIMES[1] and self.has_one_column_of_times:
-                continue
-            named_headings += [heading for heading in headings if heading]
+            repeats_start = name == end and self.has_one_column_of_times
+            if not repeats_start:
+                # "" is no heading: it says that a table has no such column.
+                named_headings += [heading for heading in headings if heading]
         return [*named_headings, *self.wide]
 
     def has_none_of(self, name: str) -> bool:
@@ -111,11 +116,14 @@ class Headings:
         return any(self.is_in(heading, [column]) for heading in self.named())
 
     def is_in(self, heading: str, cells: Iterable[str]) -> bool:
-        """Return whether a heading is among some cells; the name of an annotator may be a part of a cell."""
+        """Return whether a heading is among some cells.
+
+        The name of an annotator (`wide`) need not be a whole cell: it may be the begin or end of one.
+        """
         cells = list(cells)
-        if any(plain(heading) == plain(cell) for cell in cells):
-            return True
-        return heading in self.wide and any(is_headed_by(heading, cell) for cell in cells)
+        is_a_cell = any(plain(heading) == plain(cell) for cell in cells)
+        is_annotator = heading in self.wide
+        return is_a_cell or (is_annotator and any(is_headed_by(heading, cell) for cell in cells))
 
     def n_in(self, cells: Sequence[str]) -> int:
         """Count the headings that the person names and that are among some cells."""
@@ -145,23 +153,29 @@ def is_headed_by(annotator: str, heading: str) -> bool:
 
 
 def without_name(annotator: str, heading: str) -> str:
-    """Return a heading without the annotator's name at its beginning or end; the heading if it has no such.
+    """Return a heading without the annotator's name at its beginning or end, and without signs around it.
+
+    A heading without the name is returned as it is.
 
     Examples
     --------
     >>> without_name("AB", "Type of shot (AB)"), without_name("AB", "AB")
     ('Type of shot', '')
     """
-    name = re.escape(annotator.strip())
+    heading = heading.strip()
+    annotator = annotator.strip()
+    name = re.escape(annotator)
     # The name must be a whole word: no further digit next to a number, no further letter next to letters.
-    sign = r"\d" if annotator.strip().isdecimal() else r"[^\W\d_]"
-    name_at_beginning = rf"\A\W*{name}(?!{sign})"
-    name_at_end = rf"(?<!{sign}){name}\W*\Z"
+    digit = r"\d"
+    letter = r"[^\W\d_]"
+    same_kind = digit if annotator.isdecimal() else letter
+    name_at_beginning = rf"\A\W*{name}(?!{same_kind})"
+    name_at_end = rf"(?<!{same_kind}){name}\W*\Z"
     for pattern in (name_at_beginning, name_at_end):
-        rest = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
-        if rest != heading.strip():
-            return rest.strip(" _-:.@()[]/|")
-    return heading.strip()
+        rest = re.sub(pattern, "", heading, flags=re.IGNORECASE)
+        if rest != heading:
+            return rest.strip(SIGNS_AROUND_NAMES)
+    return heading
 
 
 def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
@@ -189,26 +203,26 @@ def bare_heading(heading: str) -> str:
     return _BRACKETS.sub("", plain(heading)).strip(" .:*#")
 
 
-@lru_cache(1 << 12)  # of few tables at a time
+@lru_cache(1 << 12)  # more headings than the tables have that are read at a time
 def meanings_of_heading(heading: str) -> tuple[str, ...]:
     """Return the columns of a manifest that people may mean by a heading, the likeliest first.
 
-    Columns of which the whole heading is a known one come before those of which it only holds one:
-    `Temps de début` holds `début`, a heading of `start_s`.
+    A column with this very heading comes first. Then come columns with a heading that is a part of this one,
+    that with the longest part first: `début`, a heading of `start_s`, is a part of `Temps de début`.
     """
     bare = bare_heading(heading)
     words = _words(bare)
     if len(words) > MOST_WORDS:
         return ()
-    matches: list[tuple[int, str]] = []
+    rank_of_column: dict[str, int] = {}
     for name, spellings in KNOWN_HEADINGS.items():
-        lengths = [len(text) for text in (*spellings, plain(name)) if _holds(words, text, bare)]
-        if bare in spellings or bare == plain(name):
-            matches.append((_WHOLE_HEADING, name))
-        elif lengths:
-            matches.append((max(lengths), name))
-    matches.sort(key=lambda match: -match[0])
-    return tuple(name for _, name in matches)
+        known_headings = (*spellings, plain(name))
+        lengths_of_parts = [len(known) for known in known_headings if _holds(words, known, bare)]
+        if bare in known_headings:
+            rank_of_column[name] = _WHOLE_HEADING
+        elif lengths_of_parts:
+            rank_of_column[name] = max(lengths_of_parts)
+    return tuple(sorted(rank_of_column, key=lambda name: -rank_of_column[name]))
 
 
 def columns_meant(cells: Iterable[str]) -> set[str]:
@@ -263,9 +277,10 @@ _UNITS: Final = {
 
 
 def seconds_of_unit(heading: str) -> float | None:
-    """Return the length in seconds of the unit that a heading names, such as 0.001 for ms; 0 for frames.
+    """Return the length in seconds of the unit that a heading names, such as 0.001 for ms.
 
-    None stands for seconds: the heading names them, or no unit. The unit is in brackets or is the last word.
+    It is 0 for frames, whose length the heading does not tell, and None if the heading names seconds or no
+    unit: then times may be clocks too. The unit is in brackets or is the last word.
 
     Examples
     --------

@@ -14,6 +14,9 @@ from obygaze_features.text import number_of
 SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
 
+LEAST_DATE_S = 1e9
+"""A number of this size is a date, in seconds since 1970: no film lasts 31 years."""
+
 CLOCK = re.compile(
     r"(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,2}):(?P<seconds>\d{1,2}(?:[.,]\d{0,30})?)", re.ASCII
 )
@@ -45,18 +48,18 @@ DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
 _SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,")
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
 # Decimal sign -> pattern of numbers without signs between thousands, such as 1234.5 or 1e-3.
-_PLAIN = {
+_PLAIN_NUMBER = {
     sign: re.compile(rf"[+-]?(?:\d+(?:[{sign}]\d*)?|[{sign}]\d+)(?:[eE][+-]?\d{{1,3}})?", re.ASCII)
     for sign in ".,"
 }
 # Decimal sign -> pattern of numbers with the other sign between thousands, such as 1,234.5.
-_GROUPED = {
+_GROUPED_NUMBER = {
     sign: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
     for sign, other in (".,", ",.")
 }
 _UNSURE = re.compile(r"[^\0-\x7f]|,|\d[ ']\d|\.\d*\.")
 """Signs that `pointed` has to read by the whole column; without them, points are decimal."""
-_FINE = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE)
+_MANY_DIGITS = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE)
 """A number with more digits than people write of seconds: spreadsheets keep times as shares of a day."""
 
 
@@ -75,12 +78,20 @@ def with_ascii_digits(text: str) -> str:
 
 
 def seconds(text: str) -> float | None:
-    """Read a number of seconds; None if the cell is empty."""
+    """Read a number of seconds; None if the cell is empty.
+
+    Raises
+    ------
+    ManifestError
+        The text is no finite number, or so large that it is a date.
+    """
     if not text:
         return None
-    if not abs(value := number_of(text)) < 1e9:
-        problem = "a date, not a time" if math.isfinite(value) else "not a finite number of seconds"
-        raise ManifestError(f"{text!r} is {problem}")
+    value = number_of(text)
+    if not math.isfinite(value):
+        raise ManifestError(f"{text!r} is not a finite number of seconds")
+    if abs(value) >= LEAST_DATE_S:
+        raise ManifestError(f"{text!r} is a date, not a time")
     return value
 
 
@@ -205,16 +216,17 @@ def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> flo
                 f"at {float(rate):g} fps write ':'"
             )
         skipped_per_minute = DROPPING[rate]
+    problem = f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
     # Numbers are skipped at the start of each minute except every tenth: 00:01:00;01 does not exist.
     is_skipped = frames < skipped_per_minute and whole_seconds == 0 and minutes % 10 != 0
-    if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second or is_skipped:
-        raise ManifestError(
-            f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
-            + (": drop frame leaves this number out" if is_skipped else "")
-        )
+    if is_skipped:
+        raise ManifestError(f"{problem}: drop frame leaves this number out")
+    if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second:
+        raise ManifestError(problem)
     n_minutes = hours * 60 + minutes
-    n_skipped = skipped_per_minute * (n_minutes - n_minutes // 10)
-    n_frames = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames - n_skipped
+    n_minutes_that_skip = n_minutes - n_minutes // 10
+    number = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames
+    n_frames = number - skipped_per_minute * n_minutes_that_skip
     return float(n_frames / rate)
 
 
@@ -245,19 +257,29 @@ def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
     ('00:10:00;00', '00:01:00:00')
     """
     numbers_per_second = whole_rate(rate)
-    number = frames  # of the frame, as the time code counts
-    if drop:
-        # In nine of ten minutes, numbers are skipped at the start of the minute. Of ten minutes the first one
-        # skips none, so that it has as many frames more.
-        skipped_per_minute = DROPPING[rate]
-        frames_of_minute = 60 * numbers_per_second - skipped_per_minute
-        frames_of_ten_minutes = 10 * frames_of_minute + skipped_per_minute
-        n_ten_minutes, frames_behind = divmod(frames, frames_of_ten_minutes)
-        n_minutes_that_skip = max(frames_behind - skipped_per_minute, 0) // frames_of_minute
-        number += skipped_per_minute * (9 * n_ten_minutes + n_minutes_that_skip)
-    n_seconds, n_frames = divmod(number, numbers_per_second)
+    n_skipped = _n_skipped_numbers(frames, rate) if drop else 0
+    n_seconds, n_frames = divmod(frames + n_skipped, numbers_per_second)
     sign = ";" if drop else ":"
     return f"{n_seconds // 3600:02d}:{n_seconds // 60 % 60:02d}:{n_seconds % 60:02d}{sign}{n_frames:02d}"
+
+
+def _n_skipped_numbers(frames: int, rate: Fraction) -> int:
+    """Return how many frame numbers drop frame skips in the time of some frames from the start.
+
+    Of ten minutes, the first one skips no number, and each of the other nine skips some at its start. At
+    29.97 fps the first one has 1800 frames and the others 1798 each, so that ten minutes have 17982.
+    """
+    skipped_per_minute = DROPPING[rate]
+    frames_of_first_minute = 60 * whole_rate(rate)
+    frames_of_other_minute = frames_of_first_minute - skipped_per_minute
+    frames_of_ten_minutes = frames_of_first_minute + 9 * frames_of_other_minute
+    n_ten_minutes, remaining_frames = divmod(frames, frames_of_ten_minutes)
+    n_minutes_that_skip = 9 * n_ten_minutes
+    frames_after_first_minute = remaining_frames - frames_of_first_minute
+    if frames_after_first_minute >= 0:
+        # The minute that these frames begin skips numbers already.
+        n_minutes_that_skip += 1 + frames_after_first_minute // frames_of_other_minute
+    return skipped_per_minute * n_minutes_that_skip
 
 
 @checked
@@ -317,22 +339,27 @@ def instants(
     Raises
     ------
     ManifestError
-        Points and commas are both used as decimal signs, a number may be read with either, times are shares
-        of a day, or only some time codes have drop frame.
+        Points and commas are both used as decimal signs, or a number may be read with either. Times are
+        shares of a day, as spreadsheets keep them (0.0010416667 is 90 s). Or only some time codes have drop
+        frame.
     """
-    has_only_points = usual_sign == "." and not _UNSURE.search("\n".join(cells))
-    texts = [text.strip() for text in (cells if has_only_points else pointed(cells, usual_sign))]
-    if rate in DROPPING:
+    are_points_decimal = usual_sign == "." and not _UNSURE.search("\n".join(cells))
+    pointed_cells = cells if are_points_decimal else pointed(cells, usual_sign)
+    texts = [cell.strip() for cell in pointed_cells]
+    rate_has_drop_frame = rate in DROPPING
+    if rate_has_drop_frame:
         _refuse_mixed_codes(texts)
     values: list[float | ManifestError | None] = []
     for text in texts:
         try:
             values.append(time_in(text, rate))
         except ManifestError as error:
-            # A traceback refers to this list, and the list to the error: their memory would not be freed.
+            # The traceback of the error refers to this list, and the list to the error: in such a circle
+            # their memory would not be freed.
             values.append(error.with_traceback(None))
-    if _FINE.search("\n".join(texts)):
-        _refuse_shares_of_a_day(texts, values, len(texts) // n_columns)
+    has_many_digits = _MANY_DIGITS.search("\n".join(texts)) is not None
+    if has_many_digits:
+        _refuse_shares_of_a_day(texts, values, n_rows=len(texts) // n_columns)
     return values
 
 
@@ -357,17 +384,17 @@ def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_ro
     n_rows
         The number of cells in a column.
     """
-    fine_in_row = {}
-    rows_of_seconds = set()
+    share_in_row = {}  # row -> a time that may be a share of a day
+    rows_with_seconds = set()
     for place, (text, value) in enumerate(zip(texts, values, strict=True)):
-        row = place % n_rows
-        if _FINE.fullmatch(text):
-            fine_in_row[row] = text
+        row = place % n_rows  # the columns stand one after the other
+        if _MANY_DIGITS.fullmatch(text):
+            share_in_row[row] = text
         if isinstance(value, float) and value >= 1:
-            rows_of_seconds.add(row)
-    if fine_in_row and rows_of_seconds.isdisjoint(fine_in_row):
+            rows_with_seconds.add(row)
+    if share_in_row and rows_with_seconds.isdisjoint(share_in_row):
         raise ManifestError(
-            f"{min(fine_in_row.values())!r}: times below 1 alone have many digits, as shares of a day have, "
+            f"{min(share_in_row.values())!r}: times below 1 alone have many digits, as shares of a day have, "
             "by which spreadsheets keep times; format the column as text or number of seconds (value * "
             "86400)"
         )
@@ -385,30 +412,41 @@ def pointed(cells: Sequence[str], usual_sign: str = "") -> list[str]:
     ['1234', '0.5', 'one']
     """
     texts = [_BLANKS.sub("", with_ascii_digits(cell.strip())) for cell in cells]
-    sign = _decimal_sign(texts, usual_sign)
-    other_sign = "," if sign == "." else "."
+    decimal_sign = _decimal_sign(texts, usual_sign)
+    thousands_sign = "," if decimal_sign == "." else "."
     result = []
     for text, cell in zip(texts, cells, strict=True):
-        is_number = text.isdecimal() or _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)
-        result.append(text.replace(other_sign, "").replace(sign, ".") if is_number else cell)
+        if text.isdecimal() or _is_number(text, decimal_sign):
+            without_thousands = text.replace(thousands_sign, "")
+            result.append(without_thousands.replace(decimal_sign, "."))
+        else:
+            result.append(cell)
     return result
+
+
+def _is_number(text: str, decimal_sign: str) -> bool:
+    """Return whether a text is a number with this decimal sign, with or without signs between thousands."""
+    plain_match = _PLAIN_NUMBER[decimal_sign].fullmatch(text)
+    return plain_match is not None or _GROUPED_NUMBER[decimal_sign].fullmatch(text) is not None
 
 
 def time_or_nan(text: str) -> float:
     """Read a single time in seconds; NaN if it is no time."""
     text = text.strip()
-    # Only a number whose decimal sign is doubtful, or with very many digits, needs the rules of a column.
-    is_doubtful = _UNSURE.search(text) is not None or _FINE.search(text) is not None
+    has_doubtful_sign = _UNSURE.search(text) is not None
+    may_be_share_of_a_day = _MANY_DIGITS.search(text) is not None
+    needs_rules_of_columns = (has_doubtful_sign or may_be_share_of_a_day) and not is_clock(text)
     value: object = None
     with suppress(ManifestError):
-        value = instants([text])[0] if is_doubtful and not is_clock(text) else time_in(text)
+        value = instants([text])[0] if needs_rules_of_columns else time_in(text)
     return value if isinstance(value, float) else math.nan
 
 
 def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
     """Find the decimal sign of the numbers in a column.
 
-    Of `0,5` and `1.234,5` it is the comma. `1,234` could be read with either sign.
+    It is the sign that a number of the column needs: `0,5` and `1.234,5` need the comma. If none needs one,
+    it is the usual sign, unless a number such as `1,234` has only the other sign and could be read with both.
 
     Parameters
     ----------
@@ -425,16 +463,11 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
     for text in texts:
         if text.isdecimal():  # as most numbers are; without a sign, they show nothing
             continue
-        possible_signs = [
-            sign for sign in ".," if _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)
-        ]
+        possible_signs = _possible_signs(text)
         if len(possible_signs) == 1:
             example_of_sign.setdefault(possible_signs[0], text)
-            continue
-        has_sign = "." in text or "," in text
-        has_usual_sign = usual_sign != "" and usual_sign in text
-        if len(possible_signs) == 2 and has_sign and not has_usual_sign:
-            doubtful = doubtful or text
+        elif len(possible_signs) == 2 and not doubtful and _is_doubtful(text, usual_sign):
+            doubtful = text
     if len(example_of_sign) == 2:
         raise ManifestError(
             f"{example_of_sign['.']!r} and {example_of_sign[',']!r}: one of '.' and ',' is the decimal sign, "
@@ -449,3 +482,15 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
             "column says which: write one decimal sign everywhere (times: hh:mm:ss)"
         )
     return usual_sign or "."
+
+
+def _possible_signs(text: str) -> list[str]:
+    """Return the decimal signs with which a text is a number: one for `0,5`, both for `1,234`."""
+    return [sign for sign in ".," if _is_number(text, sign)]
+
+
+def _is_doubtful(text: str, usual_sign: str) -> bool:
+    """Return whether it is unclear if the sign of a number is a decimal one: it is not the usual one."""
+    has_sign = "." in text or "," in text
+    has_usual_sign = usual_sign != "" and usual_sign in text
+    return has_sign and not has_usual_sign

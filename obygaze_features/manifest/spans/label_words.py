@@ -46,7 +46,7 @@ _MORE_SIGNS = re.compile(r"[|+&/]|\b(?i:and|und|et)\b|(?<=\w)\s(?:y|e|og|och|en|
 _DIVIDES = re.compile(rf"[\[,{SIGNS}]|{_MORE_SIGNS.pattern}")
 """What may stand between the labels of a text that lists several, or before the first of them."""
 
-_EXPLAINED = re.compile(r"[()\[\]=:]|\s[-–—]\s")
+_BETWEEN_SPELLINGS = re.compile(r"[()\[\]=:]|\s[-–—]\s")
 """What stands between a label and its other spelling."""
 
 _LETTERLESS = re.compile(r"[\W\d_]*+")
@@ -142,7 +142,8 @@ class LabelWords:
         level_titles = {plain(level.title or level.name) for level in self.codebook.levels}
         for title, texts in TRANSLATIONS["levels"].items():
             if title in level_titles:
-                words._add_unknown(dict.fromkeys(texts, words._levels[title]))
+                level = words._levels[title]  # a title is a spelling of its level
+                words._add_unknown(dict.fromkeys(texts, level))
         concept_names = set(map(plain, self.codebook.concept_names))
         for name, texts in TRANSLATIONS["concepts"].items():
             if name in concept_names:
@@ -169,22 +170,26 @@ class LabelWords:
     def _level_of(self, text: str) -> str:
         """Return the level that a whole text stands for; "" if it stands for none."""
         decimals_removed = without_zeros(text)  # 2.0 is the level 2
+        # As it is written first, as the case of a single letter counts (`word`); then in any case.
         for key in (word(text.strip()), plain(text), word(decimals_removed), plain(decimals_removed)):
             if key in self._levels:
                 return self._levels[key]
         for name in self.codebook.level_names:
             if plain(name) == plain(text):
                 return name
-        return self._explained(text, self._levels)
+        return self._label_spelled_twice(text, self._levels)
 
     def _concept_of(self, text: str) -> str:
         """Return the concept that a whole text stands for; "" if it stands for none."""
         concept = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
-        return concept or self._explained(text, self._concepts)
+        return concept or self._label_spelled_twice(text, self._concepts)
 
-    def _explained(self, text: str, names: Mapping[str, str]) -> str:
-        """Return the label of a text that spells it twice, such as `S (Sure)`; "" for other texts."""
-        parts = [part.strip() for part in _EXPLAINED.split(text) if part.strip()]
+    def _label_spelled_twice(self, text: str, names: Mapping[str, str]) -> str:
+        """Return the label of a text that spells it twice, such as `S (Sure)`; "" for other texts.
+
+        `names` are the names of levels or concepts by their spellings.
+        """
+        parts = [part.strip() for part in _BETWEEN_SPELLINGS.split(text) if part.strip()]
         if len(parts) != 2:
             return ""
         labels = {names.get(word(part), "") for part in parts}
@@ -210,18 +215,19 @@ class LabelWords:
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
 
-        Semicolons and line breaks always separate labels. Commas do unless they are in brackets, inside a
-        label, or a concept of the codebook has one. Other signs that people write (`+`, `/`, `|`, "and")
-        separate the parts of a text that is no label itself, if one of the parts is. A list in square
-        brackets is split into its texts.
+        - A list in square brackets is split into its texts.
+        - Semicolons and line breaks always separate labels.
+        - Commas do so unless they are in brackets or inside a label, or a concept of the codebook has one.
+        - Other signs that people write (`+`, `/`, `|`, "and") separate the parts of a text that is no label
+          itself, if one of the parts is a label.
         """
         if text.startswith("[") and text.endswith("]"):
             return tuple(texts_of_list(text))
-        divided = [text]
+        pieces = [text]
         for sign in SIGNS:
-            divided = [part for piece in divided for part in piece.split(sign)]
+            pieces = [part for piece in pieces for part in piece.split(sign)]
         parts: list[str] = []
-        for piece in divided:
+        for piece in pieces:
             for part in self._divided_at_commas(piece.strip()):
                 parts += self._further_divided(part)
         return tuple(parts)
@@ -233,22 +239,33 @@ class LabelWords:
         if "," not in text or self._is_label(text) or not self.codebook.commas_separate_concepts:
             return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
-        if not any(
-            "," in spelling for spelling in (*self._levels, *self._concepts, *self._words_for_no_label)
-        ):
+        known_words = (*self._levels, *self._concepts, *self._words_for_no_label)
+        has_word_with_comma = any("," in known for known in known_words)
+        if not has_word_with_comma:
             return [piece for piece in pieces if piece]
         parts = []
         start = 0
         while start < len(pieces):
-            end = start + 1
-            last_end = min(len(pieces), start + 1 + MOST_COMMAS)
-            for longer_end in range(last_end, start + 1, -1):
-                if self._is_label(", ".join(pieces[start:longer_end])):
-                    end = longer_end
-                    break
+            end = self._end_of_longest_label(pieces, start)
             parts.append(", ".join(pieces[start:end]))
             start = end
         return [part for part in parts if part]
+
+    def _end_of_longest_label(self, pieces: Sequence[str], start: int) -> int:
+        """Return the index after the last piece of the longest label that begins with the piece at `start`.
+
+        If no label of several pieces begins with it, the piece stands alone.
+
+        Parameters
+        ----------
+        pieces
+            What stands between the commas of a text.
+        """
+        last_end = min(len(pieces), start + MOST_COMMAS + 1)
+        for end in range(last_end, start + 1, -1):
+            if self._is_label(", ".join(pieces[start:end])):
+                return end
+        return start + 1
 
     def _further_divided(self, text: str) -> list[str]:
         """Split a text at `+`, `/`, "and" and the like, if it is no label itself and one of its parts is."""
@@ -274,7 +291,7 @@ class LabelWords:
             return None
         key = word(text)
         level = self._levels.get(key) or self._levels.get(word(without_zeros(text)))
-        level = level or self._explained(text, self._levels)
+        level = level or self._label_spelled_twice(text, self._levels)
         if level:
             return Labels(level, ())
         if key in self._concepts:

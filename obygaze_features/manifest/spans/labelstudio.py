@@ -42,7 +42,8 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
 
     Regions of predictions and drafts are yielded with a reason, so that they are left out.
     """
-    tasks = objects_of(file.document if isinstance(file.document, list) else {})
+    # A document that is no list counts as one empty task, which is refused below.
+    tasks = objects_of(file.document) if isinstance(file.document, list) else [{}]
     for place, task in enumerate(tasks, start=1):
         where = f"task {text_of(task.get('id', place)):.60}"
         if not isinstance(task.get("annotations"), list) or "data" not in task:
@@ -53,7 +54,9 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
             raise file.error(
                 f"{where}: no field of its data names a file, so that its film would be another's"
             )
-        for annotation in objects_of(task["annotations"]) or [{"result": []}]:
+        # A task without annotations counts as one with nothing marked, so that it is left out with a reason.
+        annotations = objects_of(task["annotations"]) or [{"result": []}]
+        for annotation in annotations:
             place_of_annotation = f"{where}, annotation {text_of(annotation.get('id', '?')):.60}"
             yield from _annotation(file, annotation, place_of_annotation, media)
 
@@ -75,7 +78,8 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
     if isinstance(annotator, dict):
         user = annotator
         annotator = user.get("email") or user.get("id", "")
-    regions = objects_of(annotation.get("result", {}))
+    # An annotation without the key `result` counts as one with an empty region, which cannot be read.
+    regions = objects_of(annotation["result"]) if "result" in annotation else [{}]
     if not regions:
         yield RawSpan(where, reason="skipped, or nothing is marked")
     per_second = _frames_per_second(file, regions, where)
@@ -87,7 +91,7 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
             "media": media,
             "annotator": text_of(annotator),
             "comment": text_of(object_of(region.get("meta")).get("text")),
-            "seen_score": "1" if is_predicted else "",
+            "seen_score": "1" if is_predicted else "",  # "1": the annotator saw what a model says
         }
         if annotation.get("was_cancelled"):
             yield RawSpan(place, reason="of an annotation that was cancelled")
@@ -103,21 +107,28 @@ def _media(data: Mapping[str, Any]) -> str:
     """
     usual_fields = [name for name in USUAL_FIELDS if name in data]
     other_fields = [name for name in data if name not in USUAL_FIELDS]
-    films = []
-    other_files = []
+    first_other_file = ""
     for name in usual_fields + other_fields:
-        if not isinstance(data[name], str):
+        text = data[name]
+        if not isinstance(text, str):
             continue
-        place = _SOURCE.sub(r"\1", data[name].strip())
+        place = _SOURCE.sub(r"\1", text.strip())  # of a player in HTML, the path of its file
         suffix = path_of(place).suffix.lower()
         if suffix in FILM_SUFFIXES:
-            films.append(place)
-        elif name in USUAL_FIELDS and re.fullmatch(r"\.\w{2,5}", suffix, re.ASCII):
-            other_files.append(place)
-    places = films + other_files
-    if not places:
-        return ""
-    place = _UPLOAD.sub(r"\1", places[0])
+            return _original_place(place)
+        has_suffix = re.fullmatch(r"\.\w{2,5}", suffix, re.ASCII) is not None
+        if has_suffix and name in USUAL_FIELDS and not first_other_file:
+            first_other_file = place
+    return _original_place(first_other_file)
+
+
+def _original_place(place: str) -> str:
+    """Return a path or URL without what Label Studio writes into it.
+
+    Of an uploaded film, `/upload/3/0a1b2c3d-film.mp4`, the random digits are removed. Of a film on its own
+    disk, `/data/local-files/?d=films/film.mp4`, the path is returned as a URL.
+    """
+    place = _UPLOAD.sub(r"\1", place)
     _, prefix, local_path = place.rpartition(LOCAL)
     return f"file:///{local_path}" if prefix else place
 
@@ -159,6 +170,7 @@ def _region(
     tier = text_of(region.get("from_name"))
     # Stretches of frames are in `ranges`, or follow from the key frames of a rectangle.
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown_stretches(value)
+    # Converted in any case, as frames without a rate are refused.
     times_s = [_seconds(file, stretch, per_second, where) for stretch in stretches]
     if _has_seconds(value, kind):
         times_s = [(number(value["start"]), number(value["end"]))]
@@ -206,23 +218,26 @@ def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
 
     The list is empty if a key frame cannot be read; the last end is NaN if the number of frames cannot be.
     """
-    n_frames = number(value.get("framesCount"))  # NaN if it cannot be read
+    n_frames = number(value.get("framesCount"))
+    is_length_known = not math.isnan(n_frames)
     shown_frames = []
     hidden_frames = []
     for key_frame in objects_of(value.get("sequence")):
-        # `min` returns its first argument if the second is NaN.
-        frame = min(number(key_frame.get("frame")), n_frames)
-        is_readable = frame > 0  # not so NaN
-        if not is_readable:
+        frame = number(key_frame.get("frame"))
+        if math.isnan(frame):
+            return []
+        if is_length_known:
+            frame = min(frame, n_frames)  # a key frame may lie behind the last frame of the film
+        if frame <= 0:
             return []
         if key_frame.get("enabled", True):
             shown_frames.append(frame)
         else:
             hidden_frames.append(frame)
-    if n_frames > max(shown_frames, default=0):
+    if is_length_known and n_frames > max(shown_frames, default=0):
         # A rectangle that is never switched off is visible up to the last frame of the film.
         hidden_frames.append(n_frames)
-    # A stretch ends with its last frame, not a step after it. It is NaN without the number of frames.
-    step = 0.0 if math.isfinite(n_frames) else math.nan
+    # The last stretch ends with its last frame, not a step after it, or nobody knows where.
+    step = 0.0 if is_length_known else math.nan
     runs = runs_of(sorted(shown_frames), hidden_frames, step)
     return [Stretch(first, last) for first, last in runs]

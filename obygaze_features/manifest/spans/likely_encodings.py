@@ -66,6 +66,9 @@ HAN: Final = {
 TYPOGRAPHIC: Final = frozenset("’‘“”„–—…«»‹›¿¡°€£©®•½\u00a0،؟。、，！？「」『』（）：；・ー～・")
 """Signs that stand beside letters in texts; not inside of words, but for the apostrophe."""
 
+SCORE_OF_RARE_CHARACTER: Final = 0.35
+"""Score of a Chinese character that is not among `HAN`. There are thousands; wrong encodings give many."""
+
 APOSTROPHES: Final = frozenset("’‘")
 
 MOST_LINES: Final = 200
@@ -104,17 +107,21 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
 
 
 def decoded_line(line: bytes, name: str) -> str | None:
-    """Decode the first `MOST_LINE` bytes of a line; None if they are no text in this encoding.
+    """Decode a line that was cut to `MOST_LINE` bytes; None if it is no text in this encoding.
 
-    Cutting a long line may leave half a letter at its end, which is left out.
+    Half a letter at the end of a line that was cut is left out.
     """
-    for end in (len(line), len(line) - 1):
-        try:
-            return line[:end].decode(name)
-        except UnicodeDecodeError as error:
-            if error.end < len(line) or len(line) < MOST_LINE:
-                return None
-    return None
+    try:
+        return line.decode(name)
+    except UnicodeDecodeError as error:
+        may_be_cut = len(line) >= MOST_LINE
+        is_wrong_at_end = error.end >= len(line)
+        if not (may_be_cut and is_wrong_at_end):
+            return None
+    try:
+        return line[:-1].decode(name)
+    except UnicodeDecodeError:
+        return None
 
 
 def _score(texts: Sequence[str]) -> float:
@@ -160,12 +167,14 @@ def _score_in_han(signs: Counter[str], frequent: str) -> float:
     `frequent` are its most frequent characters. In Japanese, syllables count like these.
     """
     total = 0.0
+    is_japanese = frequent == HAN["Japanese"]
     for sign, n in signs.items():
-        is_syllable = "\u3040" <= sign <= "\u30ff" and frequent == HAN["Japanese"]
+        is_syllable = is_japanese and "\u3040" <= sign <= "\u30ff"  # hiragana and katakana
+        is_chinese_character = "\u4e00" <= sign <= "\u9fff"
         if sign in frequent or is_syllable:
             total += n
-        elif "\u4e00" <= sign <= "\u9fff":
-            total += 0.35 * n
+        elif is_chinese_character:
+            total += SCORE_OF_RARE_CHARACTER * n
         else:
             total += n * _score_of_foreign_sign(sign)
     return total
@@ -192,8 +201,8 @@ def _score_of_foreign_sign(sign: str) -> float:
 def _oddities(text: str) -> float:
     """Count signs of a wrong encoding in a text.
 
-    They are capitals inside of words, words in two scripts, symbols behind letters (which count half),
-    control characters, and the letters of words with hardly any ASCII letters.
+    Each counts 1: a capital inside of a word, a change of the script inside of a word, a control character,
+    and a letter of a word with hardly any ASCII letters. A symbol behind a letter counts 0.5.
     """
     n_odd = 0.0
     for before, sign in pairwise(text):
@@ -207,7 +216,7 @@ def _oddities(text: str) -> float:
             n_odd += 0.5
     beyond_ascii = [sign for sign in text if not sign.isascii()]
     n_odd += sum(unicodedata.category(sign) in {"Cc", "Cf", "Co", "Cn"} for sign in beyond_ascii)
-    return n_odd + _letters_of_bare_words(text)
+    return n_odd + _n_letters_of_words_without_ascii(text)
 
 
 def _is_odd_inside(sign: str) -> bool:
@@ -230,13 +239,15 @@ def _script(letter: str) -> str:
     return "CJK" if name in {"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"} else name
 
 
-def _letters_of_bare_words(text: str) -> float:
-    """Count the letters beyond ASCII in Latin words that consist mostly of them, as hardly any word does."""
+def _n_letters_of_words_without_ascii(text: str) -> float:
+    """Count the letters beyond ASCII in Latin words that consist mostly of them, as hardly any word does.
+
+    A word counts if it has at least three such letters, and they are at least three quarters of it.
+    """
     n_letters = 0
     for word in text.split():
         beyond_ascii = [sign for sign in word if not sign.isascii() and sign.isalpha()]
-        if len(beyond_ascii) < 3 or 4 * len(beyond_ascii) < 3 * len(word):
-            continue
-        if all(_script(sign) == "LATIN" for sign in beyond_ascii):
+        has_mostly_such_letters = len(beyond_ascii) >= 3 and 4 * len(beyond_ascii) >= 3 * len(word)
+        if has_mostly_such_letters and all(_script(sign) == "LATIN" for sign in beyond_ascii):
             n_letters += len(beyond_ascii)
     return float(n_letters)

@@ -164,19 +164,25 @@ def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
 
 def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Return (number of the first line, whole text) of each marker in Avid's text."""
-    markers: list[tuple[int, list[str]]] = []
-    n_tabs = AVID_LENGTH
+    markers: list[tuple[int, list[str]]] = []  # number of the first line, and all lines
+    n_tabs = 0  # in the last marker
+    is_complete = True  # whether the last marker has no further lines
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
+        if AVID_BEGIN.match(line):
+            markers.append((number, [line]))
+            n_tabs = line.count("\t")
+        elif is_complete:  # a line of no marker, which stands alone
+            markers.append((number, [line]))
+            continue
+        else:
+            _, lines_of_marker = markers[-1]
+            lines_of_marker.append(line)
+            n_tabs += line.count("\t")
         # A comment may have several lines; it ends at the tab before the length.
-        is_new = n_tabs >= AVID_LENGTH or AVID_BEGIN.match(line) is not None
-        if is_new:
-            markers.append((number, []))
-            n_tabs = 0 if AVID_BEGIN.match(line) else AVID_LENGTH
-        markers[-1][1].append(line)
-        n_tabs += line.count("\t")
-    return [(number, " ".join(parts)) for number, parts in markers]
+        is_complete = n_tabs >= AVID_LENGTH
+    return [(number, " ".join(lines_of_marker)) for number, lines_of_marker in markers]
 
 
 def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:

@@ -16,7 +16,8 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 
 TEXTS = ("situation", "scene", "description")
 READ_KEYS = {*TEXTS, "movie", "start_s", "end_s", "characters", "interactions"}
-ENDS = ("from", "what", "to")
+KEYS_OF_INTERACTION = ("from", "what", "to")
+"""Who does it, what is done, and to whom."""
 KEY = "moviegraphs"
 
 
@@ -58,7 +59,8 @@ def _unread_keys(graph: Mapping[str, Any]) -> list[str]:
     keys = [name for name in graph if name not in READ_KEYS]
     for interaction in _list(graph.get("interactions")):
         if isinstance(interaction, dict):
-            keys += [f"{name} of interactions" for name in interaction if name not in ENDS]
+            unread = [name for name in interaction if name not in KEYS_OF_INTERACTION]
+            keys += [f"{name} of interactions" for name in unread]
     return keys
 
 
@@ -81,4 +83,5 @@ def _interaction(value: Any) -> str:
         return _text(value)
     if not _text(value.get("what")):
         return ""
-    return ": ".join(text for name in ENDS if (text := _text(value.get(name))))
+    texts = [_text(value.get(name)) for name in KEYS_OF_INTERACTION]
+    return ": ".join(text for text in texts if text)

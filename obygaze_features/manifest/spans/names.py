@@ -109,16 +109,24 @@ def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
     known
         The known names, or spelling (as `plain` writes it) -> name.
     """
-    spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
-    scripts = {_script(sign) for name in spelled.values() for sign in name}
-    strange = next((sign for sign in text if _script(sign) not in scripts), "")
-    odd = f"; {strange!r} is {unicodedata.name(strange, 'of another script')}" if strange else ""
-    near = nearest(text, spelled)
-    if near:
-        return f" (did you mean {spelled[near]!r}?{odd})"
-    if not spelled:
+    name_of_spelling = known if isinstance(known, Mapping) else {plain(name): name for name in known}
+    names = list(dict.fromkeys(name_of_spelling.values()))
+    script_note = _note_on_scripts(text, names)
+    near_spelling = nearest(text, name_of_spelling)
+    if near_spelling:
+        return f" (did you mean {name_of_spelling[near_spelling]!r}?{script_note})"
+    if not names:
         return ""
-    return f" (expected one of {first_few([*dict.fromkeys(spelled.values())], MOST_NAMES)}{odd})"
+    return f" (expected one of {first_few(names, MOST_NAMES)}{script_note})"
+
+
+def _note_on_scripts(text: str, names: Iterable[str]) -> str:
+    """Return a note on the first letter of a text in a script that no name uses; "" if there is none."""
+    known_scripts = {_script(letter) for name in names for letter in name}
+    for letter in text:
+        if _script(letter) not in known_scripts:
+            return f"; {letter!r} is {unicodedata.name(letter, 'of another script')}"
+    return ""
 
 
 def _script(letter: str) -> str:
@@ -153,16 +161,25 @@ def path_of(place: str) -> PurePosixPath:
     if url is None:
         return PurePosixPath(place.replace("\\", "/"))
     path = PurePosixPath(unquote(url[0]).replace("\\", "/"))
-    query, _, _ = place[url.end() + 1 :].partition("#")
-    names_in_query = [
-        value
-        for parameter, value in dict(parse_qsl(query)).items()
-        if PurePosixPath(value).suffix or parameter in {"v", "id"}
-    ]
-    path_names_a_file = path.suffix != ""
-    if names_in_query and not path_names_a_file:
-        return path / names_in_query[0]
-    return path
+    names_a_file = path.suffix != ""
+    if names_a_file:
+        return path
+    # The match of `_URL` ends before the sign that begins a query or a fragment.
+    name = _name_in_query(place[url.end() + 1 :])
+    return path / name if name else path
+
+
+def _name_in_query(query_and_fragment: str) -> str:
+    """Return the film that the query of a URL names: a file, or the parameter `v` or `id`; "" if none.
+
+    Of `v=abc&t=10#top` it is `abc`.
+    """
+    query, _, _ = query_and_fragment.partition("#")
+    for parameter, value in dict(parse_qsl(query)).items():
+        is_file = PurePosixPath(value).suffix != ""
+        if is_file or parameter in {"v", "id"}:
+            return value
+    return ""
 
 
 @lru_cache(4096)
@@ -180,10 +197,11 @@ def stem_of(place: str) -> str:
     for _ in range(MOST_SUFFIXES):
         if path.suffix.lower() not in SUBTITLE_SUFFIXES:
             break
-        by_id = _ID_OF_FILE.match(path.name)
-        if by_id:
-            return by_id[0]
-        path = path_of(_without_language(path))
+        imdb_match = _ID_OF_FILE.match(path.name)
+        if imdb_match:
+            return imdb_match[0]
+        name = _without_language(path)
+        path = path_of(name)
     return path.stem if path.suffix.lower() in FILM_SUFFIXES else path.name
 
 
@@ -195,7 +213,8 @@ def film_named(text: str) -> str:
     >>> film_named("The  Matrix"), film_named("C:\\films\\tt0133093.mp4")
     ('The Matrix', 'tt0133093')
     """
-    return composed(" ".join((stem_of(text) if is_place(text) else text.replace("\\", "/")).split()))
+    name = stem_of(text) if is_place(text) else text.replace("\\", "/")
+    return composed(" ".join(name.split()))
 
 
 def are_different_files(first: str, second: str) -> bool:

@@ -356,6 +356,7 @@ def content_parts(task: Task) -> Iterator[bytes]:
     if task.content is not None:
         file.content = task.content
     content = task.read(file, *task.arguments)
+    # A part of records has the name of their class as its kind.
     yield from _packed_lists(_checked(file, content.records), lambda record: type(record).__name__)
     table = content.table
     if table is not None:
@@ -366,6 +367,7 @@ def content_parts(task: Task) -> Iterator[bytes]:
             yield from _packed_lists(lines_and_cells, lambda _: ROWS)
     account = content.file.account
     yield from _packed_lists(account.left_out, lambda _: LEFT_OUT)
+    # All that is no long list comes last.
     rest = _Rest(
         account=_message(_AccountMessage, account),
         table=None if table is None else _message(_TableMessage, table),
@@ -438,7 +440,10 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
 
 
 def _all_but_place(record: RawSpan, fault: str) -> tuple[object, ...]:
-    """Return what is read of a record that is no span, for its fault, besides its place."""
+    """Return all that is read of a record that is no span, except its place: equal records can be combined.
+
+    `fault` is the reason why it is no span.
+    """
     return (
         record.tier,
         record.text,
@@ -490,7 +495,8 @@ def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterat
         for item in of_kind:
             try:
                 packed_list.add(item)
-            except UnicodeEncodeError:  # a text with half a letter, which only JSON can hold
+            except UnicodeEncodeError:
+                # An item with half a letter becomes a part of its own (`_packed`), after the items before it.
                 if packed_list.n_items:
                     yield packed_list.take_part(kind)
                 yield _packed(kind, [item])
@@ -501,7 +507,11 @@ def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterat
 
 
 class _PackedList:
-    """A list of msgpack that grows item by item, behind room for its head."""
+    """A list of msgpack that grows item by item.
+
+    In msgpack a list begins with a head that states its length, which is known at the end only: room for the
+    head is left at the beginning of the buffer.
+    """
 
     def __init__(self) -> None:
         """Begin with an empty list."""
@@ -524,7 +534,7 @@ class _PackedList:
         self.n_items += 1
 
     def take_part(self, kind: str) -> bytes:
-        """Return a part with the list, and begin a new list."""
+        """Return a part with the list, whose head is filled in, and begin a new list."""
         _LIST_HEAD.pack_into(self._buffer, 0, _LIST, self.n_items)
         part = PACKED + _ENCODER.encode(_Part(kind, self._buffer))
         self._buffer = bytearray(_LIST_HEAD.size)
@@ -533,11 +543,17 @@ class _PackedList:
 
 
 def _packed(kind: str, content: object) -> bytes:
-    """Pack a part as msgpack, or as JSON if it has half a letter, which msgpack cannot hold."""
+    """Pack a part as msgpack, or as JSON if a text has half a letter (a lone surrogate).
+
+    UTF-8, and with it msgpack, cannot hold such a text. In msgpack the content is packed by itself before the
+    part is, as `_unpacked` has to read the kind of the part to know the type of the content.
+    """
     try:
-        return PACKED + _ENCODER.encode(_Part(kind, _ENCODER.encode(content)))
+        packed_content = _ENCODER.encode(content)
     except UnicodeEncodeError:
-        return ESCAPED + json.dumps(msgspec.to_builtins(_Part(kind, content))).encode()
+        part = msgspec.to_builtins(_Part(kind, content))
+        return ESCAPED + json.dumps(part).encode()
+    return PACKED + _ENCODER.encode(_Part(kind, packed_content))
 
 
 def _unpacked(packed: bytes) -> _Part:

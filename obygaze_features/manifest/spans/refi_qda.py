@@ -17,6 +17,8 @@ from uuid import NAMESPACE_URL, uuid5
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
+from msgspec.structs import replace
+
 from obygaze_features.arguments import checked
 from obygaze_features.door import MOST_BYTES
 from obygaze_features.manifest.spans.json_values import number
@@ -34,7 +36,7 @@ PROJECT: Final = "project.qde"
 ZIP: Final = b"PK\x03\x04"
 """How a zip archive begins. Source: APPNOTE.TXT of PKWARE, 4.3.7."""
 
-FIRST_NAME: Final = 300
+FIRST_NAME_BYTES: Final = 300
 """The name of an archive's first member stands in its first bytes."""
 
 DAMAGED: Final = (
@@ -102,7 +104,9 @@ def is_damaged_archive(file: SpanFile) -> bool:
     """Return whether a file seems to be a project's archive, but the document in it is not found."""
     if not file.content.startswith(ZIP) or _document_name(file):
         return False
-    return file.path.suffix.lower() == ".qdpx" or b".qde" in file.content[:FIRST_NAME].lower()
+    # An archive begins with the name of its first member.
+    begins_with_document = b".qde" in file.content[:FIRST_NAME_BYTES].lower()
+    return file.path.suffix.lower() == ".qdpx" or begins_with_document
 
 
 def _document_name(file: SpanFile) -> str:
@@ -240,16 +244,17 @@ class _Reader:
         code = self._codes.get(references[0].casefold()) if references else None
         user = attribute(coding, "creatingUser") or selection.user
         cells = {**selection.cells, "annotator": self._users.get(user.casefold(), "")}
-        return RawSpan(
+        record = RawSpan(
             selection.where,
             selection.start_s,
             selection.end_s,
-            "" if code is None else code.name,
-            TIER if code is None or not code.above else code.above,
-            cells,
-            reason="its code is not in the codebook" if code is None else "",
+            tier=TIER,
+            cells=cells,
             is_whole_file=is_whole_file,
         )
+        if code is None:
+            return replace(record, reason="its code is not in the codebook")
+        return replace(record, text=code.name, tier=code.above or TIER)
 
 
 def _media(source: Element, name: str) -> str:
@@ -359,10 +364,12 @@ def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
 
 def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
     """Write the lines of the codes, each below its parent; no lines without codes."""
-    names_below: dict[str, dict[str, None]] = {}
+    names_below: dict[str, list[str]] = {}  # code above -> names of the codes below it
     for span in spans:
         for above, name in span.codes:
-            names_below.setdefault(above, {}).setdefault(name)
+            names = names_below.setdefault(above, [])
+            if name not in names:
+                names.append(name)
     if not names_below:
         return []
     lines = ["<CodeBook>", "<Codes>"]

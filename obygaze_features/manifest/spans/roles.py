@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.label_words import Labels, LabelWords
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.tier_names import (
     DECIDED,
@@ -60,7 +60,7 @@ class Tier:
     n_texts, n_labels
         How many texts it has, and how many of them are labels of the codebook.
     words
-        Levels and concepts that are used, with their counts.
+        Levels and concepts that are used, with their counts; a text may hold several.
     n_with_level
         How many of its texts are, or hold, a level.
     is_added_column
@@ -75,6 +75,19 @@ class Tier:
     words: Counter[str] = field(default_factory=Counter)
     is_added_column: bool = False
 
+    def add(self, record: RawSpan, labels: Labels | None) -> None:
+        """Count the text of a record; `labels` are the level and concepts that it says, None if none."""
+        if record.is_added_column:
+            self.is_added_column = True
+        self.n_texts += record.n_records
+        if labels is None:
+            return
+        self.n_labels += record.n_records
+        if labels.level:
+            self.n_with_level += record.n_records
+        for word in labels.words:
+            self.words[word] += record.n_records
+
     @property
     def is_all_labels(self) -> bool:
         """Whether every text is a label of the codebook."""
@@ -88,10 +101,12 @@ class Tier:
     @property
     def option(self) -> str:
         """The option that reads the tier as levels or concepts if it holds only these, else as labels."""
+        has_concepts_only = self.n_with_level == 0
+        has_levels_only = self.n_with_level == self.words.total()  # a text has one level at most
         role = LABELS
-        if self.is_all_labels and self.n_with_level == 0:
+        if self.is_all_labels and has_concepts_only:
             role = CONCEPTS
-        elif self.is_all_labels and self.n_with_level == self.words.total():
+        elif self.is_all_labels and has_levels_only:
             role = LEVELS
         return f"--tier {shlex.quote(f'{self.name}={role}')}"
 
@@ -131,20 +146,13 @@ class TierRoles:
             Whether the texts are speech or names of speakers.
         """
         for record in records:
-            if record.role or not record.text or is_of_a_model(record.tier) or is_of_a_model(record.text):
+            is_of_model = is_of_a_model(record.tier) or is_of_a_model(record.text)
+            if record.role or not record.text or is_of_model:
                 continue
-            name = record.tier or default_tier
-            key = tier_key(without_annotator(name)), is_said
-            tier = self._tiers.setdefault(key, Tier(without_annotator(name), is_said))
-            tier.is_added_column = tier.is_added_column or record.is_added_column
-            tier.n_texts += record.n_records
-            labels = self._words.labels_of(record.text)
-            if labels is not None:
-                tier.n_labels += record.n_records
-                if labels.level:
-                    tier.n_with_level += record.n_records
-                for word in labels.words:
-                    tier.words[word] += record.n_records
+            name = without_annotator(record.tier or default_tier)
+            key = (tier_key(name), is_said)
+            tier = self._tiers.setdefault(key, Tier(name, is_said))
+            tier.add(record, self._words.labels_of(record.text))
 
     def role_of(self, record: RawSpan, default_tier: str, *, is_said: bool) -> str:
         """Return the role of a record's tier: LEVELS, CONCEPTS, LABELS, TEXT or NOT_READ.

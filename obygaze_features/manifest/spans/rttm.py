@@ -40,20 +40,34 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
         elif len(fields) not in {FIELDS, FIELDS + 1}:
             yield RawSpan(where, reason=f"{len(fields)} fields where RTTM has 9 or 10: names hold no blanks")
         else:
-            if fields[2] not in {"", "1"}:
-                unread.append("channel")
-            fields_after_times = zip(FIELD_NAMES, fields[5:], strict=False)
-            unread += [name for name, field in fields_after_times if field and name != "speaker"]
-            start_s = number(fields[3])
-            length_s = number(fields[4])
-            end_s = round(start_s + length_s, 9)
-            name = one_line(fields[7])
-            tier, text = split_people_tier(unquote(name.replace("_", " ")))
-            if not tier:
-                tier = SPEAKER
-                text = name
-            yield RawSpan(where, start_s, end_s, text, tier, {"movie": fields[1]})
+            unread += _unread_fields(fields)
+            yield _turn(where, fields)
     file.account.note_unread("field", unread)
+
+
+def _unread_fields(fields: Sequence[str]) -> list[str]:
+    """Return the names of the fields of a turn that say something and are not read."""
+    unread = []
+    channel = fields[2]
+    if channel not in {"", "1"}:
+        unread.append("channel")
+    # The last one, of the look-ahead, may be missing.
+    fields_after_times = zip(FIELD_NAMES, fields[5:], strict=False)
+    unread += [name for name, field in fields_after_times if field and name != "speaker"]
+    return unread
+
+
+def _turn(where: str, fields: Sequence[str]) -> RawSpan:
+    """Read a turn of a speaker, whose name may name a tier of people and a label on it."""
+    _, movie, _, start, length, _, _, speaker, *_ = fields
+    start_s = number(start)
+    end_s = round(start_s + number(length), 9)
+    name = one_line(speaker)
+    tier, text = split_people_tier(unquote(name.replace("_", " ")))
+    if not tier:
+        tier = SPEAKER
+        text = name
+    return RawSpan(where, start_s, end_s, text, tier, {"movie": movie})
 
 
 @checked

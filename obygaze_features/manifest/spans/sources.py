@@ -121,34 +121,53 @@ ELAN_TEXT: Final = "elan-text"
 
 
 def _test_of_kind(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
-    """Return a function that tells whether a file is of a kind, by the marks in the kind's facts."""
-    holds = re.compile(
-        facts.get("holds", "(?!)").replace("{xml}", XML_PROLOGUE), re.MULTILINE | re.IGNORECASE
-    )
-    cell = re.compile(facts.get("cell", "(?!)"), re.IGNORECASE)
+    """Return a function that tells whether a file is of a kind, by the marks in the kind's facts.
+
+    A file of the kind has at least one of the marks, and what it holds `anywhere`, if the facts say so.
+    """
+    text_pattern = _pattern_of(facts, "holds")
+    cell_pattern = _pattern_of(facts, "cell")
 
     def has_a_mark(file: SpanFile) -> bool:
         """Return whether a file has at least one of the marks of the kind."""
         if kind == ELAN_TEXT and is_headless(file):
             return True
-        if kind != ELAN_TEXT and holds.search(file.head):
+        if text_pattern is not None and text_pattern.search(file.head):
             return True
         if any(file.has_columns(names) for names in facts.get("columns", ())):
             return True
-        if any(cell.fullmatch(name) for row in file.first_names for name in row):
+        if cell_pattern is not None and _has_cell(file, cell_pattern):
             return True
         if any(MARKS[mark](file, facts[mark]) for mark in OTHER_MARKS if mark in facts):
             return True
         return kind == TABLE and any(file.reading.headings.are_in(cells) for cells in file.first_rows)
 
     def is_of(file: SpanFile) -> bool:
+        """Return whether a file is of the kind."""
         if not has_a_mark(file):
             return False
-        if "anywhere" not in facts:
-            return True
-        return re.search(facts["anywhere"].encode(), file.content.replace(b"\0", b"")) is not None
+        return "anywhere" not in facts or _has_anywhere(file, facts["anywhere"])
 
     return is_of
+
+
+def _pattern_of(facts: Mapping[str, Any], name: str) -> re.Pattern[str] | None:
+    """Return the pattern of one of a kind's facts; None if the kind has no such fact."""
+    if name not in facts:
+        return None
+    text = str(facts[name]).replace("{xml}", XML_PROLOGUE)
+    return re.compile(text, re.MULTILINE | re.IGNORECASE)
+
+
+def _has_cell(file: SpanFile, pattern: re.Pattern[str]) -> bool:
+    """Return whether a whole cell in the first rows of a file matches a pattern."""
+    return any(pattern.fullmatch(name) for row in file.first_names for name in row)
+
+
+def _has_anywhere(file: SpanFile, pattern: str) -> bool:
+    """Return whether the content of a file, in any encoding, has a pattern of ASCII text."""
+    without_zeros = file.content.replace(b"\0", b"")  # UTF-16 has one in each letter of ASCII
+    return re.search(pattern.encode(), without_zeros) is not None
 
 
 def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:

@@ -170,7 +170,10 @@ class SpanFile:
         Rows are compared by how many headings they have that the person names, then by whether they are the
         header of a known kind of file, then by how many known headings they have.
         """
-        tests = [header_test(names) for facts in KINDS.values() for names in facts.get("columns", ())]
+        headers_of_kinds: list[Sequence[str]] = []
+        for facts in KINDS.values():
+            headers_of_kinds += facts.get("columns", ())
+        tests = [header_test(names) for names in headers_of_kinds]
         candidates: list[SheetHeader] = []
         for _, cells in records[:HEADER_ROWS]:
             n_named = self.reading.headings.n_in(cells)
@@ -238,7 +241,11 @@ class SpanFile:
 
     @cached_property
     def first_rows(self) -> list[list[str]]:
-        """The first rows of cells; those of a text are split once for each sign that may separate cells."""
+        """The first rows of cells.
+
+        As it is not known which sign separates the cells of a text, its rows are there several times, split
+        at each sign that may do so.
+        """
         if self.sheet is not None:
             return [cells for _, cells in self.sheet[:HEADER_ROWS]]
         return [cells for _, cells in chain(*first_rows(self.head).values())]
@@ -268,7 +275,9 @@ class SpanFile:
         except (JSONDecodeError, RecursionError) as error:
             raise self.error(where_damaged(error, self.text.encode(), "a JSON document")) from None
         except ValueError as error:
-            reason = "a number of thousands of digits" if "digits" in str(error) else str(error)
+            # Python refuses numbers of very many digits with a message about its own limit.
+            is_limit_of_digits = "digits" in str(error)
+            reason = "a number of thousands of digits" if is_limit_of_digits else str(error)
             raise self.error(f"not a JSON document: {reason}") from None
 
     def xml(self, root: str, kind: str, *, has_namespace: bool = False) -> Element:
@@ -286,11 +295,13 @@ class SpanFile:
             Whether its elements are in a namespace, which is ignored as it differs from version to version.
             If not, texts between elements are noted as left out.
         """
-        declared = _ENCODING.match(self.head)
-        text = self._text_in(self.reading.encoding or (declared[1] if declared else ""))
+        declaration = _ENCODING.match(self.head)
+        declared_encoding = declaration[1] if declaration else ""
+        text = self._text_in(self.reading.encoding or declared_encoding)
         if "<!ENTITY" in text or "<!ATTLIST" in text:
-            what = "entities or attributes"
-            raise self.error(f"declares {what} in its document type, which {kind} does not: not read")
+            raise self.error(
+                f"declares entities or attributes in its document type, which {kind} does not: not read"
+            )
         parser = XMLParser()  # noqa: S314 - it has no entities
         try:
             parser.feed(text)
@@ -300,14 +311,17 @@ class SpanFile:
         name = local_name(element.tag) if has_namespace else element.tag
         if name != root:
             raise self.error(f"not {kind}: its root is {element.tag!r:.60}")
-        if has_namespace:
-            return element
-        for node in element.iter():
+        if not has_namespace:
+            self._note_text_between_elements(element)
+        return element
+
+    def _note_text_between_elements(self, root: Element) -> None:
+        """Note the first text that stands behind an element, and so is not read."""
+        for node in root.iter():
             text_behind = (node.tail or "").strip()
             if text_behind:
                 self.account.note(f"text beside elements left out: {text_behind!r:.60}")
-                break  # the first one is enough
-        return element
+                return
 
     def error(self, reason: str) -> ManifestError:
         """Make an error that names the file."""

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from obygaze_features.arguments import checked
@@ -23,6 +23,7 @@ from obygaze_features.subtitle_text import VOICE, srt_text, vtt_text
 from obygaze_features.text import counted
 
 _GAP = re.compile(r"\n\s*\n")
+"""An empty line inside of a text."""
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
 _TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:(?:\s+|(?=[a-z]+:))((?:(?!-->).)*+))?", re.ASCII)
 _SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
@@ -31,7 +32,8 @@ _BROKEN = re.compile(
     r"(?a)\s*\d{1,3}[:;]\d\d?[:.,;]\d.*\d[:;]\d\d?[:.,;]\d|\d*[->\s]*\d{1,3}([:;]\d\d){2}[.,;]\d{1,3}[->\s]*$"
 )
 """A line of times whose arrow is broken, or a half of it, with its number: it is never text either."""
-_FEW = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
+_FEW_DIGITS = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
+"""A time with one or two digits of milliseconds, which players take as 5 ms where 0.5 s may be meant."""
 _NO_TEXT = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 STEP_BACK_S = 60.0
@@ -68,6 +70,37 @@ class Times(NamedTuple):
     reason: str
 
 
+class Cue(NamedTuple):
+    """A cue, or subtitle, as it is read.
+
+    Attributes
+    ----------
+    line
+        The line of times, counted from 0.
+    times
+        What that line says.
+    body
+        The lines below it.
+    marked_up_text
+        The text with its markup and line breaks. In SRT it begins with what stands behind the times.
+    text
+        The text without them.
+    """
+
+    line: int
+    times: Times
+    body: str
+    marked_up_text: str
+    text: str
+
+
+class BlockStart(NamedTuple):
+    """The line at which a block begins, counted from 0, and the number of its cue."""
+
+    line: int
+    number: int
+
+
 class Block(NamedTuple):
     """The lines of a cue, counted from 0.
 
@@ -96,41 +129,77 @@ class Shown(NamedTuple):
 def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT or the subtitles of SRT, by the kind of the file."""
     is_vtt = file.account.kind == "vtt"
+    clean = vtt_text if is_vtt else srt_text
     lines = file.lines
     names_model = is_vtt and MODEL in file.text
     file.account.shows_model_output = names_model and any(line.startswith(f"{MODEL}:") for line in lines)
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
         file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     blocks = _blocks(lines, is_vtt=is_vtt)
-    bodies = ["\n".join(lines[block.times + 1 : block.end]).strip() for block in blocks]
+    cues = [_cue(lines, block, file.reading.rate, is_vtt=is_vtt) for block in blocks]
     yield from _texts_without_times(lines, blocks, is_vtt=is_vtt)
+    for cue in cues:
+        yield _span_of_cue(cue, clean)
+    if is_vtt:
+        settings = [f"{one_line(cue.times.behind):.40}" for cue in cues if cue.times.behind]
+        file.account.note_unread("setting", settings)
+    joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *_steps_back(cues)]
+    file.account.note(*_doubts(lines, cues, joints))
+    shown = [_first_and_last_line(cue, clean) for cue in cues if cue.text]
+    file.account.note(_rolling_captions(shown, len(blocks)))
+
+
+def _cue(lines: Sequence[str], block: Block, rate: Fraction | None, *, is_vtt: bool) -> Cue:
+    """Read the lines of a block.
+
+    Parameters
+    ----------
+    rate
+        Frames per second of times that end in frames.
+    """
+    times = _times(lines[block.times], rate)
+    body = "\n".join(lines[block.times + 1 : block.end]).strip()
+    has_text_behind_times = times.behind != "" and not is_vtt  # in WebVTT these are settings
+    marked_up_text = f"{times.behind}\n{body}" if has_text_behind_times else body
     clean = vtt_text if is_vtt else srt_text
-    first_and_last_lines: list[Shown] = []
-    unread_settings: list[str] = []
-    steps_back: list[int] = []  # lines of times that are much earlier than the times above them
+    return Cue(block.times, times, body, marked_up_text, text=one_line(clean(marked_up_text)))
+
+
+def _span_of_cue(cue: Cue, clean: Callable[[str], str]) -> RawSpan:
+    """Return the span of a cue, whose text may begin with the tier that a person wrote it on.
+
+    Parameters
+    ----------
+    clean
+        Removes markup.
+    """
+    speakers = dict.fromkeys(map(clean, VOICE.findall(cue.marked_up_text)))
+    cells = {"subject": one_line("; ".join(speakers))} if speakers else {}
+    no_text = "" if cue.text else "no text"
+    tier, text = split_people_tier(cue.text)
+    return RawSpan(
+        f"line {cue.line + 1}",
+        cue.times.start_s,
+        cue.times.end_s,
+        text,
+        tier,
+        cells,
+        reason=cue.times.reason or no_text,
+    )
+
+
+def _steps_back(cues: Sequence[Cue]) -> list[int]:
+    """Return the lines of times that are more than `STEP_BACK_S` earlier than the times above them."""
+    steps_back = []
     last_start_s = 0.0
-    for block, body in zip(blocks, bodies, strict=True):
-        times = _times(lines[block.times], file.reading.rate)
-        has_text_behind_times = times.behind != "" and not is_vtt  # in WebVTT these are settings
-        if is_vtt and times.behind:
-            unread_settings.append(f"{one_line(times.behind):.40}")
-        marked_up_text = f"{times.behind}\n{body}" if has_text_behind_times else body
-        text = one_line(clean(marked_up_text))
-        if times.start_s < last_start_s - STEP_BACK_S:
-            steps_back.append(block.times)
-        if not math.isnan(times.start_s):
-            last_start_s = times.start_s
-        if text:
-            first_and_last_lines.append(_first_and_last_line(marked_up_text, text, clean))
-        speakers = dict.fromkeys(map(clean, VOICE.findall(marked_up_text)))
-        cells = {"subject": one_line("; ".join(speakers))} if speakers else {}
-        reason = times.reason or ("" if text else "no text")
-        tier, text = split_people_tier(text)
-        yield RawSpan(f"line {block.times + 1}", times.start_s, times.end_s, text, tier, cells, reason=reason)
-    file.account.note_unread("setting", unread_settings)
-    joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *steps_back]
-    file.account.note(*_doubts(lines, blocks, bodies, joints))
-    file.account.note(_rolling_captions(first_and_last_lines, len(blocks)))
+    for cue in cues:
+        start_s = cue.times.start_s
+        if math.isnan(start_s):
+            continue
+        if start_s < last_start_s - STEP_BACK_S:
+            steps_back.append(cue.line)
+        last_start_s = start_s
+    return steps_back
 
 
 def _rolling_captions(shown: Sequence[Shown], n_blocks: int) -> str:
@@ -143,21 +212,17 @@ def _rolling_captions(shown: Sequence[Shown], n_blocks: int) -> str:
     )
 
 
-def _first_and_last_line(words: str, text: str, clean: Callable[[str], str]) -> Shown:
-    """Return the first and the last line of a subtitle; a text of one line is both.
+def _first_and_last_line(cue: Cue, clean: Callable[[str], str]) -> Shown:
+    """Return the first and the last line of a cue; a text of one line is both.
 
     Parameters
     ----------
-    words
-        The text with markup and line breaks.
-    text
-        The text without them.
     clean
         Removes markup.
     """
-    if "\n" not in words:
-        return Shown(text, text)
-    parts = words.split("\n")
+    if "\n" not in cue.marked_up_text:
+        return Shown(cue.text, cue.text)
+    parts = cue.marked_up_text.split("\n")
     return Shown(clean(parts[0]).strip(), clean(parts[-1]).strip())
 
 
@@ -170,9 +235,7 @@ def _starts_of_joined_files(lines: Sequence[str], blocks: Sequence[Block], *, is
     return starts[1:]
 
 
-def _doubts(
-    lines: Sequence[str], blocks: Sequence[Block], bodies: Sequence[str], joints: Sequence[int]
-) -> Iterator[str]:
+def _doubts(lines: Sequence[str], cues: Sequence[Cue], joints: Sequence[int]) -> Iterator[str]:
     """Yield notices on what may be wrong: joined files, empty lines in texts, milliseconds of too few digits.
 
     `joints` are the lines (from 0) where a further file seems to begin.
@@ -182,73 +245,83 @@ def _doubts(
             f"line {min(joints) + 1}: numbers, times or WEBVTT begin again: if parts of a film were joined, "
             "the later times are wrong"
         )
-    gaps = [block.times + 1 for block, body in zip(blocks, bodies, strict=True) if _GAP.search(body)]
+    gaps = [cue.line + 1 for cue in cues if _GAP.search(cue.body)]
     if gaps:
         yield f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)"
-    few = [block.times + 1 for block in blocks if _FEW.search(lines[block.times])]
-    if few:
+    short = [cue.line + 1 for cue in cues if _FEW_DIGITS.search(lines[cue.line])]
+    if short:
         yield (
-            f"line {few[0]}: digits of its milliseconds lack ({len(few)} such): 1,5 is 1.005 s as in players"
+            f"line {short[0]}: digits of its milliseconds lack ({len(short)} such): 1,5 is 1.005 s as in "
+            "players"
         )
 
 
 def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     """Find the block of lines of each subtitle: there is one for each line of times."""
     lines_of_times = [number for number, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
-    begins, numbers = _begins_and_numbers(lines, lines_of_times, is_vtt=is_vtt)
+    starts = _starts_of_blocks(lines, lines_of_times, is_vtt=is_vtt)
     blocks = []
-    for index, (begin, times) in enumerate(zip(begins, lines_of_times, strict=True)):
-        is_last = index == len(lines_of_times) - 1
-        next_begin = len(lines) if is_last else begins[index + 1]
+    for index, (start, times) in enumerate(zip(starts, lines_of_times, strict=True)):
+        next_start = starts[index + 1] if index + 1 < len(starts) else None
+        latest_end = len(lines) if next_start is None else next_start.line
         first_line_of_text = times + 1
-        expected_number = numbers[index] + 1
+        next_number = start.number + 1
         if is_vtt:
-            end = _end_of_cue(lines, first_line_of_text, next_begin)
-        elif not is_last and numbers[index + 1] == expected_number:
-            end = max(next_begin, first_line_of_text)
+            end = _end_of_cue(lines, first_line_of_text, latest_end)
+        elif next_start is not None and next_start.number == next_number:
+            end = max(latest_end, first_line_of_text)
         else:
-            end = _end_at_number(lines, first_line_of_text, next_begin, str(expected_number))
-        blocks.append(Block(begin, times, end))
+            end = _end_at_number(lines, first_line_of_text, latest_end, str(next_number))
+        blocks.append(Block(start.line, times, end))
     return blocks
 
 
-def _begins_and_numbers(
-    lines: Sequence[str], times: Sequence[int], *, is_vtt: bool
-) -> tuple[list[int], list[int]]:
-    """Return for each block the line at which it begins, and its number.
+def _starts_of_blocks(
+    lines: Sequence[str], lines_of_times: Sequence[int], *, is_vtt: bool
+) -> list[BlockStart]:
+    """Return where the block of each line of times begins, and its number.
+
+    In the lines `1`, TIMES, `Hi`, `2`, TIMES, `99`, TIMES the first block begins at `1`, the second at `2`,
+    and the third at its times: `99` is not the number that comes next, but text of the second block.
+    """
+    starts: list[BlockStart] = []
+    for line_of_times in lines_of_times:
+        last_number = starts[-1].number if starts else None
+        starts.append(_start_of_block(lines, line_of_times, last_number, is_vtt=is_vtt))
+    return starts
+
+
+def _start_of_block(
+    lines: Sequence[str], line_of_times: int, last_number: int | None, *, is_vtt: bool
+) -> BlockStart:
+    """Return where a block begins, and its number.
 
     A block begins at its number or name above the line of times, if that is alone below a blank line, or is
     the number that comes next. Otherwise that line is text of the block before, and the block begins at its
-    line of times. A block without a number has the one after the last. So in the lines `1`, TIMES, `Hi`, `2`,
-    TIMES, `99`, TIMES the second block begins at `2`, and the third at its times: `99` is text of the second.
+    line of times. A block without a number has the one after the last.
 
     Parameters
     ----------
     lines
         The lines of the file.
-    times
-        The index of each line of times.
+    line_of_times
+        Index of the block's line of times.
+    last_number
+        Number of the block before; None for the first block.
     is_vtt
         Whether the file is WebVTT.
     """
-    begins = list[int]()
-    numbers = list[int]()
-    last_number = 0
-    for line_of_times in times:
-        line_above = _line_above_times(lines, line_of_times, is_vtt=is_vtt)
-        above = lines[line_above].strip() if line_of_times else ""
-        is_number = above.isdecimal()
-        # Cut to 12 digits, which are more than any number of a subtitle has.
-        number = int(above[:12]) if is_number else last_number + 1
-        is_first = line_of_times == times[0]
-        is_next_number = is_number and not is_vtt and (is_first or number == last_number + 1)
-        is_directly_above = line_above == line_of_times - 1
-        is_below_text = line_of_times > 1 and bool(lines[line_of_times - 2].strip())
-        stands_alone = bool(above) and is_directly_above and not is_below_text
-        begins.append(line_above if is_next_number or stands_alone else line_of_times)
-        numbers.append(number)
-        last_number = number
-    return begins, numbers
+    line_above = _line_above_times(lines, line_of_times, is_vtt=is_vtt)
+    name = lines[line_above].strip() if line_of_times > 0 else ""
+    next_number = 1 if last_number is None else last_number + 1
+    # Cut to 12 digits, which are more than any number of a subtitle has.
+    number = int(name[:12]) if name.isdecimal() else next_number
+    may_be_next = last_number is None or number == next_number
+    is_next_number = name.isdecimal() and may_be_next and not is_vtt
+    is_directly_above = line_above == line_of_times - 1
+    is_below_text = line_of_times > 1 and lines[line_of_times - 2].strip() != ""
+    stands_alone = name != "" and is_directly_above and not is_below_text
+    return BlockStart(line_above if is_next_number or stands_alone else line_of_times, number)
 
 
 def _line_above_times(lines: Sequence[str], line_of_times: int, *, is_vtt: bool) -> int:
@@ -257,7 +330,10 @@ def _line_above_times(lines: Sequence[str], line_of_times: int, *, is_vtt: bool)
     In SRT up to two blank lines are passed over, which some programs write between a number and its times.
     """
     line_above = line_of_times - 1
-    while not is_vtt and line_of_times - line_above < 3 and line_above > 0 and not lines[line_above].strip():
+    if is_vtt:
+        return line_above
+    highest_line = max(line_of_times - 3, 0)
+    while line_above > highest_line and not lines[line_above].strip():
         line_above -= 1
     return line_above
 
@@ -286,8 +362,9 @@ def _end_of_cue(lines: Sequence[str], first: int, next_begin: int) -> int:
 def _end_at_number(lines: Sequence[str], first: int, next_begin: int, next_number: str) -> int:
     """Return the line at which a block of SRT ends, if the block below does not have the next number.
 
-    It is the next number below an empty line, which belongs to a subtitle that lacks its times; at the latest
-    the line where the next block begins.
+    The subtitle with the next number may be there without its times. Then the block ends at that number,
+    below an empty line, so that the words of that subtitle do not become words of this one. At the latest it
+    ends where the next block begins.
 
     Parameters
     ----------
@@ -308,19 +385,29 @@ def _end_at_number(lines: Sequence[str], first: int, next_begin: int, next_numbe
 
 def _texts_without_times(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> Iterator[RawSpan]:
     """Yield a record to leave out for each text between blocks that is no comment, style or region."""
-    firsts = [0, *(block.end for block in blocks)]
-    ends = [*(block.begin for block in blocks), len(lines)]
-    for first, end in zip(firsts, ends, strict=True):
-        if not any(lines[first:end]):
-            continue
-        # In WebVTT an empty line separates a text from a comment or a style.
-        for _, group in groupby(range(first, end), lambda number: is_vtt and not lines[number]):
-            begin = next((number for number in group if lines[number].strip()), None)
-            if begin is None:
-                continue
-            is_no_text = is_vtt and (begin == 0 or _NO_TEXT.match(lines[begin]) is not None)
+    begins_of_gaps = [0, *(block.end for block in blocks)]
+    ends_of_gaps = [*(block.begin for block in blocks), len(lines)]
+    for gap_begin, gap_end in zip(begins_of_gaps, ends_of_gaps, strict=True):
+        for first_line in _first_lines_of_texts(lines, range(gap_begin, gap_end), is_vtt=is_vtt):
+            # The first text of WebVTT is its header.
+            is_no_text = is_vtt and (first_line == 0 or _NO_TEXT.match(lines[first_line]) is not None)
             if not is_no_text:
-                yield RawSpan(f"line {begin + 1}", reason="text without times")
+                yield RawSpan(f"line {first_line + 1}", reason="text without times")
+
+
+def _first_lines_of_texts(lines: Sequence[str], gap: range, *, is_vtt: bool) -> Iterator[int]:
+    """Yield the first line of each text in the lines between two blocks.
+
+    In WebVTT an empty line separates a text from a comment or a style. In SRT all lines are one text.
+    """
+    is_in_text = False
+    for number in gap:
+        is_separator = is_vtt and lines[number] == ""
+        if is_separator:
+            is_in_text = False
+        elif lines[number].strip() and not is_in_text:
+            is_in_text = True
+            yield number
 
 
 def _times(line: str, rate: Fraction | None) -> Times:
@@ -352,10 +439,12 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
     sign, hours, minutes, seconds_text, point, digits = groups
     milliseconds = digits.rjust(3, "0")  # "1,5" is 5 milliseconds, as players read it
     time_s = clock_s(hours, minutes, seconds_text, milliseconds)
-    ends_in_frames = point == ";" or (point == ":" and len(digits) != 3)
-    if time_s is None or ends_in_frames:
+    has_drop_frame = point == ";"
+    has_frames = point == ":" and len(digits) != 3  # three digits are milliseconds behind any sign
+    if time_s is None or has_drop_frame or has_frames:
         # A time code, or no time, which `time_in` refuses.
-        return time_in(f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}", rate) or 0.0
+        code = f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}"
+        return time_in(code, rate) or 0.0
     return -time_s if sign else time_s
 
 

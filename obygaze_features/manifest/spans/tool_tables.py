@@ -38,6 +38,13 @@ class TimedRow(NamedTuple):
     reason: str
 
 
+class CellTime(NamedTuple):
+    """The time of a cell in seconds, or the reason why it has none; NaN and "" for the other."""
+
+    time_s: float
+    reason: str
+
+
 def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
     """Read a tool's table without its empty rows; lines above the header are noted.
 
@@ -146,7 +153,6 @@ def timed(
     rate
         Frames per second of time codes, if the tool has a fixed rate; else the person gives it.
     """
-    are_frames = per_second == 0
     cells = [row.cells[start] for row in rows] + [row.cells[end] for row in rows]
     with error_context(f"{file.path}: columns {start} and {end}"):
         values = instants(cells, decimal, rate or file.reading.rate, n_columns=2)
@@ -157,33 +163,55 @@ def timed(
     end_values = values[len(rows) :]
     for row, start_value, end_value in zip(rows, start_values, end_values, strict=True):
         where = f"line {row.line}"
-        times = []
-        reasons = _unreadable_cells(row, columns)
-        for name, column, value in (("start", start, start_value), ("end", end, end_value)):
-            if value is None:
-                reasons.append(f"no {name}")
-            elif isinstance(value, ManifestError):
-                reasons.append(f"no time ({value})")
-            elif is_clock(row.cells[column]):
-                times.append(value)  # a clock is in seconds, whatever the unit in the column's heading is
-            elif are_frames:
-                times.append(file.seconds(value, where))
-            else:
-                times.append(value / per_second)
-        if reasons:
-            yield TimedRow(row, where, math.nan, math.nan, reasons[0])
+        start_time = _time_of_cell(file, row.cells[start], start_value, where, per_second, missing="no start")
+        end_time = _time_of_cell(file, row.cells[end], end_value, where, per_second, missing="no end")
+        reason = _unreadable_cell(row, columns) or start_time.reason or end_time.reason
+        if reason:
+            yield TimedRow(row, where, math.nan, math.nan, reason)
         else:
-            start_s, end_s = times
-            yield TimedRow(row, where, start_s, end_s, "")
+            yield TimedRow(row, where, start_time.time_s, end_time.time_s, "")
 
 
-def _unreadable_cells(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return a reason for each cell of a row, in some columns, with a spreadsheet's error such as `#REF!`."""
-    return [
-        f"a cell that cannot be read ({row.cells[name].strip()!r}, column {name})"
-        for name in columns
-        if is_unreadable(row.cells[name])
-    ]
+def _time_of_cell(
+    file: SpanFile,
+    cell: str,
+    value: float | ManifestError | None,
+    where: str,
+    per_second: float,
+    *,
+    missing: str,
+) -> CellTime:
+    """Convert the number in a cell to seconds.
+
+    Parameters
+    ----------
+    cell
+        The text of the cell.
+    value
+        The number that was read from it; None if it is empty, an error if it is no time (`instants`).
+    where
+        The cell's line, for messages.
+    per_second
+        Units in a second; 0 if they are frames.
+    missing
+        The reason if the cell is empty.
+    """
+    if value is None:
+        return CellTime(math.nan, missing)
+    if isinstance(value, ManifestError):
+        return CellTime(math.nan, f"no time ({value})")
+    if is_clock(cell):
+        return CellTime(value, "")  # a clock is in seconds, whatever the unit in the column's heading is
+    are_frames = per_second == 0
+    return CellTime(file.seconds(value, where) if are_frames else value / per_second, "")
+
+
+def _unreadable_cell(row: Row, columns: Sequence[str]) -> str:
+    """Return a reason if one of these cells of a row has a spreadsheet's error such as `#REF!`; else ""."""
+    for name in columns:
+        if is_unreadable(row.cells[name]):
+            return f"a cell that cannot be read ({row.cells[name].strip()!r}, column {name})"
+    return ""
 
 
 def first_filled_cell(cells: Mapping[str, str], *names: str) -> str:

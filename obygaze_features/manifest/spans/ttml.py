@@ -308,14 +308,15 @@ class _Reader:
         n_paragraphs = max(len(list(descendants(node, "p"))), 1)
         self._n_texts += 1
         where = self._where(node)  # its number is that of the first paragraph
-        self._n_texts += n_paragraphs - 1
+        n_other_paragraphs = n_paragraphs - 1
+        self._n_texts += n_other_paragraphs
         return RawSpan(where, reason=reason, n_records=n_paragraphs)
 
     def _end_in_sequence(self, node: Element, shown: Interval) -> Fraction:
         """Return when an element of a sequence ends, which is when the next one begins.
 
-        An element without an end takes no time, and text in a sequence takes none either. An element that
-        holds timed elements, and states no end, ends with these.
+        An element that states no end, but holds timed elements, ends with these. One without any end takes
+        no time: the next one begins with it. So does a sequence that holds nothing but text.
 
         Parameters
         ----------
@@ -326,14 +327,14 @@ class _Reader:
         """
         if _is_text_in_sequence(node):
             return shown.begin
-        ends = []
+        ends_with_content = not _has_end(node) and _has_timed_inside(node)
+        length_of_content = self._length(node) if ends_with_content else None
+        possible_ends = []
         if shown.end is not None:
-            ends.append(shown.end)
-        if not _has_end(node) and _has_timed_inside(node):
-            length = self._length(node)
-            if length is not None:
-                ends.append(shown.begin + length)
-        return min(ends, default=shown.begin)
+            possible_ends.append(shown.end)
+        if length_of_content is not None:
+            possible_ends.append(shown.begin + length_of_content)
+        return min(possible_ends, default=shown.begin)
 
     def _length(self, node: Element) -> Fraction | None:
         """Return the length of an element in seconds, stated or that of its content; None without an end."""
@@ -353,21 +354,23 @@ class _Reader:
 
     def _content_length(self, node: Element) -> Fraction | None:
         """Return the length of the timed elements in an element; None if one of them has no end."""
+        is_sequence = _is_sequence(node)
         if not _has_timed_inside(node):
-            return Fraction(0) if _is_sequence(node) else None
-        latest = Fraction(0)
+            return Fraction(0) if is_sequence else None
+        length = Fraction(0)
         for child in children(node, *TIMED):
             interval = self._interval(child, Fraction(0), None)
             if isinstance(interval, _Broken):
                 continue
-            length = self._length(child)
-            if _is_sequence(node):
-                latest += interval.begin + (length or Fraction(0))
-            elif length is None:
+            length_of_child = self._length(child)
+            if is_sequence:
+                # Its elements follow each other; one without an end takes no time.
+                length += interval.begin + (length_of_child or Fraction(0))
+            elif length_of_child is None:
                 return None
             else:
-                latest = max(latest, interval.begin + length)
-        return latest
+                length = max(length, interval.begin + length_of_child)
+        return length
 
     def _interval(self, node: Element, reference: Fraction, latest: Fraction | None) -> Interval | _Broken:
         """Return when an element is shown, or why its times cannot be read.
@@ -498,20 +501,14 @@ def _text(node: Element) -> str:
 
 def _texts_and_children(node: Element) -> list[Element | str]:
     """Return the texts and elements inside an element, in order; a line break becomes a blank."""
-    inner: list[Element | str] = []
-    if local_name(node.tag) == BREAK:
-        inner.append(" ")
-    elif not _is_beside(node):
-        inner.append(node.text or "")
-    if not _is_beside(node):
-        for child in node:
-            inner += [child, child.tail or ""]
+    name = local_name(node.tag)
+    is_shown = name in {*TIMED, BREAK}
+    if not is_shown:  # such as metadata
+        return []
+    inner: list[Element | str] = [" " if name == BREAK else node.text or ""]
+    for child in node:
+        inner += [child, child.tail or ""]
     return inner
-
-
-def _is_beside(node: Element) -> bool:
-    """Return whether an element holds what is not shown, such as metadata."""
-    return local_name(node.tag) not in {*TIMED, BREAK}
 
 
 def _text_outside_spans(node: Element) -> str:

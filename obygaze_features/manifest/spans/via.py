@@ -42,7 +42,9 @@ def _attributes(file: SpanFile, lines: Sequence[str]) -> Mapping[str, object]:
     line = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "")
     if not line:
         file.account.note("no line ATTRIBUTE: options stand by numbers; VIA3 (CSV) has words")
-    attributes = json_in(line.partition("=")[2] or "{}", dict)
+        return {}
+    _, _, text = line.partition("=")
+    attributes = json_in(text, dict)
     if attributes is None:
         raise file.error("its line ATTRIBUTE, which names attributes and options, cannot be read")
     return attributes
@@ -100,15 +102,30 @@ def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> 
     for key, value in metadata.items():
         attribute = attributes.get(key)
         options = object_of(object_of(attribute).get("options"))
-        if isinstance(value, dict):
-            chosen = ",".join(option for option, is_ticked in value.items() if is_ticked)
-        else:
-            chosen = text_of(value)
-        is_single = chosen in options or not options
-        chosen_ids = [chosen] if is_single else chosen.split(",")
-        words = [text_of(options.get(option_id, option_id)) for option_id in chosen_ids]
+        words = [text_of(options.get(option_id, option_id)) for option_id in _chosen_options(value, options)]
         texts.append((_name_of(attribute, key), ";".join(word for word in words if word)))
     return texts
+
+
+def _chosen_options(value: object, options: Mapping[str, object]) -> list[str]:
+    """Return the ids of the options that are chosen, or the text of an attribute without options.
+
+    Parameters
+    ----------
+    value
+        What VIA stores of an attribute: the ids separated by commas, or an object of id -> whether it is
+        ticked.
+    options
+        Id -> option of the attribute.
+    """
+    if isinstance(value, dict):
+        ids = ",".join(option for option, is_ticked in value.items() if is_ticked)
+    else:
+        ids = text_of(value)
+    is_one_id = ids in options  # with a comma in it, perhaps
+    if is_one_id or not options:
+        return [ids]
+    return ids.split(",")
 
 
 def _name_of(attribute: object, key: str) -> str:

@@ -6,6 +6,7 @@ Source: VIAN's segmentation and project exporters.
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
@@ -19,7 +20,7 @@ from obygaze_features.manifest.spans.tool_tables import (
     tool_table,
     with_added_labels,
 )
-from obygaze_features.manifest.text_tables import Row
+from obygaze_features.manifest.text_tables import Row, Table
 
 FACTS = KINDS["vian"]
 CLOCK_RATE = Fraction(24)
@@ -31,11 +32,7 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
     columns_of_segments, columns_of_project = FACTS["columns"]
     is_project = file.has_columns(columns_of_project)
     table = tool_table(file, columns_of_project if is_project else columns_of_segments)
-    # Each entry of FACTS["times"] has the columns of start and end, and how many of their units a second has.
-    present = [times for times in FACTS["times"] if {times[0], times[1]} <= set(table.columns)]
-    if not present:
-        raise file.error("no start and end of segments: export both from VIAN, as milliseconds")
-    start, end, per_second = present[0]
+    start, end, per_second = _columns_of_times(file, table)
     annotations = [name for name in table.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in table.columns if ":" in name]
     file.account.note_unread("keyword", _odd_keywords(table.rows, keywords))
@@ -52,14 +49,31 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
         rate=CLOCK_RATE if is_clock else None,
     )
     for row, where, start_s, end_s, no_time in timed_rows:
-        texts = [one_line(row.cells[name]) for name in annotations]
-        texts += [name.rpartition(":")[2] for name in keywords if number(row.cells[name]) == 1]
-        text = "; ".join(text for text in texts if text)
+        annotation_texts = [one_line(row.cells[name]) for name in annotations]
+        marked_keywords = [name for name in keywords if number(row.cells[name]) == 1]
+        words = [name.rpartition(":")[2] for name in marked_keywords]
+        text = "; ".join(text for text in annotation_texts + words if text)
         tier = one_line(row.cells.get("segmentation_name", ""))
         cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
         reason = no_time or _no_segment(row)
         span = RawSpan(where, start_s, end_s, text, tier, cells, reason=reason)
         yield from with_added_labels(span, [row], label_columns)
+
+
+class TimeColumns(NamedTuple):
+    """The columns of start and end, and how many of their units are in a second."""
+
+    start: str
+    end: str
+    per_second: float
+
+
+def _columns_of_times(file: SpanFile, table: Table) -> TimeColumns:
+    """Return the columns of times to read, the first in `FACTS` that the table has; refuse it without any."""
+    for start, end, per_second in FACTS["times"]:
+        if start in table.columns and end in table.columns:
+            return TimeColumns(start, end, per_second)
+    raise file.error("no start and end of segments: export both from VIAN, as milliseconds")
 
 
 def _odd_keywords(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]:

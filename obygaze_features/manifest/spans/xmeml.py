@@ -89,17 +89,17 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
     name = one_line(node.findtext("name") or "")
     comment = one_line(node.findtext("comment") or "")
     where = f"{where} ({name or comment:.40})"
-    first = number(node.findtext("in") or "")
-    last = number(node.findtext("out") or "")
-    has_out_point = not last < 0  # -1 stands for none
-    if not has_out_point:
-        last = first
+    in_point = number(node.findtext("in") or "")
+    out_point = number(node.findtext("out") or "")
+    is_without_out_point = out_point < 0  # -1 stands for none; NaN for one that cannot be read
+    if is_without_out_point:
+        out_point = in_point
     if owner.rate is None:
-        start_s = file.seconds(first, where)
-        end_s = file.seconds(last, where)
+        start_s = file.seconds(in_point, where)
+        end_s = file.seconds(out_point, where)
     else:
-        start_s = first / float(owner.rate)
-        end_s = last / float(owner.rate)
+        start_s = in_point / float(owner.rate)
+        end_s = out_point / float(owner.rate)
     cells = {"media": owner.media} if owner.media else {}
     people_tier, _ = split_people_tier(name)
     is_our_export = bool(people_tier) or is_of_a_model(comment)
