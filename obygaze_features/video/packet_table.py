@@ -31,13 +31,13 @@ class PacketTable:
     size
         Shape [P]: bytes.
     rank
-        Shape [P]: numbers that increase in display order; undefined unless `ordered`.
+        Shape [P]: numbers that increase in display order; undefined unless `known_by_packet`.
     random_access
         Shape [P]: whether decoding can start here and give exact pictures.
     skippable
         Shape [P]: whether no other picture needs this one; it is then decoded only if it is wanted.
     shown
-        Shape [L]: displayed packets, in display order (in decoding order unless `ordered`).
+        Shape [L]: displayed packets, in display order (in decoding order unless `known_by_packet`).
     frame_times
         The frames to choose from by the packets: those that are displayed.
     holes

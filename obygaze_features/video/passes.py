@@ -18,7 +18,14 @@ from obygaze_features.text import counted
 from obygaze_features.video.decode import Decoder, Frame, NotSafe, runs
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
-from obygaze_features.video.sampling import Sampling, Span, choose, describe_gaps, describe_overhang
+from obygaze_features.video.sampling import (
+    FrameTimes,
+    Sampling,
+    Span,
+    choose,
+    describe_gaps,
+    describe_overhang,
+)
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -96,20 +103,21 @@ ConvertedFrame = tuple[int, RgbPicture, Callable[[int], T]]
 the position of the request."""
 
 
-class RequestResults(dict[int, T]):
-    """Results of the requests for one picture, by position of the request, each computed when first used."""
+class RequestResults(Generic[T]):
+    """Results of the requests for one picture, each computed when it is first asked for, and stored."""
 
     def __init__(self, requests: FrameRequests[T], rgb: Pixels) -> None:
         """Hold the requests and the picture [H, W, 3]; nothing is computed yet."""
         self._requests = requests
         self._rgb = rgb
+        self._results: dict[int, T] = {}
 
-    def __missing__(self, position: int) -> T:
-        """Compute the result of the request at a position, and store it; dict calls this on first use."""
-        _, apply = self._requests[position]
-        result = apply(self._rgb)
-        self[position] = result
-        return result
+    def __call__(self, position: int) -> T:
+        """Return the result of the request at a position."""
+        if position not in self._results:
+            _, apply = self._requests[position]
+            self._results[position] = apply(self._rgb)
+        return self._results[position]
 
 
 class WindowReader(Decoder, Generic[T]):
@@ -162,22 +170,18 @@ class WindowReader(Decoder, Generic[T]):
             Window(number, span, why_sequential=why_sequential) for number, span in enumerate(windows)
         )
         yield from errors
+        # Every attempt yields the windows that it completes, and returns those that are left.
         if known:
-            ready = [window for window in pending if window.missing <= known.keys()]
-            pending = [window for window in pending if window not in ready]
-            yield from self.distribute(_known_frames(known, missing_frames(ready)), ready)
-        # First attempt: sparsely. The generator returns the windows that are left.
+            pending = yield from self._read_known(pending, known)
         if not why_sequential:
             pending = yield from self._read_sparsely(pending)
-        # Second attempt: sequentially. This and the next attempt remove the windows that they complete.
         if pending:
-            yield from self._read_sequentially(pending, by_packet=True)
-        # Last attempt: sequentially, with frames that are known to exist.
+            pending = yield from self._read_sequentially(pending, by_packet=True)
         if pending:
             self._take_existing_frames()
             pending, errors = self.choose_frames(pending)
             yield from errors
-            yield from self._read_sequentially(pending)
+            pending = yield from self._read_sequentially(pending)
         for window in pending:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
@@ -209,8 +213,24 @@ class WindowReader(Decoder, Generic[T]):
         Each comes with its number, and a function that computes the result of the request at a position.
         """
         for number, picture in pictures(frames, self.path, self.table.stream):
-            results = RequestResults(self.requests, picture.rgb)
-            yield number, picture, results.__getitem__  # which computes a result on first use
+            yield number, picture, RequestResults(self.requests, picture.rgb)
+
+    def _read_known(
+        self, windows: WindowList[T], known: Mapping[int, Known[T]]
+    ) -> Generator[WindowResult[T], None, WindowList[T]]:
+        """Yield the windows all of whose frames were decoded elsewhere; return the others.
+
+        Parameters
+        ----------
+        windows
+            The windows.
+        known
+            Frame number -> results for a frame that was decoded elsewhere.
+        """
+        ready = [window for window in windows if window.missing <= known.keys()]
+        others = [window for window in windows if window not in ready]
+        yield from self.distribute(_known_frames(known, missing_frames(ready)), ready)
+        return others
 
     def _read_sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sparsely, and yield the windows whose frames are certain to be exact.
@@ -226,40 +246,38 @@ class WindowReader(Decoder, Generic[T]):
         unsafe: WindowList[T] = []
         while windows:
             try:
-                yield from self.distribute(
-                    self.convert(self.decode_sparsely(missing_frames(windows))), windows
-                )
+                frames = self.convert(self.decode_sparsely(missing_frames(windows)))
+                yield from self.distribute(frames, windows)
+                return unsafe + windows  # windows are left if the decoder returned too few frames
             except NotSafe as reason:
-                affected = [window for window in windows if self._needs(window, reason.packets)]
-                was_tried_alone = len(windows) == 1
+                is_alone = len(windows) == 1
+                affected = [window for window in windows if self._is_affected(window, reason.packets)]
                 windows = [window for window in windows if window not in affected]
                 for window in affected:
                     window.reset()
-                    if was_tried_alone:
+                    if is_alone:
                         window.why_sequential = str(reason)
                         unsafe.append(window)
                     else:
-                        window.why_sequential = ""  # until it fails alone
-                        unsafe += yield from self._read_sparsely([window])
-            else:
-                # Windows are left if the decoder returned too few frames.
-                return unsafe + windows
+                        left = yield from self._read_sparsely([window])  # [window], or nothing
+                        unsafe += left
         return unsafe
 
-    def _needs(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
-        """Return whether a window needs frames of a run of packets.
+    def _is_affected(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
+        """Return whether an error in a run of packets may concern a window.
 
-        A window that has all its frames, but was not yielded yet, counts too: it is yielded only at the end
-        of the run.
+        It does if the window lacks frames of the run. It may, too, if the window has all its frames and was
+        not yielded yet: windows are yielded only when their run has ended without an error.
 
         Parameters
         ----------
         window
             The window.
         packets
-            First and last packet of the run; None if unknown, which every window may need.
+            First and last packet of the run; None if unknown, so that every window may be concerned.
         """
-        if packets is None or not window.missing:
+        is_complete = not window.missing
+        if packets is None or is_complete:
             return True
         first, last = packets
         wanted = self.table.shown[list(window.missing)]
@@ -268,22 +286,28 @@ class WindowReader(Decoder, Generic[T]):
 
     def _read_sequentially(
         self, windows: WindowList[T], *, by_packet: bool = False
-    ) -> Iterator[WindowResult[T]]:
-        """Decode sequentially, and yield the completed windows, which are removed from the list.
+    ) -> Generator[WindowResult[T], None, WindowList[T]]:
+        """Decode sequentially, and yield the completed windows.
 
         Parameters
         ----------
         windows
-            The windows. Those that lack frames at the end stay in the list.
+            The windows.
         by_packet
-            Whether frames must be identified by their packets. Where frames are only counted, an error of the
-            decoder shifts the later numbers; windows that are completed after it then stay in the list, too.
+            Whether an error of the decoder makes the numbers of later frames unsure, unless frames are known
+            by their packets: counted frames then have too low a number, because a frame is missing.
+
+        Returns
+        -------
+        list of Window
+            The windows that lack frames, or whose frames have unsure numbers.
         """
-        self.errors = 0
+        self.errors = 0  # those of earlier attempts concern no frame of this one
         for window in windows:
             window.reset()
         frames = self.convert(self.decode_sequentially(missing_frames(windows)))
         yield from self.distribute(frames, windows, by_packet=by_packet)
+        return windows
 
     def distribute(
         self, frames: Iterable[ConvertedFrame[T]], windows: WindowList[T], *, by_packet: bool = False
@@ -302,27 +326,32 @@ class WindowReader(Decoder, Generic[T]):
         by_packet
             As for `_read_sequentially`.
         """
-        windows_waiting_for: dict[int, list[Window[T]]] = {}  # number of a frame -> windows that lack it
-        for window in windows:
-            for number in window.missing:
-                windows_waiting_for.setdefault(number, []).append(window)
+        windows_by_frame = _windows_by_missing_frame(windows)
         complete: list[tuple[Window[T], WindowResult[T]]] = []  # not yielded yet
         for number, picture, result_of_request in frames:
-            windows_of_frame = windows_waiting_for.pop(number, ())
+            windows_of_frame = windows_by_frame.pop(number, ())
             # The function of a request may change the pixels, so the picture's properties are noted before.
             for window in windows_of_frame:
                 window.collected.note(number, picture)
             for window in windows_of_frame:
                 window.collected.images[number] = window.results_for(number, result_of_request)
                 window.missing.discard(number)
-                # Frames that are only counted have wrong numbers behind a packet that the decoder refused.
-                are_numbers_sure = self.known_by_packet or not by_packet or not self.errors
-                if not window.missing and are_numbers_sure:
+                has_all_frames = not window.missing
+                if has_all_frames and self._are_numbers_sure(by_packet=by_packet):
                     complete.append((window, (window.number, self._finished(window))))
-            has_later_frames = len(windows_waiting_for) > 0
+            has_later_frames = len(windows_by_frame) > 0
             if has_later_frames:
                 yield from _taken_results(complete, windows)
         yield from _taken_results(complete, windows)
+
+    def _are_numbers_sure(self, *, by_packet: bool) -> bool:
+        """Return whether the decoded frames have the right numbers.
+
+        The rule `by_packet` is that of `_read_sequentially`.
+        """
+        if self.known_by_packet or not by_packet:
+            return True
+        return self.errors == 0
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Make the result of a window that has all its frames: the frames of each request, or an error."""
@@ -330,24 +359,24 @@ class WindowReader(Decoder, Generic[T]):
         losses = self._losses_of(window, gaps)
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
+        n_decoded = self.unreported()  # counted here, also if the window is refused now
+        too_few = self._too_few(window.span)
+        if too_few:
+            return VideoError(too_few, self.path)
         overhang = self.frame_times.overhang(*window.span)
         if len(overhang):
             losses.append(describe_overhang(overhang))
-        decoded = self.unreported()
         properties, remarks_on_pictures = window.collected.describe()
         # What the file has lost elsewhere is no fault of this window, and still worth knowing.
         lost_elsewhere = [loss for _, loss in self.table.losses if loss not in losses]
         remarks = dict.fromkeys((*lost_elsewhere, *self.table.notes, *remarks_on_pictures))
-        too_few = self._too_few(window.span)
-        if too_few:
-            return VideoError(too_few, self.path)
         shared_fields: dict[str, Any] = {  # of all requests
             "status": "partial" if losses else "ok",
             "without_pictures_s": _joined(np.concatenate([gaps, overhang])),
             "method": "sequential" if window.why_sequential else "sparse",
             "why_sequential": window.why_sequential,
             "total": len(self.frame_times),
-            "decoded": decoded,
+            "decoded": n_decoded,
             "stream": self.table.stream.record(),
             **properties,
         }
@@ -366,18 +395,16 @@ class WindowReader(Decoder, Generic[T]):
     def _take_existing_frames(self) -> None:
         """Decode the whole stream to find the frames that exist; from then on frames are chosen among these.
 
-        Where packets gave no frame is added to the holes, if their times can be told: each frame that exists
-        then has the time of a packet. If of frames at 0, 0.5, 1 and 1.5 s the second and third do not exist,
-        the hole is from 0.5 to 1.5 s.
+        The times at which the file lists frames that do not exist become holes. They are known only if every
+        frame that exists has a time that the file lists.
         """
         self.frame_times = self.find_frames()
         all_times = self.table.frame_times
-        if not np.isin(self.frame_times.time_s, all_times.time_s).all():
+        are_times_listed = np.isin(self.frame_times.time_s, all_times.time_s)
+        if not are_times_listed.all():
             return
-        is_lost = ~np.isin(all_times.time_s, self.frame_times.time_s)
-        frame_edges_s = np.append(all_times.time_s, all_times.end_s)  # each frame ends where the next begins
-        lost_s = [(frame_edges_s[first], frame_edges_s[last + 1]) for first, last in runs(is_lost)]
-        holes = np.concatenate([self.table.holes, np.array(lost_s, np.float64).reshape(-1, 2)])  # [H, 2]
+        lost_s = _lost_stretches(all_times, self.frame_times)
+        holes = np.concatenate([self.table.holes, lost_s])  # [H, 2]
         in_order = holes[np.argsort(holes[:, 0], kind="stable")]
         self._holes = np.array(_joined(in_order), np.float64).reshape(-1, 2)
 
@@ -397,9 +424,11 @@ class WindowReader(Decoder, Generic[T]):
     def _too_few(self, span: Span) -> str:
         """Return a sentence if under half of the frames of a span can be decoded; else empty.
 
-        Frames that are asked for by their numbers are there or not, however many others are missing.
+        A rule that chooses frames would then choose among a poor rest. Frames that are asked for by their
+        numbers do not depend on the others, so that requests of numbers alone are never refused for this.
         """
-        if all(sampling.policy == "indices" for sampling, _ in self.requests):
+        only_numbers = all(sampling.policy == "indices" for sampling, _ in self.requests)
+        if only_numbers:
             return ""
         n_decodable = len(self.frame_times.within(*span))
         n_frames = len(self.table.frame_times.within(*span))
@@ -435,6 +464,31 @@ class WindowReader(Decoder, Generic[T]):
             damaged = ", ".join(map(str, sorted(collected.corrupt)))
             losses.append(f"the decoder flags as damaged: frame {damaged}")
         return losses
+
+
+def _lost_stretches(all_times: FrameTimes, existing: FrameTimes) -> NDArray[np.float64]:
+    """Return the starts and ends, in seconds, of the stretches whose frames do not exist, [H, 2].
+
+    If of frames at 0, 0.5, 1 and 1.5 s the second and third do not exist, they are (0.5, 1.5).
+
+    Parameters
+    ----------
+    all_times, existing
+        The frames that a file lists, and those of them that exist.
+    """
+    is_lost = ~np.isin(all_times.time_s, existing.time_s)
+    edges_s = np.append(all_times.time_s, all_times.end_s)  # each frame ends where the next one begins
+    stretches_s = [(edges_s[first], edges_s[last + 1]) for first, last in runs(is_lost)]
+    return np.array(stretches_s, np.float64).reshape(-1, 2)
+
+
+def _windows_by_missing_frame(windows: Iterable[Window[T]]) -> dict[int, list[Window[T]]]:
+    """Return number of a frame -> the windows that lack it."""
+    windows_by_frame: dict[int, list[Window[T]]] = {}
+    for window in windows:
+        for number in window.missing:
+            windows_by_frame.setdefault(number, []).append(window)
+    return windows_by_frame
 
 
 def _taken_results(

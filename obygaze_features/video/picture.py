@@ -116,9 +116,11 @@ class RgbPicture:
 
     def without_pixels(self) -> "RgbPicture":
         """Return a copy that takes little memory: its `rgb` has the same height and width, and no channel."""
-        copy = replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
-        # The copy can't measure its bars without pixels, so its cached property is set here.
-        vars(copy)["bars"] = self.bars
+        height, width, _ = self.rgb.shape
+        copy = replace(self, rgb=np.empty((height, width, 0), np.uint8))
+        # The copy can't measure its bars without pixels. `cached_property` stores a value under the name of
+        # the property, and does not compute what is stored.
+        copy.__dict__["bars"] = self.bars
         return copy
 
 
@@ -137,7 +139,7 @@ class Converter:
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert a decoded frame to RGB at full size: cropped, upright, transparent pixels over white."""
-        tags = self.tags(frame)
+        tags = self.prepare(frame)
         stored, transparent = self._rgb(frame, tags)
         turn, side_data = orientation(frame)
         upright = self._cropped(stored)
@@ -175,20 +177,26 @@ class Converter:
     def _contradicts(self, frame: VideoFrame, tags: "Tags") -> bool:
         """Return whether a frame's colour matrix or range differs from the one that the stream states."""
         stream = self._stream
-        has_matrix = tags.matrix in MATRICES.values()  # not so RGB and grey
-        if not has_matrix:
+        needs_no_matrix = tags.matrix not in MATRICES.values()  # RGB and grey
+        if needs_no_matrix:
             return False
-        states_matrix = stream.matrix != UNTAGGED
-        if states_matrix and MATRICES.get(stream.matrix) != tags.matrix:
+        has_other_matrix = stream.matrix != UNTAGGED and MATRICES.get(stream.matrix) != tags.matrix
+        if has_other_matrix:
             return True
         frame_range = RANGES.get(int(frame.color_range))
         both_state_range = stream.full_range is not None and frame_range is not None
         return both_state_range and stream.full_range != frame_range
 
-    def tags(self, frame: VideoFrame) -> "Tags":
-        """Return how a frame's pixels are converted to RGB, by its colour tags and those of the stream.
+    def prepare(self, frame: VideoFrame) -> "Tags":
+        """Prepare a frame for swscale; return how its pixels are converted to RGB.
 
-        A frame that states no colour matrix is given that of the stream, in place: swscale reads it there.
+        Both follow from the colour tags of the frame, or of the stream for those that it lacks. A frame that
+        states no colour matrix is given that of the stream, in place: swscale reads it there.
+
+        Raises
+        ------
+        VideoError
+            The colour coding is not supported.
         """
         if int(frame.colorspace) == UNTAGGED:
             frame.colorspace = self._stream.matrix
@@ -218,18 +226,23 @@ class Converter:
     def _opaque_rgb(self, frame: VideoFrame, tags: "Tags") -> NDArray[np.uint8]:
         """Convert a frame to RGB, uint8 [H, W, 3], and ignore transparency."""
         if tags.levels is not None:
-            grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
-            return np.repeat(tags.levels[grey][..., None], 3, axis=2)
-        if not tags.exact:
-            rgb = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
-            return np.asarray(rgb, np.uint8)
+            grey_16 = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
+            grey = tags.levels[grey_16]  # 8 bits, [H, W]
+            return np.repeat(grey[..., None], 3, axis=2)
+        if tags.exact:
+            return self._exact_rgb(frame)
+        rgb = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+        return np.asarray(rgb, np.uint8)
+
+    def _exact_rgb(self, frame: VideoFrame) -> NDArray[np.uint8]:
+        """Convert a frame to RGB, uint8 [H, W, 3], with its chroma at full precision."""
         # Converting to planes takes less time than to rgb24, and gives the same bits.
         planar = self._reformatter.reformat(frame, format="gbrp", interpolation=EXACT, threads=1)
         planes = []
         for plane in planar.planes:
             rows = np.frombuffer(memoryview(plane), np.uint8).reshape(planar.height, -1)
             planes.append(rows[:, : planar.width])  # rows are padded
-        green, blue, red = planes
+        green, blue, red = planes  # the order of "gbrp"
         return interleaved((red, green, blue))
 
 
@@ -335,8 +348,12 @@ def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
     """
     value = np.arange(1 << 16) / ((1 << 16) - 1)  # 0 to 1
     if not full_range:
-        largest = ((1 << bits) - 1) / (1 << (bits - 8))  # the largest sample, counted in 8 bits
-        value = (value * largest - 16) / 219
+        # In 8 bits the largest sample is 255. One of 10 bits is 1023, which is 255.75 if counted in 8 bits:
+        # two more bits behind the point.
+        largest_sample = (1 << bits) - 1
+        largest_in_8_bits = largest_sample / (1 << (bits - 8))
+        from_black_to_white = 235 - 16
+        value = (value * largest_in_8_bits - 16) / from_black_to_white
     return np.round(255 * value.clip(0, 1)).astype(np.uint8)
 
 

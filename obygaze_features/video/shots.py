@@ -55,6 +55,9 @@ DIP = 0.4
 LINE_ROWS = (2, 24)
 """Least and most rows of a line of text."""
 
+ROWS_AROUND = 6
+"""Rows above and below a row with which its edges are compared: a quarter of the highest line."""
+
 MOST_BESIDE = 0.2
 """Share of the bright pixels that may lie outside of lines of text."""
 
@@ -166,17 +169,18 @@ class Meter:
         It is measured whether the picture is black or dark, how many edges of letters it has, and its black
         bars.
         """
-        self._convert.tags(frame)  # gives the frame the matrix that only the stream names
+        self._convert.prepare(frame)  # for its conversion to grey, which is refused like that to RGB
+        measured = frame
         if self._needs_conversion:
-            frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
-        small = scaled(self._reformatter, frame, SMALL, "gray")
-        self.cut_detector.add(frame, small)
+            measured = VideoFrame.from_ndarray(self._convert(frame).rgb)
+        small = scaled(self._reformatter, measured, SMALL, "gray")
+        self.cut_detector.add(measured, small)
         is_black = small <= BLACK
         is_dark = small <= DARK_LEVEL
         may_hold_credits = bool(is_dark.mean() >= CREDITS_DARK)
         n_letter_edges = 0
         if may_hold_credits and not is_dark.all():
-            n_letter_edges = text_edges(scaled(self._reformatter, frame, FINE, "gray"))
+            n_letter_edges = text_edges(scaled(self._reformatter, measured, FINE, "gray"))
         time_s = self.frames.time_s[number]
         is_black_picture = is_black.mean() >= FULL
         bars = _count_bars(is_black)
@@ -204,12 +208,18 @@ def _may_be_text(edges_of_row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which rows of a picture have as many edges as a row of text, compared with the rows around.
 
     Between two lines of text are rows with much fewer edges than there are in the lines.
+
+    Parameters
+    ----------
+    edges_of_row
+        Shape [H]: number of edges in each row.
     """
-    _, most_rows = LINE_ROWS
-    reach = most_rows // 4
-    rows_around = np.lib.stride_tricks.sliding_window_view(np.pad(edges_of_row, reach), 2 * reach + 1)
+    padded = np.pad(edges_of_row, ROWS_AROUND)
+    rows_around = np.lib.stride_tricks.sliding_window_view(padded, 2 * ROWS_AROUND + 1)  # [H, rows]
     most_around = rows_around.max(axis=1)
-    may_be_text: NDArray[np.bool_] = (edges_of_row >= LEAST_EDGES) & (edges_of_row >= DIP * most_around)
+    has_enough_edges = edges_of_row >= LEAST_EDGES
+    is_in_line = edges_of_row >= DIP * most_around
+    may_be_text: NDArray[np.bool_] = has_enough_edges & is_in_line
     return may_be_text
 
 
@@ -231,26 +241,36 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     """
     is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE
     edges_of_row = is_edge.sum(axis=1)
-    least_rows, most_rows = LINE_ROWS
+    least_rows, _ = LINE_ROWS
     bright_of_row = (picture >= BRIGHT_LEVEL).sum(axis=1)
     bright_outside = bright_of_row.copy()
     n_edges = 0
     for first, last in runs(_may_be_text(edges_of_row)):
         end = last + 1
-        edges_of_line = int(edges_of_row[first:end].sum())
-        columns = np.flatnonzero(is_edge[first:end].any(axis=0))
-        # Letters are narrower than high, so that each row has an edge in each piece of the line that is as
-        # long as the line is high. Over all rows of the line these are as many edges as the line is long.
-        line_length = columns[-1] - columns[0]
-        has_enough_edges = edges_of_line >= line_length
-        if least_rows <= end - first <= most_rows and has_enough_edges:
-            # The ends of letters may stick out above and below.
-            bright_outside[max(first - least_rows, 0) : end + least_rows] = 0
-            is_subtitle = end > SUBTITLES * len(picture)
-            if not is_subtitle:
-                n_edges += edges_of_line
+        if not _is_line_of_text(is_edge[first:end]):
+            continue
+        # The ends of letters may stick out above and below.
+        bright_outside[max(first - least_rows, 0) : end + least_rows] = 0
+        is_subtitle = end > SUBTITLES * len(picture)
+        if not is_subtitle:
+            n_edges += int(edges_of_row[first:end].sum())
     has_only_text = bright_outside.sum() <= MOST_BESIDE * int(bright_of_row.sum())
     return n_edges if has_only_text else 0
+
+
+def _is_line_of_text(is_edge: NDArray[np.bool_]) -> bool:
+    """Return whether a band of rows [H, W] is a line of text, by its height and its edges of letters.
+
+    Letters are narrower than high. So in each row of the line, every piece as long as the line is high has at
+    least one edge: that makes length / height edges a row, and in all rows together as many edges as the line
+    is long.
+    """
+    least_rows, most_rows = LINE_ROWS
+    n_rows = len(is_edge)
+    columns = np.flatnonzero(is_edge.any(axis=0))
+    length = columns[-1] - columns[0]
+    has_enough_edges = int(is_edge.sum()) >= length
+    return bool(least_rows <= n_rows <= most_rows and has_enough_edges)
 
 
 @checked
@@ -317,14 +337,18 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
     list of Shot or None
         None if the parts are not those of one film without gaps.
     """
-    frames = np.concatenate([np.zeros(0, FRAME), *(part.frames for part in parts)])
-    sizes = {(part.n_frames, part.end_s) for part in parts}
-    if len(sizes) != 1 or not np.array_equal(frames["number"], np.arange(parts[0].n_frames)):
+    films = {(part.n_frames, part.end_s) for part in parts}
+    if len(films) != 1:  # no parts, or those of several films
         return None
-    finder = DifferenceDetector()
+    n_frames, end_s = films.pop()
+    frames = np.concatenate([part.frames for part in parts])
+    is_complete = np.array_equal(frames["number"], np.arange(n_frames))
+    if not is_complete:
+        return None
+    detector = DifferenceDetector()
     for part in parts:
-        finder.join(part.differences)
-    return _shots(frames, parts[0].end_s, finder.cuts())
+        detector.join(part.differences)
+    return _shots(frames, end_s, detector.cuts())
 
 
 def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
@@ -345,23 +369,32 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
     for passage in _long_runs(film["black"], starts, ends, LEAST_BLACK_S):
         in_black[passage] = True
     in_credits = _credits(film, ends)
-    shows_bars = ~film["black"] & ~_hides_framing(film, in_credits)
-    changes = (in_black[1:] != in_black[:-1]) | (in_credits[1:] != in_credits[:-1])
-    passage_starts = np.flatnonzero(changes) + 1
-    edges = [*sorted({0, *cuts, *passage_starts.tolist()}), len(starts)]
+    shows_framing = ~film["black"] & ~_hides_framing(film, in_credits)
+    passage_edges = [*_changes(in_black), *_changes(in_credits)]
+    edges = [*sorted({0, *cuts, *passage_edges}), len(starts)]
     shots = []
     for first, end in pairwise(edges):
         shot = slice(first, end)
-        start_s = float(starts[first]) if first else min(float(starts[0]), 0.0)  # the film begins at 0
+        start_s = float(starts[first])
+        if first == 0:
+            start_s = min(start_s, 0.0)  # the film begins at 0, also if its first frame comes later
+        bars = film["bars"][shot][shows_framing[shot]]
         flags = []
         if in_black[shot].all():
             flags.append("black")
         if in_credits[shot].all():
             flags.append("credits")
-        if not flags and _has_bars(film["bars"][shot][shows_bars[shot]]):
+        if not flags and _has_bars(bars):
             flags.append("bars")
         shots.append(Shot(start_s, float(ends[end - 1]), tuple(flags)))
     return shots
+
+
+def _changes(marked: NDArray[np.bool_]) -> list[int]:
+    """Return the numbers of the frames at which a passage of marked frames begins, or has ended."""
+    differs_from_before = marked[1:] != marked[:-1]
+    changes: list[int] = (np.flatnonzero(differs_from_before) + 1).tolist()
+    return changes
 
 
 def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -378,23 +411,46 @@ def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]
         Shape [T]: end of each frame, in seconds.
     """
     starts = film["time_s"]
-    has_text = film["letters"] > 0
-    # Texts with the short dark gaps between them.
-    has_text_or_gap = has_text.copy()
-    for gap in _long_runs(~has_text, starts, ends, 0.0):
-        is_between_texts = gap.start > 0 and gap.stop < len(starts)
-        if is_between_texts and film["dark"][gap].all():
-            is_short = starts[gap.stop] - starts[gap.start] <= MOST_GAP_S
-            has_text_or_gap[gap] = is_short
-    film_end = ends[-1]
-    is_outer = (starts < CREDITS_PART * film_end) | (starts >= (1 - CREDITS_PART) * film_end)
+    film_end_s = ends[-1]
+    is_at_beginning = starts < CREDITS_PART * film_end_s
+    is_at_end = starts >= (1 - CREDITS_PART) * film_end_s
+    may_be_credits = is_at_beginning | is_at_end
     in_credits = np.zeros(len(starts), np.bool_)
-    for passage in _long_runs(has_text_or_gap, starts, ends, LEAST_CREDITS_S):
-        letters = film["letters"][passage]
-        few, many = np.percentile(letters[letters > 0], (10, 90))
-        text_changes = many >= NEW_TEXT * few  # a single title always has as many letters
-        in_credits[passage] = is_outer[passage].any() and text_changes
+    for passage in _long_runs(_is_text_or_gap(film), starts, ends, LEAST_CREDITS_S):
+        in_credits[passage] = may_be_credits[passage].any() and _text_changes(film["letters"][passage])
     return in_credits
+
+
+def _is_text_or_gap(film: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which frames [T] show text, or belong to a short dark gap between two texts.
+
+    Parameters
+    ----------
+    film
+        Measurements of all frames: [T] of type `FRAME`.
+    """
+    starts = film["time_s"]
+    has_text: NDArray[np.bool_] = film["letters"] > 0
+    is_text_or_gap = has_text.copy()
+    for first, last in runs(~has_text):
+        next_text = last + 1
+        is_between_texts = first > 0 and next_text < len(starts)
+        if is_between_texts and film["dark"][first:next_text].all():
+            is_short = starts[next_text] - starts[first] <= MOST_GAP_S
+            is_text_or_gap[first:next_text] = is_short
+    return is_text_or_gap
+
+
+def _text_changes(letters: NDArray[np.int64]) -> bool:
+    """Return whether a passage of text has sometimes more and sometimes fewer letters, unlike a single title.
+
+    Parameters
+    ----------
+    letters
+        Shape [T]: edges of letters in each frame; 0 in the gaps between texts.
+    """
+    few, many = np.percentile(letters[letters > 0], (10, 90))
+    return bool(many >= NEW_TEXT * few)
 
 
 def _hides_framing(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray[np.bool_]:

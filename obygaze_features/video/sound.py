@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from fractions import Fraction
-from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -116,14 +115,16 @@ class SoundTrack:
                 self._refuse_other_parts(packets)
         # Streams whose times can be sought in. Times of joined files are not unique.
         self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
-        # Caches of blocks: as they are decoded, and resampled or measured.
+        # Caches of blocks. A block is stored as a tuple, as `_get_or_compute` has it: samples alone as they
+        # are decoded; values and shares that are missing, as `_block` returns them.
         self._decoded: dict[int, tuple[Samples]] = {}
         self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
-        # For reading in order: the open file, its next packets, and the last ones that were read.
+        # State of `_packets_in_order`: the open file, its next packets, and the last ones that were read.
         self._opened = ExitStack()  # closed with this object
         self._next_packets: Iterator[PlacedPacket] = iter(())
         self._last_packets: deque[PlacedPacket] = deque()
-        self._last_dropped_s = math.inf  # time of the latest packet that was dropped; inf: no file is open
+        # Time from which on every packet is in memory or still to come; inf as long as no file is open.
+        self._complete_from_s = math.inf
 
     def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
         """Raise a VideoError unless the sound track has as many parts as the pictures of a joined file.
@@ -132,11 +133,13 @@ class SoundTrack:
         """
         n_parts = len(self._offset_s)
 
-        def last_part() -> int:
-            """Return the number of the track's last part, from 0."""
+        def read_last_part() -> int:
+            """Read all packets, and return the number of the track's last part, counted from 0."""
             return max((packet.part for packet in packets), default=0)
 
-        n_track_parts = cached_fact(self.path, f"sound parts {self.track}", last_part, int) + 1
+        # To read all packets takes time, so the result is shared with other processes.
+        last_part = cached_fact(self.path, f"sound parts {self.track}", read_last_part, int)
+        n_track_parts = last_part + 1
         if n_track_parts != n_parts:
             parts = f"its pictures are joined from {n_parts} parts and its sound from {n_track_parts}"
             raise VideoError(f"{parts}: join the parts anew with FFmpeg", self.path)
@@ -192,17 +195,12 @@ class SoundTrack:
             block_values.append(values)
             block_missing.append(missing)
         missing_s = _missing_seconds(np.concatenate(block_missing), blocks[0] * BLOCK_S, start_s, end_s)
-        if missing_s >= end_s - start_s - LEAST_SOUND / GAPS_A_SECOND:
+        least_sound_s = LEAST_SOUND / GAPS_A_SECOND
+        if missing_s >= end_s - start_s - least_sound_s:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
-        signal = np.concatenate(block_values)
-        first = blocks[0] * block_size  # number of the first value of the signal
-        longest = max(1, *np.diff(cuts))  # values of the longest part
-        parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
-        for part, (start, end) in enumerate(pairwise(cuts)):
-            # A part that is shorter than one step gets the value at its start.
-            values = signal[min(start, last) - first : max(end, start + 1) - first]
-            parts[part, : len(values)] = values
-        return parts, missing_s
+        signal = np.concatenate(block_values)  # values from the start of the first block on
+        first_of_signal = blocks[0] * block_size
+        return _cut_into_parts(signal, [cut - first_of_signal for cut in cuts]), missing_s
 
     def _block(self, block: int, rate: int, measure: Measure | None, per_s: int) -> tuple[Samples, Samples]:
         """Return the values of a block, from memory if they are there.
@@ -227,13 +225,20 @@ class SoundTrack:
         NDArray
             Shape [BLOCK_S * GAPS_A_SECOND]: share of the samples of each interval that are missing.
         """
-        read = partial(self._read_block, block, rate, measure, per_s)
+
+        def read() -> tuple[Samples, Samples]:
+            """Read the block from the file."""
+            return self._read_block(block, rate, measure, per_s)
+
+        def read_or_get_shared() -> tuple[Samples, Samples]:
+            """Read the block from the file, unless another process has shared its values."""
+            name_of_measure = getattr(measure, "__qualname__", "")
+            fact = f"sound {self.track} {rate} {name_of_measure} {block}"
+            return cached_fact(self.path, fact, read, tuple[Samples, Samples])
+
         key = (block, rate, measure)
-        if measure is None:
-            return _get_or_compute(self._resampled_or_measured, key, read)
-        fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
-        read_or_get_shared = partial(cached_fact, self.path, fact, read, tuple[Samples, Samples])
-        return _get_or_compute(self._resampled_or_measured, key, read_or_get_shared)
+        compute = read if measure is None else read_or_get_shared
+        return _get_or_compute(self._resampled_or_measured, key, compute)
 
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
@@ -243,20 +248,24 @@ class SoundTrack:
         The margins before and after the block are cut off at the end: near an edge of its samples, a
         resampler or a measure returns other values.
         """
-        start_s = block * BLOCK_S
-        track_rate = self._rate
-        (samples,) = _get_or_compute(
-            self._decoded,
-            block,
-            lambda: (self._decode(start_s - MARGIN_S, start_s + BLOCK_S + MARGIN_S),),
-        )
-        missing = _share_missing(
-            samples[MARGIN_S * track_rate : (MARGIN_S + BLOCK_S) * track_rate], track_rate
-        )
-        values: NDArray[Any] = _resample(samples, track_rate, rate)
+        samples = self._decoded_block(block)
+        missing = _share_missing(_without_margins(samples, self._rate), self._rate)
+        values: NDArray[Any] = _resample(samples, self._rate, rate)
         if measure is not None:
             values = measure(values)
-        return np.array(values[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s], np.float32), missing
+        return np.array(_without_margins(values, per_s), np.float32), missing
+
+    def _decoded_block(self, block: int) -> Samples:
+        """Return the samples of a block with its margins, at the rate of the track; from memory if there."""
+        start_s = block * BLOCK_S
+        end_s = start_s + BLOCK_S
+
+        def decode() -> tuple[Samples]:
+            """Decode the block and its margins."""
+            return (self._decode(start_s - MARGIN_S, end_s + MARGIN_S),)
+
+        (samples,) = _get_or_compute(self._decoded, block, decode)
+        return samples
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
         """Return mono samples between two times, float32 at the rate of the track; NaN where it has none."""
@@ -265,14 +274,11 @@ class SoundTrack:
         for run in self._runs(start_s, end_s):
             if run.start_s is None:  # no frame of it states a time
                 continue
-            first = round((run.start_s - start_s) * rate)
+            position = round((run.start_s - start_s) * rate)
             for values in run.mono(rate):
-                end = first + len(values)
-                target = samples[max(first, 0) : max(end, 0)]
-                n_cut_off = max(-first, 0)  # values before `start_s`
-                target[:] = values[n_cut_off : n_cut_off + len(target)]
-                first = end
-        is_number = np.abs(samples) < LOUDEST  # not so NaN, infinity and the like, which damage can give
+                _place(values, samples, position)
+                position += len(values)
+        is_number = np.abs(samples) < LOUDEST  # False for NaN and infinity, too, which damage can give
         samples[~is_number] = np.nan
         return samples
 
@@ -287,7 +293,8 @@ class SoundTrack:
         runs: list[_Run] = []
         origin = self._origin
         n_samples = 0
-        most_samples = 2 * (end_s - start_s + 2 * PREROLL_S) * self._rate  # twice as many as can be right
+        longest_s = end_s - start_s + 2 * PREROLL_S
+        most_samples = 2 * longest_s * self._rate  # twice as many as can be right
         with closing(self._packets(origin + start_s - PREROLL_S)) as packets:
             for time_s, packet, part in packets:
                 if time_s >= origin + end_s:
@@ -296,9 +303,8 @@ class SoundTrack:
                     for frame in packet.decode():
                         n_samples += _add_frame(runs, frame, origin, self._rate, part, longest_s=self._jump_s)
                 if n_samples > most_samples:
-                    raise VideoError(
-                        f"its sound has far more samples near {start_s} s than seconds", self.path
-                    )
+                    far_more = f"its sound has far more samples near {start_s} s than seconds"
+                    raise VideoError(far_more, self.path)
         return runs
 
     def _packets(self, begin_s: float) -> PlacedPackets:
@@ -311,21 +317,37 @@ class SoundTrack:
         stream_kinds = self._seekable if begin_s > 0 else ()
         for stream_kind in stream_kinds:
             with opened_to(self.path, self._reach) as source:
-                track = opened_track(source, self.track)
-                # FFmpeg seeks by the streams that are not discarded.
-                source.stream.discard = Discard.default if stream_kind == "pictures" else Discard.all
-                try:
-                    source.container.seek(int(begin_s * av.time_base), backward=True)
-                except FFmpegError:
-                    self._seekable = tuple(kind for kind in self._seekable if kind != stream_kind)
-                    continue
-                source.stream.discard = Discard.all
-                packets = timed_packets(source, track, (0.0,))
+                packets = self._packets_after_seek(source, stream_kind, begin_s)
                 first = next(packets, None)
                 if first is not None and first.time_s <= begin_s:  # else the seek led too far
-                    yield from (packet for packet in chain([first], packets) if packet.time_s >= begin_s)
+                    for packet in chain([first], packets):
+                        if packet.time_s >= begin_s:
+                            yield packet
                     return
         yield from self._packets_in_order(begin_s)
+
+    def _packets_after_seek(self, source: Source, stream_kind: str, begin_s: float) -> Iterator[PlacedPacket]:
+        """Yield the packets from where a seek leads; none if it fails, and then never seek so again.
+
+        Parameters
+        ----------
+        source
+            The file, newly opened.
+        stream_kind
+            `sound` or `pictures`: whose times are sought.
+        begin_s
+            The time that is sought, in seconds of the stream.
+        """
+        track = opened_track(source, self.track)
+        # FFmpeg seeks by the streams that are not discarded, and then reads these.
+        source.stream.discard = Discard.default if stream_kind == "pictures" else Discard.all
+        try:
+            source.container.seek(int(begin_s * av.time_base), backward=True)
+        except FFmpegError:
+            self._seekable = tuple(kind for kind in self._seekable if kind != stream_kind)
+            return
+        source.stream.discard = Discard.all
+        yield from timed_packets(source, track, (0.0,))
 
     def _packets_in_order(self, begin_s: float) -> PlacedPackets:
         """Yield packets from a time on, in a file in which times cannot be sought, such as a joined one.
@@ -333,31 +355,58 @@ class SoundTrack:
         Reading goes on where the last call stopped. The last `KEPT_S` seconds of packets are kept in memory,
         because blocks that are read in order overlap. For an earlier time the file is opened again.
         """
-        needs_dropped_packets = begin_s < self._last_dropped_s  # also if no file is open
-        if needs_dropped_packets:
-            self._last_packets.clear()
-            self._opened.close()
-            source = self._opened.enter_context(opened_to(self.path, self._reach))
-            self._stream = opened_track(source, self.track)
-            self._next_packets = timed_packets(source, self._stream, self._offset_s)
-            self._last_dropped_s = -math.inf
+        if begin_s < self._complete_from_s:
+            self._open_from_start()
         self._stream.codec_context.flush_buffers()
         yield from [packet for packet in self._last_packets if packet.time_s >= begin_s]
         for packet in self._next_packets:
             self._last_packets.append(packet)
             while self._last_packets[0].time_s < packet.time_s - KEPT_S:
                 dropped = self._last_packets.popleft()
-                self._last_dropped_s = dropped.time_s
+                self._complete_from_s = dropped.time_s
             if packet.time_s >= begin_s:
                 yield packet
+
+    def _open_from_start(self) -> None:
+        """Open the file anew for `_packets_in_order`, so that packets can be given from its start on."""
+        self._last_packets.clear()
+        self._opened.close()
+        source = self._opened.enter_context(opened_to(self.path, self._reach))
+        self._stream = opened_track(source, self.track)
+        self._next_packets = timed_packets(source, self._stream, self._offset_s)
+        self._complete_from_s = -math.inf
+
+
+def _cut_into_parts(signal: NDArray[Any], cuts: Sequence[int]) -> Samples:
+    """Cut values into parts; return one row a part, filled up with NaN to the length of the longest.
+
+    A part of less than one value gets the value at its start, so that no part is empty.
+
+    Parameters
+    ----------
+    signal
+        Shape [values], or [values, D].
+    cuts
+        Positions in the signal at which the parts begin, and at which the last one ends.
+    """
+    last = max(cuts[-1] - 1, cuts[0])
+    longest = max(1, *np.diff(cuts))
+    parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
+    for part, (start, end) in enumerate(pairwise(cuts)):
+        start_inside = min(start, last)  # a cut at the very end of the span has no value behind it
+        end_behind_start = max(end, start + 1)
+        values = signal[start_inside:end_behind_start]
+        parts[part, : len(values)] = values
+    return parts
 
 
 def jump_s(settings: bytes, rate: int) -> float:
     """Return how many seconds of deviation between frames' time stamps are no gap in the sound.
 
-    For most codecs this is `JUMP_S`. Blocks of Vorbis are long or short, and overlap by a quarter of each
-    (Vorbis I, 4.3.8). Some writers count half a block for each, so their time stamps are wrong by up to half
-    the difference of the two lengths.
+    For most codecs this is `JUMP_S`. Blocks of Vorbis are long or short, and overlap, so that between the
+    middles of two blocks lie a quarter of the one and a quarter of the other (Vorbis I, 4.3.8). Some writers
+    count half of one block instead, so their time stamps are wrong by up to half the difference of the two
+    lengths.
 
     Parameters
     ----------
@@ -370,10 +419,13 @@ def jump_s(settings: bytes, rate: int) -> float:
     blocks_byte = header_start + VORBIS_BLOCKS
     if header_start < 0 or blocks_byte >= len(settings):
         return JUMP_S
+    # The lengths are powers of 2; each exponent has half of the byte.
     exponents = settings[blocks_byte]
-    short_block = 1 << (exponents & 15)
-    long_block = 1 << (exponents >> 4)
-    most_wrong = (long_block - short_block) / 2
+    short_exponent = exponents & 0b1111
+    long_exponent = exponents >> 4
+    short_block = 1 << short_exponent
+    long_block = 1 << long_exponent
+    most_wrong = (long_block - short_block) / 2  # samples
     return max(JUMP_S, most_wrong / rate + ROUNDED_S)
 
 
@@ -455,14 +507,19 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
         return numbered_stream
     languages = [stream.metadata.get("language", "") for stream in streams]
     if track in languages:
-        of_language = [
-            stream for stream, language in zip(streams, languages, strict=True) if language == track
-        ]
-        of_language.sort(key=lambda stream: stream not in decodable)  # those that can be decoded come first
-        best_of_language: AudioStream = of_language[0]
-        return best_of_language
+        return _first_of_language(streams, track)
     tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
     raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
+
+
+def _first_of_language(streams: Sequence[Any], language: str) -> AudioStream:
+    """Return the first track of a language that can be decoded; the first of the language if none can."""
+    of_language: list[AudioStream]
+    of_language = [stream for stream in streams if stream.metadata.get("language", "") == language]
+    for stream in of_language:
+        if stream.codec_context is not None:
+            return stream
+    return of_language[0]
 
 
 def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]) -> Iterator[PlacedPacket]:
@@ -490,7 +547,7 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
     # In a file that was not joined, the pictures may pause as long as the sound.
     longest_pause_s = PAUSE_S if len(offset_s) > 1 else math.inf
     time_s = -math.inf
-    latest_s = -math.inf  # latest time that the track states in this part
+    latest_stated_s = -math.inf  # in this part
     part = 0
     side_data = set[str]()
     for packet in _up_to_damage(source.demux(stream)):
@@ -502,17 +559,34 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
         stamp = packet.dts if packet.pts is None else packet.pts
         if stamp is not None:
             stated_s = stamp * tick_s
-            step_s = stated_s - latest_s
-            has_jumped = step_s < -TRACK_BACK_S or step_s > longest_pause_s
-            is_first = latest_s == -math.inf
-            if has_jumped and not is_first:
+            if _begins_part(stated_s, latest_stated_s, longest_pause_s):
                 part += 1
-                latest_s = stated_s
-            latest_s = max(stated_s, latest_s)
+                latest_stated_s = stated_s
+            else:
+                latest_stated_s = max(stated_s, latest_stated_s)
             part_of_pictures = min(part, len(offset_s) - 1)  # the sound may have more parts
             time_s = stated_s + offset_s[part_of_pictures]
-            packet.pts = round(time_s / tick_s)
+            packet.pts = round(time_s / tick_s)  # the decoder passes it on to the frames
         yield PlacedPacket(time_s, packet, part)
+
+
+def _begins_part(stated_s: float, latest_s: float, longest_pause_s: float) -> bool:
+    """Return whether the time that a packet states has jumped, so that another part of the track begins.
+
+    Parameters
+    ----------
+    stated_s
+        Time that the packet states.
+    latest_s
+        Latest time that the track states before; minus infinity for the first packet, which begins no other
+        part.
+    longest_pause_s
+        Seconds by which times may step forward within a part.
+    """
+    if latest_s == -math.inf:
+        return False
+    step_s = stated_s - latest_s
+    return step_s < -TRACK_BACK_S or step_s > longest_pause_s
 
 
 def _up_to_damage(packets: Iterable[Any]) -> Iterator[Any]:
@@ -541,7 +615,8 @@ class _Run:
         self.kind = kind
         self._n_samples = 0
         self._starts_s: list[float] = []  # start of the run by the time stamp of each frame, sorted
-        self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
+        self._mixer = av.AudioResampler(format="flt", layout="mono")
+        self._can_mix = True  # until the mixer refuses the layout of the channels
         self._values: list[Samples] = []
 
     @property
@@ -589,23 +664,54 @@ class _Run:
         libswresample mixes them with the usual weights. If it does not know the layout of the channels, their
         mean is taken.
         """
-        if self._resampler is not None:
+        if self._can_mix:
             try:
-                return [part.to_ndarray()[0] for part in self._resampler.resample(frame)]
+                return [part.to_ndarray()[0] for part in self._mixer.resample(frame)]
             except ArgumentError:
-                self._resampler = None
-        if frame is None:
-            return []
-        stored = frame.to_ndarray()
-        # Shape [channels, L]; packed samples of all channels alternate.
-        channels = stored if frame.format.is_planar else stored.reshape(-1, frame.layout.nb_channels).T
-        mixed = channels.mean(axis=0, dtype=np.float64)
-        # Integers are scaled to -1 ... 1. Unsigned ones have 8 bits, and 128 is silence.
-        if stored.dtype.kind == "u":
-            mixed = mixed - 128
-        if stored.dtype.kind != "f":
-            mixed = mixed / 2.0 ** (8 * stored.itemsize - 1)
-        return [mixed.astype(np.float32)]
+                self._can_mix = False
+        is_end = frame is None
+        return [] if is_end else [_mean_of_channels(frame)]
+
+
+def _mean_of_channels(frame: Any) -> Samples:
+    """Return the mean of the channels of a frame, float32 [L], with integers scaled to -1 ... 1."""
+    stored = frame.to_ndarray()
+    # Shape [channels, L]; packed samples of all channels alternate.
+    channels = stored if frame.format.is_planar else stored.reshape(-1, frame.layout.nb_channels).T
+    mean: NDArray[np.float64] = channels.mean(axis=0, dtype=np.float64)
+    is_unsigned = stored.dtype.kind == "u"
+    is_float = stored.dtype.kind == "f"
+    if is_unsigned:  # of 8 bits, where 128 is silence
+        mean = mean - 128
+    if not is_float:
+        bits = 8 * stored.itemsize
+        mean = mean / 2.0 ** (bits - 1)
+    return mean.astype(np.float32)
+
+
+def _place(values: Samples, samples: Samples, position: int) -> None:
+    """Write values into samples, in place, from a position on; what lies before or behind them is left out.
+
+    The position is negative if the values begin before the samples.
+    """
+    n_before = max(-position, 0)  # values that lie before the samples
+    start = max(position, 0)
+    end = max(position + len(values), 0)
+    target = samples[start:end]
+    target[:] = values[n_before : n_before + len(target)]
+
+
+def _without_margins(values: NDArray[Any], per_s: int) -> NDArray[Any]:
+    """Return the values of a block without those of the margins before and after it.
+
+    Parameters
+    ----------
+    values
+        Shape [values], or [values, D]: of the block with its margins.
+    per_s
+        Values a second.
+    """
+    return values[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s]
 
 
 def _share_missing(samples: Samples, rate: int) -> Samples:
@@ -623,9 +729,12 @@ def _share_missing(samples: Samples, rate: int) -> Samples:
     NDArray
         Shape [BLOCK_S * GAPS_A_SECOND].
     """
-    interval_starts = np.arange(BLOCK_S * GAPS_A_SECOND) * rate // GAPS_A_SECOND
+    n_intervals = BLOCK_S * GAPS_A_SECOND
+    interval_starts = np.arange(n_intervals) * rate // GAPS_A_SECOND  # sample with which each begins
+    # `reduceat` adds up the samples from each start to the next.
     n_missing = np.add.reduceat(np.isnan(samples), interval_starts, dtype=np.float32)
-    missing: Samples = n_missing * np.float32(GAPS_A_SECOND / rate)
+    shares_of_one_sample = np.float32(GAPS_A_SECOND / rate)
+    missing: Samples = n_missing * shares_of_one_sample
     return missing
 
 
@@ -682,21 +791,24 @@ def _add_frame(runs: list[_Run], frame: Any, origin: float, rate: int, part: int
 def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
     """Resample from one rate to another with libswresample; NaN becomes silence.
 
-    A second goes in at a time, so that a block needs little memory.
+    A second of sound goes in at a time, so that a block needs little memory. What comes out is cut off, or
+    filled up with silence, to the length of the samples.
     """
     resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted_rate)
     resampled = []
-    for first in range(0, len(samples), rate):
-        second = np.nan_to_num(samples[None, first : first + rate], posinf=0.0, neginf=0.0)
-        frame = av.AudioFrame.from_ndarray(second, format="fltp", layout="mono")
+    for start in range(0, len(samples), rate):
+        samples_of_second = samples[None, start : start + rate]  # [1 channel, L]
+        silenced = np.nan_to_num(samples_of_second, posinf=0.0, neginf=0.0)
+        frame = av.AudioFrame.from_ndarray(silenced, format="fltp", layout="mono")
         frame.sample_rate = rate
         frame.time_base = Fraction(1, rate)
-        frame.pts = first
+        frame.pts = start
         resampled += [part.to_ndarray()[0] for part in resampler.resample(frame)]
-    resampled += [part.to_ndarray()[0] for part in resampler.resample(None)]
+    at_end = resampler.resample(None)  # what the resampler still holds
+    resampled += [part.to_ndarray()[0] for part in at_end]
     n_wanted = len(samples) * wanted_rate // rate
-    padding = np.zeros(n_wanted, np.float32)  # the resampler may return too few
-    return np.concatenate([*resampled, padding])[:n_wanted]
+    silence = np.zeros(n_wanted, np.float32)
+    return np.concatenate([*resampled, silence])[:n_wanted]
 
 
 def _get_or_compute(cache: dict[K, Arrays], key: K, compute: Callable[[], Arrays]) -> Arrays:

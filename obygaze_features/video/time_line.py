@@ -89,15 +89,17 @@ def time_line(
         There are more than `MOST_PARTS` parts.
     """
     timed = ticks != MISSING
-    shown_and_timed = np.flatnonzero(shown & timed)
-    part_starts = _part_starts(
-        ticks[shown_and_timed],
-        key[shown_and_timed],
-        None if decoding is None else decoding[shown_and_timed],
-        longest_pause[shown_and_timed],
+    # Parts are told apart by the shown pictures that have a time.
+    pictures = np.flatnonzero(shown & timed)  # their packets
+    first_pictures = _part_starts(
+        ticks[pictures],
+        key[pictures],
+        None if decoding is None else decoding[pictures],
+        longest_pause[pictures],
         step,
     )
-    first_packets = np.append(0, shown_and_timed[part_starts[1:]])  # of each part, hidden packets included
+    # A part goes on up to the first picture of the next; the first part begins with the first packet.
+    first_packets = np.append(0, pictures[first_pictures[1:]])
     edges = [*first_packets.tolist(), len(ticks)]
     parts = [slice(start, end) for start, end in pairwise(edges)]
     ticks = ticks.copy()
@@ -156,32 +158,63 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     if not n_untimed:
         return True
     times = np.unique(part[timed])
-    # Place of each stated time on a grid of steps that begins with the first of them: 0, 3, 4 for 0, 30, 40.
+    # Each time gets a place on a grid of steps, on which the first stated time has the place 0. In the
+    # example, the stated times have the places 0, 3, 4; the places 1 and 2 are free.
     n_steps = np.rint(np.diff(times) / max(step, 1)).clip(1).astype(np.int64)
     stated_places = np.append(0, np.cumsum(n_steps))
     last_stated = stated_places[-1]
     n_in_gaps = int(last_stated + 1 - len(times))
     n_outside = n_untimed - n_in_gaps  # untimed pictures before the first, or behind the last stated time
     if timed[0]:
-        first_place = 0
-        last_place = last_stated + n_outside
-        # Only the last pictures in decoding order can be shown after the last stated time: those behind the
-        # last picture with a time, and a few before it, as pictures are reordered.
-        n_untimed_at_end = int(np.argmax(timed[::-1]))
-        n_last = n_untimed_at_end + REORDERED // 2
-        most_outside = int((~timed[-n_last:]).sum())
+        n_before = 0
+        n_behind = n_outside
+        most_outside = _most_behind_last_time(timed)
     else:
-        first_place = -n_outside
-        last_place = last_stated
+        n_before = n_outside
+        n_behind = 0
         most_outside = 1
     if not 0 <= n_outside <= most_outside:
         return False
-    free_places = np.setdiff1d(np.arange(first_place, last_place + 1), stated_places)
-    # `interp` repeats the first time before it and the last behind it: steps are added there.
-    interpolated = np.rint(np.interp(free_places, stated_places, times)).astype(np.int64)
-    steps_outside = free_places - free_places.clip(0, last_stated)
-    part[~timed] = interpolated + step * steps_outside
+    grid = np.arange(-n_before, last_stated + n_behind + 1)
+    free_places = np.setdiff1d(grid, stated_places)
+    part[~timed] = _times_at_places(free_places, stated_places, times, step)
     return True
+
+
+def _most_behind_last_time(timed: NDArray[np.bool_]) -> int:
+    """Return how many untimed pictures of a part can at most be shown after the last stated time.
+
+    Only the last pictures in decoding order can: those behind the last picture with a time, and a few before
+    it, as pictures are reordered.
+
+    Parameters
+    ----------
+    timed
+        Shape [N]: which pictures have a time.
+    """
+    n_untimed_at_end = int(np.argmax(timed[::-1]))
+    n_last = n_untimed_at_end + REORDERED // 2
+    return int((~timed[-n_last:]).sum())
+
+
+def _times_at_places(
+    places: NDArray[np.int64], stated_places: NDArray[np.int64], times: NDArray[np.int64], step: int
+) -> NDArray[np.int64]:
+    """Return the times at places of a grid of which some have stated times.
+
+    Parameters
+    ----------
+    places
+        The places.
+    stated_places, times
+        The places with a stated time, from 0 on, and these times.
+    step
+        Ticks between two places before the first, or behind the last stated time.
+    """
+    # Outside of the stated places, `interp` repeats the nearest time; the steps to there are added.
+    interpolated = np.rint(np.interp(places, stated_places, times)).astype(np.int64)
+    steps_outside = places - places.clip(0, stated_places[-1])
+    return interpolated + step * steps_outside
 
 
 def _part_starts(
@@ -224,7 +257,9 @@ def _may_start_part(
     longest_pause: NDArray[np.int64],
     step: int,
 ) -> NDArray[np.bool_]:
-    """Return which pictures show that a new part of a joined file has begun; only the first True counts.
+    """Return which pictures show that a new part of a joined file has begun.
+
+    Only the first of them counts: those behind it are compared with pictures of the part before.
 
     A new part begins
 
@@ -241,29 +276,34 @@ def _may_start_part(
     step
         Ticks between two pictures.
     """
-    latest = np.maximum.accumulate(ticks)
-    latest_before = np.concatenate((ticks[:1], latest[:-1]))
-    # The latest time of the pictures more than `REORDERED` packets before; none for the first packets.
-    n_first = min(REORDERED, len(ticks))
-    latest_long_before = np.concatenate((np.full(n_first, ticks.min()), latest[:-REORDERED]))
+    latest = np.maximum.accumulate(ticks)  # of each picture and those before it
+    latest_before = _delayed(latest, 1, first=ticks[0])
+    latest_long_before = _delayed(latest, REORDERED, first=ticks.min())
     is_early_key = key & (ticks < latest_before)
     is_too_early = ticks < latest_long_before
     is_jump = ticks - latest_before > longest_pause
     starts: NDArray[np.bool_] = is_early_key | is_too_early | is_jump
     if step > 1:  # else ticks are too coarse for the rate, and pictures share them
-        has_time_of_first = (latest_before == ticks[0]) & (ticks == ticks[0])
-        starts[1:] |= key[1:] & has_time_of_first[1:]
+        is_second_with_first_time = key & (ticks == ticks[0]) & (latest_before == ticks[0])
+        is_second_with_first_time[0] = False
+        starts |= is_second_with_first_time
     if decoding is not None:
-        steps_back = np.diff(decoding) < 0
-        starts[1:] |= steps_back
+        starts |= np.diff(decoding, prepend=decoding[0]) < 0
     return starts
+
+
+def _delayed(values: NDArray[np.int64], n: int, *, first: np.int64) -> NDArray[np.int64]:
+    """Return at each place of an array the value `n` places before it; `first` where there is none."""
+    n_first = min(n, len(values))
+    return np.concatenate((np.full(n_first, first), values[: len(values) - n_first]))
 
 
 def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Correct times of a program stream that deviate by a few steps from the steady rate of the others.
 
-    If one packet of the stream holds several small pictures, FFmpeg gives the packet's time to an earlier
-    picture than the one that it belongs to. Stretches between larger jumps of time are corrected separately.
+    A packet of the stream may hold several small pictures and state one time, that of one of them. FFmpeg
+    then gives this time to a picture before that one. Stretches between larger jumps of time are corrected
+    separately.
 
     Parameters
     ----------
@@ -272,30 +312,44 @@ def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     step
         Ticks between two pictures.
     """
-    jumps = np.abs(np.diff(ticks)) > (MOST_OFF + 1) * step
-    part_starts = 1 + np.flatnonzero(jumps)
-    return np.concatenate([_correct_part(part, step) for part in np.split(ticks, part_starts)])
+    longest_step = (1 + MOST_OFF) * step  # the usual step, to a time that is as wrong as possible
+    is_jump = np.abs(np.diff(ticks)) > longest_step
+    stretch_starts = 1 + np.flatnonzero(is_jump)
+    stretches = np.split(ticks, stretch_starts)
+    return np.concatenate([_correct_stretch(stretch, step) for stretch in stretches])
 
 
-def _correct_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Correct the outliers among the times of one stretch: move them to the line of the times around them.
 
     The line has the slope of the stated rate, or of the stretch's own rate if that is higher, and the median
-    offset of the `IN_A_PACKET` times before and after. With a step of 10, 29 in 0, 10, 29, 30, 40 is 9 above
-    the line of the others, and becomes 20.
+    offset of the `IN_A_PACKET` times before and after. With a step of 10, the times 0, 10, 29, 30, 40 have
+    the offsets 0, 0, 9, 0, 0 from a line that rises by 10. Their median is 0, so 29 is wrong by 9, and
+    becomes 20.
     """
     if len(ticks) > 1:
         step = min(step, int(np.median(np.diff(ticks))))
-    offsets = ticks - step * np.arange(len(ticks))  # from a line of this slope
-    around = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
-    # Only near pictures where times fall back to the line can times have left it.
-    steps_back = np.flatnonzero(np.diff(offsets) < 0)
-    suspects = np.unique((steps_back[:, None] + around).clip(0, len(ticks) - 1))
+    offsets = ticks - step * np.arange(len(ticks))
+    # A time that is too high is followed by an offset that falls, so that only the times around such falls
+    # need to be compared with their neighbours.
+    falls = np.flatnonzero(np.diff(offsets) < 0)
+    suspects = np.unique(_positions_around(falls, len(ticks)))
     corrected = ticks.copy()
-    for block in np.array_split(suspects, 1 + len(suspects) // MOST_AT_ONCE):
-        indices_around = (block[:, None] + around).clip(0, len(ticks) - 1)  # [block, 2 * IN_A_PACKET + 1]
-        median = np.sort(offsets[indices_around], axis=1)[:, IN_A_PACKET]  # the middle one
+    n_blocks = 1 + len(suspects) // MOST_AT_ONCE
+    for block in np.array_split(suspects, n_blocks):
+        offsets_around = np.sort(offsets[_positions_around(block, len(ticks))], axis=1)
+        median = offsets_around[:, IN_A_PACKET]  # the middle one
         wrong_by = offsets[block] - median
         is_outlier = abs(wrong_by) <= MOST_OFF * step  # larger deviations have other causes
         corrected[block] -= np.where(is_outlier, wrong_by, 0)
     return corrected
+
+
+def _positions_around(positions: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Return the positions up to `IN_A_PACKET` before and behind each one, [N, 2 * IN_A_PACKET + 1].
+
+    Those before 0 become 0, and those behind `n` - 1 become that.
+    """
+    steps = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
+    around: NDArray[np.int64] = (positions[:, None] + steps).clip(0, n - 1)
+    return around
