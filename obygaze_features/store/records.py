@@ -321,6 +321,15 @@ class ClipResult:
     def __post_init__(self) -> None:
         """Raise a StoreError if status, reason, features and absences contradict each other."""
         where = f"clip {self.clip_id}"
+        self._check_status(where)
+        self._check_absences(where)
+        if self.without_pictures_s and self.status != "partial":
+            raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
+        self.check_gaps_within(None, None)  # the stage, which knows the clip's span, checks them within it
+        object.__setattr__(self, "source", _checked_source(self.source, where))
+
+    def _check_status(self, where: str) -> None:
+        """Refuse an unknown status, a missing reason, and features of a failed clip."""
         if self.status not in ("ok", "partial", "failed"):
             raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")
         checked_line(self.reason, f"{where}, reason")
@@ -328,6 +337,9 @@ class ClipResult:
             raise StoreError(f"{where}: status {self.status} needs a reason")
         if self.status == "failed" and self.groups:
             raise StoreError(f"{where}: a failed clip has no features, but some were given")
+
+    def _check_absences(self, where: str) -> None:
+        """Refuse groups that are absent without a reason or have features, and absence in all groups."""
         for name, reason in self.absent.items():
             checked_line(reason, f"{where}, group {name}, why it is absent")
             if not reason:
@@ -336,10 +348,6 @@ class ClipResult:
                 raise StoreError(f"{where}, group {name}: absent, but features were given")
         if self.absent and not self.groups:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
-        if self.without_pictures_s and self.status != "partial":
-            raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
-        self.check_gaps_within(None, None)  # the span of the clip is known to the stage, which checks it too
-        object.__setattr__(self, "source", _checked_source(self.source, where))
 
     def check_gaps_within(self, start_s: float | None, end_s: float | None) -> None:
         """Refuse gaps (`without_pictures_s`) that do not follow one another within a span."""
@@ -480,6 +488,7 @@ def clips_csv_bytes(
     table = io.BytesIO()
     table.write(csv_line(header).encode())
     for row, (clip, clip_digests) in enumerate(zip(clips, digests, strict=True)):
+        # In the order of `_header`.
         cells = [str(row), clip.clip_id, clip.status, clip.reason]
         if has_gaps:
             cells.append(format_gaps(clip.without_pictures_s))

@@ -146,18 +146,9 @@ def seal(
         new_store_path(destination, version)  # another process may have sealed it meanwhile
         root = building / "store"
         try:
-            rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
-            attributes |= _attributes_of_clips(stage, rows.best, counted_stores)
-            write_metadata_files(
-                root,
-                _stored_clips(stage, rows.best),
-                stage.groups,
-                attributes,
-                version=version,
-                feature_files=rows.files,
-                digests=_digests(stage, rows.best),
-                row_sizes=_row_sizes(stage, rows.best),
-            )
+            sealed_rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
+            attributes |= _attributes_of_clips(stage, sealed_rows.best, counted_stores)
+            _write_metadata(root, stage, sealed_rows, attributes, version)
             sync_tree(root)
             root.rename(final)
             sync(final.parent)
@@ -166,6 +157,23 @@ def seal(
         finally:
             remove_tree(building, ignore_errors=True)
     return final
+
+
+def _write_metadata(
+    root: Path, stage: Stage, sealed_rows: "_SealedRows", attributes: dict[str, object], version: str
+) -> None:
+    """Write all files of a store but its chunks and shards, which `root` has already."""
+    best = sealed_rows.best
+    write_metadata_files(
+        root,
+        _stored_clips(stage, best),
+        stage.groups,
+        attributes,
+        version=version,
+        feature_files=sealed_rows.files,
+        digests=_digests(stage, best),
+        row_sizes=_row_sizes(stage, best),
+    )
 
 
 def _show_nothing(_n_done: int, _n_total: int) -> None:

@@ -171,11 +171,12 @@ class StageWriter:
             If a piece cannot be finished; names the path. The other pieces are finished.
         """
         self._is_open = False
-        # An exit stack calls all of them, whatever fails, in reversed order: the journal is closed last.
-        with ExitStack() as to_finish:
-            to_finish.callback(self._journal.close)
+        # At its end, the exit stack calls all that was added to it, even if a call raises an error. What was
+        # added first is called last: the journal is closed after all pieces are finished.
+        with ExitStack() as exit_stack:
+            exit_stack.callback(self._journal.close)
             for _, piece in sorted(self._open_pieces.items()):
-                to_finish.callback(self._finish, piece)
+                exit_stack.callback(self._finish, piece)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Write the results of some clips; all are checked before any is written.
