@@ -172,19 +172,20 @@ class Stage:
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.layout = StageLayout(settings.groups, len(clips))
 
-        # Content of the journals, which `_read_changed_journals` sets.
-        self._journal_sizes: dict[str, int] | None = (
-            None  # file name -> bytes that were read; None: not yet read
-        )
-        self._attempts: set[PieceAttempt] = set()  # all that have a line in a journal
+        # Content of the journals, as of the last call of `_read_changed_journals`.
+        # File name -> bytes of the journal; None if none was read yet.
+        self._journal_sizes: dict[str, int] | None = None
+        # All attempts that have a line in a journal.
+        self._attempts: set[PieceAttempt] = set()
         self.attempts_with_whole_shards: set[PieceAttempt] = set()
-        self._best: dict[int, JournalEntry] = {}  # row -> its best entry
-        self._damage: tuple[str, ...] = ()  # a sentence on each damaged line
+        # Row -> its best entry.
+        self._best: dict[int, JournalEntry] = {}
+        # A sentence on each damaged line.
+        self._damage: tuple[str, ...] = ()
 
+        # The clips of the parent store, and their numbers of frames [N] in each ragged group.
         self._parent_clips: tuple[StoredClip, ...] = ()
-        self._parent_sizes: dict[
-            str, NDArray[np.int64]
-        ] = {}  # ragged group -> frames of each parent clip [N]
+        self._parent_sizes: dict[str, NDArray[np.int64]] = {}
         if self.parent_store is not None:
             ragged_names = [group.name for group in self.layout.ragged_groups]
             self._parent_clips = self.parent_store.clips()
