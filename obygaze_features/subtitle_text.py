@@ -29,8 +29,8 @@ def ass_text(text: str) -> str:
     """
     text = DRAWING.sub("", text)
     text = _ASS_TAG.sub("", text)
-    text = re.sub(r"\\[Nnh]", " ", text)
-    return re.sub(r"\\([{}])", r"\1", text)  # braces that are said
+    text = re.sub(r"\\[Nnh]", " ", text)  # \N and \n break the line, \h is a hard blank
+    return re.sub(r"\\([{}])", r"\1", text)  # \{ and \} stand for braces in the words themselves
 
 
 def vtt_text(text: str) -> str:

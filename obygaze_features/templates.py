@@ -48,22 +48,29 @@ def filled(
     values
         Names and values of the template's variables.
     written
-        Converts each value when it is inserted; by default it is inserted as it is.
+        Called with each value that is inserted; returns how it is written, such as with escaped signs. By
+        default values are inserted as they are.
     filters
         Further filters, besides `table`, which is `screen.table`.
     """
-    texts = _environment(package, written, tuple((filters or {}).items()))
-    return texts.get_template(name).render(values)
+    named_filters = tuple((filters or {}).items())  # arguments of a cached function must be hashable
+    environment = _environment(package, written, named_filters)
+    return environment.get_template(name).render(values)
 
 
 @lru_cache  # to compile a template takes longer than to fill it in
 def _environment(
-    package: str, written: Callable[[Any], object], filters: tuple[tuple[str, Callable[..., object]], ...]
+    package: str,
+    written: Callable[[Any], object],
+    named_filters: tuple[tuple[str, Callable[..., object]], ...],
 ) -> "Environment":
-    """Make the Jinja environment that loads and compiles the templates of a package."""
+    """Make the Jinja environment that loads and compiles the templates of a package.
+
+    Nothing is escaped by Jinja itself, which knows HTML only: `written` escapes what the format needs.
+    """
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
 
-    texts = Environment(  # noqa: S701 - no HTML: what else a format escapes is escaped by `written`
+    environment = Environment(  # noqa: S701 - see above
         finalize=written,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -72,8 +79,9 @@ def _environment(
         extensions=["jinja2.ext.do"],
         loader=FunctionLoader(partial(packaged_text, package)),
     )
-    texts.filters |= {"table": table, **dict(filters)}
-    return texts
+    environment.filters["table"] = table
+    environment.filters |= dict(named_filters)
+    return environment
 
 
 def sentences(

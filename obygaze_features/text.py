@@ -17,7 +17,13 @@ _OTHERS = "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _NOT_IN_A_LINE = re.compile(f"[\0-\x1f\u2028\u2029{_OTHERS}]")
 _NOT_IN_LINES = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f{_OTHERS}]")
 _NOT_SHOWN = re.compile(f"[\0-\x08\x0b-\x1f\u2028\u2029{_OTHERS}]")
-_CATEGORIES = {"Cc": "control", "Cs": "surrogate", "Zl": "line separator", "Zp": "paragraph separator"}
+# Unicode's category -> what messages call such a character; the other characters above are bidirectional.
+_KINDS = {
+    "Cc": "control character",
+    "Cs": "surrogate character",
+    "Zl": "line separator",
+    "Zp": "paragraph separator",
+}
 # A path that went through pathlib has lost one of its slashes.
 _USER = re.compile(r"((?<=[A-Za-z0-9+.-]):/{1,2})[^/\s@]++@")
 # A name that was cut at its '@'; after a host there is a port.
@@ -54,9 +60,9 @@ def unsuitable(text: str, *, lines: bool = False) -> str | None:
     match = (_NOT_IN_LINES if lines else _NOT_IN_A_LINE).search(text)
     if match is None:
         return None
-    kind = _CATEGORIES.get(unicodedata.category(match[0]), "bidirectional")
-    kind = kind if kind.endswith("separator") else f"{kind} character"
-    return f"holds the {kind} U+{ord(match[0]):04X}, which must be removed"
+    sign = match[0]
+    kind = _KINDS.get(unicodedata.category(sign), "bidirectional character")
+    return f"holds the {kind} U+{ord(sign):04X}, which must be removed"
 
 
 NORMALISED_AT_ONCE = 1_000
@@ -67,9 +73,9 @@ square of their number (Unicode Standard, 3.11), and 400,000 marks on one letter
 def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Normalise a text to one of Unicode's forms, in time proportional to its length.
 
-    A long text is normalised in pieces. A piece ends before a character that cannot combine with those before
-    it, as an accent would. Only a letter with more than `NORMALISED_AT_ONCE` marks may come out otherwise
-    than from one call.
+    A long text is normalised in pieces of `NORMALISED_AT_ONCE` characters or a few more: a piece does not end
+    between a letter and its marks, such as accents. Only if a letter has more than `NORMALISED_AT_ONCE`
+    marks, they are divided, and the result may differ from that of one call.
 
     Examples
     --------
@@ -82,8 +88,8 @@ def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     start = 0
     while start < len(text):
         end = start + NORMALISED_AT_ONCE
-        latest_end = end + NORMALISED_AT_ONCE
-        while end < min(latest_end, len(text)) and _may_combine(text[end]):
+        latest_end = min(end + NORMALISED_AT_ONCE, len(text))
+        while end < latest_end and _may_combine(text[end]):
             end += 1
         pieces.append(unicodedata.normalize(form, text[start:end]))
         start = end
@@ -114,8 +120,15 @@ def file_name(text: str) -> str:
     >>> file_name("Alien: Resurrection?"), file_name("Nul"), file_name("..")
     ('Alien_ Resurrection_', 'Nul_', '_')
     """
-    name = _NOT_IN_A_NAME.sub("_", composed(text)).lstrip(".").rstrip(". ")
-    return _RESERVED.sub(r"\1_", name, count=1) if _RESERVED.match(name) else name or "_"
+    name = _NOT_IN_A_NAME.sub("_", composed(text))
+    name = name.lstrip(".")  # would make the file hidden
+    name = name.rstrip(". ")  # Windows drops them
+    if not name:
+        return "_"
+    reserved = _RESERVED.match(name)  # a device's name on Windows, with or without an ending
+    if reserved:
+        return f"{reserved[1]}_{name[reserved.end() :]}"
+    return name
 
 
 def visible(text: str, *, lines: bool = True) -> str:
@@ -142,13 +155,22 @@ def masked(text: str) -> str:
     >>> masked("no store at https://me:secret@lab.example/films?token=secret")
     'no store at https://***@lab.example/films?***'
     """
-    return _QUERY.sub(_without_query, _PAIR.sub(r"\1***", _USER.sub(r"\1***@", text)))
+    without_users = _USER.sub(r"\1***@", text)
+    without_pairs = _PAIR.sub(r"\1***", without_users)
+    return _QUERY.sub(_without_query, without_pairs)
 
 
-def _without_query(found: re.Match[str]) -> str:
-    """Return the replacement for a match of `_QUERY`: the URL, with "?***" in place of its query if any."""
-    url = found["url"] or ""
-    return url if url and not found["query"] else f"{url}?***"
+def _without_query(match: re.Match[str]) -> str:
+    """Return the replacement for a match of `_QUERY`, which has "?***" in place of a query.
+
+    The match is a URL with or without a query, or a query alone.
+    """
+    url = match["url"]
+    if url is None:
+        return "?***"
+    if match["query"] is None:
+        return url
+    return f"{url}?***"
 
 
 def unescaped(stream: Any) -> Any:
@@ -179,10 +201,13 @@ def as_written(cell: str) -> str:
 def number_of(text: str) -> float:
     """Convert a text to a number; NaN if it is none.
 
-    Underscores, as in 1_0, are allowed only in Python's own numbers, and so are none here.
+    A text with an underscore, such as 1_0, is no number here, although `float` accepts it: this is a notation
+    of Python's code, and not of tables.
     """
+    if "_" in text:
+        return math.nan
     try:
-        return math.nan if "_" in text else float(text)
+        return float(text)
     except ValueError:
         return math.nan
 
@@ -235,6 +260,8 @@ def rounded(value: float, digits: int = 0) -> str:
     """
     if not math.isfinite(value):
         return str(value)
-    # Digits after the twelfth come from the binary representation, as in 100 * 0.285, which is 28.499999....
-    exact = Decimal(f"{value:.12g}")
-    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
+    # A float has about 16 digits, the last of which may be wrong: 100 * 0.285 is 28.499999999999996. With
+    # twelve digits it is 28.5, which is rounded up.
+    decimal = Decimal(f"{value:.12g}")
+    unit_of_last_digit = Decimal(1).scaleb(-digits)  # 0.01 for two digits
+    return f"{decimal.quantize(unit_of_last_digit, ROUND_HALF_UP):f}"

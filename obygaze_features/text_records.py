@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import no_text
@@ -30,6 +31,19 @@ MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf
 """Byte order marks; those of UTF-32 first, which begin as those of UTF-16 do."""
 
 
+ENCODING_SAMPLE = 4096
+"""Bytes at the beginning of a text by which its encoding is guessed."""
+
+LEAST_SHARE_OF_ZEROS = 0.02
+"""Zero bytes in bytes of a text in UTF-16 at the least: those of its digits and line ends alone."""
+
+LEAST_ZEROS = 8
+"""Zero bytes that a text in UTF-16 has at the least, however short it is."""
+
+SHARE_OF_ZEROS_IN_LATIN = 0.3
+"""Zero bytes in bytes from which on most letters are Latin; if all are, it is one half."""
+
+
 def marked_encoding(content: bytes) -> str:
     """Return the encoding that a byte order mark names; "" if there is none."""
     return next((name for mark, name in MARKS.items() if content.startswith(mark)), "")
@@ -40,24 +54,32 @@ def unmarked_encoding(content: bytes) -> str:
 
     UTF-16 is recognised by its zero bytes, ISO 2022 by its escape sequences.
     """
-    if b"\x1b$B" in content or b"\x1b$@" in content:  # escapes to Japanese letters, all in ASCII
+    has_japanese_escapes = b"\x1b$B" in content or b"\x1b$@" in content
+    if has_japanese_escapes:
         return "iso2022_jp"
-    head = content[:4096]
+    # In UTF-16 a character has two bytes. The high byte of Latin letters, digits and line ends is zero; a low
+    # byte is rarely zero. So the zeros are at every other place: at odd places if the low byte comes first.
+    head = content[:ENCODING_SAMPLE]
     n_even_zeros = head[::2].count(0)
     n_odd_zeros = head[1::2].count(0)
     if n_odd_zeros > n_even_zeros:
-        name, line_end = "utf-16-le", rb"[\r\n]\0"
+        encoding = "utf-16-le"
+        line_end = rb"[\r\n]\0"
+        n_high_zeros = n_odd_zeros
+        n_low_zeros = n_even_zeros
     else:
-        name, line_end = "utf-16-be", rb"\0[\r\n]"
-    # Digits and line ends have a zero as their high byte. A zero low byte is rare: few letters, such as
-    # U+4E00, have one. So most zeros are at even places, or most at odd ones.
-    rarer, more_frequent = sorted((n_even_zeros, n_odd_zeros))
-    has_enough_zeros = more_frequent >= max(0.02 * len(head), 8)  # those of digits and line ends alone
-    is_one_sided = more_frequent >= 2 * rarer
-    is_mostly_latin = more_frequent >= 0.3 * len(head)
+        encoding = "utf-16-be"
+        line_end = rb"\0[\r\n]"
+        n_high_zeros = n_even_zeros
+        n_low_zeros = n_odd_zeros
+    # A text in another script has such zeros only in digits, blanks and line ends.
+    has_zeros_of_text = n_high_zeros >= max(LEAST_SHARE_OF_ZEROS * len(head), LEAST_ZEROS)
+    are_zeros_in_high_bytes = n_high_zeros >= 2 * n_low_zeros
+    if not has_zeros_of_text or not are_zeros_in_high_bytes:
+        return ""
+    is_mostly_latin = n_high_zeros >= SHARE_OF_ZEROS_IN_LATIN * len(head)
     has_line_end = re.search(line_end, head) is not None
-    is_utf16 = has_enough_zeros and is_one_sided and (is_mostly_latin or has_line_end)
-    return name if is_utf16 else ""
+    return encoding if is_mostly_latin or has_line_end else ""
 
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
@@ -72,14 +94,17 @@ def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str
     refusal
         Class of the error to raise if it is none of these.
     """
-    why_not = no_text(content)
-    if why_not:
-        raise refusal(f"{path}: {why_not}")
-    # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
-    encoding = marked_encoding(content) or "utf-8-sig"
-    guessed = "" if marked_encoding(content) else unmarked_encoding(content)
-    if guessed:
-        raise refusal(f"{path}: {guessed} without its mark; save the file as UTF-8 (in Excel: CSV UTF-8)")
+    why_no_text = no_text(content)  # such as a picture; empty for a text
+    if why_no_text:
+        raise refusal(f"{path}: {why_no_text}")
+    encoding = marked_encoding(content)
+    if not encoding:
+        # A guess is too uncertain to read the table by it, and enough to say what is wrong.
+        guess = unmarked_encoding(content)
+        if guess:
+            raise refusal(f"{path}: {guess} without its mark; save the file as UTF-8 (in Excel: CSV UTF-8)")
+        # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
+        encoding = "utf-8-sig"
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -146,33 +171,68 @@ def split_records(
         The delimiter of a text that does not name it; "" to find it.
     """
     text = text.replace("\ufeff", "")  # byte order marks of parts that were joined
-    n_lines_before = 0
+    first_line = 1
     stated = _STATED_DELIMITER.match(text)
     if stated is not None:
         delimiter = stated[1]
         text = text[stated.end() :]
-        n_lines_before = 1
+        first_line = 2
     delimiter = delimiter or _find_delimiter(text[:SAMPLE], is_header)
-    problem = ""
-    line = 1
-    # If cells are separated by tabs, quotes may be ordinary letters, as in IMDb's tables.
-    quote_characters: tuple[str | None, ...] = ('"', None) if delimiter == "\t" else ('"',)
-    for quote in quote_characters:
-        reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quote)
-        records: Records = []
-        known: dict[str, str] = {}
-        line = n_lines_before + 1  # where the next record begins: a cell may have several lines
+    try:
+        return _parse_records(text, delimiter, '"', first_line), delimiter
+    except _TableError as error:
+        problem = error
+    if delimiter == "\t":
+        # Between tabs, quotes may be ordinary letters, as in IMDb's tables.
         try:
-            for cells in reader:
-                is_empty = len(cells) < 2 and not "".join(cells).strip()
-                if not is_empty:
-                    records.append((line, shared_cells(cells, known)))
-                line = n_lines_before + reader.line_num + 1
-        except csv.Error as error:
-            problem = _explain_csv_error(error)
-        else:
-            return records, delimiter
-    raise refusal(f"{path}: line {line}: {problem}")
+            return _parse_records(text, delimiter, None, first_line), delimiter
+        except _TableError as error:
+            problem = error
+    raise refusal(f"{path}: line {problem.line}: {problem}")
+
+
+class _TableError(Exception):
+    """A table that cannot be split into cells.
+
+    Attributes
+    ----------
+    line
+        The line at which the record begins that cannot be read.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        """Hold the line and the reason, which is the message."""
+        super().__init__(reason)
+        self.line = line
+
+
+def _parse_records(text: str, delimiter: str, quote: str | None, first_line: int) -> Records:
+    """Split a text into records, without empty ones; raise a `_TableError` if it is no well-formed table.
+
+    Parameters
+    ----------
+    text
+        The text.
+    delimiter
+        What stands between cells.
+    quote
+        The sign around a cell that may have delimiters and line ends; None if there is none.
+    first_line
+        Number of the text's first line in its file.
+    """
+    records: Records = []
+    known: dict[str, str] = {}
+    line = first_line  # where the next record begins: a cell may have several lines
+    reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quote)
+    try:
+        for cells in reader:
+            is_empty = len(cells) < 2 and not "".join(cells).strip()
+            if not is_empty:
+                records.append((line, shared_cells(cells, known)))
+            line = first_line + reader.line_num
+    except csv.Error as error:
+        raise _TableError(line, _explain_csv_error(error)) from error
+    return records
 
 
 def _explain_csv_error(error: csv.Error) -> str:
@@ -207,16 +267,20 @@ def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> 
 
 
 def first_rows(head: str) -> dict[str, Records]:
-    """Split the first rows of a table by each possible delimiter: delimiter -> rows, all with the line 0.
+    """Split the first rows of a table by each possible delimiter: delimiter -> rows.
 
-    If a first line such as `sep=;` names the delimiter, only that one is tried.
+    If a first line such as `sep=;` names the delimiter, only that one is tried. The line of each row is 0,
+    as nobody needs the right one here.
     """
+    delimiters = list(DELIMITERS)
     stated = _STATED_DELIMITER.match(head)
-    rows_of: dict[str, Records] = {}
-    for delimiter in stated[1] if stated else DELIMITERS:
+    if stated is not None:
+        delimiters = [stated[1]]
+    rows_of_delimiter: dict[str, Records] = {}
+    for delimiter in delimiters:
         reader = csv.reader(_split_lines(head), delimiter=delimiter)
-        rows_of[delimiter] = [(0, cells) for cells in islice(reader, HEADER_ROWS) if cells]
-    return rows_of
+        rows_of_delimiter[delimiter] = [(0, cells) for cells in islice(reader, HEADER_ROWS) if cells]
+    return rows_of_delimiter
 
 
 def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], bool]) -> str:
@@ -235,19 +299,42 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
         Returns whether cells are those of a known header.
     """
     best = ","
-    best_score = (False, 0.0, 0)  # whether it gives a known header, share of rows of one width, that width
+    best_score = _DelimiterScore(has_known_header=False, share_of_even_rows=0.0, width=0)
     for sign in signs:
         rows = list(islice(csv.reader(_split_lines(text[:SAMPLE]), delimiter=sign), HEADER_ROWS))
-        widths = Counter(len(row) for row in rows if any(row))
-        if not widths:
+        n_rows_by_width = Counter(len(row) for row in rows if any(row))
+        if not n_rows_by_width:
             continue
-        width, n_rows = widths.most_common(1)[0]
-        if width > 1:
-            score = (any(map(is_header, rows)), n_rows / widths.total(), width)
-            if score > best_score:
-                best = sign
-                best_score = score
+        width, n_even_rows = n_rows_by_width.most_common(1)[0]
+        if width < 2:  # the sign divides no row, or too few
+            continue
+        score = _DelimiterScore(
+            has_known_header=any(is_header(row) for row in rows),
+            share_of_even_rows=n_even_rows / n_rows_by_width.total(),
+            width=width,
+        )
+        if score > best_score:
+            best = sign
+            best_score = score
     return best
+
+
+class _DelimiterScore(NamedTuple):
+    """How well a sign divides the rows of a table; scores are compared by the first field that differs.
+
+    Parameters
+    ----------
+    has_known_header
+        Whether one of the rows is a known header.
+    share_of_even_rows
+        Share of the rows that have the most frequent number of cells.
+    width
+        This number of cells.
+    """
+
+    has_known_header: bool
+    share_of_even_rows: float
+    width: int
 
 
 def _find_delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:
@@ -258,10 +345,12 @@ def _find_delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> st
     best = ","
     best_score = 0
     for sign, rows in first_rows(head).items():
-        cells = rows[header_row(rows, is_header)][1] if rows else []
+        if not rows:
+            continue
+        _line, cells = rows[header_row(rows, is_header)]
         score = len(cells)
         if is_header(cells):
-            score += SCORE_OF_HEADER
+            score += SCORE_OF_HEADER  # more than any number of cells
         if score > best_score:
             best = sign
             best_score = score

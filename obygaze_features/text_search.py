@@ -41,7 +41,7 @@ TEXT_HALF = {
     "xclip": "xclip-text",
     "xclip-lsmdc": "xclip-lsmdc-text",
 }
-"""Backbone of clips -> the backbone that maps texts to its space."""
+"""Backbone of clips -> the backbone of its text encoder, which maps texts to the same space."""
 COLUMNS = ("rank", "clip_id", "movie", "start_s", "end_s", "score")
 
 
@@ -182,44 +182,58 @@ def search(
     if not query.strip():
         raise SearchError("the query is empty")
     opened = store if isinstance(store, Store) else open_store(store)
-    classes = _find_group_of_classes(opened, backbone)
-    if classes is not None:
-        if text_store is not None:
-            raise SearchError(
-                f"group {classes.name} is searched by names of classes: leave out the text store"
-            )
-        return _rank_by_classes(
-            opened, classes, query, _find_near_classes(classes, query, weights, device), top
+    group_of_classes = _find_group_of_classes(opened, backbone)
+    if group_of_classes is None:
+        return _search_vectors(
+            opened, query, backbone=backbone, text_store=text_store, weights=weights, device=device, top=top
         )
-    group = choose_group(opened, backbone, by_text=True)
-    where = f"{opened.where}, group {group.name}"
-    wanted = embedding_space(group.provenance)
-    if wanted is None:
+    if text_store is not None:
+        raise SearchError(
+            f"group {group_of_classes.name} is searched by names of classes: leave out the text store"
+        )
+    near = _find_near_classes(group_of_classes, query, weights, device)
+    return _rank_by_classes(opened, group_of_classes, query, near, top)
+
+
+def _search_vectors(
+    store: Store,
+    text: str,
+    *,
+    backbone: str | None,
+    text_store: Store | Path | str | None,
+    weights: str | None,
+    device: str,
+    top: int,
+) -> Ranking:
+    """Rank clips by the cosines of their pooled vectors with the vector of a text; see `search`."""
+    group = choose_group(store, backbone, by_text=True)
+    where = f"{store.where}, group {group.name}"
+    space_of_clips = embedding_space(group.provenance)
+    if space_of_clips is None:
         raise SearchError(
             f"{where}: nothing says which texts its vectors compare with; {', '.join(TEXT_HALF)} may"
         )
-    encoded = (
-        encode_query(group, query, weights, device)
-        if text_store is None
-        else stored_query(text_store, query, wanted)
-    )
-    if encoded.space != wanted:
+    if text_store is None:
+        query = encode_query(group, text, weights, device)
+    else:
+        query = stored_query(text_store, text, space_of_clips)
+    if query.space != space_of_clips:
         raise SearchError(
-            f"texts and clips of different weights do not compare: {encoded.where} is of {encoded.space!r}, "
-            f"{where} of {wanted!r}"
+            f"texts and clips of different weights do not compare: {query.where} is of {query.space!r}, "
+            f"{where} of {space_of_clips!r}"
         )
-    length = float(np.linalg.norm(encoded.vector))
-    if not (np.isfinite(length) and length):
-        raise SearchError(f"{encoded.where}: the vector of the text is zero or not finite")
-    return _make_ranking(opened, group, cosines(group, encoded.vector), encoded, top)
+    length = float(np.linalg.norm(query.vector))
+    if length == 0.0 or not np.isfinite(length):
+        raise SearchError(f"{query.where}: the vector of the text is zero or not finite")
+    return _make_ranking(store, group, cosines(group, query.vector), query, top)
 
 
 def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
     """Return the group of class probabilities to search a text in; None to search vectors instead.
 
-    If a backbone is named, this is its group of class probabilities, unless its vectors can be compared with
-    texts. If none is named, it is the store's only such group, unless the store has vectors that can be
-    compared with texts.
+    Vectors that can be compared with texts are preferred. If a backbone is named that has none, its group of
+    class probabilities is returned. If no backbone is named and no group of the store has such vectors, it is
+    the store's only group of class probabilities.
 
     Parameters
     ----------
@@ -228,14 +242,13 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
     backbone
         Name of a group of class probabilities, or of the backbone that they belong to; None if not named.
     """
+    groups_with_space = [name for name in store.names if embedding_space(store[name].provenance) is not None]
     names = groups_of_classes(store)
     if backbone is None:
-        has_text_vectors = any(embedding_space(store[name].provenance) for name in store.names)
-        if len(names) == 1 and not has_text_vectors:
+        if len(names) == 1 and not groups_with_space:
             return store[names[0]]
         return None
-    has_vectors_of_texts = backbone in store.names and embedding_space(store[backbone].provenance) is not None
-    if has_vectors_of_texts:
+    if backbone in groups_with_space:
         return None
     for name in names:
         backbone_of_classes = store[name].provenance.get("beside")
@@ -260,20 +273,25 @@ def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, t
     If no class is near, no clip is ranked; clips with a score below `LIKELY` are left out. A note says which
     classes are nearest.
     """
-    scores = class_scores(group, near)
-    ranked_scores = np.where(scores >= LIKELY, scores, np.nan)  # clips without a score are not ranked
+    scores = class_scores(group, near)  # [N clips]; NaN for clips without features
+    is_likely = scores >= LIKELY
+    is_ranked = is_likely if near.is_near else np.zeros_like(is_likely)
+
     nearest = near.in_words()
     if not near.is_near:
-        ranked_scores = np.full_like(scores, np.nan)
         note = f"no class near; the nearest are {nearest}"
-    elif np.isnan(ranked_scores).all():
+    elif not is_ranked.any():
         note = f"the nearest classes are {nearest}, and no clip is likely to show them"
     else:
         note = f"found by the classes {nearest}"
-    share_of_class = near.shares  # stands for the vector of the query
-    query = Query(text, share_of_class, f"classes of {group.name}", store.where, (note,))
-    ranking = _make_ranking(store, group, ranked_scores.astype(np.float32), query, top)
-    return replace(ranking, n_clips=int((~np.isnan(scores)).sum()))
+
+    # Instead of a vector of the text, the weight of each class says what was searched.
+    query = Query(text, near.shares, f"classes of {group.name}", store.where, (note,))
+    scores_to_rank = np.where(is_ranked, scores, np.nan).astype(np.float32)
+    ranking = _make_ranking(store, group, scores_to_rank, query, top)
+    # Clips that are too unlikely were searched too.
+    n_searched = int((~np.isnan(scores)).sum())
+    return replace(ranking, n_clips=n_searched)
 
 
 @checked
@@ -328,18 +346,20 @@ def search_like(
         raise SearchError(
             f"{source.where}: has no features of {group.name}, of which {opened.where} is searched"
         )
-    theirs = source[group.name]
-    wrong = same_numerics(group.provenance, theirs.provenance)
-    if wrong:
+    source_group = source[group.name]
+    differing_fields = same_numerics(group.provenance, source_group.provenance)
+    if differing_fields:
         raise SearchError(
             f"{source.where}: its features of {group.name} were made otherwise than those of {opened.where}: "
-            f"{', '.join(wrong[:4])}"
+            f"{', '.join(differing_fields[:4])}"
         )
-    vector = theirs.read(clip_id, "pooled").astype(np.float64)
+    vector = source_group.read(clip_id, "pooled").astype(np.float64)
     scores = cosines(group, vector, standard=True)
-    if other is None:
+    if other is None:  # the clip itself is not ranked
         scores[group.clip_ids.index(clip_id)] = np.nan
-    query = Query(f"like {clip_id}", vector, embedding_space(group.provenance) or group.name, source.where)
+    # A group whose vectors compare with no texts has no named space: its vectors compare with each other.
+    space = embedding_space(group.provenance) or group.name
+    query = Query(f"like {clip_id}", vector, space, source.where)
     return _make_ranking(opened, group, scores, query, top)
 
 
@@ -416,14 +436,14 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
         raise SearchError(
             f"{store.where}: no group can read texts ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
         )
-    is_undecided = backbone is None and len(searchable) != 1
-    is_unknown = backbone is not None and backbone not in pooled
-    if is_undecided or is_unknown:
+    if backbone is None and len(searchable) == 1:
+        return store[searchable[0]]
+    if backbone is None or backbone not in pooled:
         raise SearchError(
             f"{store.where} has pooled vectors of {', '.join(searchable) or 'no clips'}: "
             "choose one with --backbone (backbone=)"
         )
-    return store[backbone or searchable[0]]
+    return store[backbone]
 
 
 def encode_query(group: Group, text: str, weights: str | None, device: str) -> Query:
@@ -436,10 +456,10 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
-    kind = str(group.provenance.get("name"))
-    if kind not in TEXT_HALF:
+    backbone = str(group.provenance.get("name"))
+    if backbone not in TEXT_HALF:
         raise SearchError(
-            f"group {group.name}: no backbone maps texts to the space of {kind!r}; "
+            f"group {group.name}: no backbone maps texts to the space of {backbone!r}; "
             "name a store of texts with --text-store (text_store=)"
         )
     source = backbone_call(group.provenance, weights).weights
@@ -448,18 +468,25 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "
             "(weights=), or a text store with --text-store (text_store=)"
         )
-    text_encoder = load_text_backbone(TEXT_HALF[kind], weights=source, compute=Compute(device))
-    (tokens,) = text_encoder.tokenize([text])
+    text_encoder = load_text_backbone(TEXT_HALF[backbone], weights=source, compute=Compute(device))
+    (tokens,) = text_encoder.tokenize([text])  # a batch of one text
     if not tokens.ids:
         raise BackboneError(f"{text_encoder.name} has no token for the query {text!r}")
-    notes = (f"the query was cut at {tokens.limit} of {tokens.n_tokens} tokens",) if tokens.is_cut else ()
-    vector = text_encoder.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64)
+    notes: tuple[str, ...] = ()
+    if tokens.is_cut:
+        notes = (f"the query was cut at {tokens.limit} of {tokens.n_tokens} tokens",)
+    token_ids = np.array([tokens.ids], np.int64)  # [1, tokens]
+    vectors = text_encoder.encode(token_ids)  # [1, D]
+    vector = vectors[0].astype(np.float64)
     where = f"the query ({text_encoder.name}, weights {source})"
     return Query(text, vector, str(text_encoder.provenance["space"]), where, notes)
 
 
 def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     """Read the vector of a query from a store of texts, from the group whose embedding space is wanted.
+
+    If no group has this space, the query is read from the store's first group: the caller compares the spaces
+    and says how they differ.
 
     Parameters
     ----------
@@ -476,23 +503,24 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         There is no such text, or two rows have it.
     """
     opened = store if isinstance(store, Store) else open_store(store)
-    names = [name for name in opened.names if embedding_space(opened[name].provenance) == wanted]
-    group = opened[names[0] if names else opened.names[0]]
+    group = opened[opened.names[0]]
+    for name in opened.names:
+        if embedding_space(opened[name].provenance) == wanted:
+            group = opened[name]
+            break
     where = f"{opened.where}, group {group.name}"
-    texts = group.text or group.clip_ids  # imported features have ids alone
+    text_ids = group.clip_ids
+    texts = group.text or text_ids  # imported features have ids alone
     rows = [row for row, text in enumerate(texts) if text == query]
     if not rows:
-        rows = [row for row, name in enumerate(group.clip_ids) if name == query]
-    if len(rows) != 1:
-        what = f"has {counted(len(rows), 'row')} of the text" if rows else "has no text or id"
-        raise SearchError(f"{where}: {what} {clipped(query)!r}")
-    name = group.clip_ids[rows[0]]
-    return Query(
-        texts[rows[0]],
-        group.read(name, "pooled").astype(np.float64),
-        str(embedding_space(group.provenance)),
-        where,
-    )
+        rows = [row for row, text_id in enumerate(text_ids) if text_id == query]
+    if not rows:
+        raise SearchError(f"{where}: has no text or id {clipped(query)!r}")
+    if len(rows) > 1:
+        raise SearchError(f"{where}: has {counted(len(rows), 'row')} of the text {clipped(query)!r}")
+    (row,) = rows
+    vector = group.read(text_ids[row], "pooled").astype(np.float64)
+    return Query(texts[row], vector, str(embedding_space(group.provenance)), where)
 
 
 def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:

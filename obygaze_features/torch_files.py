@@ -33,10 +33,12 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of pickles and types that are refused anyway
             return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    except Exception as error:
-        if isinstance(error, OSError) and error.filename is not None:
+    except Exception as error:  # what torch and safetensors raise for damaged bytes may be of any class
+        is_error_of_system = isinstance(error, OSError) and error.filename is not None
+        if is_error_of_system:  # such as a missing file; the message names it
             raise
-        if isinstance(error, UnpicklingError) and file_kind(path).name == TORCH:
+        has_refused_object = isinstance(error, UnpicklingError) and file_kind(path).name == TORCH
+        if has_refused_object:
             reason = (
                 "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"
             )

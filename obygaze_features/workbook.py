@@ -33,7 +33,11 @@ HEADER_ROWS = 40
 """Rows among which the header is looked for: tools and people write titles above it."""
 DAMAGES = (zipfile.BadZipFile, zlib.error)
 ZIP = b"PK\3\4"
-"""How a zip archive begins; its first member's name stands at byte 30. Source: APPNOTE.TXT, 4.3.7."""
+"""How a zip archive begins: with its first member. Source: APPNOTE.TXT, 4.3.7."""
+ZIP_NAME_LENGTH = slice(26, 28)
+"""Bytes of a zip archive that hold the length of its first member's name."""
+ZIP_NAME_START = 30
+"""Byte of a zip archive at which the name of its first member begins."""
 PARTS_OF_EXCEL = "xl/"
 """Folder of the parts of a workbook (.xlsx) in its archive."""
 FIRST_PARTS = (b"[Content_Types].xml", b"xl/", b"docProps/", b"_rels/")
@@ -68,9 +72,10 @@ def is_workbook(content: bytes) -> bool:
             members = archive.infolist()
     except (*DAMAGES, ValueError, OSError, NotImplementedError):
         return _begins_as_workbook(content)
-    is_list_of_inner_zip = all(member.header_offset > 0 for member in members)
-    if is_list_of_inner_zip:
-        # The list of this zip itself is lost: one of its members lies at the beginning.
+    # This zip begins with a member. If the list of members that was found has none at the beginning, it is
+    # the list of a zip inside of this one, whose own list is lost.
+    has_list_of_inner_zip = all(member.header_offset > 0 for member in members)
+    if has_list_of_inner_zip:
         return _begins_as_workbook(content)
     return any(member.filename.startswith(PARTS_OF_EXCEL) for member in members)
 
@@ -81,8 +86,8 @@ def _begins_as_workbook(content: bytes) -> bool:
     The name of its first member decides, and whether names of a workbook's parts occur at all. Zips of other
     tools may contain workbooks, in which these names occur too.
     """
-    length = int.from_bytes(content[26:28], "little")  # of the first member's name, see `ZIP`
-    first_name = content[30 : 30 + length]
+    name_length = int.from_bytes(content[ZIP_NAME_LENGTH], "little")
+    first_name = content[ZIP_NAME_START : ZIP_NAME_START + name_length]
     if first_name and not first_name.startswith(FIRST_PARTS):
         return False
     return b"[Content_Types]" in content or PARTS_OF_EXCEL.encode() in content
@@ -224,8 +229,12 @@ def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | N
     It is the first row that holds several texts and no number, and that another sheet has too.
     """
     for _, cells in records[:HEADER_ROWS]:
-        are_texts = sum(map(bool, cells)) > 1 and not any(map(_is_number, cells))
-        if are_texts and any(_find_header(cells, rows) is not None for rows in others):
+        n_filled_cells = len([cell for cell in cells if cell])
+        has_number = any(_is_number(cell) for cell in cells)
+        if n_filled_cells < 2 or has_number:
+            continue
+        is_in_another_sheet = any(_find_header(cells, rows) is not None for rows in others)
+        if is_in_another_sheet:
             return cells
     return None
 
@@ -255,17 +264,19 @@ def _is_number(cell: str) -> bool:
 def _join_sheets(sheets: Mapping[str, Records], header: Sequence[str]) -> Records:
     """Join the rows of several sheets with the same header; a column behind its headings names the sheet.
 
-    The header, and what stands above it, is taken from the first sheet. Rows are filled up to the headings
-    alone: if they were filled up to the longest row of all, one long row would make all others as long.
+    The header, and what stands above it, is taken from the first sheet. A row is not filled up beyond the
+    headings: if one row has a thousand cells, the others stay short.
     """
     n_headings = len(_trimmed_headings(header))
     joined: Records = []
     for name, records in sheets.items():
         header_index = _find_header(header, records) or 0
-        if not joined:
-            for index, (line, cells) in enumerate(records[: header_index + 1]):
-                cell = SHEET if index == header_index else ""
-                joined.append((line, _with_cell(cells, n_headings, cell)))
+        is_first_sheet = not joined
+        if is_first_sheet:
+            for line, cells in records[:header_index]:
+                joined.append((line, _with_cell(cells, n_headings, "")))
+            line_of_header, headings = records[header_index]
+            joined.append((line_of_header, _with_cell(headings, n_headings, SHEET)))
         for line, cells in records[header_index + 1 :]:
             joined.append((line, _with_cell(cells, n_headings, name)))
     return joined
@@ -323,30 +334,29 @@ def n_filled(records: Records) -> int:
 def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
     """Copy the text of vertically merged cells into each of them.
 
-    Merged ranges of a column should not overlap. If a hostile file has overlapping ones, lines that were
-    filled are not gone through again, so that this takes little time.
+    Merged ranges of a column should not overlap. In a hostile file many may overlap; then no line is gone
+    through twice, so that this takes little time.
 
     Parameters
     ----------
     rows
         The rows of a sheet, which are changed.
     merged
-        The merged cells.
+        The merged cells, whose lines are counted from 1.
     """
-    last_line_filled: dict[int, int] = {}  # column -> last line of its merged ranges so far
+    next_line_of_column: dict[int, int] = {}  # column -> line after its merged ranges so far
     for first_line, last_line, column in sorted(merged):
         if first_line > len(rows) or column >= len(rows[first_line - 1]):
             continue
         text = rows[first_line - 1][column]
-        filled_to = last_line_filled.get(column, 0)
-        start = max(first_line, filled_to) + 1
-        end = min(last_line, len(rows))
-        for line in range(start, end + 1):
+        next_line = next_line_of_column.get(column, 1)
+        end = min(last_line, len(rows)) + 1
+        for line in range(max(first_line + 1, next_line), end):
             row = rows[line - 1]
             is_filled = column < len(row) and row[column] != ""
             if not is_filled:
                 _set_cell(rows, Cell(line, column, text))
-        last_line_filled[column] = max(end, filled_to)
+        next_line_of_column[column] = max(end, next_line)
 
 
 def _set_cell(rows: list[list[str]], cell: Cell) -> None:
@@ -380,18 +390,32 @@ def _cell_text(cell: Any) -> str:
     if isinstance(cell, float):
         is_exact_integer = cell.is_integer() and abs(cell) < 2**53
         return str(int(cell)) if is_exact_integer else repr(cell)
-    if isinstance(cell, datetime):
-        # A time beyond 24 hours is stored as a date in the first days of the calendar.
-        for first_day in FIRST_DAYS:
-            time_since = cell - first_day
-            if 0 <= time_since.days < 10:
-                cell = time_since
-                break
     if isinstance(cell, timedelta):
-        all_seconds, milliseconds = divmod(round(cell.total_seconds() * 1000), 1000)
-        all_minutes, seconds = divmod(all_seconds, 60)
-        hours, minutes = divmod(all_minutes, 60)
-        return f"{hours:02d}:{minutes:02d}:{seconds:02d}.{milliseconds:03d}"
+        return _clock_text(cell)
+    if isinstance(cell, datetime):
+        long_time = _time_beyond_a_day(cell)
+        return cell.isoformat() if long_time is None else _clock_text(long_time)
     if isinstance(cell, date | time):
         return cell.isoformat()
     return str(cell)
+
+
+def _time_beyond_a_day(moment: datetime) -> timedelta | None:
+    """Return the time that a date in the first ten days of a workbook's calendar stands for; else None.
+
+    A workbook stores a time as days since the first day of its calendar, so that 30:00:00 is the second day
+    at 6 o'clock.
+    """
+    for first_day in FIRST_DAYS:
+        time_since = moment - first_day
+        if 0 <= time_since.days < 10:
+            return time_since
+    return None
+
+
+def _clock_text(duration: timedelta) -> str:
+    """Write a time as hh:mm:ss.sss, rounded to milliseconds."""
+    all_seconds, milliseconds = divmod(round(duration.total_seconds() * 1000), 1000)
+    all_minutes, seconds = divmod(all_seconds, 60)
+    hours, minutes = divmod(all_minutes, 60)
+    return f"{hours:02d}:{minutes:02d}:{seconds:02d}.{milliseconds:03d}"

@@ -62,7 +62,10 @@ _SHOWS_MORE = re.compile(
     re.DOTALL,
 )
 """A format, of no date, with zeros in front, per cent, words, or in thousands."""
-_PLACE = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
+MOST_DIGITS_OF_LINE: Final = 7
+"""Digits of the number of a row: `MOST_ROWS` has seven."""
+_PLACE = re.compile(rf"([A-Za-z]{{1,3}})([0-9]{{1,{MOST_DIGITS_OF_LINE}}})")
+"""A cell's place, such as "B7": its column in letters and its line."""
 
 
 class DamagedPartError(ObygazeError):
@@ -176,7 +179,8 @@ def _read_sheets(
 ) -> dict[str, "_Sheet"]:
     """Read all parts of a workbook that are sheets: name of the part -> the sheet.
 
-    Each part is read as a sheet. One that raises an error before its element `worksheet` is no sheet.
+    Each part is parsed as a sheet. If it is no XML, or its first element is not `worksheet`, then it is no
+    sheet, and must have no cells.
 
     Parameters
     ----------
@@ -373,11 +377,12 @@ class _Formats:
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Read an element of styles.xml that begins: a number format, the list of styles, or a style."""
         tag = _local(name)
-        if tag == "numFmt" and _SHOWS_MORE.match(attributes.get("formatCode", "")):
-            self.formats_showing_more.add(attributes.get("numFmtId", ""))
-        elif tag == "cellXfs":
+        if tag == "numFmt":  # a format of numbers
+            if _SHOWS_MORE.match(attributes.get("formatCode", "")):
+                self.formats_showing_more.add(attributes.get("numFmtId", ""))
+        elif tag == "cellXfs":  # the list of styles of cells
             self.is_in_styles = True
-        elif tag == "xf" and self.is_in_styles:
+        elif tag == "xf" and self.is_in_styles:  # a style; outside of this list `xf` is another kind of style
             self.format_of_style.append(attributes.get("numFmtId", ""))
 
     def end(self, name: str) -> None:
@@ -429,7 +434,7 @@ class _Sheet:
         self._kind = ""  # code of the type of its value; "e" for an error, "" or "n" for a number
         self._style = ""  # number of its style
         self._has_formula = False
-        self._value: str | None = None
+        self._value = ""  # the beginning of its text
         self._is_in_value = False  # whether the parser is inside its value
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -442,10 +447,7 @@ class _Sheet:
         elif tag == "c":  # a cell
             self._begin_cell(attributes)
         elif tag == "v":  # the value of a cell
-            self._is_in_value = True
-            is_number = self._kind in {"", "n"}
-            if is_number and self._style in self._styles_showing_more and self._place:
-                self._places_of_note[STYLED].add(self._place)
+            self._begin_value()
         elif tag == "f":  # the formula of a cell
             self._has_formula = True
         elif tag == "row":
@@ -464,9 +466,19 @@ class _Sheet:
             self._end_cell()
 
     def text(self, text: str) -> None:
-        """Read a piece of text; of the value of a cell, the first `MOST_TEXT` characters or so are stored."""
-        if self._is_in_value and len(self._value or "") < MOST_TEXT:
-            self._value = (self._value or "") + text[:MOST_TEXT]
+        """Read a piece of text; if it is of a cell's value, store it, unless `MOST_TEXT` characters are."""
+        if self._is_in_value and len(self._value) < MOST_TEXT:
+            self._value += text[:MOST_TEXT]
+
+    def _begin_value(self) -> None:
+        """Note that the value of a cell begins, and its place if people see more than its number.
+
+        An empty cell, which may have such a style too, has no value.
+        """
+        self._is_in_value = True
+        is_number = self._kind in {"", "n"}
+        if is_number and self._style in self._styles_showing_more and self._place:
+            self._places_of_note[STYLED].add(self._place)
 
     def _merge(self, places: str) -> None:
         """Store merged cells of one column, whose text is copied later; note merged cells of several columns.
@@ -487,8 +499,9 @@ class _Sheet:
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
         """Store the line of a row that begins, and note it if the row is hidden."""
-        place = attributes.get("r", "")
-        self._line = int(place) if place.isdecimal() and len(place) < 8 else self._line + 1
+        place = attributes.get("r", "")  # number of the row; without it, the row follows the one before
+        states_line = place.isdecimal() and len(place) <= MOST_DIGITS_OF_LINE
+        self._line = int(place) if states_line else self._line + 1
         self._column = 0
         if _is_hidden(attributes):
             self._places_of_note[HIDDEN].add(place or str(self._line))
@@ -505,7 +518,7 @@ class _Sheet:
         self._kind = attributes.get("t", "")
         self._style = attributes.get("s", "")
         self._has_formula = False
-        self._value = None
+        self._value = ""
         self._column += 1
         if self._place:
             match = _PLACE.fullmatch(self._place)
@@ -525,14 +538,16 @@ class _Sheet:
     def _end_cell(self) -> None:
         """Store a cell that ends if it cannot be read: an error, or a formula that was never computed."""
         place = self._place or f"{self._line}"
-        value = self._value or ""
+        index = self._column - 1  # columns are counted from 1 here, and from 0 in a `Cell`
         if self._kind == "e":
             self._places_of_note[ERRORS].add(place)
-            if value:
-                self.unreadable.append(Cell(self._line, self._column - 1, value[:MOST_TEXT]))
-        elif self._has_formula and not value and self._kind != "str":
+            if self._value:
+                self.unreadable.append(Cell(self._line, index, self._value[:MOST_TEXT]))
+            return
+        is_computed_text = self._kind == "str"  # which may be empty
+        if self._has_formula and not self._value and not is_computed_text:
             self._places_of_note[UNCOMPUTED].add(place)
-            self.unreadable.append(Cell(self._line, self._column - 1, NEVER_COMPUTED))
+            self.unreadable.append(Cell(self._line, index, NEVER_COMPUTED))
 
     def refuse_distant_cells(self) -> None:
         """Raise a TooLargeError if a large sheet has few cells: the library allocates memory for all."""
@@ -571,8 +586,8 @@ def _parse(
 ) -> None:
     """Parse an XML part of a zip piece by piece, and call functions for its elements and texts.
 
-    If a tag is longer than a piece, the next pieces are made longer: the parser goes through the beginning of
-    such a tag again with each piece.
+    A tag may be longer than a piece. The parser then goes through it from its beginning again with each
+    further piece. So that there are few of them, the size of the pieces is doubled while a tag lasts.
 
     Parameters
     ----------
@@ -586,18 +601,20 @@ def _parse(
         Called with pieces of text.
     """
     parser = expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = text
     parser.StartDoctypeDeclHandler = _refuse_doctype
     size = PIECE_BYTES
     with part:
         while piece := part.read(size):
-            before = parser.CurrentByteIndex
+            position_before = parser.CurrentByteIndex
             try:
                 parser.Parse(piece)
             except expat.ExpatError:
                 raise DamagedPartError from None
-            size = 2 * size if parser.CurrentByteIndex == before else PIECE_BYTES
+            is_within_a_tag = parser.CurrentByteIndex == position_before
+            size = 2 * size if is_within_a_tag else PIECE_BYTES
         try:
             parser.Parse(b"", True)
         except expat.ExpatError:

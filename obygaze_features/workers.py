@@ -33,6 +33,8 @@ from obygaze_features.messages import Packer, Unpacker, pickled_for_workers, rem
 
 STUCK_S = 5.0
 """Seconds to wait for a killed process that is stuck in a system call, such as a read from a failing disk."""
+ENDED_AT_LIMIT = "exit code 1"
+"""How a worker ends at the time limit of its task: `faulthandler` ends it with this code (`run_worker`)."""
 MOST_CRASHES = 100
 """Consecutive crashes of workers without an item after which the pool gives up."""
 
@@ -144,11 +146,12 @@ class WorkerPool:
         queued = _Task(key, pickled_for_workers(task), limit_s)
         with self._changed:
             self._waiting.append(queued)
-            if len(self._waiting) > self._n_idle_threads and len(self._threads) < self.workers:
-                self._n_idle_threads += 1
+            has_idle_threads_for_all = len(self._waiting) <= self._n_idle_threads
+            if not has_idle_threads_for_all and len(self._threads) < self.workers:
                 number = len(self._threads)
                 thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
                 self._threads.append(thread)
+                self._n_idle_threads += 1  # until it takes its first task
                 thread.start()
             self._changed.notify()
 
@@ -193,7 +196,8 @@ class WorkerPool:
     def _serve(self, number: int) -> None:
         """Pass tasks to one worker process, one after the other; runs in a thread for each worker.
 
-        A worker that died is replaced. A task whose worker died before the task began is passed to the next.
+        The process is started for the first task, and replaced when it has died. A task whose worker died
+        before it began is passed to the next one.
 
         Parameters
         ----------
@@ -207,8 +211,9 @@ class WorkerPool:
                 while not has_begun and not self._closing:
                     if worker is None or worker.ended:
                         worker = self._start(number)
-                    if worker is not None:
-                        has_begun = self._do(worker, task)
+                    if worker is None:  # the system could not start it; `_start` has waited a moment
+                        continue
+                    has_begun = self._do(worker, task)
         except Exception as error:  # noqa: BLE001 - raised again by get
             self._events.put(error)
         if worker is not None and not worker.ended:
@@ -247,12 +252,12 @@ class WorkerPool:
             Whether the task began. If the worker died before, the task can be given to another worker.
         """
         has_begun = False
-        given_s = time.monotonic()
+        sent_s = time.monotonic()
         worker.begin(task)
         with suppress(EOFError):  # it died, possibly in the middle of a message
             while True:
                 kind, value = worker.receive()
-                has_begun = True
+                has_begun = True  # "busy" says nothing else
                 if kind == b"item":
                     self._n_crashes = 0
                     self._events.put(Event(task.key, "item", value))
@@ -266,8 +271,8 @@ class WorkerPool:
                     self._finish(value)
                     return True
         how = self._end(worker)
-        # `faulthandler` ends a worker at the task's time limit with this exit code.
-        is_late = how == "exit code 1" and time.monotonic() - given_s >= task.limit_s
+        has_used_its_time = time.monotonic() - sent_s >= task.limit_s
+        is_late = has_used_its_time and how == ENDED_AT_LIMIT
         if not is_late and not self._closing:
             self._count_crash(how)
         if has_begun:
@@ -311,7 +316,7 @@ class _Worker:
         most_bytes
             Largest message that is accepted from the worker; None if the worker is trusted.
         """
-        # The options with which this Python was started, as multiprocessing finds them.
+        # The options with which this Python was started, such as -W, found as multiprocessing finds them.
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         command = [sys.executable, *flags, "-c", _PROGRAM, *sys.path]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
@@ -321,7 +326,8 @@ class _Worker:
         self._name = f"obygaze-{uuid.uuid4().hex}"
         self._unpacker = Unpacker(self._name)
         self._sending = threading.Lock()
-        self.send(b"work", pickle.dumps((number, self._name, sys.argv, most_bytes is None, work)))
+        is_trusted = most_bytes is None
+        self.send(b"work", pickle.dumps((number, self._name, sys.argv, is_trusted, work)))
 
     def begin(self, task: _Task) -> None:
         """Send a task to the worker, with the numbers of the blocks of shared memory that are free again."""
@@ -453,32 +459,35 @@ def run_worker() -> None:
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
     _ignore_signals_of_terminal()
-    requests, answers, nothing = _take_pipes()
+    requests, answers, null_device = _take_pipes()
     try:
-        # Ray has its workers import from the folder of the script that sys.argv names.
-        number, name, sys.argv, trusted, work = pickle.loads(_receive(requests)[1])  # noqa: S301 - from our own process
+        _kind, message = _receive(requests)
     except EOFError:  # the parent has ended already
         return
+    # As `_Worker` sends it.
+    number, name, arguments_of_parent, is_trusted, work = pickle.loads(message)  # noqa: S301 - from our own process
+    sys.argv = arguments_of_parent  # Ray has its workers import from the folder of the script that it names
     packer = Packer(name)
     tasks = queue.SimpleQueue[bytes]()
-    parent = Parent(number, answers, packer if trusted else None)
+    parent = Parent(number, answers, packer if is_trusted else None)
     threading.Thread(target=_listen, args=(requests, tasks, parent, packer), daemon=True).start()
     try:
         function = pickle.loads(work)  # noqa: S301 - from our own process
         while True:
-            free_blocks, limit_s, task = pickle.loads(tasks.get())  # noqa: S301 - the same
+            free_blocks, limit_s, pickled_task = pickle.loads(tasks.get())  # noqa: S301 - the same
             packer.take_back(free_blocks)
             parent.answer(b"busy")
             if limit_s is not None:
-                # Ends this process at the limit, whatever C code it runs.
-                faulthandler.dump_traceback_later(limit_s, exit=True, file=nothing)
-            function(pickle.loads(task), parent)  # noqa: S301 - the same
+                # Ends this process at the limit, whatever C code it runs; the traceback is not shown.
+                faulthandler.dump_traceback_later(limit_s, exit=True, file=null_device)
+            function(pickle.loads(pickled_task), parent)  # noqa: S301 - the same
             faulthandler.cancel_dump_traceback_later()
             parent.answer(b"done")
     except Exception as error:  # noqa: BLE001 - raised again in the parent
         with suppress(BrokenPipeError):  # the parent has ended
             parent.fail(error)
-    threading.Event().wait()  # to be killed, or ended by `_listen`
+    # The parent has been told of the error and kills this process; if the parent has ended, `_listen` does.
+    threading.Event().wait()
 
 
 def _ignore_signals_of_terminal() -> None:

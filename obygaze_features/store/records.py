@@ -131,11 +131,15 @@ class GroupSpec:
             )
 
     def _check_dimensions(self) -> None:
-        """Refuse arrays in which a dimension of one name, such as `feature`, has different sizes."""
+        """Refuse arrays in which a dimension has another size than in an earlier one.
+
+        The features of `pooled` and of `frames`, for example, have the same dimension `feature`.
+        """
         size_of_dimension = {"frame": self.n_frames}
         for spec in self.arrays:
-            dimension_names = self.dimensions(spec.name)[1:]  # without that of the clips
-            sizes = spec.shape[1:] if spec.ragged else spec.shape  # without the number of frames
+            # The first dimension are the clips, or, in a ragged array, the frames of all clips.
+            _first_dimension, *dimension_names = self.dimensions(spec.name)
+            sizes = spec.shape[1:] if spec.ragged else spec.shape  # a ragged shape begins with the frames
             for dimension, size in zip(dimension_names, sizes, strict=True):
                 other_size = size_of_dimension.setdefault(dimension, size)
                 if other_size != size:
@@ -151,12 +155,11 @@ class GroupSpec:
 
     def dimensions(self, array: str) -> tuple[str, ...]:
         """Return the names of the dimensions of an array of the group, clips (or their frames) first."""
-        clip_shape: tuple[int, ...] = (self.n_frames,)  # of arrays of times, which are not in `arrays`
-        for spec in self.arrays:
-            if spec.name == array:
-                clip_shape = spec.shape
-        any_n_clips = 0  # the names do not depend on it
-        return dimensions(array, (any_n_clips, *clip_shape), self.n_frames)
+        shape_of_array = {spec.name: spec.shape for spec in self.arrays}
+        shape_of_times = (self.n_frames,)  # `arrays` has no entry for `time_s` and `frame_index`
+        clip_shape = shape_of_array.get(array, shape_of_times)
+        n_clips = 0  # any number: only the names of the dimensions are wanted
+        return dimensions(array, (n_clips, *clip_shape), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Return the arrays of times and of features: name -> (shape for one clip, little-endian data type).
@@ -165,7 +168,8 @@ class GroupSpec:
         """
         arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         for name in TIME_ARRAYS:
-            arrays[name] = ((self.n_frames,), np.dtype(ARRAYS[name].dtypes[0]).newbyteorder("<"))
+            (only_dtype,) = ARRAYS[name].dtypes  # arrays of features may have one of several
+            arrays[name] = ((self.n_frames,), np.dtype(only_dtype).newbyteorder("<"))
         for spec in sorted(self.arrays, key=lambda spec: spec.name):
             arrays[spec.name] = (spec.shape, np.dtype(spec.dtype).newbyteorder("<"))
         return arrays
@@ -317,6 +321,15 @@ class ClipResult:
     def __post_init__(self) -> None:
         """Raise a StoreError if status, reason, features and absences contradict each other."""
         where = f"clip {self.clip_id}"
+        self._check_status(where)
+        self._check_absences(where)
+        if self.without_pictures_s and self.status != "partial":
+            raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
+        self.check_gaps_within(None, None)  # the stage, which knows the clip's span, checks them within it
+        object.__setattr__(self, "source", _checked_source(self.source, where))
+
+    def _check_status(self, where: str) -> None:
+        """Refuse an unknown status, a missing reason, and features of a failed clip."""
         if self.status not in ("ok", "partial", "failed"):
             raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")
         checked_line(self.reason, f"{where}, reason")
@@ -324,6 +337,9 @@ class ClipResult:
             raise StoreError(f"{where}: status {self.status} needs a reason")
         if self.status == "failed" and self.groups:
             raise StoreError(f"{where}: a failed clip has no features, but some were given")
+
+    def _check_absences(self, where: str) -> None:
+        """Refuse groups that are absent without a reason or have features, and absence in all groups."""
         for name, reason in self.absent.items():
             checked_line(reason, f"{where}, group {name}, why it is absent")
             if not reason:
@@ -332,10 +348,6 @@ class ClipResult:
                 raise StoreError(f"{where}, group {name}: absent, but features were given")
         if self.absent and not self.groups:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
-        if self.without_pictures_s and self.status != "partial":
-            raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
-        self.check_gaps_within(None, None)
-        object.__setattr__(self, "source", _checked_source(self.source, where))
 
     def check_gaps_within(self, start_s: float | None, end_s: float | None) -> None:
         """Refuse gaps (`without_pictures_s`) that do not follow one another within a span."""
@@ -464,7 +476,7 @@ def clips_csv_bytes(
     arrays
         The arrays `group/array` whose digests the table has.
     digests
-        `group/array` -> digest, of every clip; None for those that the clips have.
+        For each clip, `group/array` -> digest; None to take the digests that the clips themselves hold.
     """
     if digests is None:
         digests = (clip.digests for clip in clips)
@@ -472,9 +484,11 @@ def clips_csv_bytes(
     has_gaps = any(clip.without_pictures_s for clip in clips)
     absent_groups = list(absent_counts(clips))
     header = _header(arrays, absent_groups, has_gaps=has_gaps, has_text=has_text)
-    table = io.BytesIO()  # a list of a million lines would take three times the memory
+    # A table may have a million lines; a list of them would take three times the memory of their bytes.
+    table = io.BytesIO()
     table.write(csv_line(header).encode())
     for row, (clip, clip_digests) in enumerate(zip(clips, digests, strict=True)):
+        # In the order of `_header`.
         cells = [str(row), clip.clip_id, clip.status, clip.reason]
         if has_gaps:
             cells.append(format_gaps(clip.without_pictures_s))
@@ -551,23 +565,32 @@ class _Columns(NamedTuple):
 def _columns_of(header: list[str], where: str) -> _Columns:
     """Return which optional columns the table of clips has, by its header.
 
-    After the required columns up to `reason` may stand the column of gaps and those of absent groups; after
-    all required ones the column of texts, and then those of digests.
+    The columns stand in this order; those in brackets are optional:
+    row, clip_id, status, reason, [without_pictures_s], [absent:<group>, ...], the other required columns,
+    [text], [sha256:<group>/<array>, ...].
 
     Raises
     ------
     StoreError
         If one of the required columns is missing or in another place.
     """
+    first_columns = header[:_N_FIRST]
+    later_columns = header[_N_FIRST:]
+    has_gaps = bool(later_columns) and later_columns[0] == WITHOUT_PICTURES
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-    has_gaps = header[_N_FIRST : _N_FIRST + 1] == [WITHOUT_PICTURES]
-    n_optional = len(absent_groups) + (1 if has_gaps else 0)
-    without_optional = header[:_N_FIRST] + header[_N_FIRST + n_optional :]
-    if tuple(without_optional[: len(COLUMNS)]) != COLUMNS:
+    n_optional = len(absent_groups)
+    if has_gaps:
+        n_optional += 1
+    without_optional = first_columns + later_columns[n_optional:]
+
+    n_required = len(COLUMNS)
+    if tuple(without_optional[:n_required]) != COLUMNS:
         raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
-    last_columns = without_optional[len(COLUMNS) :]
-    has_text = last_columns[:1] == [TEXT_COLUMN]
-    digest_columns = last_columns[1:] if has_text else last_columns
+
+    digest_columns = without_optional[n_required:]
+    has_text = bool(digest_columns) and digest_columns[0] == TEXT_COLUMN
+    if has_text:
+        digest_columns = digest_columns[1:]
     arrays = [name.removeprefix(DIGEST_PREFIX) for name in digest_columns]
     return _Columns(has_gaps, absent_groups, has_text, arrays)
 
@@ -604,9 +627,13 @@ def each_clip(
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """Join blocks of bytes and divide them into lines of text; raise a ValueError if a line is too long.
+    """Join blocks of bytes and divide them into lines of text.
 
-    Only a line that does not end in its block can be too long: it would be held in memory without end.
+    Raises
+    ------
+    ValueError
+        If a line goes on in the next block and has more than `MOST_LINE_BYTES` already: without this limit,
+        a table without line ends would fill the memory.
     """
     unfinished = b""  # the beginning of a line whose end is in a later block
     for block in blocks:
@@ -615,10 +642,10 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
         for line in lines:
             if line.endswith(b"\n"):
                 yield line.decode()
-            elif len(line) <= MOST_LINE_BYTES:
-                unfinished = line
-            else:
+                continue
+            if len(line) > MOST_LINE_BYTES:
                 raise ValueError(f"a line has more than {MOST_LINE_BYTES} bytes")
+            unfinished = line
     if unfinished:
         yield unfinished.decode()
 
@@ -653,25 +680,25 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     ValueError
         It is not the line of this row, or a cell does not fit.
     """
-    optional_end = _N_FIRST + columns.n_optional
-    optional_cells = cells[_N_FIRST:optional_end]  # those of gaps and of absent groups
-    required_cells = cells[:_N_FIRST] + cells[optional_end:]
-    number, clip_id, status, reason, movie, start, end, size, duration, sha256, *last_cells = required_cells
+    # The order of the columns is in `_columns_of`.
+    end_of_optional = _N_FIRST + columns.n_optional
+    number, clip_id, status, reason = cells[:_N_FIRST]
+    movie, start, end, size, duration, sha256, *digest_cells = cells[end_of_optional:]
+    absent_cells = cells[_N_FIRST:end_of_optional]
+    gap_cell = absent_cells.pop(0) if columns.has_gaps else ""
     text = None
-    digest_cells = last_cells
-    if columns.has_text and last_cells:
-        text, *digest_cells = last_cells
+    if columns.has_text and digest_cells:
+        text = digest_cells.pop(0)
+
     if number != str(row) or len(digest_cells) != len(columns.arrays):
         raise ValueError(f"expected row {row} with {columns.n_cells} cells")
+
     start_s = float(start) if start else None
     end_s = float(end) if end else None
     digests = _read_digests(columns.arrays, digest_cells)
-    gaps: Gaps = ()
-    absent_cells = optional_cells
-    if columns.has_gaps:
-        gap_cell, *absent_cells = optional_cells
-        gaps = _read_gaps(gap_cell, start_s, end_s, status)
-    absent_reasons = zip(columns.absent_groups, absent_cells, strict=True)
+    gaps = _read_gaps(gap_cell, start_s, end_s, status)
+    reason_of_group = dict(zip(columns.absent_groups, absent_cells, strict=True))
+    absent = {group: why_absent for group, why_absent in reason_of_group.items() if why_absent}
     return StoredClip(
         clip_id=clip_id,
         status=status,
@@ -682,7 +709,7 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
         source=_read_source(size, duration, sha256),
         digests=digests,
         text=text,
-        absent={group: why_absent for group, why_absent in absent_reasons if why_absent},
+        absent=absent,
         without_pictures_s=gaps,
     )
 
@@ -700,7 +727,13 @@ def _read_source(size: str, duration: str, sha256: str) -> dict[str, object]:
 
 
 def _read_gaps(cell: str, start_s: float | None, end_s: float | None, status: str) -> Gaps:
-    """Return the gaps in a cell; refuse gaps outside of the clip's span, or of a clip that is not partial."""
+    """Return the gaps in a cell, none if it is empty.
+
+    Raises
+    ------
+    ValueError
+        If a gap is outside of the clip's span, or the clip is not partial.
+    """
     if not cell:
         return ()
     gaps = parse_gaps(cell)

@@ -106,8 +106,9 @@ def seal(
     merged_with
         Fingerprints of the stores whose clips were added to the parent's.
     counted
-        Attributes of stores all of whose clips are in this one: their counts of GPUs and streams are added. A
-        stage that extends a store adds the counts of that store.
+        Attributes of the stores that were merged into this one with all their clips. Their counts of clips by
+        GPU and by video stream are added to those of this store. Of a stage that extends a store, the counts
+        of that store are added.
     workers
         Files written at a time; None is one per usable core. The bytes do not depend on it.
     progress
@@ -124,15 +125,15 @@ def seal(
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     final = new_store_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
-    other_stores = counted
+    counted_stores = counted
     if parent is None and stage.parent_store is not None:
         parent = stage.parent_store.fingerprint
-        other_stores = [stage.parent_store.attributes()]
+        counted_stores = [stage.parent_store.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     _refuse_unready(stage, stage.best_entries(), allow_missing=allow_missing, max_failed=max_failed)
     attributes: dict[str, object] = {
-        "spec_version": "",  # known when the rows are written
+        "spec_version": "",  # replaced when the rows are written: it depends on their best entries
         "licence": validate_licence(licence),
         "citation": checked_line(citation, "citation"),
         "corpus": stage.corpus,
@@ -145,18 +146,9 @@ def seal(
         new_store_path(destination, version)  # another process may have sealed it meanwhile
         root = building / "store"
         try:
-            rows = _seal_rows(root, stage, progress or (lambda *_: None), workers or usable_cores())
-            attributes |= _attributes_of_clips(stage, rows.best, other_stores)
-            write_metadata_files(
-                root,
-                _stored_clips(stage, rows.best),
-                stage.groups,
-                attributes,
-                version=version,
-                feature_files=rows.files,
-                digests=_digests(stage, rows.best),
-                row_sizes=_row_sizes(stage, rows.best),
-            )
+            sealed_rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
+            attributes |= _attributes_of_clips(stage, sealed_rows.best, counted_stores)
+            _write_metadata(root, stage, sealed_rows, attributes, version)
             sync_tree(root)
             root.rename(final)
             sync(final.parent)
@@ -167,8 +159,36 @@ def seal(
     return final
 
 
+def _write_metadata(
+    root: Path, stage: Stage, sealed_rows: "_SealedRows", attributes: dict[str, object], version: str
+) -> None:
+    """Write all files of a store but its chunks and shards, which `root` has already."""
+    best = sealed_rows.best
+    write_metadata_files(
+        root,
+        _stored_clips(stage, best),
+        stage.groups,
+        attributes,
+        version=version,
+        feature_files=sealed_rows.files,
+        digests=_digests(stage, best),
+        row_sizes=_row_sizes(stage, best),
+    )
+
+
+def _show_nothing(_n_done: int, _n_total: int) -> None:
+    """Show no progress."""
+
+
 def new_store_path(destination: Path, version: str) -> Path:
-    """Return the path of a version of a store; refuse invalid versions and existing ones."""
+    """Return the path of a version of a store that does not exist yet.
+
+    Raises
+    ------
+    StoreError
+        If the version is invalid or exists. In the second case, what a killed sealing of it has left behind
+        is removed.
+    """
     final = versioned_path(destination, version)
     if final.exists():
         _remove_leftovers(destination)
@@ -221,8 +241,8 @@ def temporary_stage(destination: Path, version: str, suffix: str) -> Iterator[Ca
     with alone_in(work, "making this store"):
         try:
             empty(work)
-            # Not in `work` itself, which this process has locked: making a stage locks the folder that it is
-            # in.
+            # Making a stage locks the folder around it. `work` is locked by this process already, so the
+            # stage gets another folder around it.
             yield partial(Stage.open, work / "part" / "stage")
         finally:
             remove_tree(work, ignore_errors=True)
@@ -231,13 +251,20 @@ def temporary_stage(destination: Path, version: str, suffix: str) -> Iterator[Ca
 def versioned_path(destination: Path, version: str) -> Path:
     """Return the path of a version of a store: `DESTINATION-VERSION`.
 
-    Refused are a version that is none, and a destination that names a sealed store or a stage.
+    Raises
+    ------
+    StoreError
+        If the version is not three numbers, or the destination is the path of a sealed store or has the name
+        of a staging folder.
     """
     if not VERSION.fullmatch(version):
         raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
+
     name, _, ending = destination.name.rpartition("-")
-    if name and VERSION.fullmatch(ending) and (destination / BAGIT).is_file():
+    has_versioned_name = name != "" and VERSION.fullmatch(ending) is not None
+    if has_versioned_name and (destination / BAGIT).is_file():
         raise StoreError(f"{destination} is sealed; the name is {destination.with_name(name)}")
+
     if destination.name.endswith(STAGING_SUFFIX):
         stem = destination.with_name(destination.name.removesuffix(STAGING_SUFFIX))
         raise StoreError(f"{destination} is a staging folder's name; the name is {stem}")
@@ -261,20 +288,24 @@ def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
 def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse to seal a stage that is not complete.
 
-    It is not if clips are missing, if clips failed here whose videos another machine finds (both unless
-    `allow_missing`), or if more than `max_failed` clips failed.
+    Raises
+    ------
+    StoreError
+        If no clip is done; if clips are missing, or failed only because this machine lacks their videos
+        (both unless `allow_missing`); or if more than `max_failed` clips failed.
     """
+    n_clips = len(stage.clips)
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
-    if len(missing) == len(stage.clips) > 0:
+    if missing and len(missing) == n_clips:
         raise StoreError(
-            f"{stage.path}: none of its {counted(len(stage.clips), 'clip')} is done, so there "
+            f"{stage.path}: none of its {counted(n_clips, 'clip')} is done, so there "
             "is nothing to seal; "
             "'obygaze extract' does them"
         )
     if missing and not allow_missing:
         shares = _describe_missing_shares(stage, missing)
         raise StoreError(
-            f"{stage.path}: {len(missing)} of {counted(len(stage.clips), 'clip')} are still to do, "
+            f"{stage.path}: {len(missing)} of {counted(n_clips, 'clip')} are still to do, "
             f"the first is {missing[0]}{shares}; extract again, or allow missing clips "
             "(--allow-missing)"
         )
@@ -296,7 +327,7 @@ class _StreamCount(msgspec.Struct):
 
 
 def _attributes_of_clips(
-    stage: Stage, best: BestEntries, other_stores: Sequence[Mapping[str, Any]]
+    stage: Stage, best: BestEntries, counted_stores: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
     """Return the store's attributes that depend on its clips.
 
@@ -308,37 +339,62 @@ def _attributes_of_clips(
     ----------
     stage, best
         The stage, and the best entry of each row.
-    other_stores
+    counted_stores
         Attributes of other stores, whose counts are added.
     """
-    sources = [entry.source for entry in best.values() if is_done(entry)]
-    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
-    # The properties of a stream are a text of JSON, with which they can be counted.
-    n_by_stream = Counter(str(source["stream"]) for source in sources if "stream" in source)
-    for attributes_of_other in other_stores:
+    for attributes_of_other in counted_stores:
         other_devices = attributes_of_other.get("devices", {})
         other_streams = attributes_of_other.get("streams", [])
         if not fits(other_devices, dict[str, int]) or not fits(other_streams, list[_StreamCount]):
             raise StoreError("devices or streams, attributes of a store, do not count its clips")
-        n_by_device.update(other_devices)
-        for stream in other_streams:
-            properties = {name: value for name, value in stream.items() if name != "clips"}
-            n_by_stream[json.dumps(properties, sort_keys=True)] += stream["clips"]
+    sources = [entry.source for entry in best.values() if is_done(entry)]
     attributes: dict[str, object] = {"spec_version": _needed_format_version(stage, best)}
+    n_by_device = _count_devices(sources, counted_stores)
     if n_by_device:
-        attributes["devices"] = dict(sorted(n_by_device.items()))
-    if n_by_stream:
-        attributes["streams"] = [
-            {**json.loads(properties_json), "clips": n_clips}
-            for properties_json, n_clips in sorted(n_by_stream.items())
-        ]
+        attributes["devices"] = n_by_device
+    streams = _count_streams(sources, counted_stores)
+    if streams:
+        attributes["streams"] = streams
     return attributes
 
 
+def _count_devices(
+    sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
+) -> dict[str, int]:
+    """Return name of a GPU -> number of clips, of the clips done here and of those of other stores."""
+    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
+    for attributes_of_other in counted_stores:
+        n_by_device.update(attributes_of_other.get("devices", {}))
+    return dict(sorted(n_by_device.items()))
+
+
+def _count_streams(
+    sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the different properties of video streams, each with its number of `clips`.
+
+    An entry of the journal holds the properties of the stream as JSON with sorted keys. Equal properties are
+    therefore equal texts, which a `Counter` can count, as it cannot count dictionaries.
+    """
+    n_by_json = Counter(str(source["stream"]) for source in sources if "stream" in source)
+    for attributes_of_other in counted_stores:
+        for stream in attributes_of_other.get("streams", []):
+            properties = {name: value for name, value in stream.items() if name != "clips"}
+            n_by_json[json.dumps(properties, sort_keys=True)] += stream["clips"]
+    streams = []
+    for properties_json, n_clips in sorted(n_by_json.items()):
+        streams.append({**json.loads(properties_json), "clips": n_clips})
+    return streams
+
+
 def _needed_format_version(stage: Stage, best: BestEntries) -> str:
-    """Return the version of the format that the store needs, by its arrays and by what its clips lack."""
+    """Return the lowest version of the format that has all arrays of the store, and all that clips may lack.
+
+    Later versions of the format added arrays, such as texts, and reasons why features of a clip are absent.
+    """
     arrays = {"clip", "status"}
-    if stage.clips[0].text is not None:
+    is_store_of_texts = stage.clips[0].text is not None  # of all rows or of none
+    if is_store_of_texts:
         arrays.add("text")
     if stage.layout.ragged_groups:
         arrays.add(ROW_SIZE)
@@ -429,9 +485,9 @@ class _SealedRows(NamedTuple):
 def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _SealedRows:
     """Write all chunks of a stage, and link its shards, into the folder of a store.
 
-    Shards can be linked only if all rows of a piece lie in one attempt. Pieces whose rows are scattered over
-    several attempts, or partly damaged, are rewritten as one attempt from their good rows; then everything is
-    written again. Other writers may add entries meanwhile, so the entries are returned whose bytes were used.
+    Shards can be linked only if all rows of a piece lie in one attempt, and are undamaged. If a piece is not
+    like this, its good rows are rewritten as one attempt, and everything is tried again. Other writers may
+    add entries meanwhile, so the entries are returned whose bytes were used.
 
     Raises
     ------
@@ -442,20 +498,30 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     while True:
         best = stage.best_entries()
         _refuse_lost_rows(stage, best, done_at_start)
-        shards, pieces_to_rewrite = _shards(stage, best)
-        if not pieces_to_rewrite:
-            written = _write_all(root, stage, best, shards, progress=progress, workers=workers)
-            damaged_pieces: set[int] = set()
-            files: dict[str, str] = {}
-            for part in written:
-                damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
-                files |= part.digests
-            if not damaged_pieces:
-                return _SealedRows(best, files)
-            pieces_to_rewrite = sorted(damaged_pieces)
-        with stage.writer([]) as writer:
-            for piece in pieces_to_rewrite:
-                writer.rewrite_piece(piece)
+
+        shards, scattered_pieces = _shards(stage, best)
+        if scattered_pieces:
+            _rewrite_pieces(stage, scattered_pieces)
+            continue
+
+        written = _write_all(root, stage, best, shards, progress=progress, workers=workers)
+        damaged_pieces: set[int] = set()
+        files: dict[str, str] = {}
+        for part in written:
+            damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
+            files |= part.digests
+        if damaged_pieces:
+            _rewrite_pieces(stage, sorted(damaged_pieces))
+            continue
+
+        return _SealedRows(best, files)
+
+
+def _rewrite_pieces(stage: Stage, pieces: Sequence[int]) -> None:
+    """Write pieces once more, each as one attempt; rows that are damaged are marked as missing."""
+    with stage.writer([]) as writer:
+        for piece in pieces:
+            writer.rewrite_piece(piece)
 
 
 def _refuse_lost_rows(stage: Stage, best: BestEntries, done_at_start: set[int]) -> None:
@@ -481,7 +547,9 @@ def _write_all(
     progress: Progress,
     workers: int,
 ) -> list[_Written]:
-    """Write all chunks and link all shards into an empty folder, several at a time.
+    """Write all chunks and link all shards into the folder of a store, several at a time.
+
+    The folder around it is emptied first, because an earlier try may have left files there.
 
     Parameters
     ----------
@@ -503,7 +571,8 @@ def _write_all(
         for file, _ in array.blocks():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
     tasks = _write_tasks(root, stage, best, shards)
-    n_total = layout.n_clips * (1 + len(layout.sharded_arrays) + len(layout.ragged_groups))
+    n_times_counted = 1 + len(layout.sharded_arrays) + len(layout.ragged_groups)  # of each row
+    n_total = layout.n_clips * n_times_counted
     n_done = 0
     written = []
     with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
@@ -520,40 +589,41 @@ def _write_tasks(
     """Return the calls that write chunks of small arrays, link shards, and write frames of ragged groups."""
     layout = stage.layout
     reader = stage.reader()
-    chunk_starts = range(0, layout.n_clips, ROW_CHUNK)
-    tasks: list[Callable[[], _Written]] = [
-        partial(_write_chunks, root, reader, best, start) for start in chunk_starts
-    ]
+    tasks: list[Callable[[], _Written]] = []
+    for start in range(0, layout.n_clips, ROW_CHUNK):
+        rows = range(start, min(start + ROW_CHUNK, layout.n_clips))
+        tasks.append(partial(_write_chunks, root, reader, best, rows))
     tasks += [partial(_link_shard, root, stage, shard) for shard in shards]
     row_sizes = _row_sizes(stage, best)
     for group in layout.ragged_groups:
-        ends = np.cumsum(row_sizes[group.name])
-        n_frames = int(ends[-1])
-        frame_ends = _FrameEnds(group, ends)
-        for start in range(0, n_frames, FRAMES_AT_ONCE):
-            frames = range(start, min(start + FRAMES_AT_ONCE, n_frames))
-            tasks.append(partial(_write_frames, root, reader, best, frame_ends, frames))
+        clip_frames = _ClipFrames(group, np.cumsum(row_sizes[group.name]))
+        for start in range(0, clip_frames.n_frames, FRAMES_AT_ONCE):
+            frames = range(start, min(start + FRAMES_AT_ONCE, clip_frames.n_frames))
+            tasks.append(partial(_write_frames, root, reader, best, clip_frames, frames))
     return tasks
 
 
-def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, start: int) -> _Written:
-    """Write the chunks of the small arrays for `ROW_CHUNK` rows from `start` on.
+def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, rows: range) -> _Written:
+    """Write the chunks of the small arrays that hold some rows, at most `ROW_CHUNK` of them.
 
-    After a damaged row nothing is written any more, but the remaining rows are still read, which checks them.
+    All rows are read, which checks them. Once one is damaged, nothing more is written: sealing will repair
+    the row and begin again.
     """
     layout = reader.layout
-    written = _Written(range(start, min(start + ROW_CHUNK, layout.n_clips)))
+    written = _Written(rows)
     chunks = [_Chunk(root, array) for array in layout.small_arrays]
-    fill_rows = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
-    for row in written.rows:
+    # What a row without features has in the small arrays, one after the other.
+    fill_values = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
+    for row in rows:
         entry = _done_entry(best, row)
-        small_rows = fill_rows if entry is None else reader.small_rows(entry)
+        small_rows = fill_values if entry is None else reader.small_rows(entry)
         if small_rows is None:
             written.damaged_rows.add(row)
-        elif not written.damaged_rows:
-            is_last = row == written.rows[-1]
-            for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
-                chunk.put(row, values, is_last=is_last)
+        if small_rows is None or written.damaged_rows:
+            continue
+        is_last = row == rows[-1]
+        for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
+            chunk.put(row, values, is_last=is_last)
     for chunk in chunks:
         written.digests |= chunk.digests
     return written
@@ -576,18 +646,20 @@ class _Chunk:
         self.digests: dict[str, str] = {}
 
     def put(self, row: int, values: memoryview, *, is_last: bool) -> None:
-        """Put a row into the chunk, and write the chunk if it is full or this is the last row.
+        """Put a row into the chunk, and write the chunk if it is full or this is the last row of the array.
 
-        Then all rows behind it get fill values. The next row begins a new chunk, in the same memory.
+        A chunk that is not full is filled up with fill values. The next row begins a new chunk, in the same
+        memory.
         """
         array = self._array
-        number, index = divmod(row, array.block)  # of the chunk, and of the row in it
+        chunk_number, index = divmod(row, array.block)  # index: of the row in its chunk
+        row_start = array.offset(index)
         row_end = array.offset(index + 1)
-        self._data[array.offset(index) : row_end] = values
-        n_unused = array.block - index - 1
+        self._data[row_start:row_end] = values
+        n_unused = array.block - (index + 1)
         if n_unused == 0 or is_last:
             self._data[row_end:] = array.fill_row * n_unused
-            file = array.file(number)
+            file = array.file(chunk_number)
             self.digests[file] = _write_file(self._root / file, [with_checksum(self._data)])
 
 
@@ -595,21 +667,44 @@ FRAMES_AT_ONCE = max(kind.chunk for kind in RAGGED_ARRAYS.values())
 """Frames of a ragged group that are written by one task: whole chunks of every array."""
 
 
-class _FrameEnds(NamedTuple):
-    """A ragged group, and the number of frames up to the end of each clip, int64 [N]."""
+class _ClipFrames(NamedTuple):
+    """A ragged group, and which of its frames, counted over all clips, each clip has.
+
+    Attributes
+    ----------
+    group
+        The group.
+    ends
+        Number of frames up to the end of each clip, int64 [N]: clip k has the frames from ends[k - 1] (0 for
+        the first clip) to ends[k], without the latter.
+    """
 
     group: RaggedGroup
     ends: NDArray[np.int64]
 
+    @property
+    def n_frames(self) -> int:
+        """Number of frames of all clips."""
+        return int(self.ends[-1])
+
+    def frames_of(self, row: int) -> range:
+        """Return the frames of the clip in a row."""
+        start = int(self.ends[row - 1]) if row else 0
+        return range(start, int(self.ends[row]))
+
+    def row_with(self, frame: int) -> int:
+        """Return the row of the clip that has a frame: the first clip that ends after it."""
+        return int(np.searchsorted(self.ends, frame, side="right"))
+
 
 def _write_frames(
-    root: Path, reader: StagedRows, best: BestEntries, frame_ends: _FrameEnds, frames: range
+    root: Path, reader: StagedRows, best: BestEntries, clip_frames: _ClipFrames, frames: range
 ) -> _Written:
     """Write the chunks of a ragged group's arrays that hold some frames.
 
     A clip that begins or ends outside of these frames is read and checked as a whole, so twice in total.
-    After a damaged clip nothing is written any more, but the remaining clips are still read, which checks
-    them.
+    All clips are read, which checks them. Once one is damaged, nothing more is written: sealing will repair
+    it and begin again.
 
     Parameters
     ----------
@@ -617,30 +712,32 @@ def _write_frames(
         Folder of the store.
     reader, best
         Reads rows of the stage; the best entry of each row.
-    frame_ends
-        The group, and where the frames of each clip end.
+    clip_frames
+        The group, and which frames each clip has.
     frames
-        The frames, counted over all clips; they begin with a chunk.
+        The frames to write, counted over all clips; they begin with a chunk.
     """
-    group, ends = frame_ends
-    n_frames = int(ends[-1])
-    # The clips of the first and of the last frame: a clip has the frames before its end.
-    first_clip, last_clip = np.searchsorted(ends, [frames.start, frames.stop - 1], side="right").tolist()
-    written = _Written(_finished_clips(ends, frames, first_clip, last_clip))
-    chunks = [_RaggedChunks(root, array, n_frames, frames.start) for array in group.arrays]
-    for row in range(first_clip, last_clip + 1):
-        clip_start = int(ends[row - 1]) if row else 0
-        clip_end = int(ends[row])
-        if clip_start == clip_end:  # no frames
+    group = clip_frames.group
+    first_row = clip_frames.row_with(frames.start)
+    last_row = clip_frames.row_with(frames.stop - 1)
+    written = _Written(_finished_clips(clip_frames, frames))
+    chunks = [_RaggedChunks(root, array, clip_frames.n_frames, frames.start) for array in group.arrays]
+    for row in range(first_row, last_row + 1):
+        frames_of_clip = clip_frames.frames_of(row)
+        if not frames_of_clip:
             continue
         arrays = reader.frames(best[row], group)
         if arrays is None:
             written.damaged_rows.add(row)
-        elif not written.damaged_rows:
-            start = max(frames.start, clip_start) - clip_start
-            end = min(frames.stop, clip_end) - clip_start
-            for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
-                chunk.add(data[start * array.row_bytes : end * array.row_bytes])
+        if arrays is None or written.damaged_rows:
+            continue
+        # The part of the clip's frames that is to be written, counted from the clip's first frame.
+        start = max(frames.start, frames_of_clip.start) - frames_of_clip.start
+        end = min(frames.stop, frames_of_clip.stop) - frames_of_clip.start
+        for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
+            start_byte = start * array.row_bytes
+            end_byte = end * array.row_bytes
+            chunk.add(data[start_byte:end_byte])
     for chunk in chunks:
         if not written.damaged_rows:
             chunk.close()
@@ -648,25 +745,16 @@ def _write_frames(
     return written
 
 
-def _finished_clips(ends: NDArray[np.int64], frames: range, first_clip: int, last_clip: int) -> range:
-    """Return the clips that count as done for the progress when some frames are written.
+def _finished_clips(clip_frames: _ClipFrames, frames: range) -> range:
+    """Return the rows of the clips that count as done for the progress when some frames are written.
 
-    A clip counts once: with its last frame. Clips without frames count with the clip after them, or at the
-    end. With ends [3, 3, 8] and the frames 0 to 5, the clips 0 and 1 are done; with the frames 5 to 8, clip
-    2.
-
-    Parameters
-    ----------
-    ends
-        Number of frames up to the end of each clip, [N].
-    frames
-        The frames that are written.
-    first_clip, last_clip
-        The clips of the first and of the last of them.
+    These are the clips that end in the frames. A clip without frames ends where the clip before it does; at
+    the very beginning, it counts with the first frames. If the clips end after 3, 3 and 8 frames, then the
+    clips 0 and 1 count with the frames 0 to 5, and clip 2 with the frames 5 to 8.
     """
-    n_frames = int(ends[-1])
-    first_done = first_clip if frames.start else 0
-    end_done = len(ends) if frames.stop == n_frames else last_clip
+    # The row of the clip that goes on at a frame is the number of clips that have ended before it.
+    first_done = clip_frames.row_with(frames.start) if frames.start > 0 else 0
+    end_done = clip_frames.row_with(frames.stop)
     return range(first_done, end_done)
 
 
@@ -788,8 +876,9 @@ def _shards_of_piece(
 ) -> list[_Shard] | None:
     """Find the shards of a piece, one for each sharded array; None if its rows are scattered.
 
-    They are those of the only attempt that has rows of the piece, if its shards are whole; or those of the
-    parent store, if all of them have just these rows; or empty ones, if no row has features.
+    They are files of the stage if a single attempt has all rows with features and its shards are whole; else
+    files of the parent store if its shards have exactly these rows; else, if no row has features, they have
+    no files.
 
     Parameters
     ----------
@@ -806,45 +895,69 @@ def _shards_of_piece(
         (attempt,) = attempts
         if attempt in stage.attempts_with_whole_shards:
             return [_Shard(array, rows, attempt_file(stage.path, attempt, array)) for array in arrays]
-    parent_shards = []
-    for array in arrays:
-        parent_shard = reader.parent_shard(array, rows, entries)
-        if parent_shard is not None:
-            file, digest = parent_shard
-            parent_shards.append(_Shard(array, rows, str(file), digest))
-    if len(parent_shards) == len(arrays):
+
+    parent_shards = _shards_of_parent(reader, arrays, rows, entries)
+    if parent_shards is not None:
         return parent_shards
+
     if not attempts:
         return [_Shard(array, rows, path="") for array in arrays]
     return None
 
 
+def _shards_of_parent(
+    reader: StagedRows, arrays: Sequence[StoredArray], rows: range, entries: Sequence[JournalEntry | None]
+) -> list[_Shard] | None:
+    """Find the shards of the parent store that have exactly the rows of a piece; None if one has others.
+
+    The parameters are those of `_shards_of_piece`, with the sharded arrays.
+    """
+    shards = []
+    for array in arrays:
+        parent_shard = reader.parent_shard(array, rows, entries)
+        if parent_shard is None:
+            return None
+        file, digest = parent_shard
+        shards.append(_Shard(array, rows, str(file), digest))
+    return shards
+
+
 def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     """Check the file of a shard, and link it into the store, or copy it where hard links do not work.
 
-    A shard of rows without features has no file; it is written with fill values.
+    A shard of rows without features has no file; it is written with fill values. If rows are damaged, nothing
+    is linked.
+
+    Raises
+    ------
+    StoreError
+        A shard of the parent store is not what it was: sealing cannot repair it.
     """
-    written = _Written(shard.rows)
-    # A shard has the rows of one piece.
-    file = shard.array.file(shard.rows.start // shard.array.block)
+    piece = shard.rows.start // shard.array.block  # a shard has the rows of one piece, and its number
+    file = shard.array.file(piece)
     if not shard.path:
-        written.digests[file] = _write_empty_shard(root / file, shard)
-        return written
+        digest_of_empty = _write_empty_shard(root / file, shard)
+        return _Written(shard.rows, {file: digest_of_empty})
+
     try:
-        written.digests[file], written.damaged_rows = _checked_shard(shard)
+        digest, damaged_rows = _checked_shard(shard)
     except FileNotFoundError:
-        written.damaged_rows = set(shard.rows)
+        digest = ""
+        damaged_rows = set(shard.rows)
     is_of_parent = shard.parent_digest != ""
-    if is_of_parent and written.digests.get(file) != shard.parent_digest:
-        row = min(written.damaged_rows or shard.rows)
-        raise stage.reader().damaged_parent_error(stage.clips[row].clip_id, shard.array)
-    if not written.damaged_rows:
-        try:
-            os.link(shard.path, root / file)
-        except OSError:
-            with naming(root / file):
-                shutil.copyfile(shard.path, root / file)
-    return written
+    if is_of_parent and digest != shard.parent_digest:
+        # Without a damaged row, only the whole file is known to differ: its first row is named.
+        first_row = min(damaged_rows) if damaged_rows else shard.rows.start
+        raise stage.reader().damaged_parent_error(stage.clips[first_row].clip_id, shard.array)
+    if damaged_rows:
+        return _Written(shard.rows, damaged_rows=damaged_rows)
+
+    try:
+        os.link(shard.path, root / file)
+    except OSError:
+        with naming(root / file):
+            shutil.copyfile(shard.path, root / file)
+    return _Written(shard.rows, {file: digest})
 
 
 def _write_empty_shard(path: Path, shard: _Shard) -> str:
@@ -869,8 +982,10 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
         for row in shard.rows:
             checksum = 0
             n_left = shard.array.row_bytes
-            # Ends early where the file is too short: then the checksum is wrong.
-            while n_left and (n_read := file.readinto(buffer[: min(BLOCK, n_left)])):
+            while n_left > 0:
+                n_read = file.readinto(buffer[: min(BLOCK, n_left)])
+                if not n_read:  # the file is too short: the checksum will be wrong
+                    break
                 checksum = crc32c(buffer[:n_read], checksum)
                 digest.update(buffer[:n_read])
                 n_left -= n_read

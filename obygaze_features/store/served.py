@@ -83,25 +83,29 @@ class ServedFiles(Listed):
     ) -> tuple[bytes, str]:
         """Read a file, or a part of it; return its bytes and the server's tag of its content (ETag), or "".
 
-        An interrupted transfer is tried again, `requests` times in all.
+        If the transfer is interrupted, the part is requested again, `requests` times in all.
 
         Raises
         ------
         StoreError
             It has more than `most` bytes, or the server fails again and again.
         """
-        for request in range(1, self.requests + 1):
-            data = bytearray()
+        for _ in range(self.requests - 1):
             try:
-                with self.answer(name, start, stop) as (size, tag, blocks):
-                    refuse_larger(size, f"{self.where}/{name}", most)
-                    for block in self._in_time(blocks, name):
-                        data += block
-                        refuse_larger(len(data), f"{self.where}/{name}", most)
-                break
+                return self._read_once(name, most, start, stop)
             except InterruptedTransferError:
-                if request == self.requests:
-                    raise
+                continue
+        return self._read_once(name, most, start, stop)
+
+    def _read_once(self, name: str, most: int, start: int, stop: int | None) -> tuple[bytes, str]:
+        """Request a file, or a part of it, once; see `read_tagged`."""
+        where = f"{self.where}/{name}"
+        data = bytearray()
+        with self.answer(name, start, stop) as (size, tag, blocks):
+            refuse_larger(size, where, most)
+            for block in self._in_time(blocks, name):
+                data += block
+                refuse_larger(len(data), where, most)
         return bytes(data), tag
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
@@ -112,10 +116,10 @@ class ServedFiles(Listed):
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
         """Yield blocks; raise an error if fewer than `LEAST_BYTES` bytes come in `SLOW_S` seconds.
 
-        Each `LEAST_BYTES` bytes start the seconds anew.
+        Whenever `LEAST_BYTES` bytes have come, the deadline is set anew.
         """
         deadline = time.monotonic() + SLOW_S
-        n_bytes = 0  # since the seconds were started
+        n_bytes = 0  # that have come since the deadline was set
         for block in blocks:
             yield block
             n_bytes += len(block)
@@ -159,14 +163,21 @@ _RETRIES = re.compile(r" after \d++ retries, ")
 
 
 def one_line_message(error: BaseException) -> str:
-    """Return an error's message in one line: without its account of retries, HTML pages, and URL queries."""
+    """Return an error's message in one line, without its account of retries, HTML pages, and URL queries.
+
+    Examples
+    --------
+    >>> one_line_message(OSError("GET failed after 3 retries, max_retries: 3 - no route to host"))
+    'no route to host'
+    >>> one_line_message(OSError("GET http://lab.example/films?token=secret: <html>Not found</html>"))
+    'GET http://lab.example/films'
+    """
     text = first_line(error)
     retries = _RETRIES.search(text)
     if retries:
-        details_and_reason = text[retries.end() :]
-        _, dash, reason = details_and_reason.partition(" - ")
+        _details, dash, reason = text[retries.end() :].partition(" - ")
         if dash:
             text = reason
-    without_page, _, _ = text.partition(": <")  # a server may answer with a page, which begins with a tag
+    without_page, _, _page = text.partition(": <")  # a server may answer with a page, which begins with a tag
     without_query = re.sub(r"\?\S*", "", without_page)  # which may hold credentials
     return without_query.strip()[:MOST_MESSAGE]

@@ -143,7 +143,9 @@ def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
     note = _note_bytes(machine)
     try:
         write_once(file, note)
-    except FileExistsError:  # the share was begun before, by a task of another cluster perhaps just now
+    except FileExistsError:
+        # The share was begun before. If a task of another cluster has begun it since the check above, it must
+        # be refused now; else this task goes on with it.
         check_shares(stage, share, machine)
         write_whole(file, note)
 

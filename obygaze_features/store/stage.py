@@ -121,7 +121,13 @@ class ParentStore(msgspec.Struct, frozen=True):
         """Read the attributes of the store; raise a StoreError if it is missing or has changed."""
         self._refuse_changed()
         file = Path(self.path) / FEATURES / ZARR_METADATA
-        return read_undamaged(str(file), lambda: dict(parse_json(read_bytes(file))["attributes"][ATTRIBUTE]))
+
+        def read_attributes() -> dict[str, Any]:
+            """Read the attributes of the store from the metadata of its root group."""
+            metadata = parse_json(read_bytes(file))
+            return dict(metadata["attributes"][ATTRIBUTE])
+
+        return read_undamaged(str(file), read_attributes)
 
 
 class StageSettings(msgspec.Struct, omit_defaults=True):
@@ -165,15 +171,19 @@ class Stage:
         self.parent_store = settings.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.layout = StageLayout(settings.groups, len(clips))
-        # What the journals held when `best_entries` read them last: name of a journal's file -> its size then
-        # (None if they were never read), all attempts in them, each row's best entry, and a sentence on each
-        # damaged line.
+
+        # Content of the journals, as of the last call of `_read_changed_journals`.
+        # File name -> bytes of the journal; None if none was read yet.
         self._journal_sizes: dict[str, int] | None = None
-        self.attempts_with_whole_shards: set[PieceAttempt] = set()
+        # All attempts that have a line in a journal.
         self._attempts: set[PieceAttempt] = set()
+        self.attempts_with_whole_shards: set[PieceAttempt] = set()
+        # Row -> its best entry.
         self._best: dict[int, JournalEntry] = {}
+        # A sentence on each damaged line.
         self._damage: tuple[str, ...] = ()
-        # The clips of the parent store; and name of a ragged group -> number of frames of each of them.
+
+        # The clips of the parent store, and their numbers of frames [N] in each ragged group.
         self._parent_clips: tuple[StoredClip, ...] = ()
         self._parent_sizes: dict[str, NDArray[np.int64]] = {}
         if self.parent_store is not None:
@@ -196,8 +206,14 @@ class Stage:
 
         Parameters
         ----------
+        path
+            The staging folder; may be missing or empty.
         clips
             The clips of the future store, in any order.
+        groups
+            The arrays that every clip will have, one entry per backbone, in any order.
+        corpus
+            Name of the corpus (`name`) and digest of the manifest (`manifest_sha256`).
         parent
             Folder of the parent store. Its clips must be in the plan and count as done.
         trial
@@ -220,17 +236,19 @@ class Stage:
         if not path.is_dir() or not any(path.iterdir()):
             _create(path, sorted_clips, settings)
         with locked(path, wait=True):  # another process may be resuming it at the same time
-            stage = cls(path, *_read_files(path))
+            staged_clips, staged_settings = _read_files(path)
+            stage = cls(path, staged_clips, staged_settings)
             stage._refuse_other_plan(sorted_clips, settings)
+            # The digest of the manifest may differ, if the manifest was edited without changing the plan.
             if settings.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(settings)))
                 stage.corpus = settings.corpus
             return stage
 
     def has_groups(self, groups: Sequence[GroupSpec]) -> bool:
-        """Return whether groups are those of the stage, by the same networks with the same sampling."""
-        own_groups = _comparable_settings(self.groups, {}, None)
-        return not contrasts(own_groups, _comparable_settings(groups, {}, None))
+        """Return whether groups have the names, arrays and provenance of the stage's groups."""
+        own_settings = _comparable_groups(self.groups)
+        return not contrasts(own_settings, _comparable_groups(groups))
 
     def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
         """Raise a StoreError if the stage was created for other clips, or with other settings."""
@@ -267,6 +285,13 @@ class Stage:
 
         If the settings are equal, the spans and texts of the clips are compared, whose ids are the same.
         """
+        group_names = [group.name for group in self.groups]
+        other_names = [group.name for group in settings.groups]
+        if set(group_names) != set(other_names):
+            return (
+                f"has the groups {', '.join(group_names)}, and {', '.join(other_names)} are asked for; "
+                "nothing was changed: resume with what it was begun with, or choose another name for STORE"
+            )
         differing = contrasts(
             _comparable_settings(self.groups, self.corpus, self.parent_store),
             _comparable_settings(settings.groups, settings.corpus, settings.parent),
@@ -277,21 +302,13 @@ class Stage:
             differing = contrasts(own_clips, other_clips)
         if not differing:
             return ""
-        group_names = [group.name for group in self.groups]
-        other_names = [group.name for group in settings.groups]
-        if set(group_names) != set(other_names):
-            return (
-                f"has the groups {', '.join(group_names)}, and {', '.join(other_names)} are asked for; "
-                "nothing was changed: resume with what it was begun with, or choose another name for STORE"
-            )
         shown = "; ".join(
             f"{field} is {clipped(own)}, not {clipped(other)}" for field, own, other in differing[:MOST_SHOWN]
         )
+        remedy = "resume with what it was begun with"
         only_corpus_differs = [contrast.field for contrast in differing] == ["corpus.name"]
         if only_corpus_differs:
             remedy = f"--corpus {quote(str(self.corpus.get('name')))} resumes it"
-        else:
-            remedy = "resume with what it was begun with"
         return (
             f"was begun with other settings: {shown}; nothing was changed: {remedy}, or choose another "
             "name for STORE"
@@ -312,20 +329,36 @@ class Stage:
         StoreError
             If an entry and the plan name different clips, or the parent store is missing.
         """
+        self._read_changed_journals()
+        return self._best
+
+    def _read_changed_journals(self) -> None:
+        """Read the journals, if they have changed since the last time, and find each row's best entry.
+
+        The result is stored in the attributes that hold the content of the journals.
+        """
         # Journals only grow: while their sizes are the same, so is their content.
         sizes = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
-        if sizes != self._journal_sizes:
-            all_lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
-            lines = [line for line in all_lines if line.rows]
-            entries = [entry for line in lines for entry in line.rows]
-            self._refuse_entries_of_other_plan(entries)
-            # All entries of a line are of the same attempt.
-            self._attempts = {line.rows[0].holding_attempt for line in lines}
-            self.attempts_with_whole_shards = {line.rows[0].holding_attempt for line in lines if line.whole}
-            self._best = best_entries([*self._parent_entries(), *entries])
-            self._damage = tuple(damage)
-            self._journal_sizes = sizes
-        return self._best
+        if sizes == self._journal_sizes:
+            return
+        all_lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
+        entries: list[JournalEntry] = []
+        attempts: set[PieceAttempt] = set()
+        attempts_with_whole_shards: set[PieceAttempt] = set()
+        for line in all_lines:
+            if not line.rows:
+                continue
+            entries += line.rows
+            attempt = line.rows[0].holding_attempt  # that of all entries of the line
+            attempts.add(attempt)
+            if line.whole:
+                attempts_with_whole_shards.add(attempt)
+        self._refuse_entries_of_other_plan(entries)
+        self._attempts = attempts
+        self.attempts_with_whole_shards = attempts_with_whole_shards
+        self._best = best_entries([*self._parent_entries(), *entries])
+        self._damage = tuple(damage)
+        self._journal_sizes = sizes
 
     def _refuse_entries_of_other_plan(self, entries: Iterable[JournalEntry]) -> None:
         """Raise a StoreError if an entry names another clip than the plan has in its row."""
@@ -339,30 +372,40 @@ class Stage:
     def _parent_entries(self) -> Iterable[JournalEntry]:
         """Yield an entry for each clip of the parent store that is in the plan and not missing there.
 
-        Such an entry has no writer (`JournalEntry.is_in_parent`). For ragged groups it says where the clip's
-        frames lie in the parent's arrays, in which they follow each other in the order of the clips.
+        Such an entry has no writer (`JournalEntry.is_in_parent`).
         """
-        next_frame = dict.fromkeys(self._parent_sizes, 0)  # ragged group -> first frame of the next clip
-        for parent_row, clip in enumerate(self._parent_clips):
-            frames = {}
-            for name, sizes in self._parent_sizes.items():
-                n_frames = int(sizes[parent_row])
-                if n_frames:
-                    frames[name] = FrameRange(next_frame[name], n_frames)
-                next_frame[name] += n_frames
-            if clip.status != "missing" and clip.clip_id in self.rows:
+        frames_of_clips = self._parent_frames()
+        for clip, frames in zip(self._parent_clips, frames_of_clips, strict=True):
+            if clip.status == "missing" or clip.clip_id not in self.rows:
+                continue
+            digests = ""
+            if clip.digests:  # it has features
                 digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
-                yield JournalEntry(
-                    row=self.rows[clip.clip_id],
-                    clip_id=clip.clip_id,
-                    status=clip.status,  # type: ignore[arg-type]  # checked text
-                    reason=clip.reason,
-                    sha256=digests if clip.digests else "",
-                    source=clip.source,
-                    absent=clip.absent,
-                    frames=frames,
-                    without_pictures_s=clip.without_pictures_s,
-                )
+            yield JournalEntry(
+                row=self.rows[clip.clip_id],
+                clip_id=clip.clip_id,
+                status=clip.status,  # type: ignore[arg-type]  # checked text
+                reason=clip.reason,
+                sha256=digests,
+                source=clip.source,
+                absent=clip.absent,
+                frames=frames,
+                without_pictures_s=clip.without_pictures_s,
+            )
+
+    def _parent_frames(self) -> list[dict[str, FrameRange]]:
+        """Return for each clip of the parent store: ragged group -> where its frames lie in the arrays there.
+
+        Frames follow each other in the order of the clips. A clip without frames in a group has no entry.
+        """
+        frames_of_clips: list[dict[str, FrameRange]] = [{} for _ in self._parent_clips]
+        for group, sizes in self._parent_sizes.items():
+            first_frame = 0
+            for frames_of_clip, n_frames in zip(frames_of_clips, sizes.tolist(), strict=True):
+                if n_frames:
+                    frames_of_clip[group] = FrameRange(first_frame, n_frames)
+                first_frame += n_frames
+        return frames_of_clips
 
     def status(self) -> dict[str, JournalEntry]:
         """Return the current status of the clips, re-read from disk; clips without an entry are missing."""
@@ -384,7 +427,7 @@ class Stage:
         Parameters
         ----------
         shard
-            Share (i, n) of the rows: those of the pieces k with k % n == i.
+            (i, n): only the rows of the i-th of n shares, which has the pieces i, i + n, i + 2n and so on.
         retry_failed
             Whether failed clips are done again.
         again
@@ -394,9 +437,11 @@ class Stage:
         clip_ids = []
         for row in rows_of_share(len(self.clips), shard):
             entry = best.get(row)
-            is_to_do = entry is None or (retry_failed and not is_done(entry)) or again(entry)
-            if is_to_do:
-                clip_ids.append(self.clips[row].clip_id)
+            if entry is not None:
+                is_to_retry = retry_failed and not is_done(entry)
+                if not is_to_retry and not again(entry):
+                    continue
+            clip_ids.append(self.clips[row].clip_id)
         return clip_ids
 
     def damage(self) -> tuple[str, ...]:
@@ -456,17 +501,19 @@ class Stage:
         """
         files_of_attempt = self._files_of_attempts()
         writers = {attempt.writer for attempt in files_of_attempt}
-        ended = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
-        # The journals are read only now, so that they have all lines of the writers that have ended. An
-        # attempt without a line of a writer that has ended will never be finished.
-        to_do = {self.rows[clip_id] for clip_id in self.missing()}
+        ended_writers = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
+        # The journals are read after it is known which writers have ended: these add no more lines. Read
+        # before, they might lack a line that such a writer added at its end.
+        rows_to_do = {self.rows[clip_id] for clip_id in self.missing()}
         lost_rows: set[int] = set()
         for attempt, paths in files_of_attempt.items():
-            is_unfinished = attempt not in self._attempts and attempt.writer in ended
-            if is_unfinished and attempt.piece not in keep:
-                for path in paths:
-                    path.unlink(missing_ok=True)  # another run may sweep too
-                lost_rows |= to_do.intersection(self.layout.rows(attempt.piece))
+            has_line_in_journal = attempt in self._attempts
+            is_abandoned = attempt.writer in ended_writers and not has_line_in_journal
+            if not is_abandoned or attempt.piece in keep:
+                continue
+            for path in paths:
+                path.unlink(missing_ok=True)  # another run may sweep too
+            lost_rows |= rows_to_do.intersection(self.layout.rows(attempt.piece))
         return len(lost_rows)
 
     def _files_of_attempts(self) -> dict[PieceAttempt, list[Path]]:
@@ -485,7 +532,8 @@ class Stage:
 @checked
 def read_stage(path: Path | str) -> Stage:
     """Open an existing stage unchanged, to inspect or seal it."""
-    return Stage(Path(path), *_read_files(Path(path)))
+    clips, settings = _read_files(Path(path))
+    return Stage(Path(path), clips, settings)
 
 
 def rows_of_share(n_clips: int, share: tuple[int, int]) -> list[int]:
@@ -504,12 +552,19 @@ def rows_of_share(n_clips: int, share: tuple[int, int]) -> list[int]:
 def _refuse_impossible_plan(
     path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...]
 ) -> None:
-    """Refuse clips or groups, sorted by name, that repeat, are none, or mix clips with texts."""
+    """Refuse clips and groups, sorted by name, of which no store can be made.
+
+    Raises
+    ------
+    StoreError
+        If there are no clips or no groups, two have the same name, or only some of the rows have a text.
+    """
     _refuse_repeated([clip.clip_id for clip in clips], "clip")
     _refuse_repeated([group.name for group in groups], "group")
     if not clips or not groups:
         raise StoreError(f"{path}: a stage needs at least one clip and one group")
-    if len({clip.text is None for clip in clips}) > 1:
+    n_with_text = len([clip for clip in clips if clip.text is not None])
+    if 0 < n_with_text < len(clips):
         raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
 
 
@@ -527,13 +582,22 @@ def _comparable_settings(
 
     Keys are names of groups, `corpus`, and `--append` for the parent store, as messages name them.
     """
-    settings: dict[str, object] = {}
-    for group in groups:
-        arrays = {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
-        settings[group.name] = asdict(group) | {"arrays": arrays}
-    settings["corpus"] = {**corpus, "manifest_sha256": ""}  # which may change
+    settings = _comparable_groups(groups)
+    settings["corpus"] = {**corpus, "manifest_sha256": ""}  # the digest of the manifest may change
     settings["--append"] = None if parent is None else f"{parent.path} {parent.fingerprint}"
     return settings
+
+
+def _comparable_groups(groups: Sequence[GroupSpec]) -> dict[str, object]:
+    """Return name of a group -> its fields, with its arrays by name, to compare field by field."""
+    fields_of_group: dict[str, object] = {}
+    for group in groups:
+        fields = asdict(group)
+        fields["arrays"] = {
+            spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays
+        }
+        fields_of_group[group.name] = fields
+    return fields_of_group
 
 
 # --- stage.json and the plan
@@ -581,19 +645,30 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], StageSettings]:
 
 
 def _read_settings(path: Path) -> StageSettings:
-    """Read the stage.json of a stage; refuse another layout, and a damaged file."""
+    """Read the stage.json of a stage.
+
+    Raises
+    ------
+    StoreError
+        If the stage has another layout, or the file is damaged.
+    """
     try:
         document = msgspec.json.decode(read_bytes(path / STAGE))
         layout = document["layout"]
-        if layout in (LAYOUT, RAGGED_LAYOUT):
-            settings = msgspec.convert(document, StageSettings)
-            validate_corpus(settings.corpus)
-            return settings
+        if layout not in (LAYOUT, RAGGED_LAYOUT):
+            raise _other_layout_error(path, layout)
+        settings = msgspec.convert(document, StageSettings)
+        validate_corpus(settings.corpus)
+    except StoreError:  # also one of `UNREADABLE`, but its message says more
+        raise
     except (*UNREADABLE, KeyError, TypeError) as error:
-        if isinstance(error, StoreError):  # its message says more
-            raise
         raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
-    raise StoreError(
+    return settings
+
+
+def _other_layout_error(path: Path, layout: object) -> StoreError:
+    """Return the error for a stage whose layout this version does not write."""
+    return StoreError(
         f"{path}: a stage of layout {layout}, this obygaze writes {LAYOUT} and "
         f"{RAGGED_LAYOUT}: seal it with "
         "the obygaze that it is from (obygaze store seal NAME --allow-missing), or remove it "

@@ -104,7 +104,7 @@ def resolve(path: Path) -> Path:
         There is none; the message says what is there.
     """
     if (path / PLAN).is_file():
-        raise StoreError(f"{path}: a staging folder, not a store yet; {_describe_remaining_work(path)}")
+        raise _stage_error(path)
     if path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX)):
         raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
     if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
@@ -113,9 +113,16 @@ def resolve(path: Path) -> Path:
     if versions:
         return versions[-1]
     staging = path.parent / f"{path.name}{STAGING_SUFFIX}"
-    if staging.is_dir():
-        return resolve(staging)  # raises an error that says what is still to do
+    if (staging / PLAN).is_file():
+        raise _stage_error(staging)
+    if staging.is_dir():  # a folder with the name of a stage that is none
+        return resolve(staging)
     raise StoreError(f"{path}: {_why_no_store(path)}")
+
+
+def _stage_error(staging: Path) -> StoreError:
+    """Return the error for a stage where a store is expected; it says what is still to do."""
+    return StoreError(f"{staging}: a staging folder, not a store yet; {_describe_remaining_work(staging)}")
 
 
 def _why_no_store(path: Path) -> str:
@@ -189,20 +196,37 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     file = f"{files.where}/{FEATURES}/{ZARR_METADATA}"
     data = read_required(files, f"{FEATURES}/{ZARR_METADATA}")
-    root: dict[str, Any] = read_undamaged(file, lambda: dict(json.loads(data)), store=files.where)
-    attributes = read_undamaged(file, lambda: dict(root["attributes"][ATTRIBUTE]), store=files.where)
-    version = attributes.get("spec_version")
-    if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}\.\d{1,6}", version):
-        raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
-    if is_newer(version, SPEC_VERSION):
-        raise StoreError(
-            f"{files.where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
-            f"update obygaze to one that reads format >= {version}"
-        )
+
+    def parse() -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the store's attributes, and the metadata in which they are."""
+        root = dict(json.loads(data))
+        return dict(root["attributes"][ATTRIBUTE]), root
+
+    attributes, root = read_undamaged(file, parse, store=files.where)
+    _refuse_newer_format(attributes.get("spec_version"), file, files.where)
     for name in STATED:
         if name not in attributes:
             raise StoreError(f"{file}: does not state its {name}; run: obygaze store verify {files.where}")
     return attributes, root
+
+
+def _refuse_newer_format(version: object, file: str, where: str) -> None:
+    """Refuse the stated version of a store's format if it is newer than `SPEC_VERSION`, or no version.
+
+    Parameters
+    ----------
+    version
+        The stated version, such as "1.2".
+    file, where
+        The file that states it, and the store, for messages.
+    """
+    if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}\.\d{1,6}", version):
+        raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
+    if is_newer(version, SPEC_VERSION):
+        raise StoreError(
+            f"{where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
+            f"update obygaze to one that reads format >= {version}"
+        )
 
 
 @made_by("open_store(PATH)")
@@ -263,13 +287,14 @@ class Store:
         A backbone may have side groups too, for further outputs such as layers or class probabilities. The
         provenance of a side group names the main group in the field `beside`.
         """
-        backbones = []
+        main_groups = []
         for name in self.names:
             provenance = self._nodes[name].get("attributes", {}).get(PROVENANCE)
-            main_group = provenance.get("beside") if isinstance(provenance, Mapping) else None
-            if main_group not in self.names:
-                backbones.append(name)
-        return tuple(backbones)
+            main_group_beside = provenance.get("beside") if isinstance(provenance, Mapping) else None
+            is_side_group = main_group_beside in self.names
+            if not is_side_group:
+                main_groups.append(name)
+        return tuple(main_groups)
 
     @property
     def path(self) -> Path:
@@ -327,7 +352,9 @@ class Store:
         with required_file(self.files, TABLE):
             table = parse_clips_csv(self.files.stream(TABLE), where, set(chosen))
         if len(table) < len(chosen):
-            raise StoreError(f"{where}: has no row {chosen[len(table)]}")
+            # Rows are numbered without gaps: of the chosen rows, the table has the first ones.
+            first_missing = chosen[len(table)]
+            raise StoreError(f"{where}: has no row {first_missing}")
         return dict(zip(chosen, table, strict=True))
 
     def __repr__(self) -> str:

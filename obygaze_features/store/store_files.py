@@ -145,8 +145,7 @@ class FolderFiles:
         Raises
         ------
         LinkError
-            It is a link that is not followed. The manifest of the tag files may not be one: no manifest lists
-            its digest.
+            It is a link that is not followed. `TAG_DIGESTS` is never followed: no manifest lists its digest.
         """
         path = self.path / name
         try:
@@ -155,17 +154,16 @@ class FolderFiles:
             if name == TAG_DIGESTS or not path.is_file():  # a link to a device, a folder or nothing
                 raise
             status = path.stat()
-            if not _has_listed_digest(self, name, (status.st_mtime_ns, status.st_size)):
+            if not _has_listed_digest(self, name, status.st_mtime_ns, status.st_size):
                 raise
             return open_regular(path)
 
 
 @lru_cache(1 << 16)
-def _has_listed_digest(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
+def _has_listed_digest(files: FolderFiles, name: str, _changed_ns: int, _n_bytes: int) -> bool:
     """Return whether a file has the digest that the manifest lists.
 
-    The result is cached for the arguments. The state is one of them, so that it is computed again for a file
-    that has changed.
+    The result is remembered until the file changes. For this alone, its time and size are arguments.
 
     Parameters
     ----------
@@ -173,7 +171,7 @@ def _has_listed_digest(files: FolderFiles, name: str, _state: tuple[int, int]) -
         The folder of the store.
     name
         Name of the file.
-    _state
+    _changed_ns, _n_bytes
         When the file was changed, in nanoseconds, and its size.
     """
     manifest = DIGESTS if name.startswith(f"{PAYLOAD}/") else TAG_DIGESTS
@@ -299,11 +297,15 @@ def fetch_bytes(names: Iterable[str], source: str) -> bytes:
         the rest belongs to this machine, and may name people.
     """
     if "://" in source:
-        base = quote(source, f"{_UNQUOTED_SIGNS}%")
+        # A "%" of the URL begins a sign that is percent-encoded already.
+        base = quote(source, safe=f"{_UNQUOTED_SIGNS}%")
     else:
         folder_name = Path(source).absolute().name
-        base = f"file:{quote(folder_name, '')}"
-    lines = [f"{base}/{quote(name, _UNQUOTED_SIGNS)} - {name}\n" for name in sorted(names)]
+        base = "file:" + quote(folder_name, safe="")
+    lines = []
+    for name in sorted(names):
+        url = base + "/" + quote(name, safe=_UNQUOTED_SIGNS)
+        lines.append(f"{url} - {name}\n")
     return "".join(lines).encode()
 
 
@@ -311,16 +313,23 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
     """Return name -> URL of the files that a partial copy leaves out, as its fetch.txt lists them.
 
     Empty if the copy is whole, and so has no fetch.txt.
+
+    Raises
+    ------
+    StoreError
+        If fetch.txt is no text, or has a line that `fetch_bytes` does not write.
     """
     try:
         data = files.read(FETCH)
     except (FileNotFoundError, IsADirectoryError):
         return {}
-    if data and no_text(data):  # such as the page that some servers send for a missing file
+    is_text = not data or not no_text(data)
+    if not is_text:  # such as the page that some servers send for a missing file
         raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
-        url, _, name = line.rpartition(_UNKNOWN_LENGTH)
+        # `URL - data/NAME`; the separator includes `data/`, because a URL or a name may have " - " in it.
+        url, _separator, name = line.rpartition(_UNKNOWN_LENGTH)
         if not url or not name:
             raise StoreError(
                 f"{files.where}/{FETCH}, line {number}: expected 'URL - FILE'; found {line[:80]!r}"
@@ -479,7 +488,8 @@ def parse_digests(data: bytes) -> ParsedDigests:
 def parse_info(data: bytes) -> dict[str, str]:
     """Parse bag-info.txt: label -> value.
 
-    Lines without a label are ignored: sealing writes none, and that the file was changed shows by its digest.
+    Lines without a label are ignored. Sealing writes no such line; if the file was changed, its digest shows
+    it.
     """
     info = {}
     for line in data.decode("utf-8", errors="replace").splitlines():
@@ -497,20 +507,22 @@ MOST_DIGITS = 18
 
 
 def largest_file_bytes(info: bytes) -> int:
-    """Return the size in bytes that no file of a store exceeds, so that no more is read from a server.
+    """Return a size in bytes that no file of a store exceeds, so that no more is read from a server.
 
-    It is the size of the payload that bag-info.txt states, but at least `LEAST_LIMIT`.
+    It is the size of the whole payload, all files below `data/`, that bag-info.txt states; but at least
+    `LEAST_LIMIT`, which is returned too if the stated size is missing or cannot be true.
 
     Parameters
     ----------
     info
         Content of bag-info.txt.
     """
-    # Bytes and number of the files below `data/`, as in 12345.6.
-    stated, _, _ = parse_info(info).get("Payload-Oxum", "").partition(".")
-    if not stated.isdecimal() or len(stated) > MOST_DIGITS:
+    oxum = parse_info(info).get("Payload-Oxum", "")  # bytes and number of files, as in 12345.6
+    payload_bytes, _, _n_files = oxum.partition(".")
+    is_plausible = payload_bytes.isdecimal() and len(payload_bytes) <= MOST_DIGITS
+    if not is_plausible:
         return LEAST_LIMIT
-    return max(LEAST_LIMIT, int(stated))
+    return max(LEAST_LIMIT, int(payload_bytes))
 
 
 def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping[str, str]) -> None:
@@ -528,13 +540,18 @@ def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping
         File -> SHA-256 of payload files whose digest is known; the others are read to compute it.
     """
     payload = payload_files(root)
-    (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
     n_bytes = sum((root / path).stat().st_size for path in payload)
     fields = {**info, "Payload-Oxum": f"{n_bytes}.{len(payload)}"}
-    lines = [f"{label}: {fields[label]}\n" for label in sorted(fields)]
-    (root / BAG_INFO).write_bytes("".join(lines).encode())
+    info_lines = [f"{label}: {fields[label]}\n" for label in sorted(fields)]
+    (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
+    (root / BAG_INFO).write_bytes("".join(info_lines).encode())
     (root / CARD).write_bytes(card.encode())
-    known = {path: digest_of[path] for path in payload if digest_of.get(path)}
-    computed = digests_of(root, (path for path in payload if path not in known))
-    (root / DIGESTS).write_bytes(digests_bytes(known | computed))
-    (root / TAG_DIGESTS).write_bytes(digests_bytes(digests_of(root, tag_files(root))))
+
+    payload_digests = {path: digest_of[path] for path in payload if digest_of.get(path)}
+    to_compute = [path for path in payload if path not in payload_digests]
+    payload_digests |= digests_of(root, to_compute)
+    (root / DIGESTS).write_bytes(digests_bytes(payload_digests))
+
+    # Last, because it lists the digests of all tag files, and so of the files above.
+    tag_digests = digests_of(root, tag_files(root))
+    (root / TAG_DIGESTS).write_bytes(digests_bytes(tag_digests))

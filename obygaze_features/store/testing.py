@@ -26,17 +26,13 @@ def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str,
     changes
         Fields that differ from the defaults.
     """
-    unknown = unknown_provenance()
-    return {
-        "name": name,
-        **unknown,
-        "sampling": {"policy": "uniform", "n": None if n_frames == ANY_NUMBER else n_frames},
-        "decoder": dict.fromkeys(unknown["decoder"], "none"),
-        "compute": {**unknown["compute"], "dtype": "float32", "tf32": False, "device": "cpu"},
-        "software": {"obygaze": "none"},
-        "licence": "CC0-1.0",
-        **changes,
-    }
+    provenance: dict[str, Any] = {"name": name, **unknown_provenance()}
+    provenance["sampling"] = {"policy": "uniform", "n": None if n_frames == ANY_NUMBER else n_frames}
+    provenance["decoder"] = dict.fromkeys(provenance["decoder"], "none")
+    provenance["compute"] |= {"dtype": "float32", "tf32": False, "device": "cpu"}
+    provenance["software"] = {"obygaze": "none"}
+    provenance["licence"] = "CC0-1.0"
+    return provenance | changes
 
 
 def toy_group(
@@ -70,7 +66,7 @@ def seal_arrays(
     movie_of
         Clip id -> movie, in the order of the arrays' rows.
     groups
-        Backbone -> array name -> values, a row for each clip.
+        Backbone -> array name -> values, a row for each clip, in the order of `movie_of`.
     failed, partial
         Clip id -> reason; a failed clip's rows are not used.
     absent
@@ -91,6 +87,7 @@ def seal_arrays(
     failed = failed or {}
     partial = partial or {}
     absent = absent or {}
+    without_pictures_s = without_pictures_s or {}
     texts = texts or {}
     spans = spans or {}
     times = times or {}
@@ -126,7 +123,7 @@ def seal_arrays(
             source=source,
             groups=features,
             absent=absent_groups,
-            without_pictures_s=tuple((without_pictures_s or {}).get(clip_id, ())),
+            without_pictures_s=tuple(without_pictures_s.get(clip_id, ())),
         )
         results.append(result)
     with stage.writer() as writer:

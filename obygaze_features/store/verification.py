@@ -173,30 +173,33 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     names = files.names()
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
+
     problems = _check_format_version(files)
-    absent: dict[str, str] = {}
+    absent: dict[str, str] = {}  # files that a partial copy leaves out
     try:
         absent = absent_files(files)
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
+
     checks_of_tags = _check_files(files, tags, digests=True)
-    content_problems: list[Problem] = []
-    clip_counts: dict[str, int] = {}
+    problems += _check_tags(files, checks_of_tags)
+
     with shown_progress(progress, "verify", "file") as show:
         checks = _check_files(files, payload, digests=depth != "quick", progress=show)
+        clip_counts: dict[str, int] = {}
         if depth == "full":
             content_problems, clip_counts = check_content(files, names, absent, show)
+            problems += content_problems
+    if depth != "quick":
+        problems += _compare(files, DIGESTS, checks, absent)
     sizes = [check.size for check in checks.values() if check is not None]
+    if not absent:  # a partial copy has fewer files than bag-info.txt states
+        problems += _check_payload_size(files, checks_of_tags, n_bytes=sum(sizes), n_files=len(sizes))
+
     counts = {"files": len(payload), "bytes": sum(sizes)}
     if absent:
         counts["not pulled"] = len(absent)
     counts |= clip_counts
-    problems += _check_tags(files, checks_of_tags)
-    if not absent:  # a partial copy has fewer files than bag-info.txt states
-        problems += _check_payload_size(files, checks_of_tags, n_bytes=sum(sizes), n_files=len(sizes))
-    if depth != "quick":
-        problems += _compare(files, DIGESTS, checks, absent)
-    problems += content_problems
     check_of_digests = checks_of_tags.get(DIGESTS)
     fingerprint = "" if check_of_digests is None else check_of_digests.digest
     return VerifyReport(files.where, files.name, depth, tuple(sorted(set(problems))), counts, fingerprint)
@@ -234,19 +237,20 @@ def _check_files(
     progress
         Called with the number of files measured, and of all.
     """
-    most_bytes = largest_file_bytes(_read(files, BAG_INFO) or b"")
+    info = _read(files, BAG_INFO) or b""
+    most_bytes = largest_file_bytes(info)
 
     def check_file(name: str) -> dict[str, FileCheck | None]:
-        """Measure one file; return its result by its name, or nothing if the file is not there."""
+        """Return the entry of a file in the result; an empty dictionary if there is no such file."""
         try:
             return {name: _check_file(files, name, digests=digests, most_bytes=most_bytes)}
         except FileNotFoundError:
             return {}
 
     checks: dict[str, FileCheck | None] = {}
-    with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        for n_done, check_of_file in enumerate(threads.map(check_file, names), start=1):
-            checks |= check_of_file
+    with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:
+        for n_done, entry in enumerate(threads.map(check_file, names), start=1):
+            checks.update(entry)
             progress(n_done, len(names))
     return checks
 
@@ -386,11 +390,16 @@ def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
     if chunk is None:
         return reason
     group, array, number = chunk
-    ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
-    rows = "frames" if ragged else "rows"
-    # Every chunk has the same number of rows; only an array that has fewer rows has a smaller one, its first.
-    first = number * kind_of(array, ragged=ragged).chunk
-    return f"{reason}; it holds {rows} from {first} on of {group}/{array}"
+    # The same array may be ragged in one store and not in another; the names of its chunks differ then.
+    is_ragged = False
+    if array in RAGGED_ARRAYS:
+        is_ragged = name == chunk_file(f"{group}/{array}", number, ragged=True)
+    rows = "frames" if is_ragged else "rows"
+    # All chunks of an array have as many rows as its kind says. If the array has fewer rows than that in all,
+    # its only chunk is smaller, and begins with row 0 all the same.
+    rows_per_chunk = kind_of(array, ragged=is_ragged).chunk
+    first_row = number * rows_per_chunk
+    return f"{reason}; it holds {rows} from {first_row} on of {group}/{array}"
 
 
 # --- the content
@@ -426,28 +435,40 @@ def check_content(
         n_by_status = Counter(clip.status for clip in store.clips)
     except (*UNREADABLE, OSError) as error:
         return [Problem(FEATURES, _reason(error))], {}
-    nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
+
+    metadata_files = [
+        name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")
+    ]
     problems = _problems_of(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store))
     problems += _problems_of(TABLE, partial(_check_table, store))
     blocks: list[ArrayBlock] = []  # of all arrays
     for name in store.names:
-        problems += _problems_of(f"{FEATURES}/{name}", partial(_check_group, store, name, nodes))
+        problems += _problems_of(f"{FEATURES}/{name}", partial(_check_group, store, name, metadata_files))
         blocks += _blocks(store, name, absent)
-    check_block = partial(_problems_of_block, store)
-    with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        for n_done, problems_of_block in enumerate(threads.map(check_block, blocks), start=1):
-            problems += problems_of_block
-            progress(n_done, len(blocks))
+    problems += _check_blocks(store, blocks, max(usable_cores(), files.readers), progress)
+
     counts = {status: n_by_status[status] for status in STATUSES}
     for name, n_absent in absent_counts(store.clips).items():
         counts[f"absent in {name}"] = n_absent
     return problems, counts
 
 
-def _problems_of_block(store: Store, block: ArrayBlock) -> list[Problem]:
-    """Return the problems of the rows of one block."""
-    file = f"{FEATURES}/{block.group.name}/{block.array}"
-    return _problems_of(file, partial(_check_rows, store, block))
+def _check_blocks(
+    store: Store, blocks: Sequence[ArrayBlock], n_threads: int, progress: Progress
+) -> list[Problem]:
+    """Return the problems of the rows of blocks of arrays, several of which are read at a time."""
+
+    def check_block(block: ArrayBlock) -> list[Problem]:
+        """Return the problems of the rows of one block."""
+        file = f"{FEATURES}/{block.group.name}/{block.array}"
+        return _problems_of(file, partial(_check_rows, store, block))
+
+    problems: list[Problem] = []
+    with ThreadPoolExecutor(n_threads) as threads:
+        for n_done, problems_of_block in enumerate(threads.map(check_block, blocks), start=1):
+            problems += problems_of_block
+            progress(n_done, len(blocks))
+    return problems
 
 
 def _check_attributes(store: Store) -> Iterator[Problem]:
@@ -510,15 +531,15 @@ def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
         yield f"status {clip.status!r} is not one of {', '.join(STATUSES)}"
     if clip.status in ("partial", "failed") and not clip.reason:
         yield f"{clip.status} without a reason"
-    has_any_features = clip.status in DONE and not clip.absent.keys() >= groups
-    if clip.absent and not has_any_features:
+    has_features_in_a_group = clip.status in DONE and bool(groups - clip.absent.keys())
+    if clip.absent and not has_features_in_a_group:
         yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
     unknown_groups = clip.absent.keys() - groups
     if unknown_groups:
         yield f"absent in {min(unknown_groups)}, which is no group"
 
 
-def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Problem]:
+def _check_group(store: Store, name: str, metadata_files: Sequence[str]) -> Iterator[Problem]:
     """Yield problems of a group's provenance and metadata, and of its ids, texts and statuses.
 
     Parameters
@@ -527,12 +548,23 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
         The store.
     name
         Name of the group.
-    nodes
-        All files of metadata.
+    metadata_files
+        All files of metadata of the store.
     """
     group = store[name]
-    where = f"{FEATURES}/{group.name}"
-    file = f"{where}/{ZARR_METADATA}"
+    yield from _check_provenance(store, group)
+    yield from _check_arrays(store.files, group, metadata_files)
+    if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
+        # Without the same clips, texts and statuses cannot be compared.
+        yield Problem(f"{FEATURES}/{group.name}/clip", f"does not hold the ids of {TABLE}")
+    else:
+        yield from _check_texts(store, group)
+        yield from _check_statuses(store, group)
+
+
+def _check_provenance(store: Store, group: Group) -> Iterator[Problem]:
+    """Yield problems of a group's provenance; if it is invalid, a StoreError is raised."""
+    file = f"{FEATURES}/{group.name}/{ZARR_METADATA}"
     provenance = validate_provenance(group.provenance, sealed=True)
     # Sealing adds the fields `source`, the corpus, and `storage`, the data type of each array.
     if provenance["source"] != store.attributes["corpus"]:
@@ -543,20 +575,25 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
     has_texts = group.text is not None
     if is_of_texts != has_texts:
         yield Problem(file, f"'sampling.policy' should be {TEXTS} where there is 'text', and only there")
-    yield from _check_arrays(store.files, group, nodes)
-    if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
-        yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
-        return  # rows cannot be compared with the table
-    texts = group.text or [None] * len(group)  # None in a store of clips
+
+
+def _check_texts(store: Store, group: Group) -> Iterator[Problem]:
+    """Yield a problem for each row whose text is empty or not that of the table, which has the same rows."""
+    texts: Sequence[str | None] = group.text or [None] * len(group)  # a store of clips has no texts
     for clip, text in zip(store.clips, texts, strict=True):
-        is_empty_text = text == ""
-        if text != clip.text or is_empty_text:
-            yield Problem(f"{where}/text", f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}")
+        if text == "" or text != clip.text:
+            description = f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}"
+            yield Problem(f"{FEATURES}/{group.name}/text", description)
+
+
+def _check_statuses(store: Store, group: Group) -> Iterator[Problem]:
+    """Yield a problem for each row whose status is not that of the table, which has the same rows."""
     for clip, code in zip(store.clips, group.status.tolist(), strict=True):
         status = clip.within(group.name).status
         is_known = code < len(GROUP_STATUSES)
         if not is_known or GROUP_STATUSES[code] != status:
-            yield Problem(f"{where}/status", f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}")
+            description = f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}"
+            yield Problem(f"{FEATURES}/{group.name}/status", description)
 
 
 def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]:
@@ -576,40 +613,51 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]
     blocks: list[ArrayBlock] = []
     for array in (*group.arrays, *TIME_ARRAYS):
         if group.is_ragged(array):
-            blocks += [ArrayBlock(group, array, clips) for clips in _ragged_blocks(group, array, absent)]
-            continue
-        size = block_rows(array, len(group))
-        for start in range(0, len(group), size):
-            if chunk_file(f"{name}/{array}", start // size) not in absent:
-                rows = range(start, min(start + size, len(group)))
-                blocks.append(ArrayBlock(group, array, rows))
+            lists_of_rows = _rows_by_run_of_chunks(group, array, absent)
+        else:
+            lists_of_rows = _rows_by_chunk(group, array, absent)
+        blocks += [ArrayBlock(group, array, rows) for rows in lists_of_rows]
     return blocks
+
+
+def _rows_by_chunk(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
+    """Yield the rows of each chunk or shard of an array that a partial copy does not leave out (`absent`)."""
+    n_rows = len(group)
+    rows_per_chunk = block_rows(array, n_rows)
+    for number, start in enumerate(range(0, n_rows, rows_per_chunk)):
+        if chunk_file(f"{group.name}/{array}", number) not in absent:
+            yield range(start, min(start + rows_per_chunk, n_rows))
 
 
 CHUNKS_AT_ONCE = 16
 """Chunks of a ragged array whose clips are checked together: only the last of them is read twice."""
 
 
-def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator[list[int]]:
-    """Yield lists of rows of clips whose frames begin in the same run of `CHUNKS_AT_ONCE` chunks.
+def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
+    """Yield the rows of the clips whose frames begin in the same run of `CHUNKS_AT_ONCE` chunks.
 
-    Clips with frames in a chunk that a partial copy leaves out (`absent`) are skipped.
+    The array is ragged. Clips with frames in a chunk that a partial copy leaves out (`absent`) are skipped.
     """
     n_frames = group.shape(array)[0]
-    chunk_frames = block_rows(array, n_frames, ragged=True)
+    frames_per_chunk = block_rows(array, n_frames, ragged=True)
+    n_chunks = math.ceil(n_frames / frames_per_chunk)
     absent_chunks = set()
-    for number in range(math.ceil(n_frames / chunk_frames)):
-        if chunk_file(f"{group.name}/{array}", number, ragged=True) in absent:
-            absent_chunks.add(number)
+    for chunk in range(n_chunks):
+        if chunk_file(f"{group.name}/{array}", chunk, ragged=True) in absent:
+            absent_chunks.add(chunk)
+
     rows_of_run: dict[int, list[int]] = {}  # number of a run -> rows of the clips that begin in it
-    start = 0
-    for row, end in enumerate(group.frame_ends.tolist()):
-        first_chunk = start // chunk_frames
-        chunks_of_clip = range(first_chunk, math.ceil(end / chunk_frames))
-        has_frames = end > start
-        if not has_frames or absent_chunks.isdisjoint(chunks_of_clip):
-            rows_of_run.setdefault(first_chunk // CHUNKS_AT_ONCE, []).append(row)
-        start = end
+    start_frame = 0
+    for row, end_frame in enumerate(group.frame_ends.tolist()):
+        first_chunk = start_frame // frames_per_chunk
+        chunks_of_clip = range(0)  # of a clip without frames
+        if end_frame > start_frame:
+            last_chunk = (end_frame - 1) // frames_per_chunk
+            chunks_of_clip = range(first_chunk, last_chunk + 1)
+        if absent_chunks.isdisjoint(chunks_of_clip):
+            run = first_chunk // CHUNKS_AT_ONCE
+            rows_of_run.setdefault(run, []).append(row)
+        start_frame = end_frame
     yield from rows_of_run.values()
 
 
@@ -629,12 +677,16 @@ def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
 
 
 def _clip_rows(group: Group, array: str, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the row number of each clip with its values: one row, or, in a ragged array, all its frames."""
+    """Yield the row number of each clip with its values: one row, or, in a ragged array, all its frames.
+
+    The rows of a block are consecutive, except in a ragged array.
+    """
     if group.is_ragged(array):
-        yield from zip(rows, frames_of(group, array, rows, partial(group.raw, array)), strict=True)
-        return
-    for start, block in group.read_slices(array, range(rows[0], rows[-1] + 1)):
-        yield from enumerate(block, start)
+        frames_of_clips = frames_of(group, array, rows, partial(group.raw, array))
+        yield from zip(rows, frames_of_clips, strict=True)
+    else:
+        for start, values in group.read_slices(array, range(rows[0], rows[-1] + 1)):
+            yield from enumerate(values, start)
 
 
 def _problem_in_row(
@@ -653,21 +705,29 @@ def _problem_in_row(
     may_be_unknown
         Whether all values may be NaN although the clip has features: times of imported features.
     """
-    if status not in DONE:
-        is_fill = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
-        if is_fill and digest is None:
+    has_features = status in DONE
+    if not has_features:
+        if digest is None and _is_fill(values):
             return None
         return f"is {status}, yet something is stored for it"
     if digest is None:
         return f"has no digest in {TABLE}"
     if sha256_of(row_view(values)) != digest:
         return f"is not what {TABLE} has a digest of"
-    if all_finite(values) or (may_be_unknown and np.isnan(values).all()):
-        return None
-    return "holds NaN or inf"
+    is_unknown = may_be_unknown and np.isnan(values).all()
+    if not all_finite(values) and not is_unknown:
+        return "holds NaN or inf"
+    return None
 
 
-def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
+def _is_fill(values: NDArray[Any]) -> bool:
+    """Return whether a row has only fill values, as a row without features has: -1 for integers, else NaN."""
+    if values.dtype.kind == "i":
+        return bool((values == -1).all())
+    return bool(np.isnan(values).all())
+
+
+def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]) -> Iterator[Problem]:
     """Yield problems of a group's arrays: missing or extra ones, and metadata that the format forbids.
 
     Parameters
@@ -676,28 +736,31 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
         The files of the store.
     group
         The group of the arrays.
-    nodes
+    metadata_files
         All files of metadata of the store.
     """
     folder = f"{FEATURES}/{group.name}"
     present = set()  # names of the arrays that have metadata: `FOLDER/ARRAY/zarr.json`
-    for name in nodes:
-        array, _, file = name.removeprefix(f"{folder}/").partition("/")
-        if name.startswith(f"{folder}/") and file == ZARR_METADATA:
-            present.add(array)
+    for name in metadata_files:
+        if name.startswith(f"{folder}/"):
+            array, _, file = name.removeprefix(f"{folder}/").partition("/")
+            if file == ZARR_METADATA:
+                present.add(array)
     n_frames = int(group.row_size.sum())
-    expected_nodes = array_nodes(spec_of(group), len(group), texts=group.text is not None, n_frames=n_frames)
-    if present != expected_nodes.keys():
-        yield Problem(folder, f"arrays {', '.join(sorted(present))}; expected {', '.join(expected_nodes)}")
-    for array in sorted(present & expected_nodes.keys()):
+    expected_metadata = array_nodes(
+        spec_of(group), len(group), texts=group.text is not None, n_frames=n_frames
+    )
+    if present != expected_metadata.keys():
+        yield Problem(folder, f"arrays {', '.join(sorted(present))}; expected {', '.join(expected_metadata)}")
+    for array in sorted(present & expected_metadata.keys()):
         file = f"{folder}/{array}/{ZARR_METADATA}"
         metadata = json.loads(files.read(file))
         differing = differing_fields(
-            without_empty_fields(expected_nodes[array]), without_empty_fields(metadata)
+            without_empty_fields(expected_metadata[array]), without_empty_fields(metadata)
         )
-        fields = sorted({field.partition(".")[0] for field in differing})
-        if fields:
-            yield Problem(file, f"{', '.join(fields)}: not as the format demands")
+        top_level_fields = {field.partition(".")[0] for field in differing}
+        if top_level_fields:
+            yield Problem(file, f"{', '.join(sorted(top_level_fields))}: not as the format demands")
 
 
 def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:

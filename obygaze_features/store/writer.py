@@ -8,14 +8,13 @@ shard is just as the store will have it: sealing links it.
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
@@ -85,6 +84,10 @@ DigestLater = Callable[[str, int, int], Callable[[], str]]
 """Starts to compute the SHA-256 of a part of a file (path, offset, bytes) in another process.
 
 It returns a function that waits for the SHA-256."""
+
+
+_Digest: TypeAlias = str | Callable[[], str]
+"""The SHA-256 of a row; or a function that waits for it, as another process computes it."""
 
 
 class StageWriter:
@@ -168,11 +171,12 @@ class StageWriter:
             If a piece cannot be finished; names the path. The other pieces are finished.
         """
         self._is_open = False
-        # An exit stack calls all of them, whatever fails, in reversed order: the journal is closed last.
-        with ExitStack() as to_finish:
-            to_finish.callback(self._journal.close)
+        # At its end, the exit stack calls all that was added to it, even if a call raises an error. What was
+        # added first is called last: the journal is closed after all pieces are finished.
+        with ExitStack() as exit_stack:
+            exit_stack.callback(self._journal.close)
             for _, piece in sorted(self._open_pieces.items()):
-                to_finish.callback(self._finish, piece)
+                exit_stack.callback(self._finish, piece)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Write the results of some clips; all are checked before any is written.
@@ -229,15 +233,16 @@ class StageWriter:
             self._finish(open_piece)
 
     def rewrite_piece(self, number: int) -> None:
-        """Write a piece once more, as one attempt with the rows of all earlier attempts.
+        """Write a piece once more: a new attempt gets the best rows of all earlier attempts.
 
         Rows without features get fill values. A row whose bytes do not have its digests is marked as missing.
         """
         open_piece = self._open_piece(number)
-        for damaged_entry in open_piece.copy_missing_rows(self._reader, self._best):
+        damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
+        for damaged_entry in damaged_entries:
             reason = "its bytes are not what they were"
             entry = JournalEntry(damaged_entry.row, damaged_entry.clip_id, "missing", reason)
-            open_piece.put(entry, {})
+            open_piece.put(entry, rows={})
         open_piece.complete_shards()
         self._close_piece(open_piece, whole=True)
 
@@ -259,15 +264,12 @@ class StageWriter:
         OSError, StoreError
             As when the disk is full; what could be kept is kept.
         """
-        failure: Exception | None = None
-        has_whole_shards = False
         try:
             has_whole_shards = self._make_shards_whole(open_piece)
-        except (OSError, StoreError) as error:
-            failure = error
+        except (OSError, StoreError):
+            self._close_piece(open_piece, whole=False)
+            raise
         self._close_piece(open_piece, whole=has_whole_shards)
-        if failure is not None:
-            raise failure
 
     def _make_shards_whole(self, open_piece: "_OpenPiece") -> bool:
         """Complete the shards of a piece whose clips are all done; return whether sealing can link them now.
@@ -290,12 +292,14 @@ class StageWriter:
 
         Parameters
         ----------
+        open_piece
+            The piece.
         whole
-            Whether its shards are whole. Then the files of earlier attempts are removed: only of those that
-            were known when this writer began, because another writer may be working on the same piece.
+            Whether its shards are whole. Then the files of earlier attempts are no longer needed and are
+            removed.
         """
         number = open_piece.attempt.piece
-        # First of all, so that a piece whose flush failed is never flushed again: after a failed fsync, a
+        # First of all, so that the piece is not flushed again if its flush fails: after a failed fsync, a
         # second one reports success although bytes are lost.
         del self._open_pieces[number]
         open_piece.flush()
@@ -303,11 +307,18 @@ class StageWriter:
         self._journal.append(JournalLine(list(open_piece.entries.values()), whole))
         self._best |= open_piece.entries
         if whole:
-            file_of_rows = None
-            for attempt in self._attempts_at[number]:
-                for part in (file_of_rows, *self._layout.sharded_arrays, *self._layout.ragged_groups):
-                    Path(attempt_file(self._stage, attempt, part)).unlink(missing_ok=True)
+            # Not of attempts that other writers have begun since: they may be working on the same piece.
+            for earlier_attempt in self._attempts_at[number]:
+                self._remove_files(earlier_attempt)
         self._attempts_at[number].add(open_piece.attempt)
+
+    def _remove_files(self, attempt: PieceAttempt) -> None:
+        """Remove the files of an attempt at a piece: the file of rows, the shards, the files of frames."""
+        paths = [attempt_file(self._stage, attempt)]
+        paths += [attempt_file(self._stage, attempt, array) for array in self._layout.sharded_arrays]
+        paths += [attempt_file(self._stage, attempt, group) for group in self._layout.ragged_groups]
+        for path in paths:
+            Path(path).unlink(missing_ok=True)
 
     def _check(self, result: ClipResult) -> dict[str, _CheckedRow]:
         """Check a result; return `group/array` -> its row as bytes, or an empty dict for a failed clip."""
@@ -316,45 +327,51 @@ class StageWriter:
         if row is None:
             raise StoreError(f"{where}: not in the plan of this stage")
         result.check_gaps_within(self._clips[row].start_s, self._clips[row].end_s)
-        if self._is_done(row):
+        if not self._may_write(row):
             raise StoreError(f"{where}: already done; rows of a stage are written once")
         if result.status == "failed":
             return {}
-        if result.groups.keys() | result.absent.keys() != self._groups.keys():
+        groups_of_result = result.groups.keys() | result.absent.keys()
+        if groups_of_result != self._groups.keys():
             raise StoreError(
                 f"{where}: expected features of {', '.join(self._groups)}; "
                 f"found {', '.join(result.groups) or 'none'}"
             )
-        least_bytes_later = WRITE_BLOCK if self._digest_later else inf
         rows: dict[str, _CheckedRow] = {}
         for name, features in result.groups.items():
-            checked = _check_features(
-                features, self._groups[name], f"{where}, group {name}", least_bytes_later
+            checked_rows = _check_features(
+                features,
+                self._groups[name],
+                f"{where}, group {name}",
+                hash_large_rows=self._digest_later is None,
             )
-            for array_name, checked_row in checked.items():
+            for array_name, checked_row in checked_rows.items():
                 rows[f"{name}/{array_name}"] = checked_row
-        self._add_absent(rows)
+        rows |= self._rows_of_absent_groups(result.absent.keys())
         return rows
 
-    def _is_done(self, row: int) -> bool:
-        """Return whether a row has features already, or was written by this writer.
+    def _may_write(self, row: int) -> bool:
+        """Return whether this writer may write a row, which is written once.
 
-        A row that this writer is to do may be written although another process has done it meanwhile: both
-        have the same features.
+        A row that another process has done meanwhile may be written if this writer was to do it: both have
+        the same features.
         """
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         is_written_here = open_piece is not None and row in open_piece.entries
         has_features = row in self._best and is_done(self._best[row])
-        return is_written_here or (has_features and row not in self.to_do)
+        return not is_written_here and (row in self.to_do or not has_features)
 
-    def _add_absent(self, rows: dict[str, _CheckedRow]) -> None:
-        """Add to `rows` those of groups in which the clip is absent: fill values, or no frames."""
+    def _rows_of_absent_groups(self, groups: Collection[str]) -> dict[str, _CheckedRow]:
+        """Return `group/array` -> row, for groups in which a clip is absent: fill values, or no frames."""
+        rows: dict[str, _CheckedRow] = {}
         for array in (*self._layout.small_arrays, *self._layout.sharded_arrays):
-            if array.name not in rows:
+            group_name, _, _ = array.name.partition("/")
+            if group_name in groups:
                 rows[array.name] = _CheckedRow(array.fill_row, NO_ROW, crc32c(array.fill_row))
         for group in self._layout.ragged_groups:
-            for ragged_array in group.arrays:
-                rows.setdefault(ragged_array.name, _NO_FRAMES)
+            if group.name in groups:
+                rows |= {ragged_array.name: _NO_FRAMES for ragged_array in group.arrays}
+        return rows
 
 
 class _OpenPiece:
@@ -385,15 +402,15 @@ class _OpenPiece:
         self._digest_later = digest_later
         self.entries: dict[int, JournalEntry] = {}  # row -> its entry
         self._descriptors: dict[str, int] = {}  # path of an open file -> its descriptor
-        # Row -> digest of its row in each array, in the order of `_arrays`; or a function that waits for it.
-        self._digests: dict[int, list[str | Callable[[], str]]] = {}
         # Name of a ragged group -> number of frames that were written.
-        self._n_frames = dict.fromkeys((group.name for group in layout.ragged_groups), 0)
-        ragged_arrays = [array for group in layout.ragged_groups for array in group.arrays]
-        # In the order in which an entry has their digests.
-        self._arrays: list[StoredArray | RaggedArray] = sorted(
-            (*layout.small_arrays, *layout.sharded_arrays, *ragged_arrays), key=lambda array: array.position
-        )
+        self._n_frames = {group.name: 0 for group in layout.ragged_groups}
+
+        # All arrays, by their position: an entry has their digests in this order.
+        arrays: list[StoredArray | RaggedArray] = [*layout.small_arrays, *layout.sharded_arrays]
+        for group in layout.ragged_groups:
+            arrays += group.arrays
+        self._arrays = sorted(arrays, key=lambda array: array.position)
+        self._digests: dict[int, list[_Digest]] = {}  # row -> the digest of each of `_arrays`
 
     def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
         """Write the rows of a clip to the files of the attempt, and add its journal entry.
@@ -409,7 +426,9 @@ class _OpenPiece:
         frames = {}
         if rows:
             small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
-            self._write(None, entry.row % PIECE_ROWS * len(small_rows), small_rows)
+            index_in_piece = entry.row % PIECE_ROWS
+            file_of_rows = attempt_file(self._stage, self.attempt)
+            self._write(file_of_rows, index_in_piece * len(small_rows), small_rows)
             for array in self._layout.sharded_arrays:
                 self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
             for group in self._layout.ragged_groups:
@@ -430,25 +449,20 @@ class _OpenPiece:
         first = self._n_frames[group.name]
         n_frames = len(data) // group.frame_bytes
         if data:
-            self._write(group, first * group.frame_bytes, data)
+            file_of_frames = attempt_file(self._stage, self.attempt, group)
+            self._write(file_of_frames, first * group.frame_bytes, data)
         self._n_frames[group.name] += n_frames
         return FrameRange(first, n_frames)
 
-    def _digest(
-        self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow
-    ) -> str | Callable[[], str]:
-        """Return the SHA-256 of a row that was written, or a function that waits for it.
-
-        The function is returned for large rows of shards, whose digest another process computes from the
-        file.
-        """
+    def _digest(self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow) -> _Digest:
+        """Return the SHA-256 of a row that was written, or begin to compute it in another process."""
         if checked.sha256 is not None:
             return checked.sha256
-        # Only rows of shards are without a digest, and only if `digest_later` is given.
-        if self._digest_later is None or isinstance(array, RaggedArray):
-            return ""
+        # Only large rows of shards come without their digest, and only if `digest_later` computes it.
+        digest_later = cast("DigestLater", self._digest_later)
+        shard_array = cast("StoredArray", array)
         path = attempt_file(self._stage, self.attempt, array)
-        return self._digest_later(path, array.offset(row % PIECE_ROWS), len(checked.data))
+        return digest_later(path, shard_array.offset(row % PIECE_ROWS), len(checked.data))
 
     def add_digests(self) -> None:
         """Add the digests of all rows to their entries; wait for those that another process computes."""
@@ -493,8 +507,9 @@ class _OpenPiece:
             for row in rows:
                 if row not in self.entries or not is_done(self.entries[row]):
                     self._put_in_shard(array, row, array.fill_row, checksum)
+            path = attempt_file(self._stage, self.attempt, array)
             end_of_rows = array.offset(len(rows))
-            self._write(array, end_of_rows, array.shard_index(len(rows)))
+            self._write(path, end_of_rows, array.shard_index(len(rows)))
 
     def flush(self) -> None:
         """Flush the files of the attempt to the disk, and close them."""
@@ -517,20 +532,20 @@ class _OpenPiece:
 
     def _put_in_shard(self, array: StoredArray, row: int, data: memoryview | bytes, checksum: int) -> None:
         """Write a row and its checksum into the shard of an array."""
+        path = attempt_file(self._stage, self.attempt, array)
         offset = array.offset(row % PIECE_ROWS)
         checksum_bytes = checksum.to_bytes(CRC_BYTES, "little")
         if len(data) < WRITE_BLOCK:  # one write; joining copies the row, which for large rows takes longer
-            self._write(array, offset, b"".join((data, checksum_bytes)))
+            self._write(path, offset, b"".join((data, checksum_bytes)))
         else:
-            self._write(array, offset, data)
-            self._write(array, offset + len(data), checksum_bytes)
+            self._write(path, offset, data)
+            self._write(path, offset + len(data), checksum_bytes)
 
-    def _write(self, part: StoredArray | RaggedGroup | None, offset: int, data: memoryview | bytes) -> None:
-        """Write bytes at an offset of a file of the attempt (see `attempt_file`).
+    def _write(self, path: str, offset: int, data: memoryview | bytes) -> None:
+        """Write bytes at an offset of a file of the attempt.
 
         A file is created by its first write, and must not exist before: no other attempt has its name.
         """
-        path = attempt_file(self._stage, self.attempt, part)
         with naming(Path(path)):
             if path not in self._descriptors:
                 self._descriptors[path] = open_binary(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -545,23 +560,23 @@ def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow
 
     Returns `group/array` -> the row.
     """
-    row_of_array: dict[StoredArray | RaggedArray, memoryview] = {}
+    data_of_arrays: list[tuple[StoredArray | RaggedArray, memoryview]] = []
     for array in reader.layout.sharded_arrays:
         row = reader.sharded_row(entry, array)
         if row is None:
             return None
-        row_of_array[array] = row
+        data_of_arrays.append((array, row))
     for group in reader.layout.ragged_groups:
         frames = reader.frames(entry, group)
         if frames is None:
             return None
-        row_of_array.update(frames.items())
+        data_of_arrays += frames.items()
     small_rows = reader.small_rows(entry)
     if small_rows is None:
         return None
-    row_of_array.update(reader.layout.split(small_rows))
+    data_of_arrays += reader.layout.split(small_rows)
     rows = {}
-    for any_array, data in row_of_array.items():
+    for any_array, data in data_of_arrays:
         rows[any_array.name] = _CheckedRow(data, entry.sha256_of(any_array.position), crc32c(data))
     return rows
 
@@ -575,14 +590,17 @@ def digest_of_part(path: str, offset: int, size: int) -> str:
     n_left = size
     with open_regular(path) as file:
         file.seek(offset)
-        while n_left and (n_read := file.readinto(block[: min(n_left, BLOCK)])):
+        while n_left > 0:
+            n_read = file.readinto(block[: min(n_left, BLOCK)])
+            if not n_read:  # the end of the file
+                break
             digest.update(block[:n_read])
             n_left -= n_read
     return digest.hexdigest()
 
 
 def _check_features(
-    features: ClipFeatures, group: GroupSpec, where: str, least_bytes_later: float = inf
+    features: ClipFeatures, group: GroupSpec, where: str, *, hash_large_rows: bool = True
 ) -> dict[str, _CheckedRow]:
     """Check the arrays of a clip; return array -> its checked row.
 
@@ -594,8 +612,9 @@ def _check_features(
         What the group declares.
     where
         What messages call the clip and the group.
-    least_bytes_later
-        Bytes of a row of tokens from which on its SHA-256 is left to another process (`digest_later`).
+    hash_large_rows
+        Whether to compute the SHA-256 of tokens of `WRITE_BLOCK` bytes or more, and not leave it to another
+        process (`digest_later`).
 
     Raises
     ------
@@ -614,11 +633,13 @@ def _check_features(
         where_array = f"{where}, array {name}"
         _check_type(values, dtype, where_array)
         if group.ragged and name in RAGGED_ARRAYS:
-            _check_frames(values, (len(features.time_s), *shape[1:]), where_array)
+            _check_ragged_shape(values, (len(features.time_s), *shape[1:]), where_array)
         elif values.shape != shape:
             raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
-        is_digested_later = ARRAYS[name].sharded and values.nbytes >= least_bytes_later
-        rows[name], is_finite = _digest_row(values, hashes=not is_digested_later)
+
+        is_large = ARRAYS[name].sharded and values.nbytes >= WRITE_BLOCK
+        rows[name], is_finite = _digest_row(values, hashes=hash_large_rows or not is_large)
+
         may_be_unknown = is_imported and name == "time_s"
         if not is_finite and not (may_be_unknown and np.isnan(values).all()):
             raise StoreError(f"{where_array}: {_not_finite(values)}")
@@ -649,8 +670,8 @@ def _not_finite(values: NDArray[Any]) -> str:
     return f"{n_wrong} values are not finite, {kind} among them{hint}"
 
 
-def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> None:
-    """Raise an error unless an array of a ragged group has the expected shape, a frame, and is not too large.
+def _check_ragged_shape(values: NDArray[Any], shape: tuple[int, ...], where: str) -> None:
+    """Check that an array of a ragged group has the expected shape, at least one frame, and a bounded size.
 
     Parameters
     ----------
@@ -660,8 +681,14 @@ def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> N
         The expected shape, with as many rows as the clip has times.
     where
         Clip, group and array, for messages.
+
+    Raises
+    ------
+    StoreError
+        If it has another shape, no frames, or more than `MOST_NUMBERS` numbers.
     """
-    if values.shape != shape or not shape[0]:
+    n_frames = shape[0]
+    if values.shape != shape or n_frames == 0:
         raise StoreError(
             f"{where}: expected shape {list(shape)}, a row for each of one frame or more; "
             f"found {list(values.shape)}"
@@ -683,16 +710,14 @@ def _digest_row(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedR
         Whether to compute the SHA-256, which takes most of the time, or only the checksum.
     """
     data = row_view(values)
-    numbers = np.frombuffer(data, values.dtype.newbyteorder("<"))
+    stored_dtype = values.dtype.newbyteorder("<")
     sha256 = hashlib.sha256()
     checksum = 0
     is_finite = True
     for start in range(0, len(data), BLOCK):
-        end = start + BLOCK
-        block = data[start:end]
+        block = data[start : start + BLOCK]
         if hashes:
             sha256.update(block)
         checksum = crc32c(block, checksum)
-        block_numbers = numbers[start // numbers.itemsize : end // numbers.itemsize]
-        is_finite = is_finite and all_finite(block_numbers)
+        is_finite = is_finite and all_finite(np.frombuffer(block, stored_dtype))
     return _CheckedRow(data, sha256.hexdigest() if hashes else None, checksum), is_finite

@@ -30,12 +30,17 @@ class RowsOfStore(BackendArray):
         requested are dropped.
         """
         key_of_clips, *other_keys = key
-        clips = np.atleast_1d(np.arange(self.shape[0])[key_of_clips])  # numbers of the requested rows
-        if not len(clips):
-            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *other_keys)]
-        first = clips.min()
-        rows = self.read(slice(first, clips.max() + 1))
-        requested = rows[clips - first]
-        # As in numpy, a number removes the axis of clips, and a slice keeps it.
-        all_or_only_row = slice(None) if isinstance(key_of_clips, slice) else 0
-        return np.asarray(requested[(all_or_only_row, *other_keys)])
+        n_clips = self.shape[0]
+        all_clips = np.arange(n_clips)
+        clips = np.atleast_1d(all_clips[key_of_clips])  # numbers of the requested rows
+        if len(clips):
+            first = clips.min()
+            rows = self.read(slice(first, clips.max() + 1))
+            requested = rows[clips - first]
+        else:
+            requested = np.empty((0, *self.shape[1:]), self.dtype)
+        values = requested[(slice(None), *other_keys)]
+        # As in numpy, a slice keeps the axis of clips, and a number removes it.
+        if isinstance(key_of_clips, slice):
+            return np.asarray(values)
+        return np.asarray(values[0])
