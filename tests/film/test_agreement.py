@@ -82,7 +82,11 @@ def test_the_f1_of_seconds_is_that_of_sed_eval(case):
     assert second_f1(reference, estimated) == pytest.approx(case["second_f1"], abs=1e-12)
 
 
-def test_a_second_is_in_a_span_if_its_middle_is_and_an_end_is_not():
+def test_a_second_is_in_a_span_if_its_middle_is():
+    """Seconds have their middles at .5, 1.5, 2.5, ...; a span has its start, and not its end.
+
+    The span .5 to 1.5 s has the middle .5 alone, and 2.4 to 4.6 s has 2.5, 3.5 and 4.5.
+    """
     assert seconds_in(spans([(0.5, 1.5), (2.4, 4.6)]), 5).tolist() == [True, False, True, True, True]
 
 
@@ -305,10 +309,13 @@ def precisions_where_a_reference_is_found(overlaps, least_overlap):
 
 
 @given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
-def test_average_precision_lets_each_segment_in_turn_take_the_best_reference_that_is_left(
+def test_average_precision_lets_segments_take_references_by_rank(
     reference_spans, estimated_spans, least_overlap
 ):
-    """As usual for it, the precision at a rank counts as the highest one at this rank or a later one."""
+    """Each segment, the best-ranked first, takes the best reference that is left; with none it is wrong.
+
+    As usual, the precision at a rank counts as the highest one at this rank or a later one.
+    """
     reference, estimated = spans(reference_spans), spans(estimated_spans)
     scores = np.arange(len(estimated))[::-1]  # the first segment has the highest
     precisions = precisions_where_a_reference_is_found(overlaps_of_all(reference, estimated), least_overlap)

@@ -833,7 +833,7 @@ def reasons_by_hand(film, amounts):
 
 @given(films())
 def test_a_reason_says_more_if_its_concept_is_above_the_usual_value(film):
-    """ "More Body" means that the concept's mean value in the passage is above the one usual in training."""
+    """As in "more Body": the concept's mean value in the passage is above the one usual in training."""
     for reason, by_hand in reasons_by_hand(film, {"more", "less"}):
         assert reason.amount == ("more" if by_hand.value_is_above_usual else "less")
 
@@ -995,8 +995,11 @@ def test_a_passages_length_is_computed_from_its_unrounded_ends(film, language):
 
 @pytest.mark.parametrize("unlike_share", [0.25, 0.5, 0.8])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_an_expected_share_is_refused_with_the_unlike_part_of_the_films_content(unlike_share, language):
-    """The refusal names how much of what is neither credits nor black is unlike, not of the whole film."""
+def test_a_refused_share_names_the_unlike_part_of_the_content(unlike_share, language):
+    """No share is expected of a film that is in large part unlike the training clips.
+
+    The refusal says how much of what is neither credits nor black is unlike, and not of the whole film.
+    """
     film = invented_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, unlike_share),))
     words, rows = Words(language), film.rows()
     seconds = rows["end_s"] - rows["start_s"]
@@ -1120,7 +1123,8 @@ def test_a_share_of_two_judges_is_the_mean_of_theirs(calls, language):
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
-def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, language):
+def test_the_agreement_of_two_judges_has_counts_and_kappa(calls, language):
+    """The sentence says how many windows both call the same, and Cohen's kappa: 0 is agreement by chance."""
     one, other = calls
     words, kappa = Words(language), kappa_of(one, other)
     said = phrases.sentence(claims_of_two(one, other).agreement, words)

@@ -195,7 +195,10 @@ def lines_of_data(page):
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
 def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
-    """On a page of several films two have a rate from judgements; that of the second film has no worth."""
+    """The numbers of a page and their order are frozen; its texts are replaced by their names.
+
+    On a page of several films two have a rate from judgements; that of the second film has no worth.
+    """
     owned = {}
     if n_films > 1:
         rate, *_ = correct_rate(films[0], judged)
@@ -214,6 +217,7 @@ PACKED_ROWS = re.compile(r'"[\w+/]{60,}=*"')
 
 
 def digest_of_packed(packed):
+    """Return a short digest in place of packed rows."""
     digest = sha256_of(packed[0].encode())[:12]
     return f'"sha256 {digest}"'
 
@@ -276,6 +280,7 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
 
 
 def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
+    """Whoever began to judge a film must get the same windows from a later version."""
     first, second, _, fourth, _ = films
     windows_of_three_films = choose_next([fourth, first, second], 12)
     windows_after_judgements = choose_next([first], 9, judged=list(judged))

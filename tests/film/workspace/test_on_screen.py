@@ -156,7 +156,7 @@ def test_the_desk_defines_levels_and_concepts(desk_of_a_scholar):
 
 
 def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
-    """ "Easy Negative" is not what the model finds in this passage, so that one disagreement is counted."""
+    """The level Easy Negative is not what the model finds in this passage: one disagreement is counted."""
     page = desk_of_a_scholar
     press_and_hear(page, "1")  # Easy Negative
     assert "not 1" in page.locator("#d-progress").inner_text()
