@@ -485,12 +485,11 @@ def test_a_share_of_a_film_of_two_windows_needs_both(language):
 @pytest.mark.parametrize(
     ("who", "text"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
 )
-def test_who_may_have_judged_under_another_definition_is_told_to_begin_with_the_lists_first_windows(
-    who, text, language
-):
-    """Of these judges no window counts. Where the codebook had two texts, they may have judged under another.
+def test_a_judge_under_another_definition_is_told_where_to_begin(who, text, language):
+    """Of these judges no window counts: they may have judged under another wording of the codebook.
 
-    Then the claim names the text by its digest.
+    Only a claim under one of two wordings, which it names by its digest, says to begin with the list's
+    first windows.
     """
     words = Words(language)
     of_only_definition = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)

@@ -48,6 +48,10 @@ def overlap(one, other):
 
 @pytest.mark.long
 def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
+    """A gun is planted in four spans. A span is found if a segment overlaps it by a half of both together.
+
+    Each found segment has the gun as its first reason.
+    """
     found = timeline.segments()
     marked = found[found["reaches"] == 1]
     spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
@@ -71,7 +75,11 @@ def test_contributions_add_up_to_the_logit(rows_of_csv):
     assert np.abs(added - rows_of_csv["logit"])[has_p].max() < 1e-9
 
 
-def test_the_rate_is_the_mean_of_p_weighed_by_seconds_and_lies_in_its_intervals(rows_of_csv, timeline):
+def test_the_rate_is_the_mean_probability_of_the_seconds(rows_of_csv, timeline):
+    """The rate is the share of the film's seconds that is expected to be violent: longer rows count more.
+
+    It lies within its two intervals, of which that for films is the wider one.
+    """
     rows = rows_of_csv[rows_of_csv["p"].notna()]
     mean = np.average(rows["p"], weights=rows["end_s"] - rows["start_s"])
     rate = timeline.rate()
@@ -85,14 +93,14 @@ def test_p_is_the_calibrated_probability_of_the_logit(rows_of_csv, timeline):
     assert np.abs(p - rows_of_csv["p"]).max() < 1e-9
 
 
-def test_black_and_credits_and_no_other_rows_have_no_probability_and_no_call(rows_of_csv):
+def test_only_black_and_credits_have_no_probability(rows_of_csv):
     has_p = rows_of_csv["p"].notna()
     assert (has_p == ~rows_of_csv["flags"].fillna("").str.contains("black|credits")).all()
     empty = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]
     assert rows_of_csv.loc[~has_p, empty].isna().all().all()
 
 
-def test_rows_are_shots_cover_the_film_and_take_their_flags(timeline):
+def test_rows_are_shots_that_cover_the_film(timeline):
     rows = timeline.rows()
     assert (rows["start_s"].to_numpy()[1:] == rows["end_s"].to_numpy()[:-1]).all()
     assert (rows["start_s"].iloc[0], rows["end_s"].iloc[-1]) == (0, 600)
@@ -118,7 +126,8 @@ def test_a_model_and_its_file_give_the_same_rows(trained, minute):
     assert by_model.equals(score_film(store, [trained.paths["linear"]]).rows())
 
 
-def test_without_shots_a_step_averages_the_logits_of_the_windows_on_it(trained, minute):
+def test_a_step_averages_the_logits_of_its_windows(trained, minute):
+    """Without shots the rows are steps of 4 s, the hop of windows of 8 s, so that most lie in two windows."""
     store, logits = minute
     film = score_film(store, [trained.paths["linear"]])
     rows = film.rows()
@@ -139,7 +148,7 @@ def in_two_shots(trained, minute):
     return score_film(store, [trained.paths["linear"]], shots=shots)
 
 
-def test_a_shot_averages_the_logits_of_the_windows_on_it_by_their_seconds(minute, in_two_shots):
+def test_a_shot_averages_the_logits_of_its_windows_by_seconds(minute, in_two_shots):
     """On the shot from 0 to 7 s lie 7 s of the window from 0 to 8 s, and 3 s of that from 4 to 12 s."""
     _, logits = minute
     first = in_two_shots.rows().iloc[0]
@@ -148,6 +157,7 @@ def test_a_shot_averages_the_logits_of_the_windows_on_it_by_their_seconds(minute
 
 
 def test_a_long_shot_is_several_rows_and_counted_as_one_shot(in_two_shots):
+    """A shot of 53 s is cut into rows no longer than a window of 8 s; readers are told of 2 shots."""
     n_rows = len(in_two_shots.rows())
     assert n_rows > 2
     assert "2 shots" in film_page([in_two_shots])
@@ -183,7 +193,8 @@ def test_the_length_of_windows_is_rounded_to_milliseconds():
     assert windows.window_s == 8.123
 
 
-def test_a_concept_is_described_by_the_metric_of_its_own_task_that_has_a_chance_level():
+def test_a_concept_has_the_metric_of_its_own_task():
+    """Of three metrics one is of concept A and has a chance level: .6 against .2."""
     metrics = (
         {"task": "hn_s", "movie_mean": 0.9, "movie_chance": 0.5},  # of another task
         {"task": "concept:A", "movie_mean": 0.7},  # without a chance level
@@ -194,7 +205,11 @@ def test_a_concept_is_described_by_the_metric_of_its_own_task_that_has_a_chance_
     assert (record.ap, record.chance, record.threshold_p) == (0.6, 0.2, 0.4)
 
 
-def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_says_so(trained, tmp_path):
+def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_path):
+    """A model's number on what is unlike all its training clips means nothing, so that none is given.
+
+    Logits are kept; the title says why there is no prediction.
+    """
     _, timeline = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
     for key in timeline.keys:
         rows = timeline.rows(key)
@@ -210,6 +225,7 @@ def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_
 
 @pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
 def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is_short):
+    """Two windows of 8 s are 16 s."""
     _, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
     assert has_flag(film.rows(), "short").tolist() == [is_short] * len(film.rows())
 
@@ -222,6 +238,7 @@ def test_a_film_that_a_model_was_trained_on_says_so(trained):
 
 
 def test_a_film_under_another_name_is_known_by_its_features(trained, tmp_path):
+    """The film's features have the same bytes as those of a training film: the name alone would not tell."""
     store = under_another_name(trained, "f0", "another name", tmp_path)
     timeline = score_film(store, [trained.paths["pcbm_lr"]], movie="another name")
     assert timeline.rows()["flags"].str.contains("trained_on").all()
@@ -291,6 +308,7 @@ def test_a_shot_is_unlike_if_more_than_half_of_its_windows_seconds_are_unlike(tr
 
 
 def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
+    """Four windows in a row failed. Most of their seconds lie in other windows too: only 12 s lie in none."""
     failed = [f"gap-{number:04d}" for number in range(10, 14)]
     store = film_store(tmp_path, "gap", end_s=200.0, failed=failed)
     timeline = score_film(store, [trained.paths["pcbm_lr"]])
@@ -321,6 +339,7 @@ def test_a_scored_film_is_read_back_as_it_was(scored):
 
 
 def test_a_bank_has_concepts_and_no_decision(timeline):
+    """A bank is a model that finds concepts, here two, and does not decide on a level."""
     rows = timeline.rows("bank")
     assert rows[["logit", "p", "called"]].isna().all().all()
     assert (rows["Gun_p"].notna() == ~has_flag(rows, *NO_CONTENT)).all()
@@ -331,6 +350,7 @@ def test_a_bank_has_concepts_and_no_decision(timeline):
 
 @pytest.fixture
 def store_of_two_films(tmp_path):
+    """A store with the windows of two films, a and b."""
     return film_store(tmp_path, "b", "a", end_s=100.0)
 
 
@@ -360,7 +380,8 @@ def test_models_of_one_name_are_numbered(trained, store_of_two_films):
     assert film.keys == ("linear", "linear-2", "linear-3")
 
 
-def test_a_store_of_whole_files_is_refused_as_its_clips_have_no_times_in_a_film(trained, tmp_path):
+def test_a_store_of_whole_files_is_refused(trained, tmp_path):
+    """A clip that is a whole file has no time within a film."""
     features = {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
     path = seal_arrays(tmp_path / "whole", {"c": "m"}, features)  # without spans
     with pytest.raises(FilmError, match="clip c"):
@@ -368,6 +389,7 @@ def test_a_store_of_whole_files_is_refused_as_its_clips_have_no_times_in_a_film(
 
 
 def assert_refused_in_one_line(folder, path):
+    """Check that reading a film fails with a message of one line that names the file."""
     with pytest.raises(FilmError) as error:
         Timeline.read(folder)
     assert str(path) in str(error.value)
@@ -402,6 +424,10 @@ def test_an_empty_file_is_named_in_one_line(timeline, tmp_path):
 
 
 def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(tmp_path):
+    """A row without a detector has that of the file's name.
+
+    With two films each row must say of which it is.
+    """
     path = tmp_path / "shots.csv"
     path.write_text("start_s,end_s,detector,flags\n0,5,,\n5,9,by hand,bars;black\n", encoding="utf-8")
     shots = read_shots(path, ["m"])["m"]
@@ -442,7 +468,8 @@ def flagged_by_hand(trained, tmp_path):
     return FlaggedByHand(shots, flagged_shots, film, film_without_flags)
 
 
-def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(flagged_by_hand):
+def test_a_persons_flags_replace_those_of_shots_in_their_time(flagged_by_hand):
+    """Half of the black shot is no longer black, and 12.5 s more are credits; all other flags stay."""
     flags, before = flagged_by_hand.film.model().flags, flagged_by_hand.film_without_flags.model().flags
     black_s = flagged_by_hand.shots["end_s"].iloc[0]
     assert flags["black"] == pytest.approx(before["black"] - black_s / 2, abs=0.001)
@@ -514,7 +541,7 @@ SLACK_S = 0.001
 
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
-def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(film):
+def test_rows_cover_the_film_without_overlap(film):
     windows, cuts = film
     _, rows = cut_into_rows(windows, shots_between(cuts, windows))
     assert rows[0, 0] == 0
@@ -527,7 +554,8 @@ def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(f
 
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
-def test_rows_are_shots_where_there_are_any_or_else_windows_or_steps_if_windows_overlap(film):
+def test_rows_are_shots_windows_or_steps(film):
+    """Rows are shots if these are known. Else they are windows, or steps where windows overlap."""
     windows, cuts = film
     kind, _ = cut_into_rows(windows, shots_between(cuts, windows))
     ends_s, next_starts_s = windows.spans[:-1, 1], windows.spans[1:, 0]
@@ -543,7 +571,8 @@ def test_rows_are_shots_where_there_are_any_or_else_windows_or_steps_if_windows_
         assert kind == "windows"
 
 
-def test_a_shot_is_cut_where_it_is_longer_than_a_window_and_into_as_few_parts_as_can_be():
+def test_a_long_shot_is_cut_into_as_few_rows_as_possible():
+    """Windows last 8 s: a shot of 8 s stays whole, and one of 16 s becomes two rows."""
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]))
     _, rows = cut_into_rows(windows, np.array([[0.0, 8.0], [8.0, 24.0]]))
     assert rows.tolist() == [[0, 8], [8, 16], [16, 24]]
@@ -596,7 +625,7 @@ def test_a_page_has_subtitles_as_data_and_never_as_html(with_and_without_subtitl
     assert starts.tolist() == [10_500, 60_000]
 
 
-def test_an_export_has_a_tier_of_subtitles_if_there_are_any_and_may_have_it_alone(with_and_without_subtitles):
+def test_an_export_has_a_tier_of_subtitles_if_there_are_any(with_and_without_subtitles):
     spoken, silent = with_and_without_subtitles
     assert "obygaze: subtitles" in export(spoken, "eaf")
     assert "obygaze: subtitles" not in export(silent, "eaf")
@@ -612,6 +641,10 @@ def test_subtitles_that_begin_after_the_last_window_are_named(tmp_path):
 
 
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
+    """a.en.srt is of film a.
+
+    The only file of the only film needs no name; two files of one film are refused.
+    """
     of_a, of_b = write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")
     assert list(read_subtitles_of([of_a, of_b], ["b", "a"])) == ["a", "b"]
     assert list(read_subtitles_of([of_a], ["other"])) == ["other"]  # one file of the only film

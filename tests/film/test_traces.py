@@ -74,7 +74,11 @@ def frames_at(times_s, clip_id="film-0001", weight=1):
 
 
 def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
-    """Two windows of 4 s with a frame each half second: the second begins in the middle of the first."""
+    """Two windows of 4 s with a frame each half second: the second begins in the middle of the first.
+
+    Frames of the first weigh 0 and of the second 1: the two seconds that lie in both have .5, of four
+    frames.
+    """
     half_seconds = np.arange(8) / 2
     first = frames_at(half_seconds, "film-0001", weight=0)
     second = frames_at(half_seconds + 2, "film-0002", weight=1)
@@ -85,6 +89,7 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
 
 
 def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypatch):
+    """A step of a second would leave two of three without a frame."""
     steps = traces_of_frames(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
     columns = ["start_s", "end_s", "n_frames"]
     assert steps[columns].to_numpy().tolist() == [[0, 3, 1], [3, 6, 1], [6, 9, 1], [9, 12, 1]]
@@ -134,7 +139,7 @@ def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
     assert clock(likeliest_s) in named_times
 
 
-def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left_out():
+def test_a_step_mostly_in_black_or_credits_is_left_out():
     """Steps of a second. Credits from 1.3 to 2.6 s are .7 s of the second step and .6 s of the third.
 
     The first is black for half, and the last has bars (a black rim), which are no black pictures.

@@ -46,7 +46,11 @@ def n_windows_read(cells):
     return int((cells.spans.mean(axis=1) <= CUT_S).sum())  # their middle lies before the cut
 
 
-def test_no_window_is_drawn_of_which_more_than_half_could_not_be_read(cut):
+def test_no_mostly_unread_window_is_drawn(cut):
+    """Nobody can judge a window whose pictures are mostly lost.
+
+    From second 121 of 168 on nothing of the file could be read.
+    """
     cells = cells_of(cut)
     window_s = cells.spans[0, 1]
     blind = choose_next([cut], 30, blind=True)
@@ -66,6 +70,7 @@ def test_a_notice_counts_the_windows_that_are_never_drawn(cut):
 
 
 def test_content_and_unread_seconds_of_a_cut_film_add_up_to_its_length(cut):
+    """The film has neither black nor credits, so that all of its 168 s are content or unread."""
     cells = cells_of(cut)
     assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
 
@@ -95,9 +100,11 @@ def test_the_sentence_on_a_share_says_that_it_is_of_what_could_be_read(cut, judg
     ("language", "rest"),
     [("en", ", credits and 1 window (4 s)"), ("fr", ", ni générique, ni 1 fenêtre (4 s)")],
 )
-def test_the_sentence_on_a_share_also_leaves_out_the_windows_of_which_the_judge_was_not_sure(
-    cut, judged, language, rest
-):
+def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut, judged, language, rest):
+    """One window of 4 s of content was judged "unsure".
+
+    The share is without it, and without what was not read.
+    """
     (rate,) = correct_rates(cut, judged).rates
     with_unsure_window = structs.replace(rate, n_unsure=1, unsure_s=4.0)
     (sentence,) = sentences([judged_share(with_unsure_window)], language)
@@ -145,7 +152,8 @@ def test_the_share_of_a_group_whose_films_were_wholly_read_is_of_all_of_them(sha
     assert "of a film without black and credits" in sentence
 
 
-def test_a_film_of_which_no_window_could_be_read_is_in_no_group(trained, tmp_path, cut, judged):
+def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut, judged):
+    """Of its 60 s the first 55 could not be read, which is more than half of each window."""
     store = film_store(tmp_path, "lost", end_s=60.0, holes=((0.0, 55.0),))
     lost = score_film(store, [trained.paths["pcbm_lr"]])
     compared = compare_films([cut, lost], judged)
