@@ -81,7 +81,7 @@ def assert_is_no_plural(sentence):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("claim", CLAIMS_OF_ONE.values(), ids=CLAIMS_OF_ONE)
 def test_a_claim_of_one_has_no_plural(claim, language):
-    """ "1 windows" is wrong in English, and so is "1 fenêtres" in French."""
+    """In English "1 windows" is wrong, and so is "1 fenêtres" in French."""
     assert_is_no_plural(phrases.sentence(claim, Words(language)))
 
 
@@ -129,7 +129,7 @@ FRENCH_NAMES = pytest.mark.parametrize(
     ],
 )
 def test_a_french_note_elides_before_a_vowel(name, of_name, key, names_two_people):
-    """ "de AB" is "d'AB" in French, also before a mute h, as in Hannah.
+    """French writes "d'AB" for "de AB", also before a mute h, as in Hannah.
 
     A note is made in English, and `translated` writes it again in French.
     """

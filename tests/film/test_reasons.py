@@ -418,7 +418,7 @@ def improbable():
 
 
 def test_a_page_calls_a_tiny_probability_below_a_hundredth(improbable):
-    """ "0.00" would say that the model excludes it.
+    """As "0.00" a probability would seem to be excluded by the model.
 
     All probabilities of the film are below .005.
     """
