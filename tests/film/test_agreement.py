@@ -177,6 +177,7 @@ def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
         people[f"f{number}"] = {"a": marks_of_person}
         model[f"f{number}"] = all_seconds_alike(n_seconds)
     table = values_by_who_and_metric(model, people, n_shifts=20)
+
     for metric in ("second_ap", "second_auc", "second_f1", "kappa"):
         assert table.loc[("m", metric), "p"] == 1
 
@@ -193,6 +194,7 @@ def test_the_order_of_films_changes_no_number():
     table = values_by_who_and_metric(model, people, n_shifts=30)
     model_in_reverse = dict(reversed(model.items()))
     reversed_table = values_by_who_and_metric(model_in_reverse, people, n_shifts=30)
+
     pd.testing.assert_frame_equal(reversed_table.sort_index(), table.sort_index())
 
 
@@ -287,6 +289,7 @@ def test_f1_of_boundaries_is_that_of_the_best_matching(first, second):
             ends_match = abs(end - other_end) <= end_collar_s
             may_match[row, column] = starts_match and ends_match
     expected = f1_by_assignment(may_match, len(reference), len(estimated))
+
     assert boundary_f1(reference, estimated, collar_s) == pytest.approx(expected)
 
 
@@ -348,6 +351,7 @@ def test_top_precision_counts_segments_that_any_annotator_marked():
     meets_second_person = (22, 28)
     fourth = (50, 60)  # is not asked for
     ranked = spans([meets_first_person, meets_too_little, meets_second_person, fourth])
+
     assert top_precision(people, ranked, 3) == pytest.approx(2 / 3)
 
 
@@ -424,6 +428,7 @@ def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze
         assert round(float(of_first.loc[metric, "value"]), 3) == expected, metric
     assert of_first.loc["second_f1", "n_films"] == 20
     assert round(float(table.loc[("human: annotator2", "rate"), "value"]), 3) == 0.120
+
     rank_correlation_of_rates = of_first.loc["rate_rank"]
     assert rank_correlation_of_rates["low"] == pytest.approx(CEILINGS_OF_SURE.rank_low, abs=0.001)
     assert rank_correlation_of_rates["high"] == pytest.approx(CEILINGS_OF_SURE.rank_high, abs=0.001)
@@ -610,6 +615,7 @@ def test_the_guess_by_other_films_leaves_out_films_without_a_rate():
     people = {movie: {"a": of_film} for movie, of_film in marks.items()}
     comparison = compare_marks(model, people, name="m", n_shifts=2)
     values = comparison.by_film.set_index(["who", "metric", "movie"])["value"]
+
     assert values[PRIOR, "rate", "f0"] == 0.4
     assert values[PRIOR, "rate", "f1"] == 0.2
 
@@ -645,6 +651,7 @@ def test_a_mean_of_films_that_are_all_alike_has_no_interval():
     assert kappa["value"] == 0
     assert np.isnan(kappa["low"])
     assert np.isnan(kappa["high"])
+
     kappa_of_marking_nothing = table.loc[(NONE, "kappa")]  # 0 of every film, whatever the film
     assert kappa_of_marking_nothing["low"] == kappa_of_marking_nothing["high"] == 0
 
@@ -742,6 +749,7 @@ def test_a_mark_is_as_long_as_its_judged_time():
         called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
     )
     _, clock = marks_of(film, None)
+
     assert clock.n_seconds == 550
     assert clock.spans(spans([(80, 170)])).tolist() == [[80, 120]]
     assert clock.spans(spans([(110, 140)])).tolist() == []
@@ -764,6 +772,7 @@ def test_marking_all_judged_time_gives_no_small_p(half_judged):
     everything = mark(0.0, 600.0)
     summary = evaluated([half_judged], everything).summary
     of_metric = summary.set_index(["who", "metric"])
+
     for who in ("pcbm_lr", ALL, NONE, SHIFTED):
         assert of_metric.loc[(who, "second_ap"), "value"] == 1
     assert of_metric.loc[(ALL, "second_f1"), "value"] == 1
@@ -784,6 +793,7 @@ def test_a_long_passage_where_all_is_positive_has_no_small_p(marked_s):
     people = {"m": {"a": human_marks(spans([(0, 100)]), 100)}}
     table = values_by_who_and_metric({"m": model_marks}, people, n_shifts=50)
     p = table.loc["m"]["p"]
+
     assert p["segment_f1_0.5"] == 1
     assert p["second_f1"] == 1
     assert (p.dropna() > 0.1).all()
@@ -801,6 +811,7 @@ def test_rates_of_model_and_annotator_are_of_the_same_time():
     middle_s = (judged_from_s + judged_to_s) / 2
     rate = structs.replace(film.rate(), value=0.25)
     numbers = numbers_of([with_model(film, rate=rate)], mark(0.0, middle_s), mark(judged_to_s, 600.0))
+
     assert numbers["ann", "human: ann", "m", "rate"] == pytest.approx(0.5, abs=0.005)
     assert numbers["ann", "pcbm_lr", "m", "rate_error"] == pytest.approx(0.25, abs=0.005)
     assert numbers["ann", ALL, "m", "rate_error"] == pytest.approx(0.5, abs=0.005)
@@ -850,11 +861,14 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
     seconds = measured.record["seconds"]
     assert seconds["m"] == {"judged": pytest.approx(half_judged.time().judged_s, abs=2), "film": 600}
     assert seconds["n"] == {"judged": pytest.approx(whole.time().judged_s, abs=2), "film": 600}
+
     n_judged = seconds["m"]["judged"] + seconds["n"]["judged"]
     report = evaluation_report(measured)
     assert f"judge: {n_judged} of the 1200 s of 2 films" in "\n".join(report.notes)
+
     (answer,) = report.answers
     assert f"in the {n_judged / 60:.0f} minutes that pcbm_lr can judge of 20 minutes" in answer
+
     (films,) = [block for block in report.blocks if block.headers[0] == "film"]
     cells = [row[films.headers.index("seconds judged")] for row in films.rows]
     assert cells == [f"{seconds['m']['judged']} of 600", f"{seconds['n']['judged']} of 600"]

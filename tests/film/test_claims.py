@@ -468,6 +468,7 @@ def test_each_kind_of_claim_is_in_the_table_of_the_docs():
         # "agreement of a pair, of a film" names two kinds; the second has the first's beginning.
         kinds_in_cell = first_cell.replace(", of ", ", agreement of ").split(",")
         in_docs |= {name.strip() for name in kinds_in_cell}
+
     assert {kind.KIND for kind in concrete_kinds()} <= in_docs
 
 
@@ -622,6 +623,7 @@ def test_judged_unjudged_and_empty_seconds_add_up_to_the_film(film, language):
     assert claim.unlike_s == pytest.approx(unjudged_s, abs=1e-6)
     assert claim.nothing_s == pytest.approx(nothing_s, abs=1e-6)
     assert judged_s + unjudged_s + nothing_s == pytest.approx(film.record.duration_s)
+
     sentence = phrases.sentence(claim, words)
     for duration in words.durations(judged_s, unjudged_s, nothing_s):
         assert duration in sentence
@@ -634,6 +636,7 @@ def test_written_shares_of_the_time_add_up_to_100_percent(film, language):
     shares = words.shares_of_whole(seconds_by_hand(film))
     (claim,) = claims_of_kind(film, kinds.JudgedTime)
     said = phrases.sentence(claim, words)
+
     assert all(share in said for share in shares)
     if not any(re.search("[<>]", share) for share in shares):  # "<1%" is no number to add
         assert sum(int(found) for share in shares for found in re.findall(r"\d+", share)) == 100
@@ -738,6 +741,7 @@ def test_the_first_sentence_has_these_numbers_and_no_others(film, language):
     (claim,) = claims_of_kind(film, kinds.MarkedPassages)
     numbers = numbers_in(without_concepts(sentence, claim, words), words)
     expected = numbers_in(" ".join(first_numbers_by_hand(film, words)), words)
+
     assert sorted(numbers) == sorted(expected)
 
 
@@ -965,6 +969,7 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
     )
     (claim,) = [claim for claim in claims_of_kind(film, kinds.Passage) if claim.reasons]
     sentence = phrases.reasons_sentence(claim.reasons, Words("en"), most=1)
+
     assert "Body" in sentence
     assert Words("en").counted("more_concepts", 2) in sentence  # Look and Clothing
     assert "Activity" in sentence
@@ -1007,6 +1012,7 @@ def test_a_refused_share_names_the_unlike_part_of_the_content(unlike_share, lang
     of_content = unlike_s / seconds[rows["flags"] != "credits"].sum()
     of_film = unlike_s / seconds.sum()
     (claim,) = claims_of_kind(film, kinds.ExpectedShare)
+
     assert claim.has(kinds.LITTLE_JUDGED)
     assert claim.unlike == pytest.approx(of_content)
     assert words.share(of_content) != words.share(of_film)
@@ -1278,6 +1284,7 @@ def test_a_change_is_rounded_alike_in_sentence_and_reasons():
     # In the table of passages
     (look,) = [reason for reason in reasons(segment) if reason.concept == "Look"]
     assert round(look.change, 4) == 0.01
+
     # In the claim on the passage
     moving = [reason.what for reason in passage(film.model(), segment).reasons if reason.moves]
     assert "Look" in moving
@@ -1391,6 +1398,7 @@ def test_a_page_gives_one_reason_why_nothing_is_predicted(flag, reason, language
     page = film_page([film], language=language)
     said = phrases.no_prediction_phrase(reason, words)
     assert page.count(said) == 3  # the warning, the list of passages and the figure of their number
+
     (title,) = claims_of_kind(film, kinds.Title)
     assert phrases.sentence(title, words) in page
     for other in set(WHY_NOTHING.values()) - {reason}:
@@ -1446,6 +1454,7 @@ def test_of_several_models_a_sentence_names_the_one_that_marks(n_models, is_name
     models = [model, changed(model, key="second")][:n_models]
     film = replace(film, record=changed(film.record, models=models))
     (claim,) = claims_of_kind(film, kinds.MarkedPassages)
+
     assert claim.is_one_of_several == is_named
     assert (model.key in phrases.sentence(claim, Words("en"))) == is_named
 

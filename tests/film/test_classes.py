@@ -136,7 +136,9 @@ def test_passages_with_a_gun_name_the_revolver_only(film):
             middle_s = (claim.time.start_s + claim.time.end_s) / 2
             if any(start < middle_s < end for start, end in PLANTED):
                 passages.append(claim)
+
     assert passages
+
     for claim in passages:
         (seen,) = claim.classes
         assert (seen.what, seen.who) == ("revolver", ("net",))
@@ -193,5 +195,6 @@ def test_explain_names_the_classes_seen_in_a_clip_beside_the_models_decision(ans
     model = om.load_model(trained.paths["pcbm_lr"])
     explained = explain(model, [answered], clip_with_gun.clip_id, {})
     (seen,) = explained.classes["net"]
+
     assert (seen.name, seen.p) == ("revolver", pytest.approx(0.8, abs=1e-3))
     assert "revolver (0.80" in describe(explained, model)

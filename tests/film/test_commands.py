@@ -96,6 +96,7 @@ def test_evaluate_compares_model_and_other_person_with_a_persons_marks(agreement
     is_of_all_films = agreement["movie"].isna()
     table = agreement[is_of_all_films & (agreement["truth"] == "AB")]
     against_ab = table.set_index(["who", "metric"])["value"]
+
     assert against_ab["pcbm_lr", "second_f1"] > 0.8
     assert against_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
     # CD's marks are 6 s late: within a collar of 15 s, and not of 5 s.
@@ -285,6 +286,7 @@ def test_annotations_of_other_tools_are_imported_once(obygaze, film_a, tmp_path,
         command += ["--tier", f"{TIER_OF_LABELS[name]}=levels"]
     assert "AB: 1 new, 0 changed, 0 as they stand" in obygaze(*command).out
     assert "AB: 0 new, 0 changed, 1 as they stand" in obygaze(*command).out
+
     with (film_a / "passages.csv").open(encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert (row["start_s"], row["end_s"], row["level"]) == ("40", "48", "violent")
@@ -316,6 +318,7 @@ def test_markers_in_time_codes_need_a_frame_rate(obygaze, film_a, premiere_marke
         *("--in-sight", "--annotator", "AB", "--codebook", book),
         code=1,
     )
+
     assert "obygaze manifest import spans" in refused.err
 
 
@@ -332,6 +335,7 @@ def test_markers_in_time_codes_are_imported_by_a_table_of_seconds(
         *("film", "import", table, "--into", film_a),
         *("--in-sight", "--annotator", "AB", "--codebook", book),
     )
+
     assert "AB: 1 new" in imported.out
 
 
@@ -744,6 +748,7 @@ def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
     """
     root, out = FakeRoot(CARD), tmp_path / "out"
     assert run_film(root, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
+
     windows, shots = str(out / "windows.csv"), str(out / "windows.shots.csv")
     cut, extract, score, report = root.asked
     assert cut == [
@@ -821,6 +826,7 @@ def test_a_run_of_a_replaced_film_is_made_anew_only_by_force(film, run_before):
     with pytest.raises(click.UsageError, match="other films"):
         run_film(FakeRoot(CARD), *words)
     root = FakeRoot(CARD)
+
     assert run_film(root, film, "--model", "m.model", "--window", 9, "--out", run_before, "--force") == 0
     assert len(root.asked) == 4  # all steps
 
@@ -863,6 +869,7 @@ def test_a_run_measures_people_on_the_frames_that_it_decodes(film, tmp_path, cap
     root = FakeRoot(CARD, windows=Manifest(clips, tmp_path))
     options = ("--model", "m.model", "--out", tmp_path / "out", "--people", people_net, "--variables")
     assert run_film(root, film, *options) == 0
+
     _, extract, variables, *_ = root.asked
     assert ("--backbone", "people") in pairwise(extract)
     assert ("--weights", f"people={people_net}:out") in pairwise(extract)
@@ -877,7 +884,9 @@ def test_a_run_notices_a_change_in_any_file_of_a_dvd(tmp_path):
     for number, content in ((1, b"one"), (2, b"two")):
         (disc / f"VTS_01_{number}.VOB").write_bytes(content)
     words = disc, "--model", "m.model", "--window", 8, "--out", tmp_path / "out"
+
     assert run_film(FakeRoot(CARD), *words) == 0
+
     (disc / "VTS_01_2.VOB").write_bytes(b"ten")
     with pytest.raises(click.UsageError, match="other films"):
         run_film(FakeRoot(CARD), *words)
@@ -922,6 +931,7 @@ def test_a_run_passes_flags_on_and_suggests_the_year_in_the_file_name(film_of_19
     root = FakeRoot(CARD)
     options = ("--model", "m.model", "--flags", flags, "--out", tmp_path / "out")
     assert run_film(root, film_of_1954, *options) == 0
+
     *_, score, _ = root.asked
     assert value_of("--flags", score) == str(flags)
     assert "--year 1954" in capsys.readouterr().err
@@ -955,6 +965,7 @@ def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_
     root = FakeRoot(CARD)
     options = ("--model", "m.model", "--out", tmp_path / "out", "--subtitles", "--encoding", "cp1251")
     assert run_film(root, film, *options) == 0
+
     _, _, score, _ = root.asked
     assert value_of("--subtitles", score) == str(subtitles)
     assert value_of("--encoding", score) == "cp1251"
@@ -1004,6 +1015,7 @@ def test_a_run_extracts_with_the_file_of_an_onnx_network(film, tmp_path, onnx_ne
     weights = spelling.replace("FILE", str(network))
     options = ("--model", "m.model", "--weights", weights, "--out", tmp_path / "out")
     assert run_film(root, film, *options) == 0
+
     _, extract, *_ = root.asked
     assert ("--backbone", f"onnx:{network}:out") in pairwise(extract)
     assert "--weights" not in extract

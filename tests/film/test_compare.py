@@ -75,6 +75,7 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
     comparison = compare_films(films, Manifest(tuple(with_a_gap), Path()))
     (note,) = [note for note in comparison.notes if "drawn after" in note]
     in_language = Words(language).translated(note)
+
     assert in_language.startswith(beginning)
     assert reason in in_language
 
@@ -84,6 +85,7 @@ def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
     """By decade: five films of the 1990s, all judged, and nine of the 2000s, of which six are."""
     found = compare_films(films, judged, by="decade")
     assert [film.facts["year"] for film in found.films] == [str(year) for year in range(1995, 2009)]
+
     nineties, noughties = found.groups.to_dict("records")
     assert (nineties["group"], nineties["n_films"], nineties["n_judged"]) == ("1990s", 5, 5)
     assert (noughties["group"], noughties["n_films"], noughties["n_judged"]) == ("2000s", 9, 6)
@@ -191,6 +193,7 @@ def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judged):
     _, noughties = compare_films(films, eight_judged, by="decade").groups.to_dict("records")
     assert noughties["n_judged"] == 3
     assert np.isnan(noughties["value"])
+
     named = [film.movie for film in films if film.movie in noughties["reason"]]
     assert len(named) == 2
     assert all(movie >= "tt08" for movie in named)  # they are not judged yet
@@ -217,6 +220,7 @@ def test_a_group_with_hidden_judgements_names_no_film_to_judge(films, judged, la
     comparison = compare_films(films, judged.with_clips([]), hidden=movies)
     (reason,) = comparison.groups["reason"]
     text = Words(language).translated(reason)
+
     assert needed in text
     assert hidden in text
     assert not any(movie in text for movie in movies)
@@ -289,6 +293,7 @@ def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judged):
     facts["tt03"]["genre"] = ""
     found = compare_films([*films, trained_on], judged, facts, by="genre")
     compared = {film.timeline.movie for film in found.films}
+
     assert compared.isdisjoint({"tt99", "tt03", "tt04"})
     for movie in ("tt99", "tt03"):
         assert any(movie in note for note in found.notes)
@@ -378,6 +383,7 @@ def test_a_table_of_films_is_matched_by_title(films, tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("title;genre\nFilm 1;drama\nElsewhere;comedy\n", encoding="utf-8")
     facts, notes = read_facts(path, films)
+
     assert facts["tt01"]["genre"] == "drama"
     assert [*facts] == ["tt01"]
     assert "Elsewhere" in notes[0]  # a row of no film
@@ -532,6 +538,7 @@ def test_cells_that_look_alike_are_one_group(films, judged):
     written = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
     facts = {film.movie: {"genre": written[n % 4]} for n, film in enumerate(films)}
     assert compare_films(films, judged, facts, by="genre").groups["group"].tolist() == ["Com\u00e9die"]
+
     facts[films[0].movie]["genre"] = "com\u00e9die"
     found = compare_films(films, judged, facts, by="genre")
     assert len(found.groups) == 2
@@ -697,11 +704,13 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(films, judged):
     """In cells like 30% [20%–42%]."""
     found, words = compare_films(films, judged, by="decade"), Words("en")
     assert found.positive.text == "S"
+
     page = side_by_side.comparison_page(found)
     expected = [
         (words.share(group.value), words.share(group.low), words.share(group.high))
         for group in found.groups.itertuples()
     ]
+
     assert len(expected) == 2
     assert re.findall(r'class="n">([^–<]+) \[([^<]+)–([^<]+)\]<', page) == expected
 
@@ -807,5 +816,6 @@ def test_a_machines_labels_can_take_the_models_place(films, judged):
         for place, clip in enumerate(all_windows)
     ]
     comparison = compare_films(films, judged, labels=Manifest(tuple(labels), Path()))
+
     assert comparison.model == "vlm"
     assert side_by_side.comparison_page(comparison).count('class="row film"') == len(films)

@@ -118,6 +118,7 @@ def test_intervals_of_a_rate_hold_it_whatever_the_model():
     uncertain by .015 (one standard error). `benchmarks/planted/films.py` has all designs.
     """
     good, useless, wrong = (simulated_estimates(model_says) for model_says in (ALWAYS, NOTHING, OPPOSITE))
+
     for simulated in (good, useless, wrong):
         assert 0.92 <= simulated.coverage <= 0.985
     assert good.mean_sample_size_ratio > 1.5  # it saves a third of the judgements
@@ -140,6 +141,7 @@ def test_intervals_of_a_difference_of_groups_hold_it():
         estimate = estimate_contrast([*more, *fewer], np.repeat([1.0, 0.0], 30))
         is_held.append(estimate.low <= 0.2 <= estimate.high)
         assert abs(estimate.value - 0.2) <= 0.2
+
     assert np.mean(is_held) >= 0.92
 
 
@@ -169,6 +171,7 @@ def test_a_trend_of_judged_films_is_no_surer_than_least_squares(model_says):
     films = [judged_film(expected=0.2 + model_says * (rate - 0.2), judged=rate) for rate in rates]
     estimate = estimate_contrast(films, years)
     slope = least_squares_slope(years, rates)
+
     assert estimate.value == pytest.approx(slope.value)
     assert estimate.high - slope.value >= 0.99 * slope.half_interval  # .01 for rounding
 
@@ -197,6 +200,7 @@ def test_an_impossible_difference_of_groups_is_refused():
     estimate = estimate_contrast(
         with_judges(films, lambda place: judges_of_films[place]), np.repeat([0, 1], 6)
     )
+
     assert "AB, CD judged films that differ" in estimate.reason
     assert np.isnan(estimate.value)
 
@@ -347,6 +351,7 @@ def test_a_difference_of_groups_with_different_judges_is_refused(share_of_cd, is
         films, lambda place: {"AB": 1.0 - share_of_cd[place], "CD": float(share_of_cd[place])}
     )
     estimate = estimate_contrast(films, alternating(12))
+
     assert bool(estimate.reason) == is_refused
     assert ("AB" in estimate.reason) == is_refused
     assert np.isnan(estimate.value) == is_refused
@@ -378,6 +383,7 @@ def test_a_corrected_rate_is_at_most_1():
         judged.append(film)
     unjudged = [FilmSample(expected=1.0)] * 40
     (estimate,) = estimate_groups([[*judged, *unjudged]])
+
     assert 0 <= estimate.low <= estimate.value
     assert estimate.value == 1
     assert estimate.high == 1
@@ -468,6 +474,7 @@ def test_variances_of_equal_cells_are_those_of_a_draw_without_replacement():
     y, p, drawn = rng.random(12), rng.random(60), np.arange(12)
     sample = sample_of(equal_cells(p), drawn, y)
     factor = (1 - 12 / 60) / 12
+
     assert sample.judged == pytest.approx(y.mean())
     assert sample.covariance == pytest.approx(factor * np.cov(y, p[drawn])[0, 1])
     assert sample.variance == pytest.approx(factor * p.var())
@@ -485,6 +492,7 @@ def test_judgements_are_weighed_by_content_over_chance():
     chances = inclusion_chances(content_s, 2)[judged]
     weight_of_long, weight_of_short = content_s[judged] / chances
     expected = weight_of_long / (weight_of_long + weight_of_short)
+
     assert sample_of(cells, judged, y).judged == pytest.approx(expected)
 
 

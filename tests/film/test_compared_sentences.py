@@ -76,6 +76,7 @@ def test_a_table_says_why_a_film_has_no_share(compared):
     assert "undefined" not in text
     assert text.count("not judged") >= 2
     assert re.search(r"cut, model alone: no rate: \d+% of the film .* could not be read", text)
+
     page = comparison_page(compared)
     assert re.search(r"no rate: \d+% of the film .* could not be read", page)
     assert re.search(
@@ -93,6 +94,7 @@ def test_report_and_page_warn_that_judges_may_agree_by_chance(
     (pair,) = compared.agreement
     assert pair.low is not None
     assert pair.low <= 0
+
     report = printed(plain(comparison_report(compared)))
     page = comparison_page(compared)
     # Beside their kappa

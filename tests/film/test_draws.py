@@ -57,8 +57,10 @@ def test_the_chances_of_a_sequential_poisson_draw(seconds, n):
     seconds = np.array(seconds)
     n = min(n, len(seconds))
     chances = inclusion_chances(seconds, n, SEQUENTIAL_POISSON)
+
     assert chances.sum() == pytest.approx(n)
     assert (chances <= 1).all()
+
     is_uncertain = chances < 1
     if is_uncertain.any():
         chances_per_second = chances[is_uncertain] / seconds[is_uncertain]
@@ -90,6 +92,7 @@ def test_each_window_is_drawn_in_proportion_to_its_content(n):
         drawn = random_order(content_s, "film", seed)[:n]
         n_drawn[drawn] += 1
     exact = exact_chances(content_s, n)
+
     assert n_drawn / 4000 == pytest.approx(exact, abs=0.03)
     assert inclusion_chances(content_s, n) == pytest.approx(exact, abs=0.05)  # nearly, even of six windows
 

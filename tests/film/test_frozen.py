@@ -208,6 +208,7 @@ def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
     page = film_page(films[:n_films], top=6, owned=owned)
     lines = without_markup(page)
     assert not re.search(r"\bNone\b|\bnan\b", "\n".join(lines))
+
     lines += lines_of_data(page)
     check_snapshot(f"page-{n_films}", "\n".join(filter(None, lines)))
 
@@ -249,6 +250,7 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, r
     text = ""
     for table in (film.table, as_in_files(film.segments()), rates):
         text += numbers_of_lines(table.round(2).to_csv())
+
     check_snapshot(f"scores-{rows_are}", text)
 
 
@@ -276,6 +278,7 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
     for block in evaluation.evaluation_report(evaluated).blocks:
         for row in block.rows:
             text += f"{row}\n"
+
     check_snapshot("evaluation", numbers_of_lines(text))
 
 
@@ -289,6 +292,7 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
         text += f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n"
     rate_by_ab, _rate_by_cd = correct_rate(first, judged)
     text += str(to_builtins(rate_by_ab, enc_hook=str))
+
     check_snapshot("judgements", numbers_of_lines(text))
 
 
@@ -316,5 +320,6 @@ def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
         with pytest.raises(SystemExit) as ended:
             main(["film", *command.split()])
         assert not ended.value.code
+
     assert Path("new/pages/1.html").exists()
     check_snapshot("commands", numbers_of_lines(capsys.readouterr().out))

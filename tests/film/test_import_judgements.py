@@ -73,6 +73,7 @@ def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tm
     """
     imported = import_judgements(files_of_two, tmp_path)
     of_ab, of_cd = imported.accounts
+
     assert (of_ab.seen, of_ab.used) == (3, 2)
     assert of_ab.left_out == [("line 3", "without a level")]
     assert any("judged again" in note for note in of_ab.notes)
@@ -101,6 +102,7 @@ def test_notices_on_files_of_one_name_name_their_folders(tmp_path):
         (tmp_path / movie).mkdir()
         paths.append(write_table(tmp_path / movie, "judgements.csv", f"a,{movie},,0,5,S,,AB,1,agree"))
     of_tt1, of_tt2, *_ = import_judgements(paths, tmp_path).notices
+
     assert of_tt1.startswith("judgements.csv of tt1: ")
     assert of_tt2.startswith("judgements.csv of tt2: ")
 
@@ -137,6 +139,7 @@ def test_a_judgement_without_a_film_is_of_the_given_one(tmp_path):
     path = write_table(tmp_path, "j.csv", "a,,,0,5,S,,AB,0,", "b,tt2,tt2.mp4,0,5,S,,AB,0,")
     imported = import_judgements([path], tmp_path, movie="tt1", videos=tmp_path / "films")
     first, second = imported.manifest
+
     assert (first.movie, first.video) == ("tt1", "films/tt1.mp4")
     assert (second.movie, second.video) == ("tt2", "films/tt2.mp4")
     assert len(imported.notices) == 1
@@ -149,6 +152,7 @@ def test_another_codebook_must_be_given(tmp_path):
     with pytest.raises(ManifestError, match=r"'mine'.*--codebook"):
         import_judgements([path], tmp_path)
     imported = import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15"))
+
     assert imported.manifest.clips[0].level == "violent"
     assert "of codebook 'mine'" in imported.notices[0]
 
@@ -229,6 +233,7 @@ def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):
     passages = write_table(tmp_path, "passages.csv", look_at_10_00_09, head=HEAD_OF_THE_DESK)
     notices = import_judgements([judgements, passages], tmp_path).notices
     (notice,) = [notice for notice in notices if "just before" in notice]
+
     assert notice.startswith(f"{passages}: ")
     assert notice.endswith(": line 2")
 

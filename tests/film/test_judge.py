@@ -49,6 +49,7 @@ def test_cells_cover_the_film_without_gaps(trained, tmp_path, end_s):
     assert len(starts) == max(1, int(end_s // window_s))
     assert (starts[0], ends[-1]) == (0, end_s)
     assert starts[1:].tolist() == ends[:-1].tolist()
+
     lengths_s = ends - starts
     assert lengths_s[:-1] == pytest.approx(window_s)
     assert lengths_s[-1] >= min(window_s, end_s) - 1e-9
@@ -62,6 +63,7 @@ def test_cells_add_up_to_the_films_content_and_expected_rate(trained, tmp_path, 
     is_empty = rows["flags"].str.contains("black|credits")
     seconds = rows["end_s"] - rows["start_s"]
     assert cells.content_s.sum() == pytest.approx(seconds[~is_empty].sum())
+
     expected_rate = film.rate().value
     assert np.average(cells.p, weights=cells.content_s) == pytest.approx(expected_rate)
 
@@ -192,7 +194,9 @@ def test_a_film_unlike_training_has_only_blind_windows(trained, tmp_path):
     The message says how many windows a blind draw still has: all of them, one, or none.
     """
     _, unlike = scored_film(tmp_path, trained, "unlike", shift=30.0)
+
     assert not cells_of(unlike).is_known.any()
+
     blind = choose_next([unlike], 100, blind=True)
     with pytest.raises(FilmError, match=rf"{len(blind)} windows are not judged.* --blind draws them"):
         choose_next([unlike], 12)
@@ -498,6 +502,7 @@ def test_windows_of_a_second_law_are_left_out_and_counted(timeline, tmp_path):
     ]
     of_today = windows_by_the_law_of_now(timeline, 5)
     film = judged_film(timeline, judged_by_ab([*earlier, *of_today], tmp_path))
+
     assert film.together().sampling == SEQUENTIAL_POISSON
     assert len(film.together().by_cell) == 15
     assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
@@ -586,6 +591,7 @@ def test_unsure_windows_are_kept_apart_and_have_no_content(timeline, tmp_path, d
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     sure = [clip for clip in judgements if clip.level != "unsure"]
+
     assert list(windows.by_cell) == [
         cells_of(timeline).index_with_content(clip.start_s, clip.end_s) for clip in sure
     ]
@@ -674,6 +680,7 @@ def test_contradicting_judgements_of_one_window_are_named(timeline, tmp_path, n_
         level = OPPOSITE[clip.level] if place < n_contradicted else clip.level
         again.append(replace(clip, clip_id=f"again-{clip.clip_id}", level=level))
     _, notices = correct_rate(timeline, judgements.with_clips([*judgements, *again]))
+
     assert [notice.startswith("once ") for notice in notices] == [True] * n_contradicted
 
 
@@ -698,6 +705,7 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
     (pair,) = rate.agreement
     assert pair.annotators == ["AB", "CD"]
     assert (pair.n, pair.alike) == (40, 40 - len(opposite_at))
+
     by_ab, by_cd = (
         [clip.level for clip in judgements if clip.annotator == judge] for judge in pair.annotators
     )
@@ -739,10 +747,12 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
     _, timeline = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
     blind = choose_next([timeline], 40, blind=True)
     assert len(blind) == 6
+
     judgements = judged_by_ab(blind, tmp_path, is_violent=lambda clip: clip.start_s < 16)
     rate, _ = correct_rate(timeline, judgements)
     assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
     assert rate.worth is None
+
     with pytest.raises(FilmError, match="all 6 of the film are needed"):
         correct_rate(timeline, judged_by_ab(blind[:5], tmp_path))
 
@@ -769,6 +779,7 @@ def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
             level = "violent" if is_violent[row, column] else "calm"
             clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
     rates = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
+
     assert (rates.alpha.n_judges, rates.alpha.n_windows) == (3, 30)
     assert rates.alpha.value == pytest.approx(krippendorff_alpha(is_violent))
 

@@ -170,6 +170,7 @@ def test_the_estimate_of_four_judgements_by_hand():
     )
     (rate,) = estimates.value
     gain = 2 * rate * (1 - rate)
+
     assert rate == pytest.approx(0.5 + gain * (0.5 - 0.55), abs=1e-6)
     assert estimates.gain == pytest.approx(gain, abs=1e-6)
 
@@ -182,6 +183,7 @@ def test_a_cell_without_content_is_neither_found_nor_drawn():
         counted_s=np.ones(3),
         p=np.ones(3),
     )
+
     assert cells.index_with_content(0.0, 8.0) is None
     assert cells.index_with_content(8.0, 16.0) == 1
     assert cells.index_with_content(16.0, 24.0) == 2
@@ -259,6 +261,7 @@ def test_with_a_model_that_says_the_same_of_all_windows_the_interval_is_wilsons(
         film_variance=0.0,
     )
     wilson = binomtest(n_positive, 30).proportion_ci(method="wilson")
+
     assert estimates.low[0] == pytest.approx(wilson.low, abs=1e-6)
     assert estimates.high[0] == pytest.approx(wilson.high, abs=1e-6)
 
@@ -271,6 +274,7 @@ def test_where_all_windows_are_judged_the_rate_is_known():
     order = rng.permutation(N_ROWS)
     estimates = estimate_rate(planted_cells(content_s=seconds, p=p), order[None], y[order][None])
     true_rate = np.average(y, weights=seconds)
+
     assert estimates.value[0] == pytest.approx(true_rate)
     assert estimates.low[0] == pytest.approx(true_rate)
     assert estimates.high[0] == pytest.approx(true_rate)

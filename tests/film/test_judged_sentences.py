@@ -129,6 +129,7 @@ def test_judges_with_different_negative_levels_are_alike(language, agreement):
     rates = rates_by(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
     (pair,) = claims_of_kind(rates, kinds.PairKappa)
     assert (pair.n, pair.alike, pair.positive) == (12, 12, "S")
+
     sentence = phrases.sentence(pair, Words(language))
     assert agreement in sentence
     for text in (sentence, figure_of(rates, language)):
@@ -179,7 +180,9 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(gi
     sure_s = CONTENT_S - seconds[NOT_SURE]
     least = seconds[POSITIVE] / sure_s
     most = 1 - seconds[NEGATIVE] / sure_s
+
     assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
+
     windows_left = WINDOWS[len(given_levels) :]
     if len(windows_left) <= 1:
         assert rate.low == pytest.approx(least, abs=1e-6)
@@ -209,6 +212,7 @@ def test_a_share_leaves_out_unsure_windows_and_their_seconds(given_levels):
     """
     (claim,) = shares_in(rates_by(AB=given_levels))
     n_unsure, unsure_s = given_levels.count(NOT_SURE), seconds_by_level(given_levels)[NOT_SURE]
+
     assert claim.n_unsure == n_unsure
     assert claim.n == len(given_levels) - n_unsure
     assert claim.n_windows == N - n_unsure
@@ -251,6 +255,7 @@ def test_a_panels_share_is_of_the_windows_that_each_was_sure_of():
     by_ab = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
     by_cd = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
     of_ab, of_cd, of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
+
     for share, n, n_unsure in ((of_ab, 13, 1), (of_cd, 13, 1), (of_panel, 12, 2)):
         assert share.n == n
         assert share.n_unsure == n_unsure
@@ -396,6 +401,7 @@ def test_a_share_of_little_sure_time_is_not_of_the_film():
     windows = choose_next([film], 9, blind=True)
     (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE] + [NOT_SURE] * (len(windows) - 1)))
     assert claim.unsure_s > 0.2 * (claim.time.seconds + claim.unsure_s)
+
     sentence = phrases.sentence(claim, Words("en"))
     sure_s, unsure_s = f"{claim.time.seconds:.0f} s", f"{claim.unsure_s:.0f} s"
     assert f"100% of the {sure_s} that AB was sure of, without 1 window ({unsure_s})" in sentence
@@ -422,6 +428,7 @@ def test_of_fewer_than_ten_windows_there_is_no_kappa_and_no_alpha(n_sure, langua
     """Three judges agree on all, but were sure of fewer than ten windows: too few to measure agreement."""
     rates = rates_of_three_sure_of(n_sure)
     assert rates.alpha is None
+
     pairs = claims_of_kind(rates, kinds.PairKappa)
     assert len(pairs) == 3
     for pair in pairs:
@@ -436,6 +443,7 @@ def test_of_ten_windows_there_are_kappa_and_alpha(language):
     """Three judges make three pairs, and each pair has a kappa of ten windows."""
     rates = rates_of_three_sure_of(10)
     assert rates.alpha is not None
+
     pairs = claims_of_kind(rates, kinds.PairKappa)
     assert len(pairs) == 3
     for pair in pairs:
@@ -530,6 +538,7 @@ def test_a_share_corrected_by_labels_is_explained_by_them(language):
         is_of_labels=True,
     )
     explanations = phrases.own_shares_sentences([corrected], words)
+
     assert explanations == [words.say("windows_corrected_by_labels", who="vlm")]
 
 
@@ -674,7 +683,9 @@ def doubtful_pairs(rates, doubt):
 def test_a_panels_share_has_a_doubt_that_all_pairs_have(calls, language):
     """Three judges are three pairs. If all of them may agree by chance, the share of the panel says so."""
     words, rates = Words(language), rates_of_calls(calls)
+
     assert len(claims_of_kind(rates, kinds.PairKappa)) == 3
+
     *_, of_panel = shares_in(rates)
     sentence = phrases.judged_share_sentence(of_panel, words)
     for doubt_of_all, _ in DOUBTS:
@@ -778,6 +789,7 @@ def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of
     share_of_ab, share_of_cd, _ = shares_in(rates)
     figure = figure_of(rates, language)
     assert of_sure_windows in figure
+
     by_ab = f"AB {words.share(share_of_ab.number)} {of} {words.duration(share_of_ab.time.seconds)}"
     by_cd = f"CD {words.share(share_of_cd.number)}"
     assert f"{by_ab} · {by_cd} · EF" in figure
@@ -814,8 +826,10 @@ def test_a_figure_has_up_to_four_shares_and_the_range_of_others(n_judges, seed, 
     figure = figure_of(rates, language)
     shares = [claim for claim in shares_in(rates) if not claim.is_of_panel]
     left_out = [claim for claim in shares if phrases.judged_share_sentence(claim, words) not in figure]
+
     if n_judges <= 4:
         assert left_out == []
+
     if left_out:
         range_of_others = phrases.other_shares_sentence(left_out, words)
         assert range_of_others in figure
@@ -829,10 +843,12 @@ def test_a_judges_share_is_called_by_the_judges_name(n_judges, seed, language):
     words = Words(language)
     own_shares = [claim for claim in shares_in(rates_of_many(n_judges, seed)) if not claim.is_of_panel]
     assert len(own_shares) == n_judges
+
     for claim in own_shares:
         (judge,) = claim.who
         assert judge in phrases.judged_share_sentence(claim, words)
         assert claim.what == "S"
+
     if n_judges == 1:
         assert "AB" in phrases.judged_share_what(own_shares[0], "S", words)
 
@@ -844,6 +860,7 @@ def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
     rates, words = rates_by(AB=by_ab, CD=[NEGATIVE] * N), Words(language)
     figure = figure_of(rates, language)
     (panel,) = [claim for claim in shares_in(rates) if claim.is_of_panel]
+
     assert phrases.judged_share_what(panel, SURE[language], words) in figure
     assert words.listed(["AB", "CD"]) in phrases.judged_share_what(panel, "S", words)
     assert words["judged_all_panel"] in figure
@@ -859,6 +876,7 @@ def test_a_models_expectation_is_of_the_time_that_it_can_judge(language):
     is_judged = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
     judged_s = (rows["end_s"] - rows["start_s"])[is_judged].sum()
     assert claim.expected_s == pytest.approx(judged_s)
+
     *_, on_the_model = phrases.sentence(claim, words).split(";")
     assert words.duration(judged_s) in on_the_model
 
@@ -942,6 +960,7 @@ def test_a_group_counts_a_window_if_one_of_its_judges_was_sure(judged_films):
     (group,) = group_shares(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
     assert group.n_windows == 140  # 14 of each of ten films
     assert group.has(kinds.NOT_SURE)
+
     (group_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
     assert not group_of_cd.has(kinds.NOT_SURE)
 
@@ -994,6 +1013,7 @@ def test_the_share_of_each_film_says_that_a_judge_is_left_out(
         assert of_both in phrases.film_share_note(claim, words)
     figure = years_figure(compared_with_cd_left_out, words, is_own_file=True)
     assert figure.count(of_both) == 10
+
     by_ab_alone = compare_films(*judged_films, trend="year")
     assert of_both not in years_figure(by_ab_alone, words, is_own_file=True)
 
@@ -1028,6 +1048,7 @@ def test_a_report_on_shares_of_a_concept_has_no_unsure_windows(judged_films, lan
     of_level = compare_films(*judged_films, trend="year")
     of_concept = replace(of_level, positive=replace(of_level.positive, is_concept=True))
     notes = comparison_report(of_concept).notes
+
     assert text_keys_of(notes)[0] == "note_share_concept"
     assert "not sure" not in str(notes[0])
     assert words["years_dots_concept"] in years_legend(of_concept, words)
@@ -1194,6 +1215,7 @@ def test_means_over_two_judges_say_how_far_these_agree(judged_films, language):
     claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
     (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
     assert (pair.who, pair.n, pair.alike) == (("AB", "CD"), n_sure, n_alike)
+
     sentence = phrases.groups_sentence(claims, words)
     assert phrases.sentence(pair, words) in sentence
     assert words["mean_of_sure_judges"] in sentence
@@ -1365,6 +1387,7 @@ def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two, la
         judgements = judged_by_two(judgements)
     words, compared = Words(language), compare_films(films, judgements, trend="year")
     sentence = phrases.groups_sentence(group_claims(compared), words)
+
     assert words["later_name"] in sentence
     assert (words["note_accounts"] in sentence) == is_by_two
     assert (words["note_accounts"] in years_legend(compared, words)) == is_by_two
@@ -1382,5 +1405,6 @@ def test_the_unit_of_a_trend_is_no_larger_than_the_range(judged_films, heaviest,
     facts = {film.movie: {"weight": str(weight)} for film, weight in zip(films, weights, strict=True)}
     compared = compare_films(films, judgements, facts, trend="weight")
     (change,) = compared.changes.to_dict("records")
+
     assert change["change"] == f"weight + {unit}"
     assert abs(change["value"]) <= 1

@@ -53,6 +53,7 @@ def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn, n_by
     (of_ab,) = found.rates
     assert (of_ab.annotators, of_ab.n, of_ab.positives) == (["AB"], 40, [40])
     assert of_ab.low > 0.8
+
     of_cd, of_both = found.too_few
     assert of_cd.judges == ["CD"]
     assert of_both.judges == ["AB", "CD"]
@@ -65,6 +66,7 @@ def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, 
     """AB marks all and CD none of the windows: .5. It is the film's rate where one is to be given."""
     found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
     _, _, of_both = found.rates
+
     assert of_both.annotators == ["AB", "CD"]
     assert (of_both.n, of_both.positives) == (n_by_cd, [n_by_cd, 0])
     assert of_both.low < 0.5 < of_both.high
@@ -147,9 +149,11 @@ def test_windows_after_a_gap_in_the_draw_do_not_count(timeline, all_but_the_tent
     of_cd, of_both = found.too_few
     for few in (of_cd, of_both):
         assert (few.judged, few.sure, few.after_gap) == (9, 8, 5)
+
     english = " ".join(sentences(rate_claims(found)))
     assert "8 of them surely (5 others, after the first gap of the draw, do not count)" in english
     assert "8 of these surely by all (5 others, after the first gap of the draw, do not count)" in english
+
     french = " ".join(sentences(rate_claims(found), "fr"))
     assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas)") == 2
 
@@ -184,8 +188,10 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, a
     (film,) = compared.films
     assert film.n_after_gap == 5
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
+
     (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")
     assert row["n_after_gap"] == 5
+
     claim = compared_share(film, compared)
     english = film_share_note(claim, Words("en"))
     assert "judged too few surely for a share before the first gap of the draw; 5 windows after it" in english
@@ -235,9 +241,11 @@ def test_share_and_kappa_say_if_judges_may_agree_by_chance(timeline, tmp_path, d
     rates = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd))
     (agreement,) = rates.agreement
     assert agreement.low < 0  # kappa may be 0
+
     *_, rate_of_both = rates.rates
     sentence_on_share = judged_share_sentence(judged_share(rate_of_both), Words("en"))
     assert "chance" in sentence_on_share
+
     on_chance = [sentence for sentence in sentences(rate_claims(rates)) if "chance" in sentence]
     assert len(on_chance) == 2  # on the share of both, and on kappa
 
@@ -299,6 +307,7 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
     after = under(AFTER, judged_by(tmp_path, drawn[:20], EF=first, GH=second))
     judgements = judged_by(tmp_path, drawn).with_clips([*before, *after])
     of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
+
     assert of_ab_and_cd.startswith(f"under definition {BEFORE[:12]}: AB and CD: ")
     assert of_ef_and_gh.startswith(f"under definition {AFTER[:12]}: EF and GH: ")
 
@@ -329,6 +338,7 @@ def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, 
     if is_reversed:
         clips.reverse()
     (rate,) = correct_rates(timeline, judged_by(tmp_path, drawn).with_clips(clips)).rates
+
     assert rate.n == 12
     assert rate.positives == [0]
 
@@ -404,6 +414,7 @@ def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(timeline, tmp_pa
     with_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14 + ["unsure"], CD=by_cd)
     of_ab, of_cd, of_both = correct_rates(timeline, with_window_15).rates
     assert of_ab.content_s == of_cd.content_s == of_both.content_s
+
     without_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14, CD=by_cd)
     *_, of_both_without_it = correct_rates(timeline, without_window_15).rates
     assert of_both.high == of_both_without_it.high
@@ -418,6 +429,7 @@ def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path,
     of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
     assert of_ab.content_s > of_cd.content_s
     assert of_cd.content_s == of_both.content_s
+
     uncut, _ = correct_rate(timeline, judgements)
     assert uncut.high > 0
     assert of_both.high == uncut.high

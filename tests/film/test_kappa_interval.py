@@ -108,4 +108,5 @@ def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
         interval = kappa_interval(by_first, by_second)
         if not np.isnan(interval.kappa):
             is_held.append(interval.low <= true_kappa <= interval.high)
+
     assert np.mean(is_held) > 0.92

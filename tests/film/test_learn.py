@@ -191,6 +191,7 @@ def test_the_table_of_learning_counts_judgements_and_tests(learnt_from_three):
         assert films.loc[movie, "judged"] == N_BLIND
         assert films.loc[movie, "in_sight"] == 0
         assert films.loc[movie, "tested"] == N_BLIND
+
     film_of_corpus = films.loc["f0"]
     assert film_of_corpus["judged"] == 0
     assert film_of_corpus["tested"] == 0
@@ -236,11 +237,14 @@ def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained
     corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
     learnt = tmp_path / "learnt"
     assert obygaze("film", "learn", *scored, *corpus, "--out", learnt, "--json") == 0
+
     films = pd.read_csv(learnt / "learn.csv").set_index("movie")
     assert films.loc[["n0", "n1", "f0"], ["before", "after"]].notna().all(axis=None)
+
     tested_before = set(om.read_run(learnt / "before").predictions.table["movie"])
     tested_after = set(om.read_run(learnt / "after").predictions.table["movie"])
     assert tested_after == tested_before | {"n0", "n1"}
+
     printed = capsys.readouterr()
     json.loads(printed.out)  # the answer alone; what is written is said beside it
     assert "linear.model" in printed.err
@@ -291,6 +295,7 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
         [film.timeline], judged_by(trained, *features_of), [film.store], trained.manifest, trained.store
     )
     features_of_judgements = learnt.data.X[len(trained.data) :]  # they follow those of the corpus
+
     np.testing.assert_allclose(features_of_judgements, [*features_of.values()], rtol=1e-5)
 
 
@@ -335,6 +340,7 @@ def test_a_confirmed_level_teaches_nothing_of_concepts(trained, tmp_path):
         trained.store,
     )
     learnt_from = learnt.manifest.clips[len(trained.manifest) :]  # they follow those of the corpus
+
     assert [clip.concepts for clip in learnt_from] == [("Gun",)]
 
 
@@ -392,6 +398,7 @@ def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
     other = open_store(seal_arrays(tmp_path / "other", movie_of, features, spans=spans, layer="other"))
     scored_from = structs.replace(timeline.record.store, fingerprint=other.fingerprint)
     scored = replace(timeline, record=structs.replace(timeline.record, store=scored_from))
+
     assert "layer" in refusal(trained, film, films=[scored], windows=[other])
 
 
@@ -403,6 +410,7 @@ def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
     (tmp_path / "judged.csv").write_text(f"{HEAD}\na,tt0000001,,8,16,HN,,AB,0\n", encoding="utf-8")
     corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
     learn = ["film", "learn", tmp_path / "scored", *corpus, "--judged", tmp_path / "judged.csv"]
+
     assert obygaze(*learn, "--out", tmp_path / "out") == 1
     assert not (tmp_path / "out").exists()
 
@@ -444,6 +452,7 @@ def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained, film
         [timeline], judgements, [store], trained.manifest, trained.store, same_meaning=[REWORDED]
     )
     definitions = {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie}
+
     assert definitions == {trained.manifest.codebook.definition()}
 
 
@@ -467,6 +476,7 @@ def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
     run_of_model = om.side(om.saved(learnt.after), learnt.model, task)  # the part of the run of one model
     scores = run_of_model.predictions.table
     scores = scores[scores["movie"] == judged_film["movie"]]
+
     assert judged_film["tested"] == len(scores)
     assert judged_film["after"] == auc(scores["label"].to_numpy(), scores["score"].to_numpy())
 
@@ -623,4 +633,5 @@ def test_a_passage_that_moved_has_the_probability_that_its_model_gives_it(halved
             n_compared += 1
             p = getattr(claim, field)
             assert view.words.probability(p) == view.words.probability(p_by_span[span])
+
     assert n_compared > 0

@@ -151,6 +151,7 @@ def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
     ]
     text = shown(film_page([scored], language=language, owned={"tt1": Owned(people=decided)}))
     assert words_in(text, OTHER_WORDS[language]) == []
+
     texts = (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT)
     assert {one[language] for one in texts} <= set(words_in(text, OWN_WORDS[language]))
 
@@ -191,6 +192,7 @@ def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
     """A rate in a file has the level's name, "violent"; the reader of a French page is shown "brutal"."""
     rates = correct_rates(scored, judged_windows)
     assert {rate.positive for rate in rates.rates} == {"violent"}
+
     if are_read:
         rates = named_rates(read_again(rates), scored)
     text = " ".join(sentences(rate_claims(rates), language))
@@ -263,6 +265,7 @@ def test_translations_are_kept_but_not_part_of_a_digest(shelf, scored):
     assert card.codebook["digest"] == book.digest()
     assert card.codebook["translations"]["fr"]["levels"]["violent"]["title"] == "brutal"
     assert model.translations["fr"] == book.texts("fr")
+
     lines = [line for line in OWN.splitlines() if ".fr" not in line]
     assert codebook_of_text("\n".join(lines)).digest() == book.digest()
 

@@ -139,6 +139,7 @@ def test_a_french_note_elides_before_a_vowel(name, of_name, key, names_two_peopl
     if key == "clock_ahead":
         fields["clock"] = 1
     text = Words("fr").translated(message(key, **fields))
+
     assert of_name in text
     assert not re.search(r"\b[Dd]e (?=AB|Élise|Hannah)", text)  # not elided
 

@@ -85,6 +85,7 @@ def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_p
     run = evaluate(trained.data, ["linear"], f"concept:{concept}")
     path = save_models(run, trained.data, ["linear"], tmp_path / "models")["linear"]
     model = score_film(film_store(tmp_path, "tt01"), [path]).model()
+
     assert model.concept == concept
     assert model.positive == []
     assert model.negative == []
@@ -99,6 +100,7 @@ def test_claims_of_a_concepts_model_name_the_concept():
     claims = film_claims(FILM_OF_BODY)
     for claim in claims:
         assert not levels & set(str(claim.what).replace("/", " ").split()), claim.KIND
+
     of_positive = [
         claim for claim in claims if claim.KIND in {"marked passages", "expected share", "passage"}
     ]
@@ -109,11 +111,13 @@ def test_claims_of_a_concepts_model_name_the_concept():
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
     words = Words(language)
     said = first_sentence(FILM_OF_BODY, language=language)
+
     assert name in said
     assert means_in(language)["Body"] in said
     assert name in first_sentence(
         with_model(FILM_OF_BODY, threshold_p=1.0), language=language
     )  # none is marked
+
     for claim in film_claims(FILM_OF_BODY):
         if claim.KIND == "expected share":
             assert name in phrases.sentence(claim, words)
@@ -185,6 +189,7 @@ def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
     windows = labelled_at_random(seed)
     rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
     (claim,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
+
     assert claim.what == "Body"
     assert claim.positives == (windows.n_body,)
     assert claim.n == len(WINDOWS)
@@ -259,6 +264,7 @@ def test_a_comparison_of_films_is_of_the_concept_too():
         windows = choose_next([film], 12, blind=True)
         clips += judged(windows, AB=[("EN", "Body"), ("S", "Look"), ("HN",)] * 4)
     compared = compare_films(films, Manifest(tuple(clips), Path(), BOOK))
+
     assert compared.positive.text == "Body"
     assert compared.groups["value"].iloc[0] == pytest.approx(1 / 3, abs=0.1)
 
@@ -305,7 +311,9 @@ def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreem
     human = agreement_of_people("obygaze12", agreement.positive)
     film = with_model(invented_film(**SMALL), positive=agreement.positive, human=human)
     claim = corpus_experts(film.model())
+
     assert (claim.number, claim.rank) == (agreement.kappa, agreement.rank_correlation)
+
     for language in LANGUAGES:
         sentence = phrases.sentence(claim, Words(language))
         assert all(level in sentence for level in agreement.positive)

@@ -76,6 +76,7 @@ def test_the_bound_on_unseen_positives_is_rarely_too_low(contents, n_positive):
         has_positive = (judged < n_positive).any()
         if not has_positive and most_unseen(content, judged) < positive_s - 1e-9:
             n_too_low += 1
+
     assert n_too_low / 2000 <= 1 / 40 + 3 * 0.0035
 
 
@@ -206,6 +207,7 @@ def test_intervals_of_10_of_130_windows_hold_the_share_with_any_model(knowledge)
         judged = orders[:, :n_judged]
         estimates = estimate_rate(equal_windows(n_windows, p), judged, labels[judged])
         is_held.append((estimates.low <= share) & (share <= estimates.high))
+
     assert np.mean(is_held) >= LEAST_LEVEL - 2 * 0.005
 
 

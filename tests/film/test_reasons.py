@@ -73,6 +73,7 @@ def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
         one for one in claim_of(mended.model(), mended.segments().iloc[0]).reasons if one.what == "Activity"
     )
     assert phrases.reason_p(reason, Words("en")) == "0.78"
+
     written = pd.read_csv(io.BytesIO(files_of(mended)["segments.csv"]))
     assert "0.7850" in written.loc[0, "concepts_p"].split(";")
 
@@ -135,6 +136,7 @@ def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_b
         text = " ".join(row["text"] for row in csv.DictReader(io.StringIO(text)))
     if kind != "rttm":  # its labels are names of tiers alone
         assert "Body" in text
+
     present = set()
     for names in film.segments(top=0)["present"].iloc[1:]:  # both are absent from the first passage
         present |= set(names.split(";"))
@@ -175,6 +177,7 @@ def test_the_page_says_what_speaks_for_a_passage_and_what_against_it(best_passag
     in_favour, against = best_passage["sentence"].split("Against it: ")
     more_activity = f"more Activity than usual ({parted})"
     more_body = "more Body than usual (0.95, 0.17 at its usual value)"
+
     assert f"For it: {more_activity}; {more_body}" in in_favour
     assert against.startswith("more Look than usual")
     assert words["why_near_chance"] in against
@@ -231,6 +234,7 @@ def test_a_passage_lists_seen_concepts_by_their_contribution(seed):
     ]
     film = with_model(film, concepts=concepts)
     judged_rows = film.rows().dropna(subset="p")
+
     for segment in film.segments().to_dict(orient="records"):
         assert segment["present"] == ";".join(seen_by_hand(segment, judged_rows, concepts))
 

@@ -55,6 +55,7 @@ def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
     found = timeline.segments()
     marked = found[found["reaches"] == 1]
     spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
+
     assert all(max(overlap(span, planted) for span in spans) >= 0.5 for planted in PLANTED)
     assert len(spans) <= len(PLANTED) + 1
     assert found["rank"].tolist() == list(range(1, len(found) + 1))
@@ -104,6 +105,7 @@ def test_rows_are_shots_that_cover_the_film(timeline):
     rows = timeline.rows()
     assert (rows["start_s"].to_numpy()[1:] == rows["end_s"].to_numpy()[:-1]).all()
     assert (rows["start_s"].iloc[0], rows["end_s"].iloc[-1]) == (0, 600)
+
     shots = shots_of("tt0000001")
     assert set(shots["start_s"]) <= set(rows["start_s"])
     assert durations(rows).max() <= 8.1  # longer shots are cut into parts no longer than a window
@@ -131,6 +133,7 @@ def test_a_step_averages_the_logits_of_its_windows(trained, minute):
     store, logits = minute
     film = score_film(store, [trained.paths["linear"]])
     rows = film.rows()
+
     assert film.record.rows.kind == "steps"
     assert rows["logit"].iloc[0] == pytest.approx(logits[0])  # 0 to 4 s: the first window alone
     assert rows["logit"].iloc[3] == pytest.approx((logits[2] + logits[3]) / 2)  # 12 to 16 s
@@ -179,6 +182,7 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
     grid = make_grid("m", windows, shots)
     assert len(grid.spans) > 2
     assert (np.round(grid.spans, 3) == grid.spans).all()
+
     starts = grid.spans[:, 0]
     assert grid.flags["credits"].tolist() == (starts >= 20).tolist()
 
@@ -202,6 +206,7 @@ def test_a_concept_has_the_metric_of_its_own_task():
     )
     model = SimpleNamespace(card=SimpleNamespace(metrics=metrics), estimator=None)
     record = _concept(model, "A", 0.4)
+
     assert (record.ap, record.chance, record.threshold_p) == (0.6, 0.2, 0.4)
 
 
@@ -220,6 +225,7 @@ def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_pat
         assert timeline.rate(key).value is None
         assert timeline.rate(key).unreliable == 1
         assert timeline.segments(key).empty
+
     assert heading_of(timeline).startswith("A Planted Film · no prediction: unlike")
 
 
@@ -304,6 +310,7 @@ def test_a_shot_is_unlike_if_more_than_half_of_its_windows_seconds_are_unlike(tr
     store = film_unlike_at_its_start(tmp_path, share)
     rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
     is_of_first_two_shots = rows["start_s"] < second_end_s
+
     assert (has_flag(rows, "unlike") == is_of_first_two_shots).all()
 
 
@@ -314,6 +321,7 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
     timeline = score_film(store, [trained.paths["pcbm_lr"]])
     rows = timeline.rows()
     missing = rows[rows["status"] == "missing"]
+
     # Windows 36-44 ... 48-56 failed; 40-52 has no other.
     assert missing["start_s"].tolist() == [40.0, 44.0, 48.0]
     assert missing["flags"].str.contains("missing").all()
@@ -431,8 +439,10 @@ def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(t
     path = tmp_path / "shots.csv"
     path.write_text("start_s,end_s,detector,flags\n0,5,,\n5,9,by hand,bars;black\n", encoding="utf-8")
     shots = read_shots(path, ["m"])["m"]
+
     assert shots["detector"].tolist() == ["shots.csv", "by hand"]
     assert shots["flags"].tolist() == ["", "bars;black"]
+
     with pytest.raises(ManifestError, match="movie"):
         read_shots(path, ["m", "n"])
 
@@ -548,6 +558,7 @@ def test_rows_cover_the_film_without_overlap(film):
     assert rows[-1, 1] == pytest.approx(windows.end_s)
     assert (rows[:, 1] > rows[:, 0]).all()
     assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= SLACK_S
+
     covered_s = overlaps(rows, windows.spans).sum(axis=0)  # of each window
     assert covered_s == pytest.approx(windows.spans[:, 1] - windows.spans[:, 0], abs=0.01)
 
@@ -598,6 +609,7 @@ def test_subtitles_are_written_and_read_back_if_there_are_any(with_and_without_s
     spoken, silent = with_and_without_subtitles
     silent.write(tmp_path / "silent")
     assert not (tmp_path / "silent" / "subtitles.csv").exists()
+
     spoken.write(tmp_path / "spoken")
     assert Timeline.read(tmp_path / "spoken").subtitles.to_dict("records") == [
         {"start_s": 10.5, "end_s": 12.0, "text": "Give me the <gun>"},
@@ -646,8 +658,10 @@ def test_subtitles_are_matched_to_films_by_name(tmp_path):
     The only file of the only film needs no name; two files of one film are refused.
     """
     of_a, of_b = write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")
+
     assert list(read_subtitles_of([of_a, of_b], ["b", "a"])) == ["a", "b"]
     assert list(read_subtitles_of([of_a], ["other"])) == ["other"]  # one file of the only film
+
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
         read_subtitles_of([of_a, of_b], ["a", "c"])
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):

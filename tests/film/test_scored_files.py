@@ -178,6 +178,7 @@ def test_writing_a_film_keeps_a_users_files_but_no_old_rates(scored, tmp_path):
     (out / "pictures" / "1.jpg").write_bytes(b"mine")
     write_films([film], out)
     there = {path.name for path in out.iterdir()}
+
     assert there - set(FILES) == {"notes.txt", "pictures"}
     assert "rate.json" not in there
     assert (out / "pictures" / "1.jpg").read_bytes() == b"mine"

@@ -108,6 +108,7 @@ def test_the_bracket_of_a_short_film_is_wider(trained, films_by_length):
     for end_s, film in films_by_length.items():
         interval = claim_of(film, kinds.ExpectedShare).interval
         width[end_s] = interval.high - interval.low
+
     assert width[600.0] <= 2 * margin + 1e-9
     assert width[13.0] > width[600.0] + 0.02
 
@@ -116,6 +117,7 @@ def test_the_bracket_of_a_short_film_is_wider(trained, films_by_length):
 def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
     short, long = films_by_length[13.0], films_by_length[600.0]
     n_windows = claim_of(short, kinds.ExpectedShare).n_windows
+
     assert n_windows == pytest.approx(1.6, abs=0.5)  # 13 s / 8 s; what has no content does not count
     assert FEW_WINDOWS in " ".join(lines_of_film(short, ENGLISH))
     assert FEW_WINDOWS in text_of(film_page([short]))
@@ -141,6 +143,7 @@ def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained, films_
             widenings_without.append(widening)
         else:
             widenings_with_number.append(widening)
+
     assert max(widenings_without) > 0  # some are a little wider, and nothing is said of it
     assert max(widenings_without) < LEAST_WIDER
     assert min(widenings_with_number) >= LEAST_WIDER
@@ -247,6 +250,7 @@ def test_films_with_one_expected_share_are_not_told_apart(language):
     compared = compare_films(films, judgements)
     (claim,) = same_share_claims(compared)
     sentence = phrases.sentence(claim, Words(language))
+
     assert re.search(r"\b3 films", sentence)
     assert sentence in sentence_on_groups(compared, language)
 
@@ -413,6 +417,7 @@ def test_no_gap_within_a_window_has_a_probability(trained, tmp_path):
     film = score_film(store, [trained.paths["linear"]])
     rows = film.rows()
     unread = rows[rows["p"].isna()]
+
     assert list(zip(unread["start_s"], unread["end_s"], strict=True)) == [*holes]
     assert film.time().unread_s == pytest.approx(4.5)
 
@@ -525,8 +530,10 @@ def test_the_sentences_on_a_cut_off_file_say_what_is_judged(trained, tmp_path, c
     film = film_cut_off_at(tmp_path, trained, cut_off.at_s)
     language, words = cut_off.language, Words(cut_off.language)
     assert spaced(first_sentence(film, language=language)).startswith(cut_off.first_sentence)
+
     share = phrases.sentence(claim_of(film, kinds.ExpectedShare), words)
     assert spaced(share).startswith(cut_off.rate)
+
     unjudged = phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)
     assert spaced(unjudged) == cut_off.unjudged
     assert cut_off.unjudged in spaced(text_of(film_page([film], language=language)))
@@ -573,6 +580,7 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
     film, words = invented_film(unlike_parts=((0.0, 0.155),), **SMALL), Words(language)
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
+
     assert shares.judged in first_sentence(film, language=language)
     assert shares.unjudged in phrases.unjudged_caveat(claim, words)
     assert shares.unjudged in phrases.unjudged_sentence(claim, words)
@@ -598,6 +606,7 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
     table = film.table.copy()
     table.loc[is_black, "flags"] = "black"
     film = replace(film, table=table, variables=variables)
+
     assert f"{ENGLISH.number(black_s / 900.0)} of the time" in text_of(film_page([film]))
 
 
@@ -612,6 +621,7 @@ def test_half_of_the_time_is_said_to_be_half(shares, said):
     claim = claim_of(film, kinds.MarkedPassages)
     concepts = tuple(kinds.FrequentConcept(f"C{n}", False, share) for n, share in enumerate(shares))
     sentence = phrases.sentence(replace(claim, concepts=concepts), ENGLISH)
+
     assert said in sentence
     # Each of several was counted alone: it is not said that they are seen together.
     assert ("each in" in sentence) == (len(shares) > 1)
@@ -698,6 +708,7 @@ def test_an_export_says_if_a_passages_mean_is_below_the_threshold(kind):
     film = with_model(film, threshold_p=threshold)
     below = film.segments().query("reaches == 1 and p < @threshold")
     assert len(below)
+
     text = export(film, kind)
     assert text.count(f"reaches the threshold, {threshold:.2f}; the mean is below it") == len(below)
     assert text.count(f"A passage is marked where its p reaches the threshold, {threshold:.2f}") >= 1
@@ -710,7 +721,9 @@ def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(tmp_path, l
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
     below = [claim for claim in passages if claim.has(kinds.MEAN_BELOW)]
+
     assert below
+
     page = film_page([film], language=language)
     for claim in below:
         said = phrases.below_phrase(claim, Words(language))
@@ -736,8 +749,10 @@ def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
     claim = claim_of(film, kinds.MarkedPassages)
     assert claim.number == 0
     assert claim.short_s == 4.0
+
     left_out = words.say("short_places", time=words.duration(4.0), least="5")
     assert left_out in " ".join(lines_of_film(film, words))
+
     # On the page the phrase may begin a sentence, with a capital.
     without_first_letter = left_out[1:]
     assert without_first_letter in text_of(film_page([film], language=language))
@@ -778,6 +793,7 @@ def test_a_concept_in_part_more_and_in_part_less_is_called_both():
     text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
     mean_p_begins_with = "(0.4"
     assert f"in part more, in part less Activity than usual {mean_p_begins_with}" in text
+
     # Where it is called less, and not "in part less", its probability is below the usual one too.
     called_less = r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value"
     assert all(float(p) < 0.17 for p in re.findall(called_less, text))
@@ -804,6 +820,7 @@ def test_a_contradictory_reason_is_neither_for_nor_against(language, contributio
     (claim,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
     words = Words(language)
     beginning, *_ = words[key].split("{")
+
     assert phrases.sentence(claim, words).startswith(beginning)
 
 
@@ -845,6 +862,7 @@ def test_citation_and_figure_say_if_a_program_gave_labels(
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     citation = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
     figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
+
     for text in (citation, figure):
         assert (NOBODY_JUDGED_ANY[language] in text) == all_by_program
         assert (NOBODY_JUDGED_SOME[language] in text) == some_by_program
@@ -874,6 +892,7 @@ def test_claims_give_a_levels_meaning_in_the_asked_language(language):
     claim = claim_of(film, kinds.MarkedPassages)
     (level,) = (one for one in BOOK.levels if one.name == "S")
     (said,) = sentences([claim], language)
+
     assert level.in_language(language).means in said
     assert level.in_language(language).title in said
 
@@ -888,6 +907,7 @@ def test_a_judge_unsure_of_the_level_counts_for_a_concept():
     (share,) = rate_claims(correct_rates(film, judged(film, AB=labels)))
     n_windows = len(choose_next([film], 40, blind=True))  # a short film may have fewer than 40
     n_body = sum("Body" in labels_of_window for labels_of_window in labels[:n_windows])
+
     assert share.n == n_windows
     assert share.n_unsure == 0
     assert share.positives == (n_body,)
@@ -981,9 +1001,11 @@ def test_the_last_window_of_a_short_film_is_moved_back(trained, tmp_path, end_s,
     store = film_store(tmp_path, "short", end_s=end_s, planted=((3.0, 9.0),))
     film = score_film(store, [trained.paths["pcbm_lr"]])
     assert film.record.windows.hop_s == 4
+
     page = text_of(film_page([film]))
     assert "windows of 8 s every 4 s" in page
     assert ("every 4 s, the last one moved back" in page) == is_moved
+
     page = text_of(film_page([film], language="fr"))
     assert ("toutes les 4 s, la dernière reculée" in page) == is_moved
 
@@ -1009,9 +1031,11 @@ def test_a_sentence_without_passages_has_what_is_too_short(language):
     table.loc[short_row, "p"] = 0.999
     row_s = float(table.loc[short_row, "end_s"] - table.loc[short_row, "start_s"])
     assert row_s < 5
+
     claim = claim_of(replace(film, table=table), kinds.MarkedPassages)
     assert claim.number == 0
     assert claim.short_s == pytest.approx(row_s)
+
     left_out = words.say("short_places", time=words.duration(row_s), least=words.seconds(5))
     without_first_letter = left_out[1:]  # which is a capital where the phrase begins a sentence
     assert without_first_letter in phrases.sentence(claim, words)
@@ -1034,6 +1058,7 @@ def test_a_share_of_all_windows_is_counted_by_their_content(language):
     last_start_s = max(window.start_s for window in windows)
     levels = [("S",) if window.start_s == last_start_s else ("EN",) for window in windows]
     page = page_with_rates(film, judged(film, AB=levels, CD=levels), language)
+
     assert words["windows_by_content"] in page
     assert words["windows_corrected"] not in page
 
@@ -1089,6 +1114,7 @@ def test_a_passage_that_is_unlike_in_part_says_so():
     film = replace(film, table=table)
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
     unlike_in_part = [claim for claim in passages if "unlike" in claim.flags]
+
     assert unlike_in_part
     for claim in unlike_in_part:
         assert claim.judged_s < claim.time.seconds
@@ -1110,6 +1136,7 @@ def test_a_french_page_has_french_words_for_models_and_codebooks():
     assert "grille de codage obygaze12" in page
     assert "descripteurs du dossier « planted »" in page
     assert "très loin de la part réelle" in page
+
     # A model of somebody's own keeps its title.
     own = text_of(film_page([with_model(film, title="linear")], language="fr"))
     assert "modèle linear (" in own

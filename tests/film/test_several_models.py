@@ -197,9 +197,11 @@ def test_a_judge_who_names_no_concept_is_left_out_of_its_share(judge, capsys):
     judge(AB=(), CD=("Body",))
     ended = rate(capsys)
     assert ended.code == 0
+
     (note,) = [line for line in ended.notes.splitlines() if "no concept" in line]
     assert f"left out {N_WINDOWS} judgements of AB, who" in note
     assert "Body" in note
+
     (share_of_body,) = [line for line in ended.out.splitlines() if "Body" in line and "CD" in line]
     assert "AB" not in share_of_body
 
@@ -218,6 +220,7 @@ def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge, caps
     judge(AB=())
     ended = rate(capsys)
     some_models_have_no_share = 3  # exit code
+
     assert ended.code == some_models_have_no_share
     assert "AB" in ended.out
     assert "body: film" in ended.notes  # the key of the model that has none
@@ -235,5 +238,6 @@ def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, l
     why_there_is_no_share = next_window(opened, "AB", 10, words, tells_share=True)["few"]
     assert words["counted_0"] in why_there_is_no_share  # no window counts
     assert words.say("why_no_concept", who="AB", concept=body) in why_there_is_no_share
+
     n_judged = 4
     assert str(n_judged) in why_there_is_no_share

@@ -135,6 +135,7 @@ def scored_without_en(planted):
 def test_a_model_that_never_saw_a_level_refuses_a_share(scored_without_en):
     """Half of a film is EN, and the model knows HN and S alone: its share of S would be of HN and S only."""
     rate = scored_without_en.rate()
+
     assert rate.value is None
     assert rate.bracket_low is None
     assert rate.calibration_low is None
@@ -168,6 +169,7 @@ def counts(planted):
 def test_a_card_names_the_clips_of_training_and_of_calibration(planted, counts):
     """It was trained on HN and S (`target`), and calibrated on clips of all levels (`population`)."""
     card = load_model(planted.paths["recipe"]).card
+
     assert card.target["name"] == "hn_s"
     assert card.n_clips == counts["HN"] + counts["S"]
     assert card.population == {
@@ -203,6 +205,7 @@ def test_a_sentence_has_the_median_lengths_of_clips(planted, language):
     claim = other_windows(film.model(), film.record.windows)
     assert claim.trained_s == np.median(trained_on)
     assert claim.calibrated_s == np.median(calibrated_on)
+
     words = Words(language)
     sentence = windows_sentence(claim, words)
     assert words.seconds(claim.trained_s) in sentence

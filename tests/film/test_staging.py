@@ -172,6 +172,7 @@ def test_each_second_counts_once_in_a_mean():
     seconds_of_first = 3 + 7 / 3
     seconds_of_others = 3 + 2 * 7 / 3
     expected = (-30 * seconds_of_first - 20 * seconds_of_others) / 13
+
     assert staging_means(windows)["loudness"] == pytest.approx(expected)
 
 

@@ -83,6 +83,7 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
     first = frames_at(half_seconds, "film-0001", weight=0)
     second = frames_at(half_seconds + 2, "film-0002", weight=1)
     steps = traces_of_frames(monkeypatch, pd.concat([first, second]), "film-0001", "film-0002")
+
     assert steps["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
     assert steps["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
     assert steps["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
@@ -152,6 +153,7 @@ def test_a_step_mostly_in_black_or_credits_is_left_out():
         }
     )
     steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
+
     assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]
 
 

@@ -55,6 +55,7 @@ def test_no_mostly_unread_window_is_drawn(cut):
     window_s = cells.spans[0, 1]
     blind = choose_next([cut], 30, blind=True)
     in_sight = choose_next([cut], 30)
+
     assert len(blind) == n_windows_read(cells)
     for clip in [*blind, *in_sight]:
         assert CUT_S - clip.start_s >= window_s / 2
@@ -157,6 +158,7 @@ def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut, 
     store = film_store(tmp_path, "lost", end_s=60.0, holes=((0.0, 55.0),))
     lost = score_film(store, [trained.paths["pcbm_lr"]])
     compared = compare_films([cut, lost], judged)
+
     assert [film.timeline.movie for film in compared.films] == ["cut"]
     assert (
         "films left out, as more than half of each of their windows could not be read: 1 (lost)"

@@ -91,6 +91,7 @@ def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
     assert "media-src blob:" in policy
     assert "default-src 'none'" in policy
     assert "connect-src" not in policy
+
     outcome = seen.evaluate("fetch('https://example.org').then(() => 'through', () => 'blocked')")
     assert outcome == "blocked"
 
@@ -118,14 +119,17 @@ def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
     seen = visit(page).page
     track = seen.locator(".d-over")
     assert track.get_attribute("role") == "slider"
+
     track.focus()
     at_start = spoken_time(seen)
     assert "unlike training" in at_start
+
     announced = [at_start]
     for key in ("ArrowRight", "ArrowRight", "PageDown", "End"):
         seen.keyboard.press(key)
         announced.append(spoken_time(seen))
     assert len(set(announced)) == 5  # each key leads to another time
+
     for key in ("Home", "ArrowLeft"):  # to the start, and no farther
         seen.keyboard.press(key)
         assert spoken_time(seen) == at_start
@@ -150,6 +154,7 @@ def test_keys_zoom_into_the_timeline_and_leave_the_cursor(visit, page):
     seen.keyboard.press("+")
     assert tenths_shown(seen) == pytest.approx(FILM_TENTHS / 4)
     assert spoken_time(seen) == before
+
     seen.keyboard.press("0")
     assert tenths_shown(seen) == pytest.approx(FILM_TENTHS)
 
@@ -249,6 +254,7 @@ def test_without_script_everything_can_be_read(visit, page):
     """Only what needs a script, such as playing one's own copy, is hidden."""
     seen = visit(page, script=False).page
     text = seen.inner_text("body")
+
     for words in (
         "The Planted Film",
         "17%",
@@ -328,12 +334,14 @@ def test_the_page_of_twelve_hours_is_fast(visit, spoken_film_of_twelve_hours, tm
     write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
     seen = visit(tmp_path / "said.html").page
     assert seen.evaluate("document.querySelectorAll('*').length") <= 1500
+
     session = seen.context.new_cdp_session(seen)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time, and no time of waiting
     seen.reload()
     seen.locator(".d-over").focus()
     seen.keyboard.press("+")
     metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+
     assert metrics["ScriptDuration"] < 1.0
 
 
@@ -395,6 +403,7 @@ def test_two_clicks_lead_from_a_number_to_its_scene(visit, watched):
     start_s = page.evaluate("JSON.parse(document.querySelector('.data').textContent).passages[0].start")
     open_own_copy(page, watched / "own.webm")
     assert "the file that was scored" in page.locator("#f1-own").inner_text()
+
     page.locator("#f1-table tbody button").first.click()
     wait_until(page, f"document.querySelector('video').currentTime >= {start_s}")
     wait_until(page, "!document.querySelector('video').paused")
@@ -477,6 +486,7 @@ def test_no_hostile_name_of_a_readers_file_is_in_the_command_that_converts_it(ho
     hostile.page.get_by_label("Open your own copy").set_input_files(path)
     command = hostile.page.locator("#f1-command")
     expect(command).to_be_visible()
+
     assert 'ffmpeg -i "FILM"' in command.inner_text()
     assert_nothing_hostile_ran(hostile)
 
@@ -494,8 +504,10 @@ def test_the_table_has_all_decisions_and_says_how_each_was_made(visit, watched):
     rows = page.locator("#f1-table tbody tr")
     expect(rows).to_have_count(3)
     texts = rows.all_inner_texts()
+
     assert any("CD, blind" in text for text in texts)
     assert any("settled between AB, CD" in text for text in texts)
+
     page.locator("#f1-table tbody button").first.click()
     expect(page.locator("#f1-title")).to_contain_text("AB")
 
@@ -528,7 +540,9 @@ def test_a_screen_reader_is_told_the_time_only_when_the_film_stops(visit, watche
     page.evaluate(RECORD_CHANGES_READ_ALOUD)
     started_at_s = page.evaluate("document.querySelector('video').currentTime")
     wait_until(page, f"document.querySelector('video').currentTime > {started_at_s} + 2")
+
     assert page.evaluate("spoken") == []
+
     page.evaluate("document.querySelector('video').pause()")
     wait_until(page, f"spoken.includes('{SLIDER}')")
 
@@ -575,6 +589,7 @@ def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
     expect(page.locator("#f1-title")).to_contain_text("Nothing selected")
     page.keyboard.press("m")
     expect(page.locator("#f1-title")).to_contain_text("Passage 1")
+
     assert page.locator("[data-key=N] kbd").inner_text() == "M"
 
 
@@ -608,6 +623,7 @@ def test_film_and_cursor_stay_in_view_at_every_size(visit, watched, width, heigh
     page.keyboard.press("n")
     expect(page.locator(".d-before")).to_be_hidden()  # what stands in the film's place until it is shown
     assert page.locator("video").bounding_box()["height"] > 120
+
     end = max(page.evaluate("document.querySelector('.d-desk').offsetHeight") - height, 0)
     for scrolled in (0, end // 2, end):
         page.evaluate(f"scrollTo(0, document.querySelector('.d-desk').offsetTop + {scrolled})")
@@ -615,6 +631,7 @@ def test_film_and_cursor_stay_in_view_at_every_size(visit, watched, width, heigh
             box = page.evaluate(f"document.querySelector({selector!r}).getBoundingClientRect().toJSON()")
             assert box["top"] >= -1, (selector, scrolled)
             assert box["bottom"] <= height + 1, (selector, scrolled)
+
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 

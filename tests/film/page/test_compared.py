@@ -77,6 +77,7 @@ def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(visit, pa
     interval_widths = page.locator(".share svg line.reach").evaluate_all(widths)
     assert len(base_widths) == len(interval_widths) == 2
     assert max(base_widths) * 3 < min(interval_widths)
+
     n_colours = "lines => new Set(lines.map((line) => getComputedStyle(line).stroke)).size"
     assert page.locator(".share svg line").evaluate_all(n_colours) == 2
 
@@ -87,6 +88,7 @@ def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(visit,
     There are two decades, and one trend.
     """
     figure = visit(page_of_12_films).page.locator(".c-figure")
+
     assert figure.locator(".c-film").count() == 12
     assert figure.locator(".c-alone").count() == 2  # films that nobody judged
     assert figure.locator(".c-interval").count() == 10

@@ -130,6 +130,7 @@ def test_the_first_sentence_has_the_codebooks_words_and_all_counts():
     reaching_rows = film.rows().query(f"p >= {film.model().threshold_p}")
     reaching_s = seconds_within(reaching_rows, passages)
     share, *_ = Words("en").shares_of_whole([time.judged_s, time.unjudged_s, time.black_or_credits_s])
+
     assert first_sentence(film).startswith(
         f"Of the {in_minutes(time.judged_s)} that it can judge "
         f"({share} of the film; {in_minutes(time.black_or_credits_s)} of black or credits) "
@@ -215,6 +216,7 @@ def test_the_first_sentence_has_the_judged_the_marked_and_the_black_time(unlike,
     sentence = first_sentence(film, language=language)
     marked_s = passages["judged_s"].sum()
     judged, marked, black = words.durations(time.judged_s, marked_s, time.black_or_credits_s)
+
     assert judged in sentence
     assert words.share(time.judged_s / 600) in sentence
     assert time.black_or_credits_s > 0
@@ -260,8 +262,10 @@ def test_marked_passages_are_numbered_by_time_and_ranked_by_strength():
     marked = [passage for passage in passages if not passage["below"]]
     in_time_order = sorted(marked, key=lambda passage: passage["start"])
     assert marked == in_time_order
+
     n = len(marked)
     assert [passage["number"] for passage in marked] == [str(number) for number in range(1, n + 1)]
+
     ranks = [passage["rank"] for passage in marked]
     assert sorted(ranks) == list(range(1, n + 1))
     assert ranks != sorted(ranks)  # the strongest passage is not the first
@@ -271,8 +275,10 @@ def test_a_film_wholly_unlike_training_has_no_numbers():
     film = film_that_begins_unlike(1.0)
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
+
     share_and_band = r"\d+%\s*\["
     assert not re.search(share_and_band, text_of(page))
+
     none = -1  # what `percentages_of` has for a row without a probability
     assert percentages_of(data_of(page)["rows"]["p"]) == [none] * 60
 
@@ -393,6 +399,7 @@ def test_the_models_evidence_stands_above_the_timeline(language):
     line = evidence_line(film, language)
     numbers = re.findall(r"[\d.,]*\d", line)
     assert {Words(language).number(0.67), "7", "4"} <= set(numbers)
+
     page = film_page([film], language=language)
     timeline = 'class="d-desk"'
     assert -1 < page.find(line) < page.index(timeline)
@@ -451,6 +458,7 @@ def test_the_script_has_concepts_in_the_order_of_how_well_they_are_found():
     concepts = data_of(film_page([ten_minute_film()]))["rows"]["concepts"]
     found = [concept["name"] for concept in concepts if not concept["doubt"]]
     others = [concept["name"] for concept in concepts if concept["doubt"]]
+
     assert [concept["name"] for concept in concepts] == found + others
     assert (found[:2], len(found)) == (["Body", "Clothing"], 5)
     assert set(others) == {"Look", "Posture", "Appearance"}
@@ -501,6 +509,7 @@ def test_films_stand_in_the_order_of_their_years():
     page = film_page(films)
     links = re.findall(r'<a href="#f\d">([^<]*)</a>', page)
     years = [re.findall(r"\((\d{4})\)", link) for link in links]
+
     assert years == [["1989"], ["1999"], ["2009"], []]
     assert page == film_page(films[::-1])
 
@@ -529,6 +538,7 @@ def test_a_page_says_whether_frames_of_the_film_are_in_it():
     assert words["has_stills"] in with_stills
     assert words["no_frames"] not in with_stills
     assert "f1-stills" in with_stills
+
     without = film_page([film])
     assert words["no_frames"] in without
     assert "f1-stills" not in without
@@ -557,6 +567,7 @@ def test_the_line_goes_through_every_probability():
     judged = rows.dropna(subset="p")
     heights = [100 - round(100 * p) for p in judged["p"]]
     corners = corners_of(charts.line(rows))
+
     assert corners[0] == (round(10 * judged["start_s"].iloc[0]), heights[0])
     assert corners[-1][0] == round(10 * judged["end_s"].iloc[-1])
     assert {y for _, y in corners} == set(heights)
@@ -683,6 +694,7 @@ def test_a_sentence_says_for_or_against_by_the_change(seed):
             assert sentence.startswith("For it" if change > 0 else "Against it")
         elif abs(change) >= 1e-4:
             assert reason.concept not in sentence
+
     assert n_moving > 10
 
 
@@ -999,6 +1011,7 @@ def test_a_figures_pdf_has_its_size_and_fonts():
     pdf = figure_pdf(figure)
     assert pdf.startswith(b"%PDF-")
     assert pdf == figure_pdf(figure)
+
     points_of_pixel = 0.75  # 96 pixels or 72 points an inch
     box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
     assert float(box[1]) == pytest.approx(760 * points_of_pixel)
@@ -1021,6 +1034,7 @@ def test_a_page_has_a_codebooks_words_in_one_language(language, other):
     page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
     text, data = text_of(page), json.dumps(data_of(page), ensure_ascii=False)
     own, foreign = titles_in(book, language), titles_in(book, other)
+
     assert any(title in data for title in own - foreign)
     for title in foreign - own:
         assert not re.search(rf"\b{title}\b", text), title
@@ -1086,6 +1100,7 @@ def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
     film = invented_film(n_rows=61, duration_s=60.9, unlike_parts=())
     film = with_columns(film, flags="", p=0.5, p_low=0.4, p_high=0.6)
     first, last = view_of(film).minutes
+
     assert first.p == pytest.approx(0.5)
     assert last.judged_s == pytest.approx(0.9)
     assert np.isnan(last.p)
@@ -1147,6 +1162,7 @@ def test_a_concept_below_its_threshold_is_called_not_seen_and_never_absent(langu
     film = ten_minute_film()
     rows = film.rows().dropna(subset="p")
     assert any((rows[f"{concept.name}_p"] < concept.threshold_p).any() for concept in film.model().concepts)
+
     page = film_page([film], language=language)
     assert not_seen in page
     assert "absent" not in text_of(page)
@@ -1160,5 +1176,6 @@ def test_a_figure_explains_curve_and_band_in_text_and_name(language):
     figure = film_figure(view, 100.0, 160.0)  # a part with a passage
     band_percent = "80"
     threshold = view.words.number(film.model().threshold_p)
+
     for words in (view.positive, film.model().title, band_percent, threshold):
         assert figure.count(words) >= 2

@@ -32,5 +32,6 @@ def test_modules_pass_their_own_tests_in_node(tmp_path):
         text=True,
         env=environment,
     )
+
     assert done.returncode == 0, done.stdout
     assert "# fail 0" in done.stdout

@@ -42,6 +42,7 @@ def test_opening_films_does_not_load_the_packages_of_the_server(films):
     process = subprocess.run([*python, *arguments], capture_output=True, text=True, check=True)
     _, names = process.stdout.split("loaded ")
     loaded = set(names.split())
+
     assert "pandas" in loaded
     assert loaded.isdisjoint(NOT_NEEDED)
 
@@ -52,6 +53,7 @@ def test_a_missing_package_is_named_before_anything_is_read(films, monkeypatch, 
     with pytest.raises(SystemExit):
         main(["film", "open", str(films / "scored" / "tt1"), "--no-browser"])
     printed = capsys.readouterr()
+
     assert printed.out == ""
     assert printed.err.splitlines() == [
         f"obygaze: error: this needs uvicorn; install it with: {install_command('obygaze[workspace]')}"

@@ -158,6 +158,7 @@ def test_when_all_windows_are_judged_the_share_of_seconds_is_known(seconds_of_ne
     cells = planted_cells(content_s=seconds, p=rng.random(60))
     order = np.array(cells.order_of_draw(f"{seed}", 0))
     low, high = anytime_interval(cells, order, y[order])
+
     assert low - 1e-3 <= np.average(y, weights=seconds) <= high + 1e-3
     assert high - low < 0.05
 

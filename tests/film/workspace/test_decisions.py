@@ -62,6 +62,7 @@ def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
     judge(decisions, 10, 20, "calm")
     decisions.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
     judgement, passage = imported(decisions, JUDGEMENTS, PASSAGES)
+
     assert (judgement.level, passage.level) == ("calm", "violent")
     assert judgement.extras["seen_score"] == passage.extras["seen_score"] == "1"
     assert judgement.extras["draw"] == ""
@@ -118,6 +119,7 @@ def test_a_judgement_agrees_with_the_model_if_its_level_is_what_the_model_finds(
         judge(decisions, start_s, start_s + 1, level)
     in_table = [row["judgement"] for row in rows_of(folder / JUDGEMENTS)]
     assert in_table == [*verdicts.values()]
+
     on_desk = [decision["verdict"] for decision in shown_decisions(OpenFilm(0, film, decisions), "AB")]
     assert on_desk == [*verdicts.values()]
 
@@ -144,6 +146,7 @@ def test_copied_decisions_can_be_added_to_and_deleted(decisions, copied_decision
     """In the copy AB is still the owner of AB's decisions, and may delete them there."""
     copied_id = decisions.kept["judgement"][0].clip_id
     assert copied_decisions.history(copied_id) == []  # it replaces nothing
+
     added_id = judge(copied_decisions, 30, 40)
     copied_decisions.delete(copied_id, "AB")
     standing = {clip.clip_id for clip in copied_decisions.kept["judgement"]}
@@ -164,6 +167,7 @@ def test_undo_takes_back_only_ones_own_judgements(decisions):
     judge(decisions, 10, 20, "calm", who="AB")
     judge(decisions, 10, 20, "violent", who="AB")
     judge(decisions, 10, 20, "calm", who="CD")
+
     assert decisions.undo("AB")
     assert decisions.undo("AB")
     assert decisions.undo("AB") is None
@@ -362,6 +366,7 @@ def test_a_wrong_line_of_the_ledger_is_named_once(scored_tt1, wrong):
     notice, *more = decisions.notices
     assert str(path) in notice
     assert "line 2" in notice
+
     judge(decisions, 10, 20)
     assert decisions.notices == [notice, *more]
 
@@ -456,6 +461,7 @@ def test_a_notice_names_who_tried_to_change_anothers_decision(decisions, kind):
     other.ledger.add(kind, row_of_xy, [judgement_of_ab])
     decisions.refresh()
     assert ("AB", "calm") in standing_levels(decisions)
+
     (notice,) = decisions.notices
     assert "XY" in notice
     assert "AB" in notice
@@ -542,6 +548,7 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
         judge(decisions, 20, 30)
     assert (decisions.folder / JUDGEMENTS).read_bytes() == before
     assert len(standing_levels(open_again(decisions))) == 2
+
     (notice,) = decisions.notices
     assert JUDGEMENTS in notice
     assert "ledger/" in notice
@@ -557,6 +564,7 @@ def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch
             judge(decisions, 30, 40)
         with pytest.raises(OSError, match="No space"):
             decisions.undo("AB")
+
     assert stands(decisions) == before
 
 
@@ -571,6 +579,7 @@ def test_deciding_goes_on_after_the_disk_was_full(decisions, monkeypatch):
         with pytest.raises(OSError, match="No space"):
             judge(decisions, 30, 40, "violent")
     assert decisions.undo("AB")  # the last that was kept
+
     judge(decisions, 40, 50, "violent")
     judge(decisions, 60, 70, "unsure")
     assert tabled_levels(decisions) == ["violent", "unsure"]
@@ -692,6 +701,7 @@ def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, 
     next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
     drawn_starts = [start for start, _ in decisions.windows[:10]]
     assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
+
     (asked,) = asked_intervals
     assert asked.starts == drawn_starts
     assert asked.is_positive == [1.0, 0.0] * 5
@@ -743,6 +753,7 @@ def test_a_share_of_all_windows_has_no_interval(decisions, asks_for_more):
     judge_blindly(decisions, *levels, in_all=10 * n_windows)
     n_asked = 10 * n_windows if asks_for_more else n_windows
     answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
+
     assert answer["done"] == n_windows
     assert answer["fixed"] == n_windows
     assert "window" not in answer  # to judge next
@@ -821,6 +832,7 @@ def test_windows_are_judged_in_the_order_of_the_draw(decisions):
         assert answer["done"] == place - 1
         assert answer["window"] == {"start": start, "end": end, "place": place}
         judge(decisions, start, end, place=place)
+
     assert "window" not in next_window(film, "AB", 99)
     assert min(decisions.windows)[0] == 0
 

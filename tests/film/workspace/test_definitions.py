@@ -81,6 +81,7 @@ def test_each_sitting_stores_its_codebook_and_its_digest(judged):
         header = json.loads(first_line)["entry"]["header"]
         stored_books.append(StoredCodebook(**header["codebook"]))
     by_digest = {stored_book.definition: codebook_in(stored_book) for stored_book in stored_books}
+
     assert by_digest == {
         judged.book.definition(): judged.book,
         judged.reworded.definition(): judged.reworded,
@@ -199,6 +200,7 @@ def test_wordings_declared_the_same_have_one_definition(judged):
     tables = [judged.folder / JUDGEMENTS]
     table = import_spans(tables, judged.folder, "judgements", codebook=judged.book).manifest
     assert len(judgements_of(table).definitions) == 1
+
     meanings = meanings_in([judged.folder])
     assert meanings.of(judged.book.definition()) == meanings.of(judged.reworded.definition())
 
@@ -219,6 +221,7 @@ def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged, tmp_pa
     alone.mkdir()
     shutil.copy(judged.folder / JUDGEMENTS, alone)
     read_back = Decisions(alone, judged.film, judged.reworded)
+
     assert stands(read_back) == stands(decisions)
     assert len(read_back.judgements()) == 1  # the one under the text of now
 
@@ -234,6 +237,7 @@ def test_judgements_without_a_stored_wording_count_with_one_notice(judged):
     (judged.folder / JUDGEMENTS).unlink()
     decisions = judged.opened(judged.book)
     assert len(decisions.judgements()) == 11
+
     judge(decisions, 30, 38)
     assert sum("earlier version" in notice for notice in decisions.notices) == 1
 
@@ -267,6 +271,7 @@ def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
             Header(),
         ]
     )
+
     assert [meanings.of(definition) for definition in ("a", "b", "c")] == ["a", "a", "a"]
     assert [meanings.of(definition) for definition in ("d", "e", "f")] == ["d", "d", "d"]
     assert meanings.of("g") == "g"  # nothing is declared of it
@@ -284,6 +289,7 @@ def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
     row = {**decisions.lines[own_id].row, "start_s": "30", "end_s": "38"}
     forged_line = Ledger(decisions.folder, print, lambda: forged).add("judgement", row)
     decisions.refresh()
+
     assert decisions.definition_of(decisions.lines[own_id]) == book.definition()
     assert decisions.definition_of(decisions.lines[forged_line.id]) == ""
 
@@ -329,7 +335,9 @@ def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged, rew
     declared = serve(judged.folder, reworded_path, "--same-meaning")
     assert "other definitions" not in declared.said
     assert declared.next(who="AB", n=10)["done"] == 10
+
     later = serve(judged.folder, reworded_path)
     assert later.next(who="AB", n=10)["done"] == 10
+
     meanings = meanings_in([judged.folder])
     assert meanings.of(judged.book.definition()) == meanings.of(judged.reworded.definition())

@@ -73,6 +73,7 @@ def test_a_french_desk_defines_levels_and_concepts_in_french(tmp_path, mode):
         assert f"{french.title} : {french.means}" in text
         assert part.means not in text  # in English
     examples = [example for one in book.concepts for kind in one.instances for example in kind.examples]
+
     assert [example for example in examples if example in text] == []  # they are in English only
 
 
@@ -209,6 +210,7 @@ def test_a_span_has_a_probability_if_half_a_second_of_it_is_judged(tmp_path, sta
     assert bool(evidence["p"]) == has_p
     assert bool(evidence["parts"]) == has_p
     assert (opened.probability_of(start_s, end_s) is not None) == has_p
+
     says_why_there_is_none = Words("en")["no_probability_unlike"] in evidence["note"]
     assert says_why_there_is_none == (not has_p)
 

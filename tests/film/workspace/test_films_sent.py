@@ -40,6 +40,7 @@ def test_a_film_that_browsers_cannot_play_is_sent_as_a_copy(serve, copied, share
     assert "make a copy" in served.said
     assert served.ask("GET", "/film/0/video")[0].status == 404
     assert json.loads(served.ask("POST", "/film/0/copy")[1])["share"] is not None
+
     wait_for_copy(served)
     part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
     assert (part.status, len(data)) == (206, 100)

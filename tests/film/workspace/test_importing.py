@@ -135,12 +135,14 @@ def test_exported_decisions_are_imported_into_an_empty_ledger(judged, nobody_dec
     """
     path = exported(judged, kind, tiers=["people"])
     assert import_file(nobody_decided, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
+
     # Times are exact to half a frame (of 25 a second) where a format counts frames, or to a millisecond.
     slack_s = 0.021 if kind in IN_FRAMES else 0.001
     for label, expected in zip(labels_of(nobody_decided), labels_of(judged), strict=True):
         assert label.start_s == pytest.approx(expected.start_s, abs=slack_s)
         assert label.end_s == pytest.approx(expected.end_s, abs=slack_s)
         assert label._replace(start_s=0, end_s=0) == expected._replace(start_s=0, end_s=0)
+
     n_blind = {judge: len(by_place) for judge, by_place in nobody_decided.blind_judgements().items()}
     assert n_blind == {"AB": 4, "C D": 3}
 
@@ -192,6 +194,7 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(judged, kind):
     path = exported(judged, kind)
     change_violent_at_40_s_to_calm(path, kind)
     assert import_file(judged, path) == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
+
     after = stands(judged)
     judgements_before, judgements_after = before.pop("judgement"), after.pop("judgement")
     judgements_before.remove(("AB", 40.0, 48.0625, "violent", ""))
@@ -220,6 +223,7 @@ def test_importing_a_changed_file_twice_changes_nothing_more(judged, kind):
     change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)
     after_first, n_after_first = stands(judged), n_sittings(judged)
+
     assert import_file(judged, path)["AB"] == Imported(unchanged=6)
     assert stands(judged) == after_first
     assert n_sittings(judged) == n_after_first
@@ -309,6 +313,7 @@ def test_a_change_in_an_old_file_stands_beside_a_later_judgement(judged):
     change_violent_at_40_s_to_calm(path, "eaf")
     import_file(judged, path)
     at_40_s = [judgement for judgement in stands(judged)["judgement"] if judgement[1] == 40]
+
     assert {level for _, _, _, level, _ in at_40_s} == {"unsure", "calm"}
     assert len(judged.conflicts()) == 2
 
@@ -498,6 +503,7 @@ def test_any_name_and_note_survive_export_and_import(scored_tt1, kind, note, nam
     judge(decisions, 40, 48, "violent", name, note=note)
     before = stands(decisions)
     (imported,) = import_file(decisions, exported(decisions, kind)).values()
+
     assert imported == Imported(unchanged=1)
     assert stands(decisions) == before
 
@@ -519,6 +525,7 @@ def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(co
         decisions.take_in(read_annotations(table, codebook).of_film(film.movie))
         (passage,) = decisions.kept["passage"]
         ids.add(passage.clip_id)
+
     assert len(ids) == 2
 
 
@@ -532,6 +539,7 @@ def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films
     for decisions in (of_tt1, of_tt2):
         judge(decisions, 0, 8, "calm")
     assert [*of_tt1.lines] == [*of_tt2.lines]  # their ids
+
     opened = [OpenFilm(0, of_tt1.film, of_tt1), OpenFilm(1, of_tt2.film, of_tt2)]
     judged = shown_judgements_of(opened, codebook).judged
     assert [(clip.movie, clip.level) for clip in judged] == [("tt1", "calm"), ("tt2", "calm")]

@@ -437,11 +437,13 @@ def test_a_typed_name_holds_when_the_mode_changes(opened):
     page.get_by_role("link", name="Judge blind").click()
     wait_until(page, f"location.pathname.endsWith('/blind') && {TITLE}")
     assert page.locator("#d-who").input_value() == "AB"
+
     page.get_by_role("button", name="Begin").click()
     wait_until(page, f"{PROGRESS}.includes('Window 1 of')")
     page.keyboard.press(VIOLENT)
     wait_until(page, f"{PROGRESS}.includes('Window 2 of')")
     judges = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
+
     assert judges == {"1": "CD", "0": "AB"}
     assert not errors
 
@@ -459,6 +461,7 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(opened):
     page.keyboard.press(END_HERE)
     press_and_hear(page, VIOLENT)
     assert own_passages(folder) == [SpanAndLevel(500, 503, "violent")]
+
     page.get_by_role("button", name="Delete").last.click()
     wait_until_said(page, "deleted")
     assert own_passages(folder) == []
@@ -476,6 +479,7 @@ def test_keys_pressed_in_quick_succession_are_one_decision(opened):
     for level in (VIOLENT, CALM, UNSURE):
         page.keyboard.press(level)
     wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
+
     assert own_passages(folder) == [SpanAndLevel(100, 120, "unsure")]
     assert errors == []
 
@@ -616,6 +620,7 @@ def test_a_judgement_is_deleted_after_an_undone_change(opened):
     press_and_hear(page, DELETE, "deleted")
     press_and_hear(page, DELETE, "nothing of yours")
     press_and_hear(page, UNDO, "undo")
+
     assert decided_texts(page) == ["violent"]
     assert errors == []
 
@@ -629,6 +634,7 @@ def test_a_note_on_a_time_is_deleted_by_emptying_it(opened):
     wait_until_said(page, "kept")
     keep_note(page, "")
     wait_until_said(page, "deleted: 0:00:00")
+
     assert errors == []
 
 
@@ -671,6 +677,7 @@ def test_a_saved_figure_is_of_what_its_judge_may_see(opened):
     with page.expect_download() as downloading:
         page.evaluate("document.querySelector('#d-away a[href^=\"figure.svg\"]').click()")
     name = page.get_by_label("Your name").input_value()
+
     assert name
     assert f"who={name.replace(' ', '+')}" in downloading.value.url
 

@@ -170,6 +170,7 @@ def test_two_replacements_of_one_line_made_at_once_both_stand(tmp_path):
     of_second = read(tmp_path).add("judgement", row(2), [replaced.id])
     of_first = first.add("judgement", row(3), [replaced.id])  # it has not read what the second added
     assert {*ids_that_stand(read(tmp_path))} == {of_second.id, of_first.id}
+
     first.add("undo", row(3), [of_first.id])
     assert stands(read(tmp_path)) == [(of_second.id, row(2))]
 
@@ -309,6 +310,7 @@ def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
     ledger = read(tmp_path)
     added = ledger.add("note", row(1))
     (message,) = ledger.damage
+
     assert str(path) in message
     assert "MALLORY" in message
     assert [*read(tmp_path).lines] == [added.id]
@@ -366,6 +368,7 @@ def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
     with pytest.raises(FilmError, match="clock"):
         ledger.add("undo", row(0), [last_id])
     added = ledger.add("note", row(1))
+
     assert {*ids_that_stand(read(tmp_path))} == {last_id, added.id}
 
 
@@ -393,6 +396,7 @@ def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, 
             ledger.add("note", row(2))
     ledger.read()
     assert ids_that_stand(ledger) == [first.id]
+
     third = ledger.add("note", row(3))
     assert ids_that_stand(read(tmp_path)) == [first.id, third.id]
 
@@ -455,6 +459,7 @@ def test_a_table_imported_on_two_machines_gives_each_row_once(tmp_path):
     opened(here).add_table(digest, "note", [TableRow(row(1)), ROW_THAT_IS_KNOWN, TableRow(row(2))])
     opened(there).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), ROW_THAT_IS_KNOWN])
     copy(there, here)
+
     assert len(ids_that_stand(read(here))) == 2
 
 
@@ -505,6 +510,7 @@ def test_a_sitting_replaced_by_a_longer_file_is_read_anew(two_notes_that_are_rea
     arriving.write_bytes(second_line + b"".join(other_lines))
     arriving.replace(path)
     reader.read()
+
     assert {*reader.lines} == {ids[1], *other_ids}
     assert reader.damage == []
 
@@ -517,6 +523,7 @@ def test_a_line_stays_as_long_as_one_file_has_it(tmp_path):
     reader = read(tmp_path)
     path.write_bytes(b"")
     reader.read()
+
     assert [*reader.lines] == [line.id]
 
 
@@ -533,6 +540,7 @@ def test_all_machines_choose_the_same_of_two_lines_with_one_id(tmp_path, levels)
         write_sitting(tmp_path, VALID | {"row": cells}, name=file_name)
     ledger = read(tmp_path)
     assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]  # always this one
+
     (message,) = ledger.damage
     assert "judge of calm" in message
     assert "judge of violent" in message
@@ -574,6 +582,7 @@ def test_the_first_line_of_a_sitting_is_its_header(sitting_with_header, tmp_path
     entry = json.loads(first_line)["entry"]
     assert entry["kind"] == "sitting"
     assert entry["header"]["codebook"]["definition"] == "d" * 64
+
     ledger = read(tmp_path)
     assert ledger.header_of(ledger.lines[line.id]) == header
     assert ids_that_stand(ledger) == [line.id]
@@ -601,6 +610,7 @@ def test_a_failed_line_is_taken_back_with_the_next_decision(tmp_path, monkeypatc
         with pytest.raises(OSError, match="error"):
             ledger.add("note", row(2, "AB"))
     next_of_cd = ledger.add("judgement", row(3, "CD"))
+
     assert {*ids_that_stand(read(tmp_path))} == {first_of_ab.id, next_of_cd.id}
 
 
@@ -620,6 +630,7 @@ def test_nothing_is_appended_after_a_torn_line(tmp_path):
     with pytest.raises(OSError, match="descriptor"):
         journal.append({"c": 3})
     journal.close()
+
     assert [entry for _, entry in lines.read_lines(path, dict)] == [{"a": 1}]
 
 
@@ -640,6 +651,7 @@ def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
     messages = []
     Ledger(tmp_path, messages.append).read()
     assert MOST_OF_A_KIND == 10
+
     *of_single_lines, on_all_others = messages
     assert len(of_single_lines) == 10
     assert "4990" in on_all_others.replace(",", "")

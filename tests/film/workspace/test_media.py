@@ -92,9 +92,11 @@ def test_each_shot_has_its_own_still(made):
     """
     paths, about = made
     assert (about["starts"], about["width"], about["height"]) == (list(SHOTS), 96, 54)
+
     with Image.open(paths["stills.webp"]) as sheet:
         pixels = np.asarray(sheet.convert("L"), dtype=float)
     assert pixels.shape == (54, 96 * STILLS_IN_ROW)
+
     greys = [pixels[:, 96 * place : 96 * (place + 1)].mean() for place in range(len(SHOTS))]
     assert greys == pytest.approx(GREYS, abs=6)
 
@@ -109,6 +111,7 @@ def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(made):
         row = np.asarray(colours.convert("L"), dtype=float)[0]
     assert row[0] == pytest.approx(20, abs=60)
     assert row[-1] == pytest.approx(170, abs=60)
+
     a_little_darker = -10  # by compression
     assert np.all(np.diff(row) > a_little_darker)
 
@@ -159,6 +162,7 @@ def test_a_film_without_shots_or_sound_has_100_stills(shared_data):
     path = shared_data / "videos" / "rotated_90.mov"
     make_media(path, scored)
     facts = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
+
     assert len(facts["starts"]) == 100
     assert facts["height"] > facts["width"]  # upright, as the file says that it is turned
 
@@ -186,6 +190,7 @@ def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path)
     torn.write_bytes(path.read_bytes()[:2000])
     make_media_of_films({torn: scored, path: scored}, messages.append)
     (message,) = messages
+
     assert "torn.mp4" in str(message)
     assert media_paths(path, scored)["media.json"].is_file()
 
@@ -195,7 +200,9 @@ def test_a_film_opened_without_stills_gets_them_in_the_background(film, capsys):
     paths = media_paths(path, scored)
     opened = SimpleNamespace(path=path, timeline=scored, media=paths, has_media=False)
     make_missing_media([opened])
+
     assert "making stills, colours and sound of 1 film" in capsys.readouterr().err
+
     give_up_at = time.monotonic() + 60
     while not paths["media.json"].is_file():
         assert time.monotonic() < give_up_at

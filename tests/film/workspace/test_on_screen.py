@@ -130,10 +130,12 @@ def test_the_desk_answers_how_sure_the_model_is(desk_of_a_scholar):
     page = desk_of_a_scholar
     evidence = page.locator("#d-why").inner_text()
     assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", evidence)  # a probability with its band
+
     page.get_by_role("button", name="How sure is this?").click()
     answer = page.get_by_role("dialog").inner_text()
     for words in ("films left out", "kappa", "cannot be judged"):
         assert words in answer
+
     tiers_as_a_table = page.locator("#d-minutes summary")
     tiers_as_a_table.click()
     wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
@@ -252,8 +254,10 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     show_evidence(page)
     wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
     assert page.evaluate(DRAWN_OVER) == []
+
     least_height_of_film = 120  # pixels
     assert page.locator("video").bounding_box()["height"] >= least_height_of_film
+
     page.context.close()
 
 
@@ -296,6 +300,7 @@ def test_a_french_browser_gets_the_desk_in_french(french_page):
     page.keyboard.press(NEXT)
     press_and_hear(page, VIOLENT, "gardé")
     press_and_hear(page, UNDO, "annulé")
+
     assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
     assert_all_is_french(page)
 

@@ -104,6 +104,7 @@ def test_pictures_of_a_copy_have_the_films_times(tmp_path, monkeypatch):
     copied_s = []
     make_proxy(film, proxy_path(film), copied_s.append)
     of_film, of_copy = times_of(film), times_of(proxy_path(film))
+
     assert of_film[0] > 0.4
     assert len(of_film) == len(of_copy) == 61
     assert np.abs(of_film - of_copy).max() < 0.001
@@ -239,6 +240,7 @@ def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
     key_of_both = content_key(tmp_path)
     assert content_key(first) == key_of_both
     assert key_of_both != key_of_first_alone
+
     second.write_bytes(b"ten")
     assert content_key(tmp_path) not in {key_of_first_alone, key_of_both}
 
@@ -253,11 +255,13 @@ def test_a_copy_of_an_upright_film_is_upright(tmp_path, shared_data):
     of_film = read_frames(film, uniform(2))
     of_copy = read_frames(tmp_path / "copy.mp4", uniform(2))
     assert of_copy.width / of_copy.height == pytest.approx(of_film.width / of_film.height, rel=0.02)
+
     thumbnails = [
         np.asarray(Image.fromarray(frames.images[0]).resize((16, 28)), dtype=float)
         for frames in (of_film, of_copy)
     ]
     greys_by_compression = 6
+
     assert np.abs(thumbnails[0] - thumbnails[1]).mean() < greys_by_compression
 
 
@@ -368,5 +372,6 @@ def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, encoder
     (of_film,) = read_frames(film, uniform(1)).images
     (of_copy,) = read_frames(tmp_path / "copy.mp4", uniform(1)).images
     assert of_film.shape == of_copy.shape
+
     differences = np.abs(of_film.astype(int) - of_copy)
     assert np.median(differences, axis=(0, 1)).max() <= 3  # of 255, in each colour

@@ -88,6 +88,7 @@ def test_progress_of_a_round_names_the_films_still_to_be_judged(
     capsys.readouterr()
     tables = (tmp_path / "round.csv").as_posix(), judged_round.as_posix()
     assert obygaze("manifest", "progress", *tables, "--task", "en_s") == 0
+
     printed = capsys.readouterr()
     assert f"EF: to do {last_of_ef}" in printed.out
     assert "left out" not in printed.err

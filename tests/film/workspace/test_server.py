@@ -128,6 +128,7 @@ def test_only_pages_of_the_given_films_are_served(serve, copied):
 def test_pages_are_closed_to_other_sites_and_caches(serve, copied):
     """Headers forbid to show a page in another site, to keep it in a cache, and to pass on its address."""
     page, _ = serve(*copied).ask("GET", "/film/0/read")
+
     assert page.status == 200
     for name, value in {
         "content-security-policy": "frame-ancestors 'none'",
@@ -173,6 +174,7 @@ def test_the_address_still_opens_after_requests_that_do_not_enter(serve, copied)
     served = serve(*copied, enter=False)
     assert served.ask("HEAD", served.entry)[0].status == 403
     assert served.ask("GET", served.entry, host="evil.example:80")[0].status == 403
+
     too_short, too_long = served.entry[:-1], served.entry + "x"
     for wrong in ("/enter/" + "x" * 32, "/enter/", too_short, too_long):
         assert served.ask("GET", wrong)[0].status == 403
@@ -221,6 +223,7 @@ def test_a_blind_judgement_must_name_the_place_of_its_window(serve, copied):
     for place in (2, 10**6, -1):
         assert_refused_with_a_reason(served, blind | {"place": place})
     infinite = json.dumps(blind).encode().replace(b"}", b', "place": 1e999}')
+
     assert_refused_with_a_reason(served, infinite)
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
 
@@ -367,6 +370,7 @@ def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
     workspace.learning_job = JobThatEndsWhileItIsRead(films)
     state = learning_state(workspace, film_number=0)
     assert state["done"]
+
     learnt_film = films[-1]
     assert learnt_film.number > 0
     assert state["film"] == learnt_film.number
@@ -379,6 +383,7 @@ def test_several_films_are_listed_and_compared_by_a_column(serve, copied, tmp_pa
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
     served = serve(*copied, "--films", str(table), "--by", "director")
     assert served.ask("GET", "/")[0].getheader("location") == "films"
+
     page, text = served.ask("GET", "/films")
     assert page.status == 200
     assert b'href="film/1/read"' in text
@@ -444,6 +449,7 @@ def test_decisions_are_shown_in_order_of_time_with_a_verdict(serve, copied):
     """
     answer = decide_of_each_kind(serve(*copied))
     assert answer["said"] == "kept"
+
     passage, note, judgement = answer["you"]
     assert (passage["kind"], passage["verdict"], passage["start"], passage["end"]) == (
         "passage", "agree", 60, 90,
@@ -487,6 +493,7 @@ def test_rows_of_another_film_are_not_shown(serve, copied):
     table = f"{','.join(row)}\n{','.join(row.values())}\n"
     (copied[0] / "tt1" / PASSAGES).write_text(table, "utf-8")
     answer = decide_of_each_kind(serve(*copied))
+
     assert {decision["who"] for decision in answer["you"]} == {"AB"}
 
 
@@ -617,6 +624,7 @@ def test_the_desks_scripts_are_served_and_no_other_files(serve, copied):
         script, _ = served.ask("GET", f"/desk/{name}.js")
         assert script.status == 200
         assert script.getheader("content-type").startswith("text/javascript")
+
     for name in ("timeline.js", "../html.py", "x.js"):
         assert served.ask("GET", f"/desk/{name}.js")[0].status == 404
 
@@ -924,6 +932,7 @@ def test_the_command_ends_on_a_signal_with_a_line(process, copied):
     connection = http.client.HTTPConnection(urlsplit(address).netloc)
     connection.request("GET", urlsplit(address).path)
     assert connection.getresponse().status < 500  # once it answers it has its handlers of signals
+
     connection.close()
     started.send_signal(signal.SIGTERM)
     assert started.wait(60) == 143

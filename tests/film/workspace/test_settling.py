@@ -70,6 +70,7 @@ def test_settling_a_disagreement_leaves_all_judgements(judged):
     assert are_open(judged) == [False, True]
     assert agreed_ids(judged) == [agreed_id]
     assert len(judged.kept["judgement"]) == 6
+
     blind = judged.blind_judgements()
     assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 3, "CD": 3}
 
@@ -110,6 +111,7 @@ def test_judging_again_reopens_a_settled_disagreement(judged):
     assert are_open(judged) == [True, True]
     assert judged.kept["agreed"] == []
     assert any("agreed" in notice for notice in judged.notices)
+
     judged.undo("AB")
     assert are_open(judged) == [False, True]
 
@@ -182,6 +184,7 @@ def test_a_desk_without_scores_hides_how_a_disagreement_was_settled_in_sight(dec
     first, _ = decisions.disagreements()
     agreed_id = settle(decisions, first, mode="read")
     shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
+
     assert [disagreement["agreed"] for disagreement in shown["differ"]] == [agreed_id, ""]
     assert agreed_id not in {decision["id"] for decision in shown["you"]}
 
@@ -234,6 +237,7 @@ def test_exports_say_who_agreed(judged):
     settle(judged, first, note="seen twice", mode="blind")
     decided = read_decided(judged.folder, judged.film).decided
     (agreed,) = [one for one in decided if one.is_agreed]
+
     assert agreed == Decided(
         first.start_s,
         first.end_s,
@@ -267,6 +271,7 @@ def test_a_strangers_agreement_removes_no_decision(judged):
     judged.ledger.add("agreed", row, replaces=[*ids])
     judged.refresh()
     judged._update()  # as after each act at the desk
+
     assert {line.id for line in judged.lines.values()} == ids
 
 

@@ -58,11 +58,13 @@ def test_a_stream_has_the_films_own_times_and_pictures(film, start_s):
     """
     stream = FilmStream(film, start_s)
     assert 0 <= stream.start_s - start_s < 1 / RATE  # it starts at the next picture
+
     times, greys = received(stream)
     rounding = 0.01  # of a picture: 3.3 s is the start of a picture, though 3.3 * RATE may be a little more
     first_picture = np.ceil(start_s * RATE - rounding)
     picture_numbers = np.arange(first_picture, RATE * LENGTH_S)
     assert times == pytest.approx(picture_numbers / RATE, abs=0.002)
+
     seconds = picture_numbers // RATE
     assert greys == pytest.approx(GREY_A_SECOND * seconds, abs=6)
 
@@ -76,6 +78,7 @@ def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
         sent += next(chunks)
     with av.open(io.BytesIO(sent)) as container:
         assert container.streams.video[0].codec_context.name == "h264"
+
     rest = b"".join(chunks)
     assert len(rest) > len(sent)
 

@@ -322,6 +322,7 @@ def test_copying_a_row_for_another_judge_removes_nothing(decisions):
     judge(decisions, 8, 16)
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
     decisions.refresh()
+
     assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
     assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
     assert judged(open_again(decisions)) == judged(decisions)

@@ -279,9 +279,11 @@ def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
     desk_of_both.press(VIOLENT)
     wait_until_said(page, "kept")
     assert any("settled by" in text for text in decided_texts(page))
+
     desk_of_both.press(DELETE)
     wait_until_said(page, "deleted")
     assert desk_of_both.count_of_differences() == "differ: 14, settled: 0"
+
     desk_of_both.press(UNDO)
     wait_until_said(page, "undo")
     assert desk_of_both.count_of_differences() == "differ: 14, settled: 1"
@@ -338,8 +340,10 @@ def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(unfinish
     """
     film = OpenFilm(0, unfinished.film, open_again(unfinished))
     assert film.decisions.default_annotator == ""
+
     shown = shown_judgements(film)
     assert shown.clips == ()
+
     note = Words(language).translated(shown.note)
     assert "16" in note
     assert reason in note
