@@ -531,6 +531,7 @@ def evaluated(films, *clips):
 
 
 def test_a_scored_film_that_nobody_annotated_is_left_out_and_named(two_films):
+    """Film n is scored and has no annotation, so that there is nothing to compare it with."""
     assert evaluated(two_films, IN_FILM_M).record["left_out"] == ["n"]
 
 
@@ -567,6 +568,7 @@ def test_an_interval_in_the_answer_says_95_percent(two_films):
 
 
 def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
+    """The names Ann and ann may be of one person, who must not be compared with herself."""
     with pytest.raises(ManifestError, match="annotator 'Ann' and 'ann'"):
         evaluated(two_films, IN_FILM_M, replace(IN_FILM_M, clip_id="b", annotator="Ann"))
 
@@ -875,6 +877,7 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
 
 
 def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
+    """All of film m is unlike training; film n is compared alone."""
     nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     measured = evaluated([nothing, two_films[1]], IN_FILM_M, IN_FILM_N)
     assert measured.record["films"] == ["n"]
@@ -883,6 +886,7 @@ def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
 
 
 def test_films_that_cannot_be_judged_are_refused():
+    """With no second judged in any film there is nothing to compare."""
     nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     with pytest.raises(FilmError, match=r"pcbm_lr can judge no second of the annotated films \(m\)"):
         evaluated([nothing], IN_FILM_M)

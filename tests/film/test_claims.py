@@ -364,6 +364,10 @@ def test_a_number_in_a_sentence_is_noticed_however_it_is_written(tmp_path, line)
 
 @pytest.mark.long
 def test_only_claims_and_the_listed_modules_write_decimals():
+    """Every number in a sentence must come from a claim.
+
+    `MAY_FORMAT` lists the modules with other decimals.
+    """
     writing = {name for name, path in MODULES.items() if number_writing_code(path)}
     claims = {name for name in MODULES if name.startswith("obygaze_film.claims")}
     assert writing - claims == MAY_FORMAT.keys()
@@ -458,6 +462,7 @@ def test_each_kind_of_claim_has_the_common_fields():
 
 
 def test_each_kind_of_claim_is_in_the_table_of_the_docs():
+    """The documentation for programmers lists every kind of claim, so that none is undocumented."""
     page = Path(__file__).parents[2] / "docs" / "film-programmers.md"
     _, from_table_on = page.read_text(encoding="utf-8").split("| claim | number |")
     table, *_ = from_table_on.split("\n\n")
@@ -868,6 +873,7 @@ def test_a_reason_is_mixed_if_two_means_disagree(film):
 
 @given(films())
 def test_a_reason_is_more_less_or_mixed(film):
+    """Of a concept there is more than usual, less than usual, or in part more and in part less."""
     for raw in raw_passages(film):
         assert {reason.amount for reason in raw.claim.reasons} <= {"more", "less", "mixed"}
 
@@ -887,6 +893,7 @@ def beginning_of(text_key, words):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_concept_with_a_change_below_a_percent_is_not_named(film, language):
+    """So small a change would be noise to a reader."""
     words = Words(language)
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
@@ -924,6 +931,7 @@ def test_a_reason_says_if_its_concept_is_found_by_chance(film, language):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_every_concept_with_a_change_of_a_percent_is_named(film, language):
+    """No reason of weight is left out of the sentence, on either side."""
     words = Words(language)
     for raw in raw_passages(film):
         reasons = {reason.what: reason for reason in raw.claim.reasons}
@@ -978,6 +986,7 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
 
 @given(films())
 def test_a_concept_is_seen_if_its_mean_probability_reaches_its_threshold(film):
+    """The claim lists the concepts seen in a passage, and their reasons are marked as present."""
     for raw in raw_passages(film):
         reasons = {reason.what: reason for reason in raw.claim.reasons}
         for concept in film.model().concepts:
@@ -1355,6 +1364,7 @@ def test_concepts_are_named_by_what_they_add_while_seen():
 
 
 def test_concepts_that_add_as_much_are_named_in_the_codebooks_order():
+    """The first and the third concept add 1 each, and the second adds .5: it is named last."""
     first, second, third = [name for name, *_ in CONCEPTS][:3]
     film = with_passage(
         added_to_logit={first: 1.0, second: 0.5, third: 1.0},
@@ -1449,6 +1459,7 @@ def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():
 
 @pytest.mark.parametrize(("n_models", "is_named"), [(1, False), (2, True)])
 def test_of_several_models_a_sentence_names_the_one_that_marks(n_models, is_named):
+    """With one model there is nothing to confuse it with, and its name is left out."""
     film = invented_film(n_rows=60, duration_s=600.0)
     model = film.model()
     models = [model, changed(model, key="second")][:n_models]
@@ -1488,6 +1499,7 @@ def test_a_share_that_is_counted_over_all_windows_has_no_interval():
 
 
 def test_a_share_that_is_estimated_from_some_windows_has_an_interval():
+    """25 windows of a longer film are judged, so that the share is uncertain."""
     estimated = share_estimated_from_25_of_more_windows()
     assert estimated.interval is not None
     assert not estimated.has(ALL_JUDGED)
@@ -1545,6 +1557,7 @@ def claims_of_groups(groups):
 
 
 def test_the_sentence_on_groups_has_their_shares():
+    """The 1970s have no share, and so are not in the sentence."""
     sentence = phrases.groups_sentence(claims_of_groups(GROUPS_OF_DECADES), Words("en"))
     assert "30% [20%, 42%]" in sentence  # of the 1950s: .304 [.201, .418]
     assert ">99% [90%, >99%]" in sentence  # of the 1960s: .995 [.9, .9999]
@@ -1578,6 +1591,7 @@ def with_condition(claim, condition):
 
 
 def test_the_sentence_on_groups_names_all_judges_of_their_films():
+    """AB and CD judged the 1950s, AB alone the others: the shares are not of one panel."""
     groups = GROUPS_OF_DECADES.assign(judges=["AB, CD", "AB", "AB"])
     claims = [with_condition(claim, kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
     sentence = phrases.groups_sentence(claims, Words("en"))
@@ -1585,6 +1599,7 @@ def test_the_sentence_on_groups_names_all_judges_of_their_films():
 
 
 def test_a_group_without_a_share_says_why():
+    """One of three films of the 1970s is judged, which is too few."""
     *_, seventies = claims_of_groups(GROUPS_OF_DECADES)
     assert seventies.number is None
     assert phrases.sentence(seventies, Words("en")) == "1970s: 1 of 3 films judged"

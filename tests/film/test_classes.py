@@ -150,6 +150,7 @@ def test_passages_with_a_gun_name_the_revolver_only(film):
 @pytest.mark.long
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
+    """A revolver is seen in the passages with a planted gun."""
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
     with_classes = [claim.classes for claim in passages if claim.classes]
     sentence = phrases.classes_sentence(with_classes[0], Words(language))

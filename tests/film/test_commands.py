@@ -129,6 +129,7 @@ def test_evaluate_prints_no_interval_of_two_films(obygaze, films, tmp_path):
 
 @pytest.mark.long
 def test_evaluate_prints_how_far_the_model_agrees_with_each_person(obygaze, films, tmp_path):
+    """AB and CD marked the films: there is one sentence on each."""
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
     assert printed.count("agrees with") == 2
@@ -203,6 +204,7 @@ def import_own(film_a, tmp_path):
 
 
 def test_an_import_asks_who_annotated(obygaze, import_own):
+    """The table has no column of annotators, and no name is assumed."""
     assert "--annotator" in obygaze(*import_own, "--blind", code=1).err
 
 
@@ -239,6 +241,7 @@ def test_an_annotation_changed_in_elan_changes_in_the_ledger(obygaze, moved_in_e
 
 
 def test_a_file_that_is_imported_twice_changes_the_ledger_once(obygaze, moved_in_elan, film_a):
+    """The second import finds both annotations in the ledger as they stand."""
     obygaze("film", "import", moved_in_elan, "--into", film_a)
     again = obygaze("film", "import", moved_in_elan, "--into", film_a)
     assert "AB: 0 new, 0 changed, 2 as they stand" in again.out
@@ -605,6 +608,7 @@ def test_a_rate_of_two_judges_holds_the_planted_share_and_has_their_agreement(
 def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
     films, two_judges, write_judgements, rate_film_a
 ):
+    """Reports read the file of rates, so that it must have what the command printed: of AB, CD and both."""
     printed = rate_film_a(write_judgements(two_judges))["rates"]
     (of_film,) = read_rates(films / "a")
     assert [kept.annotators for kept in of_film.rates] == [["AB"], ["CD"], ["AB", "CD"]]
@@ -952,6 +956,7 @@ def test_a_year_is_refused_with_two_films(film, tmp_path):
 
 
 def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(film, tmp_path, capsys):
+    """The option asks for the subtitles beside the film, and there is no such file."""
     root = FakeRoot(CARD)
     assert run_film(root, film, "--model", "m.model", "--out", tmp_path / "out", "--subtitles") == 0
     _, _, score, _ = root.asked
@@ -1049,6 +1054,7 @@ def test_a_run_with_failed_windows_ends_with_3_each_time(film, tmp_path):
 
 
 def test_a_run_stops_at_an_error(film, tmp_path):
+    """Extraction ends with the exit code 1: nothing is scored, and the run ends with 1, too."""
     root = FakeRoot(CARD, codes={"extract": 1})
     assert run_film(root, film, "--model", "m.model", "--out", tmp_path / "out") == 1
     *_, last = root.asked

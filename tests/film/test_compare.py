@@ -233,6 +233,7 @@ def notes_on_shares(comparison):
 
 
 def test_a_comparison_without_judgements_has_no_share(films):
+    """A share of a group rests on judgements, and nobody has judged a film."""
     comparison = compare_films(films, Manifest((), Path()))
     assert comparison.groups["value"].isna().all()
     assert len(comparison.changes) == 0
@@ -267,6 +268,7 @@ def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judged):
 
 
 def test_two_films_whose_names_differ_by_capitals_are_refused(films, judged):
+    """The names tt00 and TT00 may be of one film, which would be counted twice."""
     tt00_in_capitals = invented_film("TT00", year=1990, n_rows=60, duration_s=1500)
     with pytest.raises(FilmError, match="TT00"):
         compare_films([*films, tt00_in_capitals], judged)
@@ -337,6 +339,7 @@ def test_a_trend_is_by_one_and_along_years_by_ten(films, judged):
 
 @pytest.mark.long
 def test_a_trend_along_budgets_ten_times_as_large_is_a_tenth(films, judged):
+    """The trend is by one unit of the budget, as by a euro or by a cent."""
     trend = trend_of(films, judged, facts_with_budgets(films), by="budget")
     of_tenfold = trend_of(films, judged, facts_with_budgets(films, factor=10), by="budget")
     assert of_tenfold["change"] == trend["change"]
@@ -521,6 +524,7 @@ def test_a_table_without_years_is_matched_by_title_alone(psycho, tmp_path):
 
 @pytest.mark.long
 def test_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
+    """The note has their number and some names, and stays short enough to be read."""
     others = "".join(f"Psycho {number},1998\n" for number in range(5000))
     facts, note = read_table(tmp_path, f"title,year\n{others}Psycho,1998\n", psycho)
     assert [*facts] == ["tt02"]
@@ -547,6 +551,7 @@ def test_cells_that_look_alike_are_one_group(films, judged):
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e300", "19x0", "0,5"])
 def test_what_is_no_number_of_a_trend_is_refused(films, judged, text):
+    """One film's cell is no finite number: leaving it out silently would change the trend."""
     facts = {film.movie: {"x": "1" if n else text} for n, film in enumerate(films)}
     with pytest.raises(FilmError, match=f"column x: '{text}'"):
         compare_films(films, judged, facts, trend="x")
@@ -561,6 +566,7 @@ def test_films_that_are_judged_and_not_scored_are_named(films, judged):
 
 @pytest.mark.long
 def test_judgements_may_spell_a_films_id_without_zeros(films, judged):
+    """The id 3 is that of the film tt03: judgements of it count as before."""
     spelled = judged.with_clips(replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judged)
     assert compare_films(films, spelled).groups.equals(compare_films(films, judged).groups)
 
@@ -673,6 +679,7 @@ def by_different_judges(films, judged):
 
 @pytest.mark.long
 def test_the_judges_of_each_group_are_named(films, judged, by_different_judges):
+    """A share is what its judges would mark, and so the sentence names them."""
     by_ab = compare_films(films, judged, by="decade", trend="year")
     assert by_ab.groups["judges"].tolist() == ["AB", "AB"]
     assert sentence_on_groups(by_ab).startswith("AB ")
@@ -765,6 +772,7 @@ def test_the_table_of_films_has_groups_only_if_films_are_grouped(films, judged):
     ],
 )
 def test_the_heading_names_the_column_that_films_are_grouped_by(films, judged, language, column, heading):
+    """The column may itself be called group, which is not named twice."""
     comparison = replace(compare_films(films, judged, by="decade"), by=column)
     assert f"<h2>{heading}</h2>" in side_by_side.comparison_page(comparison, language=language)
 
@@ -792,6 +800,7 @@ def test_the_expected_share_of_a_group_is_a_mean_of_known_shares(
 def test_a_group_without_known_shares_has_no_expected_share(
     with_a_film_unlike_training,
 ):
+    """Its only film is wholly unlike training, so that the model expects nothing of it."""
     _, unlike, _ = with_a_film_unlike_training
     assert np.isnan(compare_films([unlike], Manifest((), Path())).groups["expected"].item())
 

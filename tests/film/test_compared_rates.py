@@ -358,6 +358,7 @@ def test_a_difference_of_groups_with_different_judges_is_refused(share_of_cd, is
 
 
 def test_all_windows_of_all_films_give_their_mean():
+    """All 60 windows of all 30 films are judged: the share is the mean of the true ones."""
     films, rates = planted_films(0, n_judged=30, n_windows=60)
     (estimate,) = estimate_groups([films])
     assert estimate.value == pytest.approx(rates.mean(), abs=0.01)

@@ -106,6 +106,7 @@ def test_report_and_page_warn_that_judges_may_agree_by_chance(
 
 
 def test_film_rate_and_page_have_one_sentence_on_two_judges(compared, films, judgements):
+    """The command and the page must not differ on how far AB and CD agree."""
     claims = rate_claims(rates_by_definition(films[0], judgements))
     (sentence,) = [text for text in sentences(claims) if text.startswith("AB and CD: ")]
     assert sentence.removesuffix(".") in comparison_page(compared)
@@ -118,6 +119,7 @@ def test_a_page_explains_only_columns_that_it_has(compared):
 
 
 def test_the_sentence_on_a_share_says_whether_a_model_corrected_it(films, judgements):
+    """The method "difference" corrects a share by the model's probabilities."""
     rates = rates_by_definition(films[0], judgements).rates
     for rate in rates:
         (english,) = sentences([judged_share(rate)], "en")
@@ -143,6 +145,7 @@ def test_a_kappa_of_timelines_is_of_the_time_that_the_model_can_judge():
 
 
 def test_an_undefined_kappa_of_timelines_says_why():
+    """Where both mark all or nothing there is no agreement beyond chance to measure: kappa is 0 / 0."""
     time = ClaimTime("judged", 280.0)
     claim = TimelineAgreement(who=("m",), what="AB", time=time, number=None, n_films=2, whole_s=408.0)
     english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
@@ -169,6 +172,7 @@ def test_a_kappa_of_timelines_that_may_be_chance_says_so(low, high, doubt):
 
 
 def test_a_kappa_of_timelines_that_is_surely_above_chance_has_no_doubt():
+    """Its interval, .1 to .5, lies above 0."""
     row = {"value": 0.3, "low": 0.1, "high": 0.5}
     claim = timeline_agreement("m", "AB", row, n_films=2, judged_s=149.0, whole_s=149.0)
     assert "0.50] (95%), mean of 2 films" in sentences([claim], "en")[0]

@@ -310,6 +310,7 @@ def test_labels_of_a_machine_expect_the_share_that_they_call_positive(timeline, 
 
 
 def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, machine_labels):
+    """Labels stand in for one model on this film; others cannot correct its rate."""
     first, *rest = machine_labels
     of_two = machine_labels.with_clips([*rest, replace(first, annotator="AB")])
     with pytest.raises(FilmError, match="2 annotators"):
@@ -336,6 +337,7 @@ def test_a_similar_name_may_be_a_misspelling_if_the_film_has_no_judgements(
 def test_a_similar_name_is_another_film_if_the_film_has_judgements(
     timeline, blind, judgements_with_an_s_more
 ):
+    """The film has its own judgements, so that the other name is hardly a misspelling of it."""
     _, notices = correct_rate(timeline, blind.with_clips([*blind, *judgements_with_an_s_more]))
     assert f"{timeline.movie}s" in " ".join(notices)
     assert "did you mean" not in " ".join(notices)
@@ -363,6 +365,7 @@ def test_judgements_of_no_window_are_left_out_and_named(timeline, tmp_path):
 
 
 def test_judgements_of_other_films_are_left_out_and_named(timeline, tmp_path):
+    """One table may have judgements of several films: 20 are of this one."""
     windows = choose_next([timeline], 20, blind=True)
     of_another_film = replace(windows[0], clip_id="other-1", movie="other")
     rate, (notice,) = correct_rate(timeline, judged_by_ab([*windows, of_another_film], tmp_path))
@@ -404,6 +407,7 @@ def test_a_judgement_that_was_not_made_blindly_is_left_out(timeline, tmp_path, s
 
 @pytest.mark.parametrize("place", ["", "9" * 10, "9" * 5000], ids=["none", "ten digits", "5000 digits"])
 def test_a_judgement_without_a_place_in_a_draw_is_left_out(timeline, tmp_path, place):
+    """The place says which window of the random order it is; without it the chance to be drawn is unknown."""
     notice = check_that_the_last_is_left_out(
         timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"place": place})
     )
@@ -564,6 +568,7 @@ def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
 
 
 def test_no_more_windows_are_drawn_where_those_judged_are_of_two_seeds(timeline, tmp_path):
+    """Two seeds are two draws, and it is not known which is to go on."""
     of_seed_1 = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
     of_seed_2 = judged_by_ab(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
     with pytest.raises(FilmError, match="1, 2"):
@@ -601,6 +606,7 @@ def test_unsure_windows_are_kept_apart_and_have_no_content(timeline, tmp_path, d
 
 @BOTH_LAWS
 def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
+    """Two of 30 windows were judged "unsure": the rate is of the film without them."""
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)

@@ -95,6 +95,7 @@ def test_a_panels_interval_lies_within_the_mean_of_its_judges(by_ab, by_cd):
 
 @PANELS_OF_TWO
 def test_the_rate_of_a_film_that_two_judged_is_that_of_the_panel(by_ab, by_cd):
+    """Of three rates, each judge's and that of both, the last one is the film's."""
     rate_of_film, _ = correct_rate(FILM, judgements_by(AB=by_ab, CD=by_cd))
     *_, of_panel = rates_by(AB=by_ab, CD=by_cd).rates
     assert rate_of_film.high == of_panel.high
@@ -347,6 +348,7 @@ def test_judges_who_were_never_sure_of_ten_windows_have_no_rates():
 
 @given(some_judges())
 def test_a_share_counts_the_windows_that_all_its_judges_were_sure_of(levels_by_judge):
+    """A share of AB and CD is of the windows that both judged surely; the others are counted apart."""
     for claim in shares_in(rates_of_some(levels_by_judge)):
         counts = counts_by_all(levels_by_judge, claim.who)
         assert (claim.n, claim.n_unsure) == (counts.sure, counts.unsure)
@@ -385,6 +387,7 @@ def test_a_judge_without_a_share_is_told_what_was_judged_and_is_left(levels_by_j
 
 @given(some_judges())
 def test_shares_and_kappas_say_if_unsure_windows_are_left_out(levels_by_judge):
+    """Then they are of the sure time, and not of all content of the film."""
     rates = rates_of_some(levels_by_judge)
     for claim in [*shares_in(rates), *claims_of_kind(rates, kinds.PairKappa)]:
         is_left_out = counts_by_all(levels_by_judge, claim.who).unsure > 0
@@ -477,12 +480,14 @@ def test_a_share_of_a_long_film_needs_ten_sure_windows_or_all(language):
 
 
 def test_the_refusal_of_a_share_says_what_one_needs():
+    """AB judged one window, which says next to nothing of a film."""
     with pytest.raises(FilmError, match="10 judged surely are needed, or all"):
         rates_by(AB=[POSITIVE])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_share_of_a_film_of_two_windows_needs_both(language):
+    """The film has two windows, fewer than the ten of a longer film, and one of them is judged."""
     words = Words(language)
     sentence = phrases.sentence(replace(NO_SHARE_OF_CD, left=1, least=2), words)
     assert words.say("windows_needed_all_1", all=2) in sentence
@@ -743,6 +748,7 @@ def test_four_judges_have_no_joint_share_if_one_judged_too_few():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_without_a_joint_share_a_page_shows_the_share_of_each(language):
+    """GH judged three windows, too few, and so all four have no share together."""
     words, rates = Words(language), rates_of_four_without_a_share_together()
     figure = figure_of(rates, language)
     for share in shares_in(rates):
@@ -907,6 +913,7 @@ def test_a_decision_is_blind_in_sight_or_without_a_score(is_blind, has_score, co
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_decision_without_a_score_is_not_in_sight_of_one(language):
+    """Where the model gives no score there was none to see: a third sentence says nothing of a score."""
     blind = decision_of_ab(is_blind=True, has_score=False)
     in_sight = decision_of_ab(is_blind=False, has_score=True)
     without_score = decision_of_ab(is_blind=False, has_score=False)
@@ -1078,6 +1085,7 @@ def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(judged_films
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_without_a_trend_does_not_explain_blocks_of_years(judged_films, language):
+    """Only a trend's figure has blocks of years."""
     assert Words(language)["years_blocks"] not in comparison_page(
         compare_films(*judged_films), language=language
     )
@@ -1129,6 +1137,7 @@ def test_a_group_of_too_few_films_names_one_to_judge(few_films_judged):
 
 
 def test_films_without_a_share_have_counts_of_the_windows_that_were_judged(few_films_judged):
+    """Of one film all windows are judged and none surely, so that none is left; of the other one six."""
     compared = compare_films(few_films_judged.films, few_films_judged.judgements)
     counts = {film.timeline.movie: film.counts for film in compared.films}
     assert counts[few_films_judged.judged_wholly].sure == 0
@@ -1170,6 +1179,7 @@ def compared_by_different_judges(judged_films):
 
 
 def test_a_share_by_one_judge_is_what_this_judge_would_mark(compared_by_ab):
+    """AB judged all films, and so the share of a group is what AB would mark of it."""
     assert not any(claim.has(kinds.OTHER_JUDGES) for claim in group_shares(compared_by_ab))
     assert phrases.groups_sentence(group_claims(compared_by_ab), Words("en")).startswith("AB would mark")
     (difference,) = compared_by_ab.changes.to_dict("records")

@@ -84,6 +84,7 @@ def levels_of_three():
 
 @pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
 def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn, levels_of_three, judge):
+    """AB's share is AB's own, whether CD and EF judged the same windows or not."""
     rates = correct_rates(timeline, judged_by(tmp_path, drawn, **levels_of_three)).rates
     (beside_others,) = [rate for rate in rates if rate.annotators == [judge]]
     alone, _ = correct_rate(timeline, judged_by(tmp_path, drawn, **{judge: levels_of_three[judge]}))
@@ -207,6 +208,7 @@ def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half
 
 
 def test_where_nobody_judged_ten_windows_no_number_is_given(timeline, tmp_path, drawn):
+    """AB judged six windows and CD five, and a share needs ten."""
     with pytest.raises(FilmError, match="6 windows"):
         correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5))
 
@@ -313,6 +315,7 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
 
 
 def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn):
+    """There is nothing to confuse it with."""
     by_two = judged_by(tmp_path, drawn[:20], AB=[YES, NO] * 10, CD=[YES] * 15 + [NO] * 5)
     judgements = by_two.with_clips(under(BEFORE, by_two))
     (of_ab_and_cd,) = sentences_on_kappa(rates_by_definition(timeline, judgements))
@@ -387,6 +390,7 @@ def test_the_only_share_names_its_definition_if_there_are_two(
 def test_a_definition_that_has_a_name_is_called_by_it(
     timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
 ):
+    """Name and version of a codebook say more to readers than the digits of a digest."""
     found = rates_by_definition(
         timeline, first_by_cd_and_three_of_second_by_ab, names={FIRST: "violence, version 1"}
     )

@@ -131,6 +131,7 @@ def files_in(folder):
 
 @pytest.mark.long
 def test_learning_the_same_again_gives_the_same_bytes(learnt_from_three):
+    """All that is random has a fixed seed, so that a result can be reproduced."""
     folder = learnt_from_three.folder
     assert obygaze(*learnt_from_three.arguments, "--out", folder / "again") == 0
     assert files_in(folder / "again") == files_in(folder / "learnt")
@@ -138,6 +139,7 @@ def test_learning_the_same_again_gives_the_same_bytes(learnt_from_three):
 
 @pytest.mark.long
 def test_judgements_are_copied_beside_films_that_are_scored_anew(learnt_from_three):
+    """Judging goes on at the films as the new model scores them."""
     folder = learnt_from_three.folder
     for movie in JUDGED_FILMS:
         copied = folder / "learnt" / "scored" / movie / "judgements.csv"
@@ -210,6 +212,7 @@ def test_a_learnt_model_is_trained_on_the_corpus_and_all_judgements(learnt_from_
 
 @pytest.mark.long
 def test_what_was_judged_in_sight_of_the_score_is_never_tested(learnt_from_three):
+    """A judge who saw the score may follow it, and a test by such judgements would flatter the model."""
     learnt = learnt_from_three.folder / "learnt"
     clips = read_manifest(learnt / "manifest.csv")
     in_sight = {clip.clip_id for clip in clips if clip.extras["seen_score"] == "1"}
@@ -227,6 +230,7 @@ def test_each_judged_film_is_left_out_whole_when_it_is_tested(learnt_from_three)
 
 @pytest.mark.long  # simulates
 def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained, capsys):
+    """Each is tested by a model that learnt from the other; before, only films of the corpus were tested."""
     scored = []
     for seed, movie in enumerate(("n0", "n1")):
         is_violent = plant_scored_film(tmp_path, trained, movie, seed)
@@ -356,6 +360,7 @@ def refusal(trained, film, *, films=None, spans=((8, 16),), windows=None, movie=
 
 
 def test_learning_without_judgements_of_the_films_is_refused(trained, film):
+    """There are no judgements, or one of another film."""
     assert "0 judgements" in refusal(trained, film, spans=())
     assert "1 judgement" in refusal(trained, film, movie="tt2")
 
@@ -515,6 +520,7 @@ def test_the_interval_of_the_change_accounts_for_models_that_share_training_film
 
 @pytest.mark.long
 def test_a_change_needs_three_films(learnt):
+    """A mean difference of two films has no useful interval."""
     for n_films, is_refused in ((2, True), (3, False)):
         few = replace(learnt, films=learnt.films.assign(judged=0).head(n_films))
         assert ("needs 3" in sentences(few.claims)[0]) == is_refused
@@ -550,6 +556,7 @@ def with_probability(timeline, span, p):
 
 @pytest.mark.long
 def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(timeline, scored_anew):
+    """People see both curves beside each other, and so what has changed."""
     assert scored_anew.keys == (*timeline.keys, f"{timeline.model().key}-before")
     former = FilmView(scored_anew, "f", Words("en"), top=5).former
     assert former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
@@ -595,6 +602,7 @@ def desk_of(film, folder):
 def test_the_desk_has_the_former_curve_and_a_link_to_each_passage_that_moved(
     timeline, halved_beside_former, tmp_path
 ):
+    """All probabilities are halved, so that at least the four planted passages moved."""
     page = desk_of(halved_beside_former, tmp_path)
     state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
     assert state["rows"]["former"] == packed_shares(timeline.rows()["p"])

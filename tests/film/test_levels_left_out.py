@@ -65,6 +65,7 @@ def test_a_claim_names_the_levels_that_its_model_never_saw(film, lacks_en):
 
 @pytest.mark.parametrize("film", [OF_ALL_LEVELS, WITHOUT_EN], ids=["all levels", "without EN"])
 def test_every_claim_of_a_model_rests_on_the_levels_that_it_was_tested_on(film):
+    """`RESTS_ON_TESTED_LEVELS` must list every kind of claim that a model makes."""
     of_models = {claim.KIND for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)}
     assert of_models == RESTS_ON_TESTED_LEVELS
 
@@ -81,6 +82,7 @@ def warning_beside_evidence(words):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_title_and_terminal_warn_that_the_model_lacks_a_level(language):
+    """The model never saw clips of EN, which films have."""
     words = Words(language)
     assert warning_beside_title(words) in heading_of(WITHOUT_EN, language)
     assert warning_beside_title(words) in first_lines(WITHOUT_EN, words)[0]

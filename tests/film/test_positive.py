@@ -109,6 +109,7 @@ def test_claims_of_a_concepts_model_name_the_concept():
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Body"), ("fr", "Corps")])
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
+    """The model finds Body: what it marks, expects and cites is Body, with the codebook's meaning of it."""
     words = Words(language)
     said = first_sentence(FILM_OF_BODY, language=language)
 
@@ -225,6 +226,7 @@ def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
 
 
 def test_labels_without_concepts_cannot_replace_a_concepts_model():
+    """The machine gives levels alone, which say nothing of where Body is."""
     with pytest.raises(ObygazeError, match="Body"):
         cells_by(judged(machine=LEVELS_ALONE), FILM_OF_BODY)
 
@@ -245,6 +247,7 @@ def test_a_label_gives_a_concept_the_probability_0_or_1():
 
 
 def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
+    """The truth to compare a model of Body with is where people named Body, whatever the level."""
     truth = annotated(LABELS_OF_A_MACHINE, positive_of(FILM_OF_BODY.model()))
     spans = truth[FILM_OF_BODY.movie]["machine"]
     with_body = [clip for clip in LABELS_OF_A_MACHINE if "Body" in clip.concepts]
@@ -321,6 +324,7 @@ def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreem
 
 
 def test_the_agreement_of_experts_is_unknown_for_other_levels():
+    """It was measured on obygaze12, for the levels in `MOBYGAZE` only."""
     assert agreement_of_people("obygaze12", ["HN"]) is None
     assert agreement_of_people("violence", ["S"]) is None
 

@@ -130,6 +130,7 @@ def test_an_exported_passage_has_the_concepts_that_are_seen(film, kind):
 
 
 def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_better_than_chance, kind):
+    """A concept that is named in a passage would be taken for one that is there."""
     film = all_found_better_than_chance
     text = export(film, kind, tiers=["segments"])
     if kind == "csv":  # its column of contributions has all concepts, present or not
@@ -145,6 +146,7 @@ def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_b
 
 
 def test_the_table_has_all_contributions_and_the_seen_concepts(film, best):
+    """Activity and Look contribute by their absence, and only Body is seen."""
     rows = csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments"])))
     (row,) = [row for row in rows if row["start_s"] == str(best["start_s"])]
     assert row["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
@@ -282,6 +284,7 @@ def test_a_passage_has_one_number_however_many_are_listed(lists):
 
 
 def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(film):
+    """Whoever cites passage 3 of the page must find it as 3 in the file."""
     number_of = numbers_by_start(film.segments())
     table = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
     assert numbers_by_start(table) == number_of
@@ -385,6 +388,7 @@ def test_the_line_of_probabilities_ends_where_the_credits_begin(with_credits):
 
 
 def test_credits_have_no_probability_in_the_pages_data(with_credits):
+    """Credits are no content: neither the curve nor its band nor a concept has a number there."""
     is_credits = has_flag(with_credits.rows(), "credits")
     rows = data_of(film_page([with_credits]))["rows"]
     curves = [rows["p"], rows["low"], rows["high"]]

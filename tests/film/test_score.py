@@ -71,6 +71,7 @@ def rows_of_csv(scored):
 
 
 def test_contributions_add_up_to_the_logit(rows_of_csv):
+    """What each concept adds, and the base, explain the model's score wholly."""
     added = rows_of_csv[[name for name in rows_of_csv if name.endswith("_contribution")]].sum(axis=1)
     has_p = rows_of_csv["p"].notna()
     assert np.abs(added - rows_of_csv["logit"])[has_p].max() < 1e-9
@@ -95,6 +96,7 @@ def test_p_is_the_calibrated_probability_of_the_logit(rows_of_csv, timeline):
 
 
 def test_only_black_and_credits_have_no_probability(rows_of_csv):
+    """All other rows of this film are like the training clips, and so they have one."""
     has_p = rows_of_csv["p"].notna()
     assert (has_p == ~rows_of_csv["flags"].fillna("").str.contains("black|credits")).all()
     empty = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]
@@ -102,6 +104,7 @@ def test_only_black_and_credits_have_no_probability(rows_of_csv):
 
 
 def test_rows_are_shots_that_cover_the_film(timeline):
+    """Each row follows the one before, from 0 to 600 s; the first shot is black."""
     rows = timeline.rows()
     assert (rows["start_s"].to_numpy()[1:] == rows["end_s"].to_numpy()[:-1]).all()
     assert (rows["start_s"].iloc[0], rows["end_s"].iloc[-1]) == (0, 600)
@@ -237,6 +240,7 @@ def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is
 
 
 def test_a_film_that_a_model_was_trained_on_says_so(trained):
+    """Scores of a film that the model has learnt are no prediction."""
     timeline = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
     assert heading_of(timeline) == "f0 · no prediction: the model was trained on this film"
     assert timeline.rows()["flags"].str.contains("trained_on").all()
@@ -273,6 +277,7 @@ def film_unlike_at_its_start(folder, share):
 
 @pytest.mark.parametrize(("share", "is_refused"), [(0.1, False), (0.3, True)])
 def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path, share, is_refused):
+    """A tenth of the film unlike training is tolerated, .3 of it is not."""
     film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
     rate = film.rate()
     assert (rate.value is None) == is_refused
@@ -332,6 +337,7 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
 
 @pytest.mark.long
 def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
+    """A scored film can be reproduced by anybody with the same store and models."""
     folder, _ = scored
     again, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
@@ -373,6 +379,7 @@ def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films)
 
 
 def test_which_of_two_films_is_meant_must_be_said(trained, store_of_two_films):
+    """The store has films a and b, and one is to be scored."""
     with pytest.raises(FilmError, match="a, b"):
         score_film(store_of_two_films, [trained.paths["pcbm_lr"]])
 
@@ -488,6 +495,7 @@ def test_a_persons_flags_replace_those_of_shots_in_their_time(flagged_by_hand):
 
 
 def test_rows_are_cut_at_the_ends_of_a_persons_flags(flagged_by_hand):
+    """The person flagged 50 to 62.5 s as credits: 12.5 s."""
     rows = flagged_by_hand.film.rows()
     during = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
     assert (during["flags"] == "credits").all()
@@ -513,6 +521,7 @@ def test_shots_with_flags_of_a_person_keep_their_cuts_and_cover_the_film(flagged
     ],
 )
 def test_flags_that_would_be_lost_are_refused(tmp_path, films, table_of_flags, error, message):
+    """A person's flags without a column, with an unknown name or for another film would have no effect."""
     shots = tmp_path / "shots.csv"
     shots.write_text("movie,start_s,end_s\nm,0,9\nn,0,9\n", encoding="utf-8")
     flags = tmp_path / "flags.csv"
@@ -552,6 +561,7 @@ SLACK_S = 0.001
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
 def test_rows_cover_the_film_without_overlap(film):
+    """Whatever windows and shots a film has, each of its seconds is in one row."""
     windows, cuts = film
     _, rows = cut_into_rows(windows, shots_between(cuts, windows))
     assert rows[0, 0] == 0
@@ -606,6 +616,7 @@ def with_and_without_subtitles(trained, tmp_path):
 
 
 def test_subtitles_are_written_and_read_back_if_there_are_any(with_and_without_subtitles, tmp_path):
+    """A film without subtitles has no such file."""
     spoken, silent = with_and_without_subtitles
     silent.write(tmp_path / "silent")
     assert not (tmp_path / "silent" / "subtitles.csv").exists()

@@ -229,6 +229,7 @@ def read_whole_number(number):
 
 
 def test_a_whole_number_is_read_if_a_float_tells_it_from_the_next():
+    """Numbers are read as floats, which are exact up to 2**53."""
     assert read_whole_number(FIRST_WITHOUT_NEIGHBOUR) == FIRST_WITHOUT_NEIGHBOUR
 
 

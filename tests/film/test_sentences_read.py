@@ -115,6 +115,7 @@ def test_the_bracket_of_a_short_film_is_wider(trained, films_by_length):
 
 @pytest.mark.long
 def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
+    """With few windows the expected share is uncertain, and the sentence names the reason."""
     short, long = films_by_length[13.0], films_by_length[600.0]
     n_windows = claim_of(short, kinds.ExpectedShare).n_windows
 
@@ -299,6 +300,7 @@ def test_an_unread_part_is_not_called_unlike_training(share):
 
 @pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
 def test_an_unlike_and_an_unread_part_are_both_named(share):
+    """The first row could not be read, and those after it are unlike the training clips."""
     film = invented_film(unlike_parts=((0.0, share),), **SMALL)
     table = film.table.copy()
     table.loc[0, "flags"] = "missing"  # the first row; those after it stay unlike
@@ -670,6 +672,7 @@ def test_a_concept_is_found_only_where_the_threshold_is_reached(marked_by_a_conc
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_film_is_wholly_marked_only_if_all_judged_time_is(marked_by_a_concept, language):
+    """All of a passage reaching the threshold is not enough: all that is judged must lie in passages."""
     words, marked_s = Words(language), marked_by_a_concept.marked_s
     all_reaches = replace(marked_by_a_concept, called_s=marked_s)
     assert words["marked_all"] not in phrases.sentence(all_reaches, words)
@@ -716,6 +719,7 @@ def test_an_export_says_if_a_passages_mean_is_below_the_threshold(kind):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(tmp_path, language):
+    """Some of the passage reaches the threshold, and its mean, which is printed, does not."""
     film = invented_film(n_rows=400, duration_s=900.0)
     film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
@@ -766,6 +770,7 @@ def test_two_short_rows_in_sequence_are_a_passage():
 
 
 def test_only_an_export_with_contributions_explains_them():
+    """Of these formats only the table has a column of contributions."""
     film = invented_film(**SMALL)
     assert "Contributions are shares" in export(film, "csv")
     for kind in ("vtt", "srt", "eaf", "jsonld"):
@@ -887,6 +892,7 @@ def test_a_program_is_not_counted_among_the_people_who_labelled(language, by_peo
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_give_a_levels_meaning_in_the_asked_language(language):
+    """A model's record has the meaning of S in English; a French sentence has the codebook's French text."""
     means = {"S": BOOK.means["S"]}
     film = with_model(invented_film(**SMALL), means=means)
     claim = claim_of(film, kinds.MarkedPassages)
@@ -979,6 +985,7 @@ NOTE_ON_SURE_WINDOWS = "each was sure"
 def test_a_report_on_two_judges_has_a_note_on_sure_windows(
     judged_by_both,
 ):
+    """A share of two judges is of the windows that each was sure of, and readers must know."""
     film, judgements = judged_by_both
     report = comparison_report(compare_films([film], judgements))
     assert any(NOTE_ON_SURE_WINDOWS in note for note in report.notes)
@@ -1129,6 +1136,7 @@ def test_one_concept_is_no_plural():
 
 
 def test_a_french_page_has_french_words_for_models_and_codebooks():
+    """Built-in models have French titles; a user's own model keeps its title."""
     film = with_model(invented_film(**SMALL), model="linear", title="Logistic regression", construct="regard")
     page = text_of(film_page([film], language="fr"))
     assert "Logistic regression" not in page

@@ -150,6 +150,7 @@ def test_the_share_that_is_refused_for_a_level_left_out_would_be_too_high(scored
 
 
 def test_a_film_whose_share_is_refused_has_scores_and_passages(scored_without_en):
+    """Only the share depends on how often each level is; scores compare moments of the film."""
     assert scored_without_en.rows()["logit"].notna().all()
     assert len(scored_without_en.segments()) > 0
 

@@ -228,6 +228,7 @@ def test_a_column_of_films_takes_precedence_over_a_variable(films):
 
 
 def test_a_variable_called_year_is_no_year_of_a_film(films):
+    """A variable of staging cannot take the place of the film's year, by which films are sorted."""
     called_year = [
         replace(film, variables=film.variables.rename(columns={"camera": "year"})) for film in films
     ]

@@ -132,6 +132,7 @@ def test_the_page_has_no_frames_of_a_film_without_traces():
 
 @pytest.mark.long
 def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
+    """In this film that is 10 s after the start of each segment."""
     named_times = set()
     for passage in data_of(film_page([traced]))["passages"]:
         if passage["frames"]:

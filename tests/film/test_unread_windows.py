@@ -92,6 +92,7 @@ def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judg
 
 @pytest.mark.parametrize(("language", "rest"), [("en", " and credits"), ("fr", " ni générique")])
 def test_the_sentence_on_a_share_says_that_it_is_of_what_could_be_read(cut, judged, language, rest):
+    """The file is cut off: the share is not of the whole film."""
     (rate,) = correct_rates(cut, judged).rates
     (sentence,) = sentences([judged_share(rate)], language)
     assert READ[language] + rest in sentence
@@ -113,6 +114,7 @@ def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut, judged, lang
 
 
 def test_compared_films_that_could_be_read_in_part_are_named(cut, judged):
+    """Their shares are of what could be read, which may differ from the whole film."""
     notes = compare_films([cut], judged).notes
     assert "films of which a part could not be read, and counts in no share of theirs: 1 (cut)" in notes
 

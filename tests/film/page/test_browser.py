@@ -136,6 +136,7 @@ def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
 
 
 def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(visit, page):
+    """After twelve steps of a minute or more the cursor is beyond the part that is unlike training."""
     seen = visit(page).page
     seen.locator(".d-over").focus()
     for _ in range(12):  # a minute or more each
@@ -213,12 +214,14 @@ def test_a_probability_below_a_hundredth_is_announced_as_such_without_a_band(ann
 
 
 def test_of_credits_no_probability_is_announced(announced):
+    """Credits are no content of the film, and nothing is judged there."""
     of_credits = [text for text in announced if "credits" in text]
     assert of_credits
     assert not any("probability" in text or "0." in text for text in of_credits)
 
 
 def test_no_concept_below_its_threshold_is_announced(announced):
+    """Clothing has the probability .3 throughout, below its threshold .5: the model does not see it."""
     assert any("Body 0." in text for text in announced)
     assert not any("Clothing" in text for text in announced)
 
@@ -275,6 +278,7 @@ def n_pages(pdf):
 
 
 def test_a_page_prints_on_few_sheets(visit, page, tmp_path):
+    """Two hours of film fit on 20 sheets of A4, though the table of minutes is long."""
     pytest.importorskip("av")  # printing is tested on machines that are set up for films alone
     opened = visit(page).page
     opened.pdf(path=tmp_path / "film.pdf", format="A4")
@@ -492,6 +496,7 @@ def test_no_hostile_name_of_a_readers_file_is_in_the_command_that_converts_it(ho
 
 
 def test_people_who_decided_have_tiers_of_their_own(visit, watched):
+    """AB and CD judged the film: each has a row below the timeline."""
     page = visit(watched / "film.html").page
     names = page.locator(".d-tiers [data-who]").evaluate_all("all => all.map((one) => one.dataset.who)")
     assert names == ["AB", "CD"]

@@ -191,6 +191,7 @@ def test_judged_unlike_and_black_time_add_up_to_the_film(unlike):
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
 def test_the_page_hatches_as_many_seconds_as_are_not_judged(unlike):
+    """Hatching marks what has no probability: unlike training, or nothing to judge (black, credits)."""
     film = film_that_begins_unlike(unlike)
     hatched_s = {"unlike": 0.0, "nothing": 0.0}
     for span in view_of(film).hatched:
@@ -201,6 +202,7 @@ def test_the_page_hatches_as_many_seconds_as_are_not_judged(unlike):
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
 def test_a_passages_judged_seconds_are_those_with_a_probability(unlike):
+    """A passage may go on over a row without a probability, which does not count as judged."""
     film = film_that_begins_unlike(unlike)
     judged_rows = film.rows().dropna(subset="p")
     for _, passage in marked_passages_of(film).iterrows():
@@ -211,6 +213,7 @@ def test_a_passages_judged_seconds_are_those_with_a_probability(unlike):
 @pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_has_the_judged_the_marked_and_the_black_time(unlike, language):
+    """It says how much of the 600 s the model can judge, how much of this it marks, and what is black."""
     film, words = film_that_begins_unlike(unlike), Words(language)
     time, passages = film.time(), marked_passages_of(film)
     sentence = first_sentence(film, language=language)
@@ -227,6 +230,7 @@ def test_the_first_sentence_has_the_judged_the_marked_and_the_black_time(unlike,
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_film_wholly_unlike_training_has_no_first_sentence(language):
+    """The model has no probability for any row, so that there is nothing to report."""
     assert first_sentence(film_that_begins_unlike(1.0), language=language) == ""
 
 
@@ -272,6 +276,7 @@ def test_marked_passages_are_numbered_by_time_and_ranked_by_strength():
 
 
 def test_a_film_wholly_unlike_training_has_no_numbers():
+    """No share with a band is printed, and no row of 60 has a probability in the script's data."""
     film = film_that_begins_unlike(1.0)
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
@@ -368,6 +373,7 @@ def with_unjudged_row_in_a_passage(film):
 
 @pytest.mark.long
 def test_a_passage_over_an_unjudged_row_says_how_much_is_judged():
+    """One row within the longest passage is unlike training: the passage goes on over it."""
     film, unjudged_s = with_unjudged_row_in_a_passage(invented_film())
 
     passages = film.segments()
@@ -430,6 +436,7 @@ def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
 
 @pytest.mark.parametrize("missing", ["threshold_p", "calibration"])
 def test_without_a_threshold_or_probabilities_no_passages_are_counted(missing):
+    """Without a threshold nothing says what a passage is; a dash stands in place of a count."""
     _, passages, _ = figures(with_model(ten_minute_film(), **{missing: None}))
     assert passages.value == "–"
 
@@ -673,6 +680,7 @@ def reasons_of_passages(film):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_reason_has_the_change_that_its_concept_makes(seed):
+    """The change is the passage's mean probability, less what it would be at the concept's usual value."""
     film = ten_minute_film(seed=seed)
     for reason, rows in reasons_of_passages(film):
         change = change_by_hand(film, rows, reason.concept)
@@ -729,6 +737,7 @@ def test_clocks_are_rounded_to_the_nearest_second():
 
 
 def test_lengths_are_in_seconds_below_ten_minutes():
+    """Ten minutes are 600 s."""
     assert [Words("en").duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
 
 
@@ -759,6 +768,7 @@ def test_a_tiny_probability_is_read_out_without_its_band():
 
 
 def test_a_concept_that_contributes_nothing_is_no_reason():
+    """Of two concepts Body adds 0 and Look .4 to the logit: only Look is named."""
     body = Reason("Body", p=0.1, contribution=0.0, is_present=False)
     look = Reason("Look", p=0.1, contribution=0.4, is_present=False)
     assert sentence_on([body, look], Words("en")) == "For it: Look."
@@ -1081,6 +1091,7 @@ def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
 
 
 def test_a_minute_says_how_many_of_its_seconds_are_judged():
+    """Of the four minutes 0, 5, 20 and 60 seconds are judged, on the page and in its packed data."""
     film = film_of_seconds(judged_in_minutes=[0, 5, 20, 60])
     assert [minute.judged_s for minute in view_of(film).minutes] == [0, 5, 20, 60]
     packed = data_of(film_page([film]))["minutes"]["judged"]
@@ -1147,6 +1158,7 @@ def test_the_band_of_a_minute_is_that_of_its_mean():
 
 
 def test_the_band_of_a_passage_is_that_of_its_mean():
+    """As for a minute: the quantiles of the passage's mean over all calibrations that fit."""
     film = film_of_seconds(judged_in_minutes=[60] * 6)
     rows, passages = film.rows(), film.segments()
     assert len(passages) > 0

@@ -296,6 +296,7 @@ def test_a_blind_judgement_names_the_place_of_its_window(decisions, place):
 
 
 def test_a_blind_judgement_must_end_where_its_window_ends(decisions):
+    """It says to be of the first window of the draw, and ends a second later."""
     start, end = decisions.windows[0]
     with pytest.raises(ObygazeError, match="place"):
         judge(decisions, start, end + 1, place=1, n_planned=40)
@@ -594,6 +595,7 @@ def test_deciding_on_a_film_scored_again_meanwhile_is_refused(decisions):
 
 
 def test_a_film_that_is_scored_again_keeps_its_ledger(decisions):
+    """Scores are written anew, and what people decided stays."""
     judge(decisions, 10, 20)
     decisions.ledger.close()  # Windows replaces no folder that holds an open file
     decisions.film.write(decisions.folder)
@@ -826,6 +828,7 @@ def test_a_viewer_without_a_name_sees_what_all_judges_may_see(list_of_ab_and_nin
 
 
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):
+    """Each judge gets the windows in the same random order; after the last one none is left."""
     film = OpenFilm(0, decisions.film, decisions)
     for place, (start, end) in enumerate(decisions.windows, start=1):
         answer = next_window(film, "AB", 99)

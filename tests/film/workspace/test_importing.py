@@ -219,6 +219,7 @@ def test_a_judgement_changed_in_a_file_keeps_its_concepts_and_history(judged, ki
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_importing_a_changed_file_twice_changes_nothing_more(judged, kind):
+    """The second import finds AB's six annotations as they stand, and writes no sitting."""
     path = exported(judged, kind)
     change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)

@@ -626,6 +626,7 @@ def test_a_judgement_is_deleted_after_an_undone_change(opened):
 
 
 def test_a_note_on_a_time_is_deleted_by_emptying_it(opened):
+    """An empty note is refused where there is none yet, and deletes the one that is there."""
     page, _, errors, _ = opened
     open_desk(page)
     keep_note(page, "")

@@ -196,6 +196,7 @@ def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path)
 
 
 def test_a_film_opened_without_stills_gets_them_in_the_background(film, capsys):
+    """The desk opens at once, and the stills appear when they are made."""
     path, scored = film
     paths = media_paths(path, scored)
     opened = SimpleNamespace(path=path, timeline=scored, media=paths, has_media=False)

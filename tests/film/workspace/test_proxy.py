@@ -213,6 +213,7 @@ def test_pictures_are_encoded_anew_only_if_browsers_do_not_play_them(tmp_path, m
 
 
 def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
+    """Copies are kept by a key of the film's bytes, whatever its path."""
     film = shared_data / "videos" / "arm_wrestling.mp4"
     moved = tmp_path / "elsewhere.mp4"
     moved.write_bytes(film.read_bytes())

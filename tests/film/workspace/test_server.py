@@ -667,6 +667,7 @@ def test_the_desk_offers_the_name_typed_last(serve, copied):
 
 @pytest.mark.parametrize("n", ["words", "-1", "1000000"])
 def test_a_judge_who_plans_no_proper_number_of_windows_gets_none(serve, copied, n):
+    """How many windows one judges must be fixed before the first, as stopping at will would bias a share."""
     assert "window" not in serve(*copied).next(who="EF", n=n)
 
 
@@ -895,6 +896,7 @@ def test_a_judgement_is_undone_in_the_workspace_in_which_it_was_made(serve, copi
 
 
 def test_what_is_undone_in_one_workspace_is_gone_in_another(serve, copied):
+    """Six judgements were made, three by AB and three by CD, and one of AB's is undone."""
     one, other = serve(*copied), serve(*copied)
     judgements_in_two_workspaces(one, other)
     one.decide(kind="undo", who="AB")
@@ -913,6 +915,7 @@ def test_undo_in_a_shared_workspace_takes_back_ones_own(serve, copied):
 
 
 def test_an_edited_table_is_reported_once_with_the_next_decision(serve, copied):
+    """Somebody edits the table in a spreadsheet while the desk is open: its edits are read, and said once."""
     served, path = serve(*copied), copied[0] / "tt1" / JUDGEMENTS
     served.decide(**JUDGEMENT)
     path.write_text(path.read_text("utf-8").replace(",calm,", ",violent,"), "utf-8")

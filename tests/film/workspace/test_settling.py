@@ -58,6 +58,7 @@ def test_a_judgement_in_sight_of_the_score_is_not_compared_with_a_blind_one(deci
 
 
 def test_two_judgements_in_sight_of_the_score_are_compared(decisions):
+    """Both judges saw the score, so that both judged in the same way."""
     judge(decisions, *decisions.windows[0], "violent", who="CD")
     judge(decisions, *decisions.windows[0], "calm", who="AB")
     assert len(decisions.disagreements()) == 1
@@ -148,6 +149,7 @@ def test_nothing_is_agreed_on_decisions_of_one_person(judged):
 
 
 def test_nothing_is_agreed_on_a_decision_that_was_deleted(judged):
+    """An agreement settles two standing judgements, and one of them is no more."""
     first, _ = judged.disagreements()
     deleted_id = first.decisions[0]
     judged.delete(deleted_id, judged.lines[deleted_id].annotator)

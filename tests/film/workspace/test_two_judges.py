@@ -272,6 +272,7 @@ def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
 
 @pytest.mark.long
 def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
+    """Of 14 differences one is settled, open again, and settled again by undo."""
     page = desk_of_both.page
     show_kind_of_rows(desk_of_both, "all")
     page.evaluate(DRAW_ALL_ROWS)
@@ -350,6 +351,7 @@ def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(unfinish
 
 
 def test_a_newly_opened_desk_compares_by_all_finished_judges(unfinished):
+    """CD has judged the last four of ten windows: nothing is hidden any more."""
     judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
     film = OpenFilm(0, unfinished.film, open_again(unfinished))
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
