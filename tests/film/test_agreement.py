@@ -359,7 +359,7 @@ def test_top_precision_of_no_segments_is_undefined():
     assert np.isnan(top_precision([spans([(0, 10)])], spans([]), 3))
 
 
-def test_the_best_possible_top_precision_is_that_of_the_list_in_the_best_order():
+def test_the_best_top_precision_is_that_of_the_best_order():
     """Three of the six listed segments lie in the one that is marked, two of them below the first three."""
     marked = [spans([(0, 15)])]
     ranked = spans([(40, 45), (0, 5), (50, 55), (5, 10), (10, 15), (60, 65)])
@@ -368,7 +368,7 @@ def test_the_best_possible_top_precision_is_that_of_the_list_in_the_best_order()
     assert best_top_precision(marked, ranked, 6) == pytest.approx(3 / 6)
 
 
-def test_the_best_possible_top_precision_is_at_least_that_of_the_marks():
+def test_the_best_top_precision_is_at_least_that_of_the_marks():
     """Two people marked three segments. A list of n can hold them all, or n of them if they are more."""
     people = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
     list_without_any = spans([(100, 110), (120, 130), (140, 150), (160, 170)])

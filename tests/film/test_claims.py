@@ -478,7 +478,7 @@ def test_each_kind_of_claim_is_in_the_table_of_the_docs():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_claim_of_a_film_can_be_written_as_json_and_as_a_sentence(language):
+def test_every_claim_has_a_json_form_and_a_sentence(language):
     film = invented_film(n_rows=60, duration_s=600.0)
     for claim in film_claims(film):
         as_json = document(claim)
@@ -1340,7 +1340,7 @@ def shares_and_changes(film):
 
 
 @given(films())
-def test_a_concept_is_named_if_seen_and_for_the_film_in_half_the_time(film):
+def test_a_concept_is_named_if_it_is_seen_and_matters_half_the_time(film):
     """Both must hold.
 
     It is seen and raises the probability in half of the marked time, and its mean change is .01 or more.

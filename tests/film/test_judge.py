@@ -343,7 +343,7 @@ def test_a_similar_name_is_another_film_if_the_film_has_judgements(
     assert "did you mean" not in " ".join(notices)
 
 
-def test_fewer_than_ten_judgements_are_refused_and_so_is_a_table_without_a_codebook(timeline, tmp_path):
+def test_too_few_judgements_and_a_table_without_a_codebook_are_refused(timeline, tmp_path):
     """Five judgements say too little of a share.
 
     Without its codebook nobody knows which level is positive.

@@ -249,7 +249,7 @@ def test_intervals_with_a_useless_model_hold_the_rate_exactly(prevalence, n):
 
 
 @pytest.mark.parametrize("n_positive", [0, 1, 7, 30])
-def test_with_a_model_that_says_the_same_of_all_windows_the_interval_is_wilsons(n_positive):
+def test_a_constant_model_leaves_wilsons_interval(n_positive):
     """Such a model adds nothing, so that the textbook's interval for a share, Wilson's, must come out."""
     samples = (1, 30)
     estimates = difference_estimate(

@@ -574,7 +574,7 @@ def test_a_joint_share_that_is_not_the_mean_is_explained():
     assert words["each_estimated"] not in mean_of_both
 
 
-def test_a_share_is_said_to_be_corrected_by_a_model_only_where_one_corrected_it():
+def test_a_share_is_called_corrected_only_if_a_model_corrected_it():
     """5 of 10 windows are positive, and the share is .53: by the windows' lengths, or by a model too."""
     words = Words("en")
     by_content = phrases.own_shares_sentences([share_of(("AB",), 0.53)], words)
@@ -1041,7 +1041,7 @@ def test_the_page_says_that_a_judge_is_left_out(compared_with_cd_left_out, langu
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_report_on_shares_of_a_level_says_that_they_leave_out_unsure_windows(judged_films, language):
+def test_a_report_on_shares_of_a_level_leaves_out_unsure_windows(judged_films, language):
     words = Words(language)
     of_level = compare_films(*judged_films, trend="year")
     assert text_keys_of(comparison_report(of_level).notes)[0] == "note_share"

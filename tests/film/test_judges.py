@@ -346,7 +346,7 @@ def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, 
     assert rate.positives == [0]
 
 
-def test_the_interval_of_two_judges_ends_at_most_at_the_mean_of_their_upper_ends(timeline, tmp_path, drawn):
+def test_a_joint_interval_ends_at_most_at_the_mean_of_upper_ends(timeline, tmp_path, drawn):
     """The share of both is the mean of theirs, and so it cannot be higher than the mean of their upper ends.
 
     AB judged forty windows and marks one of them, CD the first ten of these and marks none.

@@ -599,9 +599,7 @@ def desk_of(film, folder):
     return desk_page([opened], opened, "read", "en")
 
 
-def test_the_desk_has_the_former_curve_and_a_link_to_each_passage_that_moved(
-    timeline, halved_beside_former, tmp_path
-):
+def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):
     """All probabilities are halved, so that at least the four planted passages moved."""
     page = desk_of(halved_beside_former, tmp_path)
     state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])

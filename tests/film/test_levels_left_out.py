@@ -64,7 +64,7 @@ def test_a_claim_names_the_levels_that_its_model_never_saw(film, lacks_en):
 
 
 @pytest.mark.parametrize("film", [OF_ALL_LEVELS, WITHOUT_EN], ids=["all levels", "without EN"])
-def test_every_claim_of_a_model_rests_on_the_levels_that_it_was_tested_on(film):
+def test_every_claim_of_a_model_rests_on_its_tested_levels(film):
     """`RESTS_ON_TESTED_LEVELS` must list every kind of claim that a model makes."""
     of_models = {claim.KIND for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)}
     assert of_models == RESTS_ON_TESTED_LEVELS

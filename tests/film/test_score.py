@@ -295,7 +295,7 @@ def test_what_is_unlike_training_has_no_probability(trained, tmp_path, share):
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
-def test_a_shot_is_unlike_if_more_than_half_of_its_windows_seconds_are_unlike(trained, tmp_path, share):
+def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained, tmp_path, share):
     """Windows of 8 s that begin every 4 s before `unlike_s` are unlike training; others are like it.
 
     The second shot is from 1.5 s before that to 4 s after it. On it lie, of unlike windows that begin 8 and 4

@@ -281,12 +281,12 @@ def test_fast_reading_of_a_table_equals_reading_each_cell(cells):
 PLAIN_TABLE = b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n"
 
 
-def test_a_table_of_plain_numbers_is_read_in_one_call_to_the_last_bit():
+def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
     table = scored_files._plain_table(PLAIN_TABLE)
     assert table["p"].dtype == np.float64
     assert table["p"][0] == 0.30000000000000004
 
 
-def test_a_table_with_a_number_that_is_not_finite_is_not_read_in_one_call():
+def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
     """It is read cell by cell, so that a message can name the cell."""
     assert scored_files._plain_table(PLAIN_TABLE.replace(b"0.1", b"inf")) is None

@@ -159,7 +159,7 @@ def test_the_docs_give_the_widening_that_is_explained(page):
 
 @pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
                                          (1.0, "1 window only")])  # fmt: skip
-def test_a_film_of_two_and_a_half_windows_is_not_said_to_have_two(n, said):
+def test_a_film_of_two_and_a_half_windows_keeps_the_half(n, said):
     """A short film may have a fraction of a window: rounded down it would seem to have fewer."""
     claim = replace(claim_of(invented_film(**SMALL), kinds.ExpectedShare), n_windows=n)
     assert said in phrases.expected_sentence(claim, ENGLISH)
@@ -371,7 +371,7 @@ def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
     assert not reaches_in.any()
 
 
-def test_where_a_third_of_a_film_could_not_be_read_no_share_is_expected(film_with_a_hole):
+def test_no_share_is_expected_of_a_film_of_which_a_third_is_unread(film_with_a_hole):
     """A share is given if at most a fifth of a film's content is without a probability; here it is 32%."""
     claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
     assert claim.number is None
@@ -919,7 +919,7 @@ def test_a_judge_unsure_of_the_level_counts_for_a_concept():
     assert share.positives == (n_body,)
 
 
-def test_a_page_explains_why_the_share_of_one_judge_differs_from_the_share_of_both():
+def test_a_page_explains_why_one_judges_share_differs_from_that_of_both():
     """AB judged 15 windows and CD 12: the share of both is of the 12 that both judged."""
     film = invented_film(**SMALL)
     judgements = judged(film, AB=[("EN",), ("S",), ("EN",)] * 5, CD=[("S",), ("EN",)] * 6)

@@ -97,6 +97,7 @@ class Planted(NamedTuple):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
+    """The planted films, and the models and evaluations of each recipe."""
     folder = tmp_path_factory.mktemp("share")
     clips, rows = clips_of(FILMS, 60, seed=0, lengths=LENGTHS)
     manifest = Manifest(tuple(clips), folder, builtin_codebook("obygaze12"))
@@ -144,7 +145,7 @@ def test_a_model_that_never_saw_a_level_refuses_a_share(scored_without_en):
     assert scored_without_en.model().levels_left_out == ["EN"]
 
 
-def test_the_share_that_is_refused_for_a_level_left_out_would_be_too_high(scored_without_en):
+def test_a_share_refused_for_a_level_left_out_would_be_too_high(scored_without_en):
     """The mean probability is well above the planted .2, which is why no share is given."""
     assert scored_without_en.rows()["p"].mean() > SHARE_OF_S + 0.08
 
@@ -272,7 +273,7 @@ def rate_of_new_film(planted):
     return film.rate()
 
 
-def test_the_bracket_of_a_share_is_as_wide_as_shares_of_films_were_off(planted, rate_of_new_film):
+def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted, rate_of_new_film):
     """`film_margin` is measured with films left out of training. A share lies between 0 and 1."""
     rate = rate_of_new_film
     margin = load_model(planted.paths["recipe"]).calibration.film_margin

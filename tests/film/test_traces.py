@@ -118,7 +118,7 @@ def test_a_page_with_frames_is_the_same_bytes_each_time(traced):
     assert film_page([traced]) == film_page([traced])
 
 
-def test_the_page_has_frames_of_each_segment_in_which_a_traced_concept_is_seen(traced):
+def test_the_page_has_frames_of_segments_with_a_traced_concept(traced):
     """Body and Type of shot are the traced concepts."""
     n_with_frames = sum(bool(passage["frames"]) for passage in data_of(film_page([traced]))["passages"])
     n_seen = traced.segments()["present"].str.contains("Body|Type of shot").sum()

@@ -83,7 +83,7 @@ READ = {
 """Of which time a share is: no window of which more than half could not be read counts, not even what was."""
 
 
-def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judged):
+def test_a_share_is_of_the_readable_part_of_drawable_windows(cut, judged):
     """Second 120 could be read, but the window that it lies in is never drawn."""
     (rate,) = correct_rates(cut, judged).rates
     assert rate.content_s + rate.unread_s == pytest.approx(168.0)
@@ -91,7 +91,7 @@ def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judg
 
 
 @pytest.mark.parametrize(("language", "rest"), [("en", " and credits"), ("fr", " ni générique")])
-def test_the_sentence_on_a_share_says_that_it_is_of_what_could_be_read(cut, judged, language, rest):
+def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut, judged, language, rest):
     """The file is cut off: the share is not of the whole film."""
     (rate,) = correct_rates(cut, judged).rates
     (sentence,) = sentences([judged_share(rate)], language)
@@ -146,11 +146,11 @@ def share_of_group(cut, judged):
     ],
     ids=["en", "fr"],
 )
-def test_the_share_of_a_group_is_of_what_could_be_read_of_its_films(share_of_group, language, of_what):
+def test_a_groups_share_is_of_what_could_be_read_of_its_films(share_of_group, language, of_what):
     assert of_what in groups_sentence([share_of_group()], Words(language))
 
 
-def test_the_share_of_a_group_whose_films_were_wholly_read_is_of_all_of_them(share_of_group):
+def test_a_groups_share_of_wholly_read_films_is_of_all_of_them(share_of_group):
     sentence = groups_sentence([share_of_group(has_unread=False)], Words("en"))
     assert "of a film without black and credits" in sentence
 

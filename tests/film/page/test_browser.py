@@ -415,7 +415,7 @@ def test_two_clicks_lead_from_a_number_to_its_scene(visit, watched):
     assert seen.errors == []
 
 
-def test_an_address_with_a_time_leads_to_the_scene_once_a_film_is_opened(visit, watched):
+def test_an_address_with_a_time_leads_to_its_scene(visit, watched):
     """`#t=30,40` is a span of a film in seconds, as citations have it."""
     page = visit(watched / "film.html").page
     page.goto((watched / "film.html").as_uri() + "#t=30,40")
@@ -482,7 +482,7 @@ def test_no_hostile_name_of_a_readers_file_runs(hostile, watched, tmp_path):
     assert_nothing_hostile_ran(hostile)
 
 
-def test_no_hostile_name_of_a_readers_file_is_in_the_command_that_converts_it(hostile, tmp_path):
+def test_a_hostile_file_name_is_not_in_the_command_that_converts_it(hostile, tmp_path):
     """The page writes "FILM" for the file, whose name would end the quotes and run a command."""
     path = tmp_path / "a\";'$(touch x)`.webm"
     first_bytes_of_webm = b"\x1aE\xdf\xa3"

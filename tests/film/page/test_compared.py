@@ -61,7 +61,7 @@ def test_the_page_is_accessible_fits_and_requests_nothing(visit, page_of_12_film
     assert (seen.requests, seen.errors) == ([page_of_12_films.as_uri()], [])
 
 
-def test_each_film_has_a_row_with_its_strip_and_a_hostile_title_is_text(visit, page_of_12_films):
+def test_each_film_has_a_row_and_a_hostile_title_is_text(visit, page_of_12_films):
     """A film's title is HTML that would run a script: it must be shown as it is written."""
     page = visit(page_of_12_films).page
     assert page.title() == "12 films by decade"  # no script of the title ran

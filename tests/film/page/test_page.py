@@ -88,7 +88,7 @@ def test_a_page_begins_with_what_matters_most():
     assert places == sorted(places)
 
 
-def test_a_film_that_the_model_was_trained_on_says_so_in_title_and_heading():
+def test_title_and_heading_say_that_a_film_was_trained_on():
     """Scores of a film that the model has learnt are no prediction."""
     film = ten_minute_film(trained_on=True)
     assert "no prediction: the model was trained on this film" in heading_of(film)
@@ -723,7 +723,7 @@ def test_numbers_are_rounded_half_up_and_written_as_the_language_does():
     assert Words("fr").number(0.5) == "0,50"
 
 
-def test_a_signed_number_has_a_plus_or_a_minus_unless_it_rounds_to_zero():
+def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero():
     assert [Words("en").signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
 
 

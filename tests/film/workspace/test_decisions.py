@@ -106,7 +106,7 @@ def test_a_folder_with_decisions_is_still_a_scored_film(decisions):
     assert Timeline.read(decisions.folder).movie == "tt1"
 
 
-def test_a_judgement_agrees_with_the_model_if_its_level_is_what_the_model_finds(scored_tt1):
+def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     """The model finds "violent" among clips of "calm" and "violent".
 
     A level that it does not find disagrees, even "none", on which it was not trained. "unsure" is a level

@@ -135,7 +135,7 @@ def test_an_unknown_definition_is_named_by_its_digest(judged):
     assert meanings_in([judged.folder]).name("a" * 64) == "a" * 12
 
 
-def test_the_desk_offers_to_judge_again_what_was_judged_under_an_earlier_wording(judged):
+def test_the_desk_offers_to_judge_again_under_the_new_wording(judged):
     """All 11 judgements were made under the earlier wording: the desk marks them, and shows the new one."""
     decisions = judged.opened(judged.reworded)
     assert len(shown_under_other_definitions(decisions)) == 11

@@ -165,7 +165,7 @@ def test_a_citation_says_how_much_of_its_span_the_model_judged(tmp_path, languag
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_citation_of_a_fully_judged_span_does_not_say_how_much_is_judged(tmp_path, language):
+def test_a_citation_of_a_fully_judged_span_gives_no_judged_part(tmp_path, language):
     """The model judged all of the second minute, so there is nothing to qualify."""
     film = film_of_seconds(flags_of_first_minute="unlike")
     citation = cite(film, 60.0, 120.0, tmp_path, language)
@@ -236,7 +236,7 @@ def test_every_citation_carries_the_warning_on_its_model(tmp_path, language, key
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_citation_gives_the_length_of_the_clips_that_the_model_was_trained_on(tmp_path, language):
+def test_a_citation_gives_the_length_of_the_training_clips(tmp_path, language):
     """The film's windows last 1 s, the clips of the model's training 6.083 s: 6.08 s is cited."""
     film = with_model(film_of_seconds(), clip_s=6.083)
     citation = cite(film, 50.0, 70.0, tmp_path, language)

@@ -510,7 +510,7 @@ def test_any_name_and_note_survive_export_and_import(scored_tt1, kind, note, nam
 
 
 @pytest.mark.long
-def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(copied, tmp_path):
+def test_a_table_of_two_films_gives_decisions_with_different_ids(copied, tmp_path):
     """The desk joins the decisions of all its films, and refuses two with one id."""
     scored, codebook_path = copied
     table = tmp_path / "judged.csv"

@@ -109,6 +109,7 @@ def free_port():
 
 @pytest.fixture
 def firefox(tmp_path):
+    """A running Firefox, if one is installed."""
     path = shutil.which("firefox-esr") or shutil.which("firefox")
     if path is None:
         pytest.skip("no Firefox here: install Debian's package firefox-esr")

@@ -140,7 +140,7 @@ def test_pictures_of_a_copy_of_a_real_film_have_its_times(tmp_path, shared_data,
 
 @pytest.mark.long  # transcodes films
 @pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
-def test_the_sound_of_a_copy_of_a_real_film_ends_when_the_films_does(tmp_path, shared_data, name):
+def test_the_sound_of_a_copy_ends_when_the_films_does(tmp_path, shared_data, name):
     film = shared_data / "videos" / name
     make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
     end_s = times_of_sound(film)[-1]

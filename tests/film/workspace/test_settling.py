@@ -50,7 +50,7 @@ def test_people_differ_on_windows_that_they_judged_differently(judged):
         assert levels == {"calm", "violent"}
 
 
-def test_a_judgement_in_sight_of_the_score_is_not_compared_with_a_blind_one(decisions):
+def test_a_judgement_in_sight_is_not_compared_with_a_blind_one(decisions):
     """Only judgements made in the same way can be compared: CD saw the model's score, AB did not."""
     judge_blindly(decisions, "calm", who="AB")
     judge(decisions, *decisions.windows[0], "violent", who="CD")

@@ -87,6 +87,7 @@ class Settled(NamedTuple):
 
 
 def settled_in(folder, book):
+    """Count the differences of two judges in a folder, and how many of them are settled."""
     decisions = Decisions(folder, Timeline.read(folder), book)
     disagreements = decisions.disagreements()
     n_agreed = sum(bool(disagreement.agreed) for disagreement in disagreements)
