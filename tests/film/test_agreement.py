@@ -65,8 +65,11 @@ RANDOM_SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_si
 
 
 @pytest.mark.parametrize("case", ORACLE["cases"])
-def test_the_f1_of_boundaries_is_that_of_sed_eval_for_each_collar(case):
-    """Values of sed_eval 0.2.1, made as oracles/README.md says."""
+def test_f1_of_boundaries_is_that_of_sed_eval(case):
+    """A boundary is found if one lies within the collar, some seconds before or after it.
+
+    Expected are values of sed_eval 0.2.1, made as oracles/README.md says.
+    """
     reference, estimated = spans(case["reference"]), spans(case["estimated"])
     for collar_s, expected in case["boundary_f1"].items():
         assert boundary_f1(reference, estimated, float(collar_s)) == pytest.approx(expected, abs=1e-12)
@@ -79,17 +82,25 @@ def test_the_f1_of_seconds_is_that_of_sed_eval(case):
     assert second_f1(reference, estimated) == pytest.approx(case["second_f1"], abs=1e-12)
 
 
-def test_a_second_is_in_a_span_if_its_middle_is_and_an_end_is_not():
+def test_a_second_is_in_a_span_if_its_middle_is():
+    """Seconds have their middles at .5, 1.5, 2.5, ...; a span has its start, and not its end.
+
+    The span .5 to 1.5 s has the middle .5 alone, and 2.4 to 4.6 s has 2.5, 3.5 and 4.5.
+    """
     assert seconds_in(spans([(0.5, 1.5), (2.4, 4.6)]), 5).tolist() == [True, False, True, True, True]
 
 
-def test_what_is_as_far_apart_as_allowed_agrees():
+def test_spans_exactly_as_far_apart_as_allowed_agree():
+    """0-5 s covers just a half of 0-10 s, as asked for. With a collar of 5 s, ends may be 5 s apart.
+
+    Of a reference longer than 25 s, as 30-90 s, ends may be a fifth of its length apart: 12 s of 60.
+    """
     assert segment_ap(spans([(0, 10)]), spans([(0, 5)]), [1.0], 0.5) == 1
     assert boundary_f1(spans([(0, 10), (30, 90)]), spans([(5, 15), (35, 102)]), 5.0) == 1
 
 
 @pytest.mark.parametrize("case", ORACLE["scored"])
-def test_sed_scores_eval_agrees_on_the_precision_of_seconds(case):
+def test_average_precision_of_seconds_is_that_of_sed_scores_eval(case):
     y = seconds_in(spans(case["truth"]), 1000).astype(np.int64)
     assert average_precision(y, np.array(case["scores"])) == pytest.approx(case["second_ap"], abs=1e-9)
 
@@ -119,12 +130,16 @@ def rank_correlation(by_model: Sequence[float], by_annotator: Sequence[float]) -
 
 
 def test_a_rank_correlation_of_equal_rates_or_of_two_films_is_undefined():
+    """Equal rates have no order, and two films are always in perfect or reversed order: both tell nothing."""
     assert rank_correlation([0.2] * 5, [0.1, 0.2, 0.3, 0.4, 0.5]).isna().all()
     assert rank_correlation([0.2, 0.4], [0.1, 0.2]).isna().all()
 
 
-def test_a_rank_correlation_of_1_has_no_interval_and_a_lower_one_has():
-    """The interval is by bootstrap: any sample of films in perfect order has a correlation of 1 again."""
+def test_a_rank_correlation_of_1_has_no_interval():
+    """The interval is by bootstrap: any sample of films in perfect order has a correlation of 1 again.
+
+    With two films swapped there is an interval.
+    """
     in_order = rank_correlation([0.2, 0.3, 0.4, 0.6, 0.7], [0.1, 0.2, 0.3, 0.4, 0.5])
     assert in_order["value"] == 1
     assert in_order[["low", "high"]].isna().all()
@@ -162,6 +177,7 @@ def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
         people[f"f{number}"] = {"a": marks_of_person}
         model[f"f{number}"] = all_seconds_alike(n_seconds)
     table = values_by_who_and_metric(model, people, n_shifts=20)
+
     for metric in ("second_ap", "second_auc", "second_f1", "kappa"):
         assert table.loc[("m", metric), "p"] == 1
 
@@ -178,6 +194,7 @@ def test_the_order_of_films_changes_no_number():
     table = values_by_who_and_metric(model, people, n_shifts=30)
     model_in_reverse = dict(reversed(model.items()))
     reversed_table = values_by_who_and_metric(model_in_reverse, people, n_shifts=30)
+
     pd.testing.assert_frame_equal(reversed_table.sort_index(), table.sort_index())
 
 
@@ -188,6 +205,7 @@ def test_kappa_is_that_of_scikit_learn():
 
 
 def test_kappa_of_two_who_mark_everything_is_undefined():
+    """Agreement by chance is 1 then, and nothing is left to agree beyond it: kappa is 0 / 0."""
     everything = np.ones(5, np.bool_)
     assert np.isnan(kappa(everything, everything))
 
@@ -211,12 +229,14 @@ def test_overlaps_are_found_with_the_intersection_over_the_union():
     assert found.tiou.tolist() == [1, 0.8]
 
 
-def test_segments_match_themselves_and_what_overlaps_exactly_as_much_as_asked_for():
+def test_segments_match_at_exactly_the_asked_overlap():
+    """A segment overlaps itself wholly. 0-5 s and 0-10 s overlap by 5 s of 10: a half, as asked for."""
     assert segment_f1(SEGMENTS_0_10_AND_20_30, SEGMENTS_0_10_AND_20_30, 0.99) == 1
     assert segment_f1(spans([(0, 10)]), spans([(0, 5)]), 0.5) == 1
 
 
-def test_the_f1_of_no_segments_is_undefined_and_that_of_none_found_is_0():
+def test_f1_without_segments_is_undefined_and_with_none_found_0():
+    """With nothing to find and nothing found there is nothing to measure; with two to find, none is found."""
     assert np.isnan(segment_f1(spans([]), spans([]), 0.5))
     assert segment_f1(SEGMENTS_0_10_AND_20_30, spans([]), 0.5) == 0
 
@@ -243,7 +263,11 @@ def overlaps_of_all(reference, estimated):
 
 
 @given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
-def test_the_f1_of_segments_is_that_of_the_best_matching_of_all_pairs(first, second, least_overlap):
+def test_f1_of_segments_is_that_of_the_best_matching(first, second, least_overlap):
+    """Segments are matched one to one, so that as many as possible have a partner that overlaps enough.
+
+    The oracle finds the best matching by scipy's assignment.
+    """
     reference, estimated = spans(first), spans(second)
     may_match = overlaps_of_all(reference, estimated) >= least_overlap
     expected = f1_by_assignment(may_match, len(reference), len(estimated))
@@ -251,7 +275,7 @@ def test_the_f1_of_segments_is_that_of_the_best_matching_of_all_pairs(first, sec
 
 
 @given(RANDOM_SPANS, RANDOM_SPANS)
-def test_the_f1_of_boundaries_is_that_of_the_best_matching_of_all_pairs(first, second):
+def test_f1_of_boundaries_is_that_of_the_best_matching(first, second):
     """A pair may match if its starts are at most the collar apart, 2 s, and so are its ends.
 
     Of a reference longer than 10 s the ends may be a fifth of its length apart.
@@ -265,6 +289,7 @@ def test_the_f1_of_boundaries_is_that_of_the_best_matching_of_all_pairs(first, s
             ends_match = abs(end - other_end) <= end_collar_s
             may_match[row, column] = starts_match and ends_match
     expected = f1_by_assignment(may_match, len(reference), len(estimated))
+
     assert boundary_f1(reference, estimated, collar_s) == pytest.approx(expected)
 
 
@@ -287,10 +312,13 @@ def precisions_where_a_reference_is_found(overlaps, least_overlap):
 
 
 @given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
-def test_average_precision_lets_each_segment_in_turn_take_the_best_reference_that_is_left(
+def test_average_precision_lets_segments_take_references_by_rank(
     reference_spans, estimated_spans, least_overlap
 ):
-    """As usual for it, the precision at a rank counts as the highest one at this rank or a later one."""
+    """Each segment, the best-ranked first, takes the best reference that is left; with none it is wrong.
+
+    As usual, the precision at a rank counts as the highest one at this rank or a later one.
+    """
     reference, estimated = spans(reference_spans), spans(estimated_spans)
     scores = np.arange(len(estimated))[::-1]  # the first segment has the highest
     precisions = precisions_where_a_reference_is_found(overlaps_of_all(reference, estimated), least_overlap)
@@ -315,13 +343,15 @@ def test_average_precision_of_segments_is_interpolated():
     assert segment_ap(reference, estimated, [0.9, 0.8, 0.7], 0.5) == pytest.approx((2 / 3 + 2 / 3) / 3)
 
 
-def test_top_precision_counts_what_meets_the_span_of_any_annotator():
+def test_top_precision_counts_segments_that_any_annotator_marked():
+    """Of the first three segments two lie mostly in a span that somebody marked: precision is 2/3."""
     people = [spans([(0, 10)]), spans([(20, 30)])]
     meets_first_person = (0, 12)
     meets_too_little = (26, 40)  # 4 s of 14
     meets_second_person = (22, 28)
     fourth = (50, 60)  # is not asked for
     ranked = spans([meets_first_person, meets_too_little, meets_second_person, fourth])
+
     assert top_precision(people, ranked, 3) == pytest.approx(2 / 3)
 
 
@@ -329,7 +359,7 @@ def test_top_precision_of_no_segments_is_undefined():
     assert np.isnan(top_precision([spans([(0, 10)])], spans([]), 3))
 
 
-def test_the_best_possible_top_precision_is_that_of_the_list_in_the_best_order():
+def test_the_best_top_precision_is_that_of_the_best_order():
     """Three of the six listed segments lie in the one that is marked, two of them below the first three."""
     marked = [spans([(0, 15)])]
     ranked = spans([(40, 45), (0, 5), (50, 55), (5, 10), (10, 15), (60, 65)])
@@ -338,7 +368,7 @@ def test_the_best_possible_top_precision_is_that_of_the_list_in_the_best_order()
     assert best_top_precision(marked, ranked, 6) == pytest.approx(3 / 6)
 
 
-def test_the_best_possible_top_precision_is_at_least_that_of_a_list_of_the_marked_segments():
+def test_the_best_top_precision_is_at_least_that_of_the_marks():
     """Two people marked three segments. A list of n can hold them all, or n of them if they are more."""
     people = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
     list_without_any = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
@@ -348,8 +378,11 @@ def test_the_best_possible_top_precision_is_at_least_that_of_a_list_of_the_marke
 
 
 @pytest.mark.parametrize("other_spelling", ["ab 1", "\uff21\uff22_1"])  # the second in wide letters
-def test_annotators_whose_names_differ_by_spelling_alone_are_refused(segments, other_spelling):
-    """`segments` are MObyGaze's spans: the first gets one spelling of "AB 1", the others another."""
+def test_two_spellings_of_one_annotators_name_are_refused(segments, other_spelling):
+    """Read as two people they would count as agreeing or differing with themselves.
+
+    `segments` are MObyGaze's spans: the first gets one spelling of "AB 1", the others another.
+    """
     first, *rest = segments
     clips = [replace(first, annotator=other_spelling)]
     clips += [replace(clip, annotator="AB 1") for clip in rest]
@@ -382,6 +415,10 @@ AGREEMENT_OF_MOBYGAZE = {
 
 @pytest.mark.long  # simulates
 def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze):
+    """The public data MObyGaze have two annotators of 20 films; their agreement is the ceiling for any model.
+
+    The numbers were measured once, and must not change by a change of code.
+    """
     first = {movie: marks["annotator1"] for movie, marks in annotators_of_mobygaze.items()}
     second = {movie: {"annotator2": marks["annotator2"]} for movie, marks in annotators_of_mobygaze.items()}
     comparison = compare_marks(first, second, name="annotator1", n_shifts=20)
@@ -391,6 +428,7 @@ def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze
         assert round(float(of_first.loc[metric, "value"]), 3) == expected, metric
     assert of_first.loc["second_f1", "n_films"] == 20
     assert round(float(table.loc[("human: annotator2", "rate"), "value"]), 3) == 0.120
+
     rank_correlation_of_rates = of_first.loc["rate_rank"]
     assert rank_correlation_of_rates["low"] == pytest.approx(CEILINGS_OF_SURE.rank_low, abs=0.001)
     assert rank_correlation_of_rates["high"] == pytest.approx(CEILINGS_OF_SURE.rank_high, abs=0.001)
@@ -406,7 +444,8 @@ def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze
         (CEILINGS_OF_SURE.rank_correlation, "rate_rank"),
     ],
 )
-def test_pages_and_documentation_show_what_the_annotators_of_mobygaze_agree(ceiling, metric):
+def test_pages_and_documentation_show_the_agreement_of_mobygaze(ceiling, metric):
+    """The ceilings that pages show beside a model are those measured above, and the documentation's."""
     assert ceiling == AGREEMENT_OF_MOBYGAZE[metric]
     documentation = (Path(__file__).parents[2] / "docs" / "film.md").read_text(encoding="utf-8")
     assert f"{ceiling:.2f}" in documentation
@@ -451,6 +490,10 @@ def tables_by_signal(marks_of_six_films):
 
 @pytest.mark.long  # simulates
 def test_precision_rises_with_planted_signal(tables_by_signal):
+    """A model whose scores follow a person's marks more closely has a higher average precision.
+
+    Without a signal p is not small. With a strong one it is 1/20: no shift of 19 does as well.
+    """
     without, weak, strong = [table.loc["m", "second_ap"] for table in tables_by_signal]
     assert without["value"] <= weak["value"] <= strong["value"]
     assert strong["value"] > 3 * without["value"]
@@ -488,30 +531,34 @@ def evaluated(films, *clips):
 
 
 def test_a_scored_film_that_nobody_annotated_is_left_out_and_named(two_films):
+    """Film n is scored and has no annotation, so that there is nothing to compare it with."""
     assert evaluated(two_films, IN_FILM_M).record["left_out"] == ["n"]
 
 
 def test_a_film_is_found_however_a_table_of_annotations_spells_it(two_films):
+    """films/N.mkv is the film n: folder, capitals and suffix do not matter."""
     spelled_otherwise = replace(IN_FILM_N, movie="films/N.mkv")
     record = evaluated(two_films, IN_FILM_M, spelled_otherwise).record
     assert record["left_out"] == []  # scored films without annotations
     assert record["not_scored"] == []  # annotated films without scores
 
 
-def test_a_misspelled_film_among_annotations_is_named_with_the_scored_film_that_may_be_meant(two_films):
+def test_a_misspelled_film_is_named_with_the_one_that_may_be_meant(two_films):
+    """Annotations of "nn" may be meant for the film n, which has none: the message suggests it."""
     report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN))
     assert "nn (did you mean 'n'?)" in str(report.notes)
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
         evaluated(two_films, IN_FILM_NN)
 
 
-def test_an_annotated_film_that_is_not_scored_is_no_misspelling_of_one_that_has_annotations(two_films):
+def test_a_film_with_annotations_is_not_suggested_for_another_name(two_films):
+    """Film n has annotations of its own, so that "nn" is another film, and not a misspelling."""
     measured = evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N)
     assert measured.record["not_scored"] == ["nn"]
     assert "did you mean" not in str(evaluation_report(measured).notes)
 
 
-def test_the_answer_on_an_annotator_says_that_its_interval_is_of_95_percent(two_films):
+def test_an_interval_in_the_answer_says_95_percent(two_films):
     """An interval is written in brackets."""
     report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N))
     (answer,) = [sentence for sentence in report.answers if "ann" in sentence]
@@ -521,16 +568,22 @@ def test_the_answer_on_an_annotator_says_that_its_interval_is_of_95_percent(two_
 
 
 def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
+    """The names Ann and ann may be of one person, who must not be compared with herself."""
     with pytest.raises(ManifestError, match="annotator 'Ann' and 'ann'"):
         evaluated(two_films, IN_FILM_M, replace(IN_FILM_M, clip_id="b", annotator="Ann"))
 
 
-def test_an_annotation_behind_the_films_end_is_refused(two_films):
+def test_an_annotation_after_the_films_end_is_refused(two_films):
+    """The film lasts ten minutes, and the annotation is at one hour.
+
+    It is of another film, or in another unit.
+    """
     with pytest.raises(FilmError, match="lasts 600 s"):
         evaluated(two_films, replace(IN_FILM_M, start_s=3600.0, end_s=3605.0))
 
 
-def test_an_annotation_that_goes_on_after_the_films_end_is_cut_there_and_recorded(two_films):
+def test_an_annotation_beyond_the_films_end_is_cut_and_recorded(two_films):
+    """Cut at the film's end, 600 s, it gives the same numbers as an annotation that ends there."""
     to_the_end = replace(IN_FILM_M, start_s=480.0, end_s=600.0)
     exact = evaluated(two_films, to_the_end)
     assert exact.record["cut"] == []
@@ -540,8 +593,11 @@ def test_an_annotation_that_goes_on_after_the_films_end_is_cut_there_and_recorde
 
 
 @pytest.mark.parametrize(("rule", "f1"), [(ALL, 1), (NONE, 0)])
-def test_of_a_film_that_is_all_positive_the_rule_to_mark_all_is_right_and_to_mark_nothing_wrong(rule, f1):
-    """A person marked all of film m, and 20 of the 50 seconds of film n; the model's marks are theirs."""
+def test_marking_all_is_right_of_an_all_positive_film(rule, f1):
+    """Two simple rules are compared with people: to mark all of a film, and to mark nothing.
+
+    A person marked all of film m, and 20 of the 50 seconds of film n; the model's marks are theirs.
+    """
     marks = {"m": human_marks(spans([(0, 50)]), 50), "n": human_marks(spans([(0, 20)]), 50)}
     people = {movie: {"a": of_film} for movie, of_film in marks.items()}
     comparison = compare_marks(marks, people, name="m", n_shifts=2, collars=(0.5,))
@@ -550,7 +606,7 @@ def test_of_a_film_that_is_all_positive_the_rule_to_mark_all_is_right_and_to_mar
     assert of_film_m[rule, "boundary_f1_0.5s"] == f1
 
 
-def test_the_rate_of_other_films_leaves_out_films_without_a_rate_by_the_model():
+def test_the_guess_by_other_films_leaves_out_films_without_a_rate():
     """PRIOR guesses a film's rate as the mean rate that people marked in other films.
 
     They marked .2, .4 and .8 of three films, of which the model has no rate of the third. So f0 is guessed by
@@ -561,19 +617,27 @@ def test_the_rate_of_other_films_leaves_out_films_without_a_rate_by_the_model():
     people = {movie: {"a": of_film} for movie, of_film in marks.items()}
     comparison = compare_marks(model, people, name="m", n_shifts=2)
     values = comparison.by_film.set_index(["who", "metric", "movie"])["value"]
+
     assert values[PRIOR, "rate", "f0"] == 0.4
     assert values[PRIOR, "rate", "f1"] == 0.2
 
 
 @pytest.mark.parametrize(("duration_s", "n_seconds"), [(74.25, 74), (74.5, 75), (75.0, 75), (0.2, 1)])
 def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
-    """Where all of a film is judged, no second is left that the model could not judge."""
+    """A film of 74.25 s ends before the middle of second 74, one of 74.5 s at it.
+
+    A film has at least one second.
+    """
     film = invented_film(duration_s=duration_s, n_rows=5)
     _, clock = marks_of(film, None)
     assert len(clock.is_judged) == n_seconds
 
 
-def test_marks_where_nothing_can_be_judged_are_counted_and_said(half_judged):
+def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
+    """A person marked the first 100 s, which the model cannot judge.
+
+    The note says how many seconds are left out.
+    """
     measured = evaluated([half_judged], IN_FILM_M)
     (seconds,) = measured.record["unjudged_marks_s"].values()
     assert seconds > 1
@@ -589,6 +653,7 @@ def test_a_mean_of_films_that_are_all_alike_has_no_interval():
     assert kappa["value"] == 0
     assert np.isnan(kappa["low"])
     assert np.isnan(kappa["high"])
+
     kappa_of_marking_nothing = table.loc[(NONE, "kappa")]  # 0 of every film, whatever the film
     assert kappa_of_marking_nothing["low"] == kappa_of_marking_nothing["high"] == 0
 
@@ -601,11 +666,12 @@ def agreement_without_positive_seconds():
     return table.loc[film.model().key]
 
 
-def test_an_auc_without_any_positive_second_is_undefined_and_so_is_its_p(agreement_without_positive_seconds):
+def test_an_auc_without_positive_seconds_is_undefined(agreement_without_positive_seconds):
+    """AUC compares positive with negative seconds, and this film has only negative ones."""
     assert agreement_without_positive_seconds.loc["second_auc", ["value", "p"]].isna().all()
 
 
-def test_without_any_positive_second_no_p_of_another_metric_is_above_1(agreement_without_positive_seconds):
+def test_no_p_is_above_1_without_positive_seconds(agreement_without_positive_seconds):
     """A p is a share of shifts of the timeline."""
     has_value = agreement_without_positive_seconds["value"].notna()
     p = agreement_without_positive_seconds["p"][has_value].dropna()
@@ -617,7 +683,7 @@ def notes_on(films, *clips):
     return "\n".join(evaluation_report(evaluated(films, *clips)).notes)
 
 
-def test_the_notes_say_whether_a_second_annotator_shows_how_far_people_agree(two_films):
+def test_the_notes_say_whether_people_can_be_compared(two_films):
     """Two annotators are measured against each other; one alone has nobody to be measured against."""
     of_two = notes_on(two_films, IN_FILM_M, replace(IN_FILM_M, clip_id="b", annotator="bob"))
     assert "yardstick" in of_two
@@ -625,7 +691,7 @@ def test_the_notes_say_whether_a_second_annotator_shows_how_far_people_agree(two
     assert "One annotator" in notes_on(two_films, IN_FILM_M)
 
 
-def test_the_notes_say_that_passages_of_models_go_on_over_gaps_of_5_s(two_films):
+def test_the_notes_say_that_models_passages_bridge_gaps_of_5_s(two_films):
     """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
     notes = notes_on(two_films, IN_FILM_M)
     assert "gaps of up to 5 s" in notes
@@ -655,8 +721,11 @@ def numbers_of(films, *clips):
     return by_film.set_index(["truth", "who", "movie", "metric"])["value"]
 
 
-def test_what_is_marked_where_the_model_can_judge_nothing_changes_no_number(half_judged):
-    """Two annotators mark passages of the judged half; then ann marks all of the other half, and credits."""
+def test_marks_that_the_model_cannot_judge_change_no_number(half_judged):
+    """Only seconds that the model can judge are compared: not the first half of this film, nor its credits.
+
+    Two annotators mark passages of the judged half; then ann marks all of the other half, and credits.
+    """
     in_judged_time = [mark(310.0, 350.0), mark(320.0, 380.0, "bob"), mark(500.0, 520.0, "bob")]
     elsewhere = [mark(0.0, 200.0), mark(220.0, 240.0), mark(590.0, 600.0)]
     alone = numbers_of([half_judged], *in_judged_time)
@@ -664,7 +733,7 @@ def test_what_is_marked_where_the_model_can_judge_nothing_changes_no_number(half
     pd.testing.assert_series_equal(with_others, alone)
 
 
-def test_a_mark_across_time_that_cannot_be_judged_is_one_segment_as_long_as_its_judged_time():
+def test_a_mark_is_as_long_as_its_judged_time():
     """Seconds 100 to 149 of 600 have no probability: a clock of judged time leaves them out.
 
     By it what comes later begins 50 s earlier. A mark of 80 to 170 s, of which 40 are judged, is from 80 to
@@ -682,24 +751,30 @@ def test_a_mark_across_time_that_cannot_be_judged_is_one_segment_as_long_as_its_
         called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
     )
     _, clock = marks_of(film, None)
+
     assert clock.n_seconds == 550
     assert clock.spans(spans([(80, 170)])).tolist() == [[80, 120]]
     assert clock.spans(spans([(110, 140)])).tolist() == []
 
 
 @given(RANDOM_SPANS, st.lists(st.booleans(), min_size=40, max_size=40))
-def test_the_judged_seconds_of_marks_are_the_marked_seconds_that_are_judged(pairs, is_judged):
+def test_marks_on_the_clock_of_judged_time_cover_the_same_seconds(pairs, is_judged):
+    """The clock counts judged seconds only.
+
+    Marks moved to it cover just the marked seconds that are judged.
+    """
     clock = JudgedClock(np.array(is_judged))
     marked = merged(pairs)
     expected = seconds_in(marked, 40)[clock.is_judged]
     assert seconds_in(clock.spans(marked), clock.n_seconds).tolist() == expected.tolist()
 
 
-def test_whoever_marks_all_that_the_model_can_judge_leaves_nothing_to_find_and_no_small_p(half_judged):
+def test_marking_all_judged_time_gives_no_small_p(half_judged):
     """Average precision is 1 for every ranking of all-positive seconds: for baselines and shifts, too."""
     everything = mark(0.0, 600.0)
     summary = evaluated([half_judged], everything).summary
     of_metric = summary.set_index(["who", "metric"])
+
     for who in ("pcbm_lr", ALL, NONE, SHIFTED):
         assert of_metric.loc[(who, "second_ap"), "value"] == 1
     assert of_metric.loc[(ALL, "second_f1"), "value"] == 1
@@ -720,19 +795,25 @@ def test_a_long_passage_where_all_is_positive_has_no_small_p(marked_s):
     people = {"m": {"a": human_marks(spans([(0, 100)]), 100)}}
     table = values_by_who_and_metric({"m": model_marks}, people, n_shifts=50)
     p = table.loc["m"]["p"]
+
     assert p["segment_f1_0.5"] == 1
     assert p["second_f1"] == 1
     assert (p.dropna() > 0.1).all()
 
 
 def test_rates_of_model_and_annotator_are_of_the_same_time():
-    """The model expects .25 of the judged time; ann marks all of the rest, and half of the judged time."""
+    """Rates are compared over the time that the model can judge, and not over the whole film.
+
+    The model expects .25 of it; ann marks all of the rest, and half of the judged time: .5, which is .25
+    off.
+    """
     film = ten_minute_film("m", unlike_parts=((0.0, 0.1),))
     judged_from_s = float(film.rows().query("flags == 'unlike'")["end_s"].max())
     judged_to_s = float(film.rows().query("flags == 'credits'")["start_s"].min())
     middle_s = (judged_from_s + judged_to_s) / 2
     rate = structs.replace(film.rate(), value=0.25)
     numbers = numbers_of([with_model(film, rate=rate)], mark(0.0, middle_s), mark(judged_to_s, 600.0))
+
     assert numbers["ann", "human: ann", "m", "rate"] == pytest.approx(0.5, abs=0.005)
     assert numbers["ann", "pcbm_lr", "m", "rate_error"] == pytest.approx(0.25, abs=0.005)
     assert numbers["ann", ALL, "m", "rate_error"] == pytest.approx(0.5, abs=0.005)
@@ -745,8 +826,8 @@ def rates_of_half_judged_and_whole_film(half_judged):
     return evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
 
 
-def test_rates_of_all_are_of_the_films_of_which_the_model_has_one(rates_of_half_judged_and_whole_film):
-    """So that their means are of the same films: here of n alone."""
+def test_mean_rates_are_of_films_with_a_rate_by_the_model(rates_of_half_judged_and_whole_film):
+    """The model has a rate of n, and none of m: all means of rates are of n alone, so that they compare."""
     summary = rates_of_half_judged_and_whole_film.summary
     rates = summary[summary["metric"].isin(["rate", "rate_error"])]
     is_prior = rates["who"] == PRIOR  # guesses a film's rate by other films, of which n has none with a rate
@@ -759,12 +840,13 @@ def test_a_note_says_why_a_film_has_no_rate(rates_of_half_judged_and_whole_film)
     assert "(more than 20 % of the time is unlike training): m" in notes
 
 
-def test_the_best_possible_top_precision_is_0_where_all_marks_lie_where_nothing_can_be_listed(half_judged):
+def test_the_best_top_precision_is_0_if_no_mark_can_be_judged(half_judged):
+    """All marks lie in the first half of the film, where the model can judge and list nothing."""
     numbers = numbers_of([half_judged], mark(10.0, 60.0), mark(100.0, 140.0))
     assert numbers["ann", "pcbm_lr", "m", "top10_best"] == 0
 
 
-def test_a_mark_too_short_for_half_of_the_shortest_passage_can_not_be_listed():
+def test_a_mark_shorter_than_half_a_passage_cannot_be_listed():
     """Passages last 5 s or more. One that counts must be marked by half or more, as with 3 s of 5.
 
     One around a mark of 2 s would not be, so that a list of four can hold two of the three marks.
@@ -781,17 +863,21 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
     seconds = measured.record["seconds"]
     assert seconds["m"] == {"judged": pytest.approx(half_judged.time().judged_s, abs=2), "film": 600}
     assert seconds["n"] == {"judged": pytest.approx(whole.time().judged_s, abs=2), "film": 600}
+
     n_judged = seconds["m"]["judged"] + seconds["n"]["judged"]
     report = evaluation_report(measured)
     assert f"judge: {n_judged:.0f} of the 1200 s of 2 films" in "\n".join(report.notes)
+
     (answer,) = report.answers
     assert f"in the {n_judged / 60:.0f} minutes that pcbm_lr can judge of 20 minutes" in answer
+
     (films,) = [block for block in report.blocks if block.headers[0] == "film"]
     cells = [row[films.headers.index("seconds judged")] for row in films.rows]
     assert cells == [f"{seconds['m']['judged']:.0f} of 600", f"{seconds['n']['judged']:.0f} of 600"]
 
 
-def test_a_film_of_which_no_second_can_be_judged_is_left_out_and_named(two_films):
+def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
+    """All of film m is unlike training; film n is compared alone."""
     nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     measured = evaluated([nothing, two_films[1]], IN_FILM_M, IN_FILM_N)
     assert measured.record["films"] == ["n"]
@@ -799,7 +885,8 @@ def test_a_film_of_which_no_second_can_be_judged_is_left_out_and_named(two_films
     assert "no second of it can be judged, left out: m" in "\n".join(evaluation_report(measured).notes)
 
 
-def test_films_of_which_no_second_can_be_judged_are_refused():
+def test_films_that_cannot_be_judged_are_refused():
+    """With no second judged in any film there is nothing to compare."""
     nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     with pytest.raises(FilmError, match=r"pcbm_lr can judge no second of the annotated films \(m\)"):
         evaluated([nothing], IN_FILM_M)

@@ -87,7 +87,7 @@ def imports_of(path, modules):
     return found & modules.keys()
 
 
-def test_modules_that_record_and_compute_import_neither_claims_nor_pages():
+def test_modules_that_compute_import_no_claims_or_pages():
     """Only pages, exports, reports and commands may print claims; what they are computed from may not."""
     names = (
         "schema",
@@ -353,6 +353,10 @@ BREACHES = (
 
 @pytest.mark.parametrize("line", BREACHES)
 def test_a_number_in_a_sentence_is_noticed_however_it_is_written(tmp_path, line):
+    """A claim is a number with its conditions; sentences take numbers from claims only.
+
+    `number_writing_code` must find every other way to write a number, or the next tests prove nothing.
+    """
     breach = tmp_path / "breach.py"
     breach.write_text(line)
     assert number_writing_code(breach)
@@ -360,19 +364,27 @@ def test_a_number_in_a_sentence_is_noticed_however_it_is_written(tmp_path, line)
 
 @pytest.mark.long
 def test_only_claims_and_the_listed_modules_write_decimals():
+    """Every number in a sentence must come from a claim.
+
+    `MAY_FORMAT` lists the modules with other decimals.
+    """
     writing = {name for name, path in MODULES.items() if number_writing_code(path)}
     claims = {name for name in MODULES if name.startswith("obygaze_film.claims")}
     assert writing - claims == MAY_FORMAT.keys()
 
 
-def test_modules_that_may_write_decimals_call_no_method_of_words_but_seconds():
+def test_listed_modules_use_words_for_seconds_only():
+    """The modules in `MAY_FORMAT` write decimals, but not of claims.
+
+    Those are written by methods of `Words`.
+    """
     for name in MAY_FORMAT:
         calls_of_words = [code for code in number_writing_code(MODULES[name]) if "words." in code]
         assert all("words.seconds" in code for code in calls_of_words), name
 
 
 @pytest.mark.parametrize("name", ["assets/notes", "page/assets/film"])
-def test_no_text_of_notes_or_pages_writes_decimals_of_its_own(name):
+def test_no_text_of_notes_or_pages_formats_numbers(name):
     """A field with a format, as {start:.1f}, may hold a time as it was typed, and no other number."""
     for language in LANGUAGES:
         texts = tomllib.loads((ROOM / f"{name}.{language}.toml").read_text(encoding="utf-8"))
@@ -450,6 +462,7 @@ def test_each_kind_of_claim_has_the_common_fields():
 
 
 def test_each_kind_of_claim_is_in_the_table_of_the_docs():
+    """The documentation for programmers lists every kind of claim, so that none is undocumented."""
     page = Path(__file__).parents[2] / "docs" / "film-programmers.md"
     _, from_table_on = page.read_text(encoding="utf-8").split("| claim | number |")
     table, *_ = from_table_on.split("\n\n")
@@ -460,11 +473,12 @@ def test_each_kind_of_claim_is_in_the_table_of_the_docs():
         # "agreement of a pair, of a film" names two kinds; the second has the first's beginning.
         kinds_in_cell = first_cell.replace(", of ", ", agreement of ").split(",")
         in_docs |= {name.strip() for name in kinds_in_cell}
+
     assert {kind.KIND for kind in concrete_kinds()} <= in_docs
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_claim_of_a_film_can_be_written_as_json_and_as_a_sentence(language):
+def test_every_claim_has_a_json_form_and_a_sentence(language):
     film = invented_film(n_rows=60, duration_s=600.0)
     for claim in film_claims(film):
         as_json = document(claim)
@@ -566,6 +580,7 @@ def is_judged(rows):
 
 
 def seconds_of(rows):
+    """Return the length of each row in seconds."""
     return (rows["end_s"] - rows["start_s"]).to_numpy()
 
 
@@ -601,7 +616,11 @@ def seconds_by_hand(film):
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_judged_unjudged_and_empty_seconds_are_those_of_the_rows_and_add_up(film, language):
+def test_judged_unjudged_and_empty_seconds_add_up_to_the_film(film, language):
+    """Each second of a film is judged, not judged (unlike the training clips), or empty (black, credits).
+
+    The claim has the same three sums as the rows, and its sentence writes them.
+    """
     words = Words(language)
     judged_s, unjudged_s, nothing_s = seconds_by_hand(film)
     (claim,) = claims_of_kind(film, kinds.JudgedTime)
@@ -609,31 +628,38 @@ def test_judged_unjudged_and_empty_seconds_are_those_of_the_rows_and_add_up(film
     assert claim.unlike_s == pytest.approx(unjudged_s, abs=1e-6)
     assert claim.nothing_s == pytest.approx(nothing_s, abs=1e-6)
     assert judged_s + unjudged_s + nothing_s == pytest.approx(film.record.duration_s)
+
     sentence = phrases.sentence(claim, words)
     for duration in words.durations(judged_s, unjudged_s, nothing_s):
         assert duration in sentence
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_the_shares_of_the_time_add_up_to_100_percent_as_they_are_written(film, language):
+def test_written_shares_of_the_time_add_up_to_100_percent(film, language):
+    """Rounded one by one, three shares may add up to 99 or 101 %, which readers take for an error."""
     words = Words(language)
     shares = words.shares_of_whole(seconds_by_hand(film))
     (claim,) = claims_of_kind(film, kinds.JudgedTime)
     said = phrases.sentence(claim, words)
+
     assert all(share in said for share in shares)
     if not any(re.search("[<>]", share) for share in shares):  # "<1%" is no number to add
         assert sum(int(found) for share in shares for found in re.findall(r"\d+", share)) == 100
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_a_film_has_a_first_sentence_where_any_of_it_is_judged(film, language):
+def test_a_film_has_a_first_sentence_if_any_of_it_is_judged(film, language):
+    """The first sentence is on the passages that the model marks. Where it judges nothing there is none."""
     judged_s, _, _ = seconds_by_hand(film)
     assert bool(first_sentence(film, language=language)) == (judged_s > 0)
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_the_first_sentence_speaks_of_the_judged_time_alone_where_over_a_fifth_is_not_judged(film, language):
-    """The fifth is of what has content: what is black or credits does not count."""
+def test_the_first_sentence_is_of_judged_time_if_much_is_not_judged(film, language):
+    """If over a fifth of a film is not judged, the sentence says "of these minutes", and not "of the film".
+
+    The fifth is of what has content: what is black or credits does not count.
+    """
     judged_s, unlike_s, _ = seconds_by_hand(film)
     sentence = first_sentence(film, language=language)
     if sentence:
@@ -711,7 +737,7 @@ def without_concepts(sentence, claim, words):
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_the_first_sentence_has_the_numbers_of_time_and_passages_and_no_others(film, language):
+def test_the_first_sentence_has_these_numbers_and_no_others(film, language):
     """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": each is computed from the rows again."""
     words = Words(language)
     sentence = first_sentence(film, language=language)
@@ -720,6 +746,7 @@ def test_the_first_sentence_has_the_numbers_of_time_and_passages_and_no_others(f
     (claim,) = claims_of_kind(film, kinds.MarkedPassages)
     numbers = numbers_in(without_concepts(sentence, claim, words), words)
     expected = numbers_in(" ".join(first_numbers_by_hand(film, words)), words)
+
     assert sorted(numbers) == sorted(expected)
 
 
@@ -753,6 +780,7 @@ class RawPassage:
 
 
 def raw_passages(film):
+    """Return the film's passages as computed from its rows."""
     return [RawPassage(film, claim) for claim in claims_of_kind(film, kinds.Passage)]
 
 
@@ -780,7 +808,8 @@ def test_a_passage_has_the_mean_probability_of_its_judged_rows(film, language):
 
 
 @given(films())
-def test_a_reason_has_what_its_concept_adds_to_the_logit_and_changes_of_the_probability(film):
+def test_a_reason_has_its_contribution_and_its_change_of_the_probability(film):
+    """A concept adds to the logit of a passage; taking it away changes the probability. A reason has both."""
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
             added = raw.mean(raw.rows[f"{reason.what}_contribution"])
@@ -812,21 +841,29 @@ def reasons_by_hand(film, amounts):
 
 
 @given(films())
-def test_a_reason_is_more_or_less_as_the_mean_value_is_above_or_below_the_usual_one(film):
+def test_a_reason_says_more_if_its_concept_is_above_the_usual_value(film):
+    """As in "more Body": the concept's mean value in the passage is above the one usual in training."""
     for reason, by_hand in reasons_by_hand(film, {"more", "less"}):
         assert reason.amount == ("more" if by_hand.value_is_above_usual else "less")
 
 
 @given(films())
-def test_where_rows_are_on_both_sides_of_the_usual_value_more_and_less_hold_of_the_probability_too(film):
+def test_more_and_less_hold_of_the_probability_too(film):
+    """If the passage's rows lie on both sides of the usual value, two means could disagree.
+
+    "More" or "less" is said only if the mean value and the concept's mean probability are on one side.
+    """
     for _, by_hand in reasons_by_hand(film, {"more", "less"}):
         if by_hand.rows_are_on_both_sides and not by_hand.p_is_usual:
             assert by_hand.p_is_above_usual == by_hand.value_is_above_usual
 
 
 @given(films())
-def test_a_reason_is_mixed_where_rows_are_on_both_sides_of_the_usual_value_and_two_means_disagree(film):
-    """Those of the value and of the probability, or of what is added to the logit and to the probability."""
+def test_a_reason_is_mixed_if_two_means_disagree(film):
+    """Rows lie on both sides of the usual value, and so two means may point to different sides.
+
+    Those are the means of value and probability, or of what is added to the logit and to the probability.
+    """
     for _, by_hand in reasons_by_hand(film, {"mixed"}):
         assert by_hand.rows_are_on_both_sides
         value_and_p_disagree = by_hand.value_is_above_usual != by_hand.p_is_above_usual
@@ -836,6 +873,7 @@ def test_a_reason_is_mixed_where_rows_are_on_both_sides_of_the_usual_value_and_t
 
 @given(films())
 def test_a_reason_is_more_less_or_mixed(film):
+    """Of a concept there is more than usual, less than usual, or in part more and in part less."""
     for raw in raw_passages(film):
         assert {reason.amount for reason in raw.claim.reasons} <= {"more", "less", "mixed"}
 
@@ -854,7 +892,8 @@ def beginning_of(text_key, words):
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_a_concept_that_changes_the_probability_by_less_than_a_percent_is_not_named(film, language):
+def test_a_concept_with_a_change_below_a_percent_is_not_named(film, language):
+    """So small a change would be noise to a reader."""
     words = Words(language)
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
@@ -876,7 +915,11 @@ def test_a_reason_is_said_with_its_side_and_its_amount(film, language):
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_a_reason_says_that_its_concept_was_found_no_better_than_by_chance(film, language):
+def test_a_reason_says_if_its_concept_is_found_by_chance(film, language):
+    """Some concepts the model finds no better than by chance.
+
+    A reason by such a one is said with this warning.
+    """
     words, concepts = Words(language), concepts_by_name(film)
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
@@ -887,7 +930,8 @@ def test_a_reason_says_that_its_concept_was_found_no_better_than_by_chance(film,
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_every_concept_that_changes_the_probability_by_a_percent_is_named(film, language):
+def test_every_concept_with_a_change_of_a_percent_is_named(film, language):
+    """No reason of weight is left out of the sentence, on either side."""
     words = Words(language)
     for raw in raw_passages(film):
         reasons = {reason.what: reason for reason in raw.claim.reasons}
@@ -910,7 +954,7 @@ def reasons_by_side(claim):
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_a_sentence_that_names_one_concept_of_each_side_counts_the_others(film, language):
+def test_a_sentence_with_one_concept_a_side_counts_the_others(film, language):
     """As in "For it: more Body; and 2 others. Against it: less Look."."""
     words = Words(language)
     for raw in raw_passages(film):
@@ -933,6 +977,7 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
     )
     (claim,) = [claim for claim in claims_of_kind(film, kinds.Passage) if claim.reasons]
     sentence = phrases.reasons_sentence(claim.reasons, Words("en"), most=1)
+
     assert "Body" in sentence
     assert Words("en").counted("more_concepts", 2) in sentence  # Look and Clothing
     assert "Activity" in sentence
@@ -940,7 +985,8 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
 
 
 @given(films())
-def test_a_concept_is_seen_in_a_passage_where_its_mean_probability_reaches_its_threshold(film):
+def test_a_concept_is_seen_if_its_mean_probability_reaches_its_threshold(film):
+    """The claim lists the concepts seen in a passage, and their reasons are marked as present."""
     for raw in raw_passages(film):
         reasons = {reason.what: reason for reason in raw.claim.reasons}
         for concept in film.model().concepts:
@@ -963,8 +1009,11 @@ def test_a_passages_length_is_computed_from_its_unrounded_ends(film, language):
 
 @pytest.mark.parametrize("unlike_share", [0.25, 0.5, 0.8])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_an_expected_share_is_refused_with_the_unlike_part_of_the_films_content(unlike_share, language):
-    """The refusal names how much of what is neither credits nor black is unlike, not of the whole film."""
+def test_a_refused_share_names_the_unlike_part_of_the_content(unlike_share, language):
+    """No share is expected of a film that is in large part unlike the training clips.
+
+    The refusal says how much of what is neither credits nor black is unlike, and not of the whole film.
+    """
     film = invented_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, unlike_share),))
     words, rows = Words(language), film.rows()
     seconds = rows["end_s"] - rows["start_s"]
@@ -972,6 +1021,7 @@ def test_an_expected_share_is_refused_with_the_unlike_part_of_the_films_content(
     of_content = unlike_s / seconds[rows["flags"] != "credits"].sum()
     of_film = unlike_s / seconds.sum()
     (claim,) = claims_of_kind(film, kinds.ExpectedShare)
+
     assert claim.has(kinds.LITTLE_JUDGED)
     assert claim.unlike == pytest.approx(of_content)
     assert words.share(of_content) != words.share(of_film)
@@ -979,7 +1029,11 @@ def test_an_expected_share_is_refused_with_the_unlike_part_of_the_films_content(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_mean_of_staging_says_of_how_many_windows_it_is_where_some_have_no_value(language):
+def test_a_mean_of_staging_says_how_many_windows_it_is_of(language):
+    """A variable of staging, here the camera, is known in two of five windows: the sentence says 2 of 5.
+
+    Where all have a value it says the mean alone.
+    """
     words = Words(language)
     film = invented_film(n_rows=60, duration_s=600.0)
 
@@ -1074,7 +1128,8 @@ def claims_of_two(by_ab, by_cd):
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
-def test_a_share_of_two_judges_is_the_mean_of_theirs_with_the_counts_of_both(calls, language):
+def test_a_share_of_two_judges_is_the_mean_of_theirs(calls, language):
+    """The sentence also says how many windows each called positive, and of how many."""
     by_ab, by_cd = calls
     words = Words(language)
     sentence = phrases.sentence(claims_of_two(by_ab, by_cd).share, words)
@@ -1083,7 +1138,8 @@ def test_a_share_of_two_judges_is_the_mean_of_theirs_with_the_counts_of_both(cal
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
-def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, language):
+def test_the_agreement_of_two_judges_has_counts_and_kappa(calls, language):
+    """The sentence says how many windows both call the same, and Cohen's kappa: 0 is agreement by chance."""
     one, other = calls
     words, kappa = Words(language), kappa_of(one, other)
     said = phrases.sentence(claims_of_two(one, other).agreement, words)
@@ -1093,8 +1149,11 @@ def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, lan
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
-def test_share_and_agreement_of_two_judges_say_when_kappa_is_not_surely_above_0(calls, language):
-    """Three doubts: kappa is undefined, its interval lies below 0, or the interval holds 0."""
+def test_share_and_agreement_say_if_kappa_may_be_chance(calls, language):
+    """A share of judges who agree no better than by chance means little, so that both sentences say so.
+
+    There are three doubts: kappa is undefined, its interval lies below 0, or the interval holds 0.
+    """
     words, kappa = Words(language), kappa_interval(*calls)
     share, agreement = claims_of_two(*calls)
     doubts = {
@@ -1113,7 +1172,7 @@ def test_share_and_agreement_of_two_judges_say_when_kappa_is_not_surely_above_0(
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
-def test_the_pages_note_on_a_share_of_two_judges_has_the_sentence_on_their_agreement(calls, language):
+def test_the_note_on_a_share_of_two_judges_says_how_far_they_agree(calls, language):
     words = Words(language)
     share, agreement = claims_of_two(*calls)
     assert phrases.sentence(agreement, words) in phrases.judged_share_note(share, [agreement], words)
@@ -1122,8 +1181,11 @@ def test_the_pages_note_on_a_share_of_two_judges_has_the_sentence_on_their_agree
 # --- counts of passages, and concepts named for them
 # ---------------------------------------------------------------------------
 @given(films())
-def test_passages_are_counted_by_the_probability_and_by_both_edges_of_its_band(film):
-    """The band goes from p_low to p_high; the two counts at its edges stand in place of an interval."""
+def test_passages_are_counted_at_both_edges_of_the_band(film):
+    """The probability has a band from p_low to p_high, and passages are counted by each of the three.
+
+    The two counts at its edges stand in place of an interval.
+    """
     for claim in claims_of_kind(film, kinds.MarkedPassages):
         counts = {"p": claim.number, "p_low": claim.at_low_edge, "p_high": claim.at_high_edge}
         for column, count in counts.items():
@@ -1170,8 +1232,11 @@ def concepts_mostly_seen(film):
     return [concept.name for concept in claim.concepts]
 
 
-def test_a_concept_is_named_for_the_time_in_which_it_is_seen_not_for_its_mean_probability():
-    """Body is seen in four seconds of ten, with a mean over the threshold; Look in six, with one below it."""
+def test_a_concept_is_named_by_the_time_in_which_it_is_seen():
+    """A concept is named if it is seen in half of the time or more, whatever its mean probability is.
+
+    Body is seen in four seconds of ten, with a mean over the threshold; Look in six, with one below it.
+    """
     p_of_body, p_of_look = np.repeat([0.98, 0.4], [4, 6]), np.repeat([0.6, 0.02], [6, 4])
     assert p_of_body.mean() > 0.5 > p_of_look.mean()
     film = with_passage(
@@ -1180,13 +1245,14 @@ def test_a_concept_is_named_for_the_time_in_which_it_is_seen_not_for_its_mean_pr
     assert concepts_mostly_seen(film) == ["Look"]
 
 
-def test_a_concept_that_is_seen_all_along_but_speaks_for_a_passage_in_less_than_half_is_not_named():
+def test_a_concept_must_speak_for_half_of_a_passage_to_be_named():
+    """Look is seen in all ten seconds, but raises the probability in four of them only."""
     look_adds = np.repeat([1.0, -1.0], [4, 6])
     film = with_passage(added_to_logit={"Look": look_adds}, seen_with_p={"Look": 0.9})
     assert concepts_mostly_seen(film) == []
 
 
-def test_a_concept_that_lowers_the_mean_probability_is_not_named_though_it_raises_it_mostly():
+def test_a_concept_that_lowers_the_mean_probability_is_not_named():
     """Look adds a little in six of ten seconds, and takes away much in the other four."""
     look_adds = np.repeat([0.3, -2.0], [6, 4])
     film = with_passage(
@@ -1218,7 +1284,7 @@ def added_in_four_seconds_for_change(wanted_change, *, added_in_six):
     return too_little
 
 
-def test_a_change_of_almost_a_percent_is_rounded_to_one_in_the_sentence_as_in_the_reasons():
+def test_a_change_is_rounded_alike_in_sentence_and_reasons():
     """Look changes the probability by .00997: tables round it to .0100, from which on it is a reason."""
     added_in_four = added_in_four_seconds_for_change(0.00997, added_in_six=0.3)
     look_adds = [0.3] * 6 + [added_in_four] * 4
@@ -1227,6 +1293,7 @@ def test_a_change_of_almost_a_percent_is_rounded_to_one_in_the_sentence_as_in_th
     # In the table of passages
     (look,) = [reason for reason in reasons(segment) if reason.concept == "Look"]
     assert round(look.change, 4) == 0.01
+
     # In the claim on the passage
     moving = [reason.what for reason in passage(film.model(), segment).reasons if reason.moves]
     assert "Look" in moving
@@ -1273,7 +1340,11 @@ def shares_and_changes(film):
 
 
 @given(films())
-def test_a_concept_is_named_if_and_only_if_it_is_seen_and_for_the_film_in_half_of_the_marked_time(film):
+def test_a_concept_is_named_if_it_is_seen_and_matters_half_the_time(film):
+    """Both must hold.
+
+    It is seen and raises the probability in half of the marked time, and its mean change is .01 or more.
+    """
     claim = reaching_passages(film, film.model(), film.segments())
     if claim is None or not claim.number:
         return
@@ -1283,7 +1354,7 @@ def test_a_concept_is_named_if_and_only_if_it_is_seen_and_for_the_film_in_half_o
             assert (name in named) == share_and_change.is_named
 
 
-def test_concepts_are_named_in_the_order_of_what_they_add_while_they_are_seen():
+def test_concepts_are_named_by_what_they_add_while_seen():
     """Body is seen in six seconds and adds more in them than Look does in all ten."""
     film = with_passage(
         added_to_logit={"Look": 0.5, "Body": 1.0},
@@ -1293,6 +1364,7 @@ def test_concepts_are_named_in_the_order_of_what_they_add_while_they_are_seen():
 
 
 def test_concepts_that_add_as_much_are_named_in_the_codebooks_order():
+    """The first and the third concept add 1 each, and the second adds .5: it is named last."""
     first, second, third = [name for name, *_ in CONCEPTS][:3]
     film = with_passage(
         added_to_logit={first: 1.0, second: 0.5, third: 1.0},
@@ -1317,6 +1389,10 @@ def without_probability(flags):
 
 @pytest.mark.parametrize(("flag_of_all_rows", "reason"), WHY_NOTHING.items())
 def test_title_and_share_have_the_reason_why_nothing_is_predicted(flag_of_all_rows, reason):
+    """All rows of the film are black, credits, unread or unlike training.
+
+    Title and share give the same reason.
+    """
     film = without_probability(flag_of_all_rows)
     (title,) = claims_of_kind(film, kinds.Title)
     assert title.conditions == (reason,)
@@ -1326,11 +1402,13 @@ def test_title_and_share_have_the_reason_why_nothing_is_predicted(flag_of_all_ro
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("flag", "reason"), WHY_NOTHING.items())
-def test_a_page_gives_the_same_reason_in_all_places_that_say_why_nothing_is_predicted(flag, reason, language):
+def test_a_page_gives_one_reason_why_nothing_is_predicted(flag, reason, language):
+    """Three places of a page say why: the warning, the list of passages and the figure of their number."""
     film, words = without_probability(flag), Words(language)
     page = film_page([film], language=language)
     said = phrases.no_prediction_phrase(reason, words)
     assert page.count(said) == 3  # the warning, the list of passages and the figure of their number
+
     (title,) = claims_of_kind(film, kinds.Title)
     assert phrases.sentence(title, words) in page
     for other in set(WHY_NOTHING.values()) - {reason}:
@@ -1351,6 +1429,7 @@ def test_an_export_gives_the_reason_why_nothing_is_predicted(flag, reason):
     ],
 )
 def test_of_several_reasons_unlike_comes_before_unread_and_unread_before_black(flags, reason):
+    """Of several reasons the one is given that says most on the model: it met clips unlike its training."""
     (title,) = claims_of_kind(without_probability(flags), kinds.Title)
     assert title.conditions == (reason,)
 
@@ -1372,6 +1451,7 @@ def reason_why_unlike_is_unjudged(language):
 
 
 def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():
+    """No passage was looked for: 0 would say that there are none."""
     film = invented_film(unlike_parts=((0.0, 1.0),))
     assert reaching_passages(film, film.model(), film.segments()) is None
     assert claims_of_kind(film, kinds.MarkedPassages) == []
@@ -1379,11 +1459,13 @@ def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():
 
 @pytest.mark.parametrize(("n_models", "is_named"), [(1, False), (2, True)])
 def test_of_several_models_a_sentence_names_the_one_that_marks(n_models, is_named):
+    """With one model there is nothing to confuse it with, and its name is left out."""
     film = invented_film(n_rows=60, duration_s=600.0)
     model = film.model()
     models = [model, changed(model, key="second")][:n_models]
     film = replace(film, record=changed(film.record, models=models))
     (claim,) = claims_of_kind(film, kinds.MarkedPassages)
+
     assert claim.is_one_of_several == is_named
     assert (model.key in phrases.sentence(claim, Words("en"))) == is_named
 
@@ -1409,6 +1491,7 @@ def share_estimated_from_25_of_more_windows():
 
 
 def test_a_share_that_is_counted_over_all_windows_has_no_interval():
+    """Where all windows are judged nothing is estimated, and so nothing is uncertain."""
     counted = share_of_all_25_windows()
     assert counted.interval is None
     assert counted.has(ALL_JUDGED)
@@ -1416,13 +1499,15 @@ def test_a_share_that_is_counted_over_all_windows_has_no_interval():
 
 
 def test_a_share_that_is_estimated_from_some_windows_has_an_interval():
+    """25 windows of a longer film are judged, so that the share is uncertain."""
     estimated = share_estimated_from_25_of_more_windows()
     assert estimated.interval is not None
     assert not estimated.has(ALL_JUDGED)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_sentence_on_a_counted_share_has_24_percent_once_and_no_95_percent_interval(language):
+def test_the_sentence_on_a_counted_share_has_no_interval(language):
+    """6 of 25 windows are positive, .24. The share is counted, so that it stands once, without "95 %"."""
     words = Words(language)
     sentence = phrases.sentence(share_of_all_25_windows(), words)
     assert sentence.count("24") == 1
@@ -1471,7 +1556,8 @@ def claims_of_groups(groups):
     return group_claims(comparison)
 
 
-def test_the_sentence_on_groups_has_the_numbers_of_those_that_have_a_share():
+def test_the_sentence_on_groups_has_their_shares():
+    """The 1970s have no share, and so are not in the sentence."""
     sentence = phrases.groups_sentence(claims_of_groups(GROUPS_OF_DECADES), Words("en"))
     assert "30% [20%, 42%]" in sentence  # of the 1950s: .304 [.201, .418]
     assert ">99% [90%, >99%]" in sentence  # of the 1960s: .995 [.9, .9999]
@@ -1479,6 +1565,7 @@ def test_the_sentence_on_groups_has_the_numbers_of_those_that_have_a_share():
 
 
 def test_the_sentence_on_groups_says_that_unsure_windows_are_left_out():
+    """Of the three decades only the 1960s have windows of which the judge was not sure."""
     claims = claims_of_groups(GROUPS_OF_DECADES)
     fifties, sixties, seventies = claims
     assert sixties.has(kinds.NOT_SURE)
@@ -1487,7 +1574,11 @@ def test_the_sentence_on_groups_says_that_unsure_windows_are_left_out():
     assert Words("en")["unsure_left_out"] in phrases.groups_sentence(claims, Words("en"))
 
 
-def test_the_sentence_on_groups_of_several_judges_averages_those_who_were_sure_of_each_window():
+def test_a_share_of_several_judges_is_the_mean_of_those_who_were_sure():
+    """A window of which AB is sure and CD is not counts as AB judged it.
+
+    One of which none is sure is left out.
+    """
     groups = GROUPS_OF_DECADES.assign(judges="AB, CD")
     sentence = phrases.groups_sentence(claims_of_groups(groups), Words("en"))
     assert "without windows of which none of its judges was sure" in sentence
@@ -1495,10 +1586,12 @@ def test_the_sentence_on_groups_of_several_judges_averages_those_who_were_sure_o
 
 
 def with_condition(claim, condition):
+    """Return the claim with one more condition."""
     return replace(claim, conditions=(*claim.conditions, condition))
 
 
-def test_where_films_of_a_group_have_different_judges_the_sentence_names_all_of_them():
+def test_the_sentence_on_groups_names_all_judges_of_their_films():
+    """AB and CD judged the 1950s, AB alone the others: the shares are not of one panel."""
     groups = GROUPS_OF_DECADES.assign(judges=["AB, CD", "AB", "AB"])
     claims = [with_condition(claim, kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
     sentence = phrases.groups_sentence(claims, Words("en"))
@@ -1506,6 +1599,7 @@ def test_where_films_of_a_group_have_different_judges_the_sentence_names_all_of_
 
 
 def test_a_group_without_a_share_says_why():
+    """One of three films of the 1970s is judged, which is too few."""
     *_, seventies = claims_of_groups(GROUPS_OF_DECADES)
     assert seventies.number is None
     assert phrases.sentence(seventies, Words("en")) == "1970s: 1 of 3 films judged"

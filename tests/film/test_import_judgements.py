@@ -41,13 +41,18 @@ def files_of_two(tmp_path):
     return [by_ab, by_cd]
 
 
-def test_of_two_judgements_of_a_span_the_last_counts_with_its_other_columns(files_of_two, tmp_path):
+def test_the_last_judgement_of_a_span_counts(files_of_two, tmp_path):
+    """AB judged 0 to 5 s twice, S and then HN: the last one is imported, with its comment."""
     of_ab, *_ = import_judgements(files_of_two, tmp_path).manifest
     assert (of_ab.annotator, of_ab.level, of_ab.concepts) == ("AB", "HN", ("Body",))
     assert of_ab.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
 
 
 def test_levels_and_concepts_are_read_in_any_case_and_names_without_their_quote(files_of_two, tmp_path):
+    """'=CD() is the name =CD() with the quote that keeps a spreadsheet from computing it.
+
+    "sure" is the level S.
+    """
     _, of_cd, _ = import_judgements(files_of_two, tmp_path).manifest
     assert (of_cd.movie, of_cd.annotator) == ("=tt1", "=CD()")
     assert (of_cd.level, of_cd.concepts) == ("S", ("Look", "Body"))
@@ -62,8 +67,13 @@ def test_judgements_get_ids_of_their_film_and_annotator(files_of_two, tmp_path):
 
 
 def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tmp_path):
+    """AB's table has three rows: one has no level, and one replaces another.
+
+    That of =CD() has two good ones.
+    """
     imported = import_judgements(files_of_two, tmp_path)
     of_ab, of_cd = imported.accounts
+
     assert (of_ab.seen, of_ab.used) == (3, 2)
     assert of_ab.left_out == [("line 3", "without a level")]
     assert any("judged again" in note for note in of_ab.notes)
@@ -78,6 +88,7 @@ def test_imported_judgements_are_a_manifest_that_is_read_back(files_of_two, tmp_
 
 @pytest.mark.parametrize("start", ["-0", "0.0", "00:00:00", "0e0"])
 def test_a_span_judged_again_is_one_however_its_times_are_written(tmp_path, start):
+    """0, -0, 0.0 and 00:00:00 are one time, so that the second judgement replaces the first."""
     path = write_table(
         tmp_path, "one.csv", "a,tt1,,0,5,S,,AB,1,agree", f"b,tt1,,{start},5.00,EN,,AB,1,disagree"
     )
@@ -91,6 +102,7 @@ def test_notices_on_files_of_one_name_name_their_folders(tmp_path):
         (tmp_path / movie).mkdir()
         paths.append(write_table(tmp_path / movie, "judgements.csv", f"a,{movie},,0,5,S,,AB,1,agree"))
     of_tt1, of_tt2, *_ = import_judgements(paths, tmp_path).notices
+
     assert of_tt1.startswith("judgements.csv of tt1: ")
     assert of_tt2.startswith("judgements.csv of tt2: ")
 
@@ -113,32 +125,34 @@ def test_a_line_that_is_no_judgement_is_refused_and_its_column_named(tmp_path, l
 
 
 @pytest.mark.parametrize("head", ["start,end\n", HEAD.replace("seen_score", "seen")])
-def test_a_table_without_the_columns_of_judgements_is_refused_with_the_command_that_writes_them(
-    tmp_path, head
-):
+def test_a_table_without_the_columns_of_judgements_is_refused(tmp_path, head):
+    """The message names the command that writes such tables."""
     with pytest.raises(ManifestError, match="`film next` wrote"):
         import_judgements([write_table(tmp_path, "j.csv", "1,2", head=head)], tmp_path)
 
 
-def test_a_judgement_without_a_film_is_of_the_one_given_and_videos_are_found_in_their_folder(tmp_path):
-    """The first line names neither film nor video, the second both."""
+def test_a_judgement_without_a_film_is_of_the_given_one(tmp_path):
+    """The first line names neither film nor video, the second both: both videos are found in their folder."""
     (tmp_path / "films").mkdir()
     for movie in ("tt1", "tt2"):
         (tmp_path / "films" / f"{movie}.mp4").touch()
     path = write_table(tmp_path, "j.csv", "a,,,0,5,S,,AB,0,", "b,tt2,tt2.mp4,0,5,S,,AB,0,")
     imported = import_judgements([path], tmp_path, movie="tt1", videos=tmp_path / "films")
     first, second = imported.manifest
+
     assert (first.movie, first.video) == ("tt1", "films/tt1.mp4")
     assert (second.movie, second.video) == ("tt2", "films/tt2.mp4")
     assert len(imported.notices) == 1
 
 
 def test_another_codebook_must_be_given(tmp_path):
+    """The table names a codebook of the user's own, the levels of which are not known here."""
     head = HEAD.replace("annotator,", "annotator,codebook,")
     path = write_table(tmp_path, "j.csv", "a,tt1,,0,5,violent,,AB,mine,1,agree", head=head)
     with pytest.raises(ManifestError, match=r"'mine'.*--codebook"):
         import_judgements([path], tmp_path)
     imported = import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15"))
+
     assert imported.manifest.clips[0].level == "violent"
     assert "of codebook 'mine'" in imported.notices[0]
 
@@ -178,8 +192,12 @@ def lines_named(folder, *lines):
         pytest.param('2,tt1,,2,3,S,Look,AB,"1,0",,,,2026-01-01T10:00:09+00:00', id="saved by a spreadsheet"),
     ],
 )
-def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tmp_path, line):
-    """A page once kept the ticks of concepts when another passage was chosen."""
+def test_concepts_that_may_be_left_from_the_decision_before_are_named(tmp_path, line):
+    """A page once kept the ticks of concepts when another passage was chosen.
+
+    Two decisions nine seconds apart with the same concepts may come of this: a notice names the second,
+    and its concepts stay.
+    """
     assert lines_named(tmp_path, LOOK_AT_10_00, line) == ["line 3"]
 
 
@@ -196,10 +214,11 @@ def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tm
     ],
 )
 def test_concepts_of_another_page_or_day_are_not_named(tmp_path, line):
+    """Ticks could stay only on one page of one film, so that none of these can come of the fault."""
     assert lines_named(tmp_path, LOOK_AT_10_00, line) == []
 
 
-def test_concepts_are_not_named_where_a_blind_judgement_lies_between_two_decisions(tmp_path):
+def test_concepts_are_not_named_after_a_blind_judgement(tmp_path):
     """AB went to the blind page and back, and no concept is ticked on a page that is opened anew."""
     first = decision_at("10:00:00", clip_id="1", start_s=1)
     blind = decision_at("10:00:05", clip_id="2", start_s=2, seen_score=0, place=2)
@@ -214,11 +233,12 @@ def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):
     passages = write_table(tmp_path, "passages.csv", look_at_10_00_09, head=HEAD_OF_THE_DESK)
     notices = import_judgements([judgements, passages], tmp_path).notices
     (notice,) = [notice for notice in notices if "just before" in notice]
+
     assert notice.startswith(f"{passages}: ")
     assert notice.endswith(": line 2")
 
 
-def test_concepts_in_tables_that_do_not_say_when_they_were_judged_are_not_named(tmp_path):
+def test_concepts_of_judgements_without_a_time_are_not_named(tmp_path):
     lines = [f"x{number},tt1,,{number},{number + 1},S,Look,AB,1," for number in range(4)]
     (what_was_read,) = import_judgements([write_table(tmp_path, "j.csv", *lines)], tmp_path).notices
     assert "just before" not in what_was_read

@@ -38,27 +38,32 @@ def film_of(end_s, folder, trained):
 
 
 @FILMS_OF_LENGTHS
-def test_cells_cover_the_film_one_after_the_other_and_none_is_shorter_than_a_window(trained, tmp_path, end_s):
-    """All are as long as a window, but the last one, which takes in what is left of the film."""
+def test_cells_cover_the_film_without_gaps(trained, tmp_path, end_s):
+    """Cells are the windows that people judge, one after the other. All are as long as a window.
+
+    The last one takes in what is left of the film, so that none is shorter.
+    """
     film = film_of(end_s, tmp_path, trained)
     starts, ends = cells_of(film).spans.T
     window_s = max(film.record.windows.window_s, film.model().clip_s)
     assert len(starts) == max(1, int(end_s // window_s))
     assert (starts[0], ends[-1]) == (0, end_s)
     assert starts[1:].tolist() == ends[:-1].tolist()
+
     lengths_s = ends - starts
     assert lengths_s[:-1] == pytest.approx(window_s)
     assert lengths_s[-1] >= min(window_s, end_s) - 1e-9
 
 
 @FILMS_OF_LENGTHS
-def test_cells_add_up_to_the_films_content_and_to_the_rate_that_its_model_expects(trained, tmp_path, end_s):
+def test_cells_add_up_to_the_films_content_and_expected_rate(trained, tmp_path, end_s):
     """Content is what is neither black nor credits; `p` is the model's mean probability in each cell."""
     film = film_of(end_s, tmp_path, trained)
     cells, rows = cells_of(film), film.rows()
     is_empty = rows["flags"].str.contains("black|credits")
     seconds = rows["end_s"] - rows["start_s"]
     assert cells.content_s.sum() == pytest.approx(seconds[~is_empty].sum())
+
     expected_rate = film.rate().value
     assert np.average(cells.p, weights=cells.content_s) == pytest.approx(expected_rate)
 
@@ -83,12 +88,16 @@ def content_of(timeline, clip):
     return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
 
 
-def test_the_first_windows_of_a_longer_blind_list_are_those_of_a_shorter_one(timeline):
+def test_a_longer_blind_list_begins_with_the_shorter_one(timeline):
     """The first rows are a draw of their own: one may stop at any."""
     assert choose_next([timeline], 30, blind=True)[:10] == choose_next([timeline], 10, blind=True)
 
 
 def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
+    """Who judges blindly must not know the model's score, and the estimate must know the draw.
+
+    Its law, seed and place.
+    """
     windows = choose_next([timeline], 30, blind=True)
     for place, clip in enumerate(windows, 1):
         assert clip.extras == {
@@ -103,13 +112,20 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
 
 
 def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
-    """The film has 75 windows: all that can be drawn are asked for."""
+    """Credits are no content, and a share is of content.
+
+    The film has 75 windows: all that can be drawn are asked for.
+    """
     rows = timeline.rows()
     content_ends_s = rows.loc[~rows["flags"].str.contains("black|credits"), "end_s"].max()
     assert max(clip.start_s for clip in choose_next([timeline], 75, blind=True)) < content_ends_s
 
 
-def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements_in_sight(timeline, tmp_path):
+def test_a_later_blind_list_continues_the_first(timeline, tmp_path):
+    """The first list ended at place 20, so that the next begins with 21.
+
+    Windows judged in sight of the score are of no draw, and change nothing.
+    """
     first = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
     in_sight = judged_by_ab(choose_next([timeline], 20), tmp_path)
     rest = choose_next([timeline], 10, blind=True, judged=[*first, *in_sight])
@@ -117,6 +133,7 @@ def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements
 
 
 def test_windows_that_were_drawn_and_not_judged_are_drawn_again(timeline):
+    """A blind draw must have no gaps, so that an unjudged window stays the next one."""
     unjudged = choose_next([timeline], 20, blind=True)
     assert choose_next([timeline], 20, blind=True, judged=unjudged) == unjudged
 
@@ -126,7 +143,8 @@ def drawn_as(kind, clips):
     return [clip for clip in clips if clip.extras["draw"] == kind]
 
 
-def test_of_windows_to_judge_next_a_third_is_random_and_all_are_judged_in_sight(timeline):
+def test_a_third_of_the_windows_to_judge_in_sight_is_random(timeline):
+    """The others are those of which the model is least certain, from which it learns most: 14 of 21."""
     clips = choose_next([timeline], 21)
     assert len(drawn_as("uncertain", clips)) == 14
     assert len(drawn_as("random", clips)) == 7
@@ -134,7 +152,7 @@ def test_of_windows_to_judge_next_a_third_is_random_and_all_are_judged_in_sight(
     assert {clip.duration_s for clip in clips} == {8.0}
 
 
-def test_random_windows_to_judge_in_sight_are_other_ones_than_those_to_judge_blindly(timeline):
+def test_random_windows_in_sight_are_not_those_to_judge_blindly(timeline):
     """A judge who has seen the score of a window can judge it blindly no more."""
     in_sight = drawn_as("random", choose_next([timeline], 21))
     blind = choose_next([timeline], 7, blind=True)
@@ -151,11 +169,12 @@ def test_uncertain_windows_are_near_the_threshold(timeline):
 
 
 def test_uncertain_windows_are_no_neighbours(timeline):
+    """Neighbouring windows show nearly the same, and so teach the model little more than one of them."""
     uncertain = drawn_as("uncertain", choose_next([timeline], 21))
     assert all(clip.end_s < following.start_s for clip, following in pairwise(uncertain))
 
 
-def test_if_more_uncertain_windows_are_asked_for_than_fit_at_most_two_windows_lie_between_them(timeline):
+def test_many_uncertain_windows_fill_the_film(timeline):
     """No two chosen windows are neighbours. If three lay between two, the middle one could be chosen, too."""
     uncertain = drawn_as("uncertain", choose_next([timeline], 300))
     gaps_s = [following.start_s - clip.end_s for clip, following in pairwise(uncertain)]
@@ -169,10 +188,15 @@ def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
     assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
 
 
-def test_a_film_unlike_the_training_clips_has_windows_to_judge_blindly_alone(trained, tmp_path):
-    """No probability of it counts, so that no window is near the threshold."""
+def test_a_film_unlike_training_has_only_blind_windows(trained, tmp_path):
+    """No probability of it counts, so that no window is near the threshold.
+
+    The message says how many windows a blind draw still has: all of them, one, or none.
+    """
     _, unlike = scored_film(tmp_path, trained, "unlike", shift=30.0)
+
     assert not cells_of(unlike).is_known.any()
+
     blind = choose_next([unlike], 100, blind=True)
     with pytest.raises(FilmError, match=rf"{len(blind)} windows are not judged.* --blind draws them"):
         choose_next([unlike], 12)
@@ -183,9 +207,7 @@ def test_a_film_unlike_the_training_clips_has_windows_to_judge_blindly_alone(tra
         choose_next([unlike], 12, judged=list(judged_by_ab(blind, tmp_path)))
 
 
-def test_a_film_unlike_the_training_clips_is_named_where_other_films_have_windows(
-    timeline, trained, tmp_path
-):
+def test_a_film_unlike_training_is_named_beside_other_films(timeline, trained, tmp_path):
     _, unlike = scored_film(tmp_path, trained, "unlike", shift=30.0)
     n_left = len(choose_next([unlike], 100, blind=True))
     (notice,) = unknown_notices([timeline, unlike])
@@ -207,6 +229,11 @@ def sixty_blind_and_twelve_in_sight(timeline):
 
 
 def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
+    """Of 72 judgements 60 are blind, and correct the rate that the model expects.
+
+    The interval holds the true share. The other 12 were made in sight of the score and are left out, with
+    a notice.
+    """
     judgements = judged_by_ab(sixty_blind_and_twelve_in_sight(timeline), tmp_path)
     rate, notices = correct_rate(timeline, judgements)
     assert (rate.n, rate.method, rate.annotators) == (60, "difference", ["AB"])
@@ -215,7 +242,8 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
     assert notices == ["left out 12 judgements made with the score in sight, or not saying"]
 
 
-def test_a_rate_is_the_same_where_judgements_spell_the_film_otherwise_and_is_read_back(timeline, tmp_path):
+def test_a_rate_does_not_depend_on_how_judgements_spell_the_film(timeline, tmp_path):
+    """TT0000001.mkv is the film tt0000001. The rate is also read back as it was written."""
     clips = sixty_blind_and_twelve_in_sight(timeline)
     spelled = judged_by_ab([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips], tmp_path)
     assert correct_rate(timeline, spelled) == correct_rate(timeline, judged_by_ab(clips, tmp_path))
@@ -264,9 +292,7 @@ def machine_labels(timeline, tmp_path):
     return by_ab.with_clips(by_machine)
 
 
-def test_good_labels_of_a_machine_in_the_models_place_are_worth_more_judgements_than_the_model(
-    timeline, blind, machine_labels
-):
+def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, blind, machine_labels):
     """AB judged 60; `worth` is how many AB would have to judge without them for as narrow an interval."""
     by_model, _ = correct_rate(timeline, blind)
     by_machine, _ = correct_rate(timeline, blind, labels=machine_labels)
@@ -277,12 +303,14 @@ def test_good_labels_of_a_machine_in_the_models_place_are_worth_more_judgements_
 
 
 def test_labels_of_a_machine_expect_the_share_that_they_call_positive(timeline, blind, machine_labels):
+    """Labels are yes or no, so that the share expected by them is simply the share labelled violent."""
     rate, _ = correct_rate(timeline, blind, labels=machine_labels)
     share_labelled = np.mean([clip.level == "violent" for clip in machine_labels])
     assert rate.expected == pytest.approx(share_labelled, abs=0.01)
 
 
 def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, machine_labels):
+    """Labels stand in for one model on this film; others cannot correct its rate."""
     first, *rest = machine_labels
     of_two = machine_labels.with_clips([*rest, replace(first, annotator="AB")])
     with pytest.raises(FilmError, match="2 annotators"):
@@ -293,27 +321,33 @@ def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, 
 
 
 @pytest.fixture
-def of_a_film_spelled_with_an_s(blind, timeline):
+def judgements_with_an_s_more(blind, timeline):
     """AB's judgements as of a film whose name has one letter more than that of the timeline."""
     return [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in blind]
 
 
-def test_judgements_of_a_similar_name_may_be_a_misspelling_where_the_film_has_none(
-    timeline, blind, of_a_film_spelled_with_an_s
+def test_a_similar_name_may_be_a_misspelling_if_the_film_has_no_judgements(
+    timeline, blind, judgements_with_an_s_more
 ):
+    """The film itself has no judgements, so that those of a name with one letter more may be meant for it."""
     with pytest.raises(FilmError, match=rf"{timeline.movie}s.*did you mean"):
-        correct_rate(timeline, blind.with_clips(of_a_film_spelled_with_an_s))
+        correct_rate(timeline, blind.with_clips(judgements_with_an_s_more))
 
 
-def test_judgements_of_a_similar_name_are_another_films_where_the_film_has_its_own(
-    timeline, blind, of_a_film_spelled_with_an_s
+def test_a_similar_name_is_another_film_if_the_film_has_judgements(
+    timeline, blind, judgements_with_an_s_more
 ):
-    _, notices = correct_rate(timeline, blind.with_clips([*blind, *of_a_film_spelled_with_an_s]))
+    """The film has its own judgements, so that the other name is hardly a misspelling of it."""
+    _, notices = correct_rate(timeline, blind.with_clips([*blind, *judgements_with_an_s_more]))
     assert f"{timeline.movie}s" in " ".join(notices)
     assert "did you mean" not in " ".join(notices)
 
 
-def test_fewer_than_ten_judgements_are_refused_and_so_is_a_table_without_a_codebook(timeline, tmp_path):
+def test_too_few_judgements_and_a_table_without_a_codebook_are_refused(timeline, tmp_path):
+    """Five judgements say too little of a share.
+
+    Without its codebook nobody knows which level is positive.
+    """
     blind = choose_next([timeline], 30, blind=True)
     with pytest.raises(FilmError, match="10 judged surely are needed"):
         correct_rate(timeline, judged_by_ab(blind[:5], tmp_path))
@@ -321,7 +355,7 @@ def test_fewer_than_ten_judgements_are_refused_and_so_is_a_table_without_a_codeb
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
 
 
-def test_judgements_whose_times_are_no_window_of_the_film_are_left_out_and_named(timeline, tmp_path):
+def test_judgements_of_no_window_are_left_out_and_named(timeline, tmp_path):
     """Of 30 judgements the last ten are half a second late."""
     windows = choose_next([timeline], 30, blind=True)
     late = [replace(clip, start_s=clip.start_s + 0.5) for clip in windows[20:]]
@@ -331,6 +365,7 @@ def test_judgements_whose_times_are_no_window_of_the_film_are_left_out_and_named
 
 
 def test_judgements_of_other_films_are_left_out_and_named(timeline, tmp_path):
+    """One table may have judgements of several films: 20 are of this one."""
     windows = choose_next([timeline], 20, blind=True)
     of_another_film = replace(windows[0], clip_id="other-1", movie="other")
     rate, (notice,) = correct_rate(timeline, judged_by_ab([*windows, of_another_film], tmp_path))
@@ -360,6 +395,10 @@ def check_that_the_last_is_left_out(timeline, tmp_path, change):
 
 @pytest.mark.parametrize("seen_score", ["", "1"])
 def test_a_judgement_that_was_not_made_blindly_is_left_out(timeline, tmp_path, seen_score):
+    """`seen_score` is 1 for judgements in sight of the score.
+
+    An empty cell does not say, which is not enough.
+    """
     notice = check_that_the_last_is_left_out(
         timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"seen_score": seen_score})
     )
@@ -368,6 +407,7 @@ def test_a_judgement_that_was_not_made_blindly_is_left_out(timeline, tmp_path, s
 
 @pytest.mark.parametrize("place", ["", "9" * 10, "9" * 5000], ids=["none", "ten digits", "5000 digits"])
 def test_a_judgement_without_a_place_in_a_draw_is_left_out(timeline, tmp_path, place):
+    """The place says which window of the random order it is; without it the chance to be drawn is unknown."""
     notice = check_that_the_last_is_left_out(
         timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"place": place})
     )
@@ -376,6 +416,7 @@ def test_a_judgement_without_a_place_in_a_draw_is_left_out(timeline, tmp_path, p
 
 @pytest.mark.parametrize(("earlier_s", "later_s"), [(0.5, 0.0), (0.0, 0.5)], ids=["start", "end"])
 def test_a_judgement_of_more_than_a_window_is_left_out(timeline, tmp_path, earlier_s, later_s):
+    """It begins or ends half a second outside its window, and so was not of what was drawn."""
     notice = check_that_the_last_is_left_out(
         timeline,
         tmp_path,
@@ -412,7 +453,8 @@ def windows_by_the_law_of_now(timeline, n):
     return choose_next([timeline], n, blind=True)
 
 
-def test_a_draw_that_was_begun_by_the_earlier_law_goes_on_by_it(timeline, tmp_path):
+def test_a_draw_begun_by_the_earlier_law_continues_by_it(timeline, tmp_path):
+    """A law is the rule by which windows are drawn at random, and one draw cannot have two."""
     first = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
     more = choose_next([timeline], 10, blind=True, judged=first)
     assert {clip.extras["law"] for clip in more} == {SEQUENTIAL_POISSON}
@@ -437,7 +479,7 @@ def estimate_of_windows(cells, windows):
     return estimate_rate(cells, one_draw, y[None], sampling=windows.sampling)
 
 
-def test_windows_that_name_no_law_are_taken_for_those_of_the_earlier_one(timeline, thirty_without_a_law):
+def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
     """They do not say their content either: a notice says that they count as if they were alike in it."""
     film = judged_film(timeline, thirty_without_a_law)
     windows = film.together()
@@ -446,14 +488,14 @@ def test_windows_that_name_no_law_are_taken_for_those_of_the_earlier_one(timelin
     assert any("alike in content" in notice for notice in film.notices)
 
 
-def test_a_rate_of_windows_that_name_no_law_is_estimated_by_the_earlier_one(timeline, thirty_without_a_law):
+def test_a_rate_of_windows_without_a_law_is_by_the_earlier_one(timeline, thirty_without_a_law):
     windows = judged_film(timeline, thirty_without_a_law).together()
     expected = estimate_of_windows(cells_of(timeline), windows)
     rate, _ = correct_rate(timeline, thirty_without_a_law)
     assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
 
 
-def test_windows_of_another_law_than_the_first_of_their_film_are_left_out_and_counted(timeline, tmp_path):
+def test_windows_of_a_second_law_are_left_out_and_counted(timeline, tmp_path):
     """15 windows of the earlier law come first, then 5 of today's.
 
     In a table of both, the columns that the earlier law lacks are empty.
@@ -464,6 +506,7 @@ def test_windows_of_another_law_than_the_first_of_their_film_are_left_out_and_co
     ]
     of_today = windows_by_the_law_of_now(timeline, 5)
     film = judged_film(timeline, judged_by_ab([*earlier, *of_today], tmp_path))
+
     assert film.together().sampling == SEQUENTIAL_POISSON
     assert len(film.together().by_cell) == 15
     assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
@@ -476,7 +519,8 @@ def drawn_with_4_s(timeline, tmp_path):
     return judged_by_ab([replace(first, extras=first.extras | {"content_s": "4"}), *rest], tmp_path)
 
 
-def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeline, drawn_with_4_s):
+def test_content_changed_since_the_draw_counts_as_it_was(timeline, drawn_with_4_s):
+    """A window's chance of being drawn came of its content then: 4 s. A notice says that it has changed."""
     first = drawn_with_4_s.clips[0]
     film = judged_film(timeline, drawn_with_4_s)
     cell = cells_of(timeline).index_with_content(first.start_s, first.end_s)
@@ -485,9 +529,7 @@ def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeli
     assert notice.startswith("1 window had")
 
 
-def test_no_notice_says_that_the_content_of_a_row_without_times_has_changed(
-    timeline, drawn_with_4_s, tmp_path
-):
+def test_a_row_without_times_has_no_content_that_changed(timeline, drawn_with_4_s, tmp_path):
     """The row is of the whole film, and not of a window.
 
     With its times it would have such a notice, as the only one whose content differs from the film's now.
@@ -499,6 +541,7 @@ def test_no_notice_says_that_the_content_of_a_row_without_times_has_changed(
 
 
 def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_with_4_s, tmp_path):
+    """The draw goes on with place 21 all the same; with unchanged content there is no notice."""
     (notice,) = content_notices([timeline], drawn_with_4_s)
     assert "1 window" in notice
     unchanged = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
@@ -508,9 +551,7 @@ def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_
 
 
 @pytest.mark.parametrize("content", ["9", "-1", "0", "much", "nan", "1e400"])
-def test_a_window_that_claims_an_impossible_content_is_left_out_and_the_column_named(
-    timeline, tmp_path, content
-):
+def test_a_window_with_an_impossible_content_is_left_out(timeline, tmp_path, content):
     """A window lasts 8 s: its content is more than 0 and at most 8."""
     notice = check_that_the_last_is_left_out(
         timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"content_s": content})
@@ -519,6 +560,7 @@ def test_a_window_that_claims_an_impossible_content_is_left_out_and_the_column_n
 
 
 def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
+    """Another seed would give another order, and the two parts would be no draw of one law."""
     first = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
     next_ten = choose_next([timeline], 20, blind=True, seed=1)[10:]
     assert choose_next([timeline], 10, blind=True, seed=1, judged=first) == next_ten
@@ -526,6 +568,7 @@ def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
 
 
 def test_no_more_windows_are_drawn_where_those_judged_are_of_two_seeds(timeline, tmp_path):
+    """Two seeds are two draws, and it is not known which is to go on."""
     of_seed_1 = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
     of_seed_2 = judged_by_ab(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
     with pytest.raises(FilmError, match="1, 2"):
@@ -545,10 +588,15 @@ def judged_but_two(draw, timeline, folder):
 
 @pytest.mark.long
 @BOTH_LAWS
-def test_windows_of_which_nobody_was_sure_are_kept_apart_and_have_no_content(timeline, tmp_path, draw):
+def test_unsure_windows_are_kept_apart_and_have_no_content(timeline, tmp_path, draw):
+    """AB is not sure of two of 30 windows.
+
+    These are neither positive nor negative, and a share is without their seconds.
+    """
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     sure = [clip for clip in judgements if clip.level != "unsure"]
+
     assert list(windows.by_cell) == [
         cells_of(timeline).index_with_content(clip.start_s, clip.end_s) for clip in sure
     ]
@@ -557,9 +605,8 @@ def test_windows_of_which_nobody_was_sure_are_kept_apart_and_have_no_content(tim
 
 
 @BOTH_LAWS
-def test_a_rate_is_estimated_as_if_windows_of_which_nobody_was_sure_were_not_in_the_film(
-    timeline, tmp_path, draw
-):
+def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
+    """Two of 30 windows were judged "unsure": the rate is of the film without them."""
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)
@@ -569,6 +616,7 @@ def test_a_rate_is_estimated_as_if_windows_of_which_nobody_was_sure_were_not_in_
 
 
 def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
+    """Two draws of one film overlap, and so are no sample by one law."""
     draws_of_two = [
         replace(clip, clip_id=f"{seed}-{clip.clip_id}")
         for seed in (0, 1)
@@ -593,22 +641,27 @@ def judged_to_the_25th(timeline, tmp_path):
     return with_level(forty, range(26, 41), None)
 
 
-def test_a_list_that_was_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):
+def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):
+    """The first windows of a draw are a draw themselves.
+
+    The 15 that were not judged are counted in a notice.
+    """
     rate, notices = correct_rate(timeline, judged_to_the_25th)
     first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
     assert rate == correct_rate(timeline, first_25)[0]
     assert notices == ["left out 15 judgements without a level"]
 
 
-def test_a_window_of_which_the_judge_was_not_sure_is_no_gap_in_a_list(timeline, judged_to_the_25th):
-    """The fifth was judged: it is left out, and those after it count."""
+def test_an_unsure_window_is_no_gap_in_a_list(timeline, judged_to_the_25th):
+    """The fifth of 25 windows was judged, as "unsure".
+
+    It is left out, and those after it count, so that 24 do.
+    """
     rate, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
     assert rate.n == 24
 
 
-def test_judgements_in_the_order_of_time_count_only_up_to_the_first_window_of_the_draw_that_they_lack(
-    timeline, tmp_path
-):
+def test_judgements_count_up_to_the_first_gap_in_the_draw(timeline, tmp_path):
     """AB sorted a list of 40 windows by time and judged the first 20.
 
     A rate is of the windows that come first in the draw, which are too few here: an error names the place in
@@ -622,9 +675,7 @@ def test_judgements_in_the_order_of_time_count_only_up_to_the_first_window_of_th
 
 
 @pytest.mark.parametrize("n_contradicted", [0, 1])
-def test_judgements_of_one_window_are_named_where_they_contradict_each_other(
-    timeline, tmp_path, n_contradicted
-):
+def test_contradicting_judgements_of_one_window_are_named(timeline, tmp_path, n_contradicted):
     """AB judges the first three of 20 windows again: all as before, or the first one the other way round.
 
     The notice says that AB called it once violent and once calm.
@@ -635,6 +686,7 @@ def test_judgements_of_one_window_are_named_where_they_contradict_each_other(
         level = OPPOSITE[clip.level] if place < n_contradicted else clip.level
         again.append(replace(clip, clip_id=f"again-{clip.clip_id}", level=level))
     _, notices = correct_rate(timeline, judgements.with_clips([*judgements, *again]))
+
     assert [notice.startswith("once ") for notice in notices] == [True] * n_contradicted
 
 
@@ -649,14 +701,17 @@ def judgements_of_two(timeline, folder, *, opposite_at=()):
 
 
 @pytest.mark.parametrize("opposite_at", [(7,), (1, 3, 7, 20)])
-def test_two_judges_agreement_is_cohens_kappa_with_an_interval_within_its_bounds(
-    timeline, tmp_path, opposite_at
-):
+def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
+    """AB and CD differ on one or on four of 40 windows; scikit-learn computes the same kappa.
+
+    Its interval lies between -1 and 1.
+    """
     judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
     rate, _ = correct_rate(timeline, judgements)
     (pair,) = rate.agreement
     assert pair.annotators == ["AB", "CD"]
     assert (pair.n, pair.alike) == (40, 40 - len(opposite_at))
+
     by_ab, by_cd = (
         [clip.level for clip in judgements if clip.annotator == judge] for judge in pair.annotators
     )
@@ -664,7 +719,11 @@ def test_two_judges_agreement_is_cohens_kappa_with_an_interval_within_its_bounds
     assert -1 <= pair.low < pair.kappa < pair.high <= 1
 
 
-def test_two_judges_who_say_the_same_of_all_windows_may_still_differ_on_others(timeline, tmp_path):
+def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
+    """They agree on 40 windows, so that kappa is 1.
+
+    On others they might differ: the interval begins below 1.
+    """
     (pair,) = correct_rate(timeline, judgements_of_two(timeline, tmp_path))[0].agreement
     assert pair.kappa == pair.high == 1.0
     assert 0.5 < pair.low < 0.95
@@ -676,9 +735,7 @@ def test_rates_of_two_judges_are_read_back_as_they_were_written(timeline, tmp_pa
     assert read_rates(tmp_path) == [rates]
 
 
-def test_a_file_of_rates_with_a_judges_name_that_turns_the_text_of_a_terminal_round_is_refused(
-    timeline, tmp_path
-):
+def test_a_file_of_rates_with_a_name_that_reverses_text_is_refused(timeline, tmp_path):
     """U+202E makes all that follows run from right to left."""
     write_rates(tmp_path, [correct_rates(timeline, judgements_of_two(timeline, tmp_path))])
     path = tmp_path / RATES
@@ -689,24 +746,34 @@ def test_a_file_of_rates_with_a_judges_name_that_turns_the_text_of_a_terminal_ro
 
 
 def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
+    """A film of 50 s has six windows of 8 s, too few for an estimate: all six must be judged.
+
+    Then the share is counted, 16 s of 50, and its interval has no width.
+    """
     _, timeline = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
     blind = choose_next([timeline], 40, blind=True)
     assert len(blind) == 6
+
     judgements = judged_by_ab(blind, tmp_path, is_violent=lambda clip: clip.start_s < 16)
     rate, _ = correct_rate(timeline, judgements)
     assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
     assert rate.worth is None
+
     with pytest.raises(FilmError, match="all 6 of the film are needed"):
         correct_rate(timeline, judged_by_ab(blind[:5], tmp_path))
 
 
 def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
+    """A model that says nothing must favour neither answer."""
     silent = replace(timeline, table=timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan))
     assert (cells_of(silent).p == 0.5).all()
 
 
-def test_three_judges_agreement_is_krippendorffs_alpha_of_windows_that_two_or_more_judged(timeline, tmp_path):
-    """AB and CD judge 30 windows, EF 20. AB calls windows 0, 3, 6, ... violent, CD 2, 5, ..., EF 1, 4, ..."""
+def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
+    """Alpha measures agreement of any number of judges, over the windows that two or more judged: 30.
+
+    AB and CD judge 30 windows, EF 20. AB calls windows 0, 3, 6, ... violent, CD 2, 5, ..., EF 1, 4, ...
+    """
     windows = choose_next([timeline], 30, blind=True)
     n_judged = {"AB": 30, "CD": 30, "EF": 20}
     first_violent = {"AB": 0, "CD": 2, "EF": 1}
@@ -718,9 +785,11 @@ def test_three_judges_agreement_is_krippendorffs_alpha_of_windows_that_two_or_mo
             level = "violent" if is_violent[row, column] else "calm"
             clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
     rates = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
+
     assert (rates.alpha.n_judges, rates.alpha.n_windows) == (3, 30)
     assert rates.alpha.value == pytest.approx(krippendorff_alpha(is_violent))
 
 
 def test_two_judges_have_no_alpha(timeline, tmp_path):
+    """Two judges have Cohen's kappa instead."""
     assert correct_rates(timeline, judgements_of_two(timeline, tmp_path)).alpha is None

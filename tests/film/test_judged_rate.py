@@ -89,13 +89,11 @@ def coverage_of(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
 @pytest.mark.parametrize("quality", [0, 0.5, 1, 2])  # AUC .5, .64, .76, .92
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("prevalence", [0.02, 0.1, 0.35, 0.5])
-def test_intervals_hold_the_rate_and_are_narrower_than_those_of_judgements_without_the_model(
-    prevalence, n, quality
-):
-    """All combinations are tried, as intervals may be too short in a few of them alone.
+def test_intervals_hold_the_rate_and_a_model_narrows_them(prevalence, n, quality):
+    """A 95 % interval holds the true rate in about 95 % of draws, with any model; a good one narrows it.
 
-    An interval of level .95 holds the rate in .93 to .975 of draws. 2,000 draws leave a coverage uncertain
-    by .005 (one standard error).
+    All combinations are tried, as intervals may be too short in a few of them alone. Coverage may be .93
+    to .975: 2,000 draws leave it uncertain by .005 (one standard error).
     """
     coverage = coverage_of(prevalence, quality, n)
     assert 0.93 <= coverage.share <= 0.975
@@ -109,6 +107,10 @@ def test_intervals_hold_the_rate_and_are_narrower_than_those_of_judgements_witho
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("prevalence", [0.02, 0.1, 0.35, 0.5])
 def test_probabilities_at_random_cost_no_coverage_and_hardly_any_width(prevalence, n):
+    """A model that knows nothing and is sure of it must not mislead.
+
+    Coverage stays, and width grows by 1.5 % at most.
+    """
     coverage = coverage_of(prevalence, quality=0, n=n, noise=1.0)
     assert 0.93 <= coverage.share <= 0.975
     assert coverage.width == pytest.approx(coverage.width_alone, rel=0.015)
@@ -120,6 +122,7 @@ def test_probabilities_at_random_cost_no_coverage_and_hardly_any_width(prevalenc
     ids=["calibrated", "too high", "too low", "too sure", "timid"],
 )
 def test_an_uncalibrated_model_costs_no_coverage_and_still_narrows_the_interval(model):
+    """Probabilities that are too high, too low, too sure or timid still tell which windows are likelier."""
     for prevalence, n in ((0.05, 30), (0.2, 100), (0.5, 30)):
         coverage = coverage_of(prevalence, 1, n, n_films=250, **model)
         assert coverage.share >= 0.92  # 1,000 draws leave it uncertain by .007
@@ -139,7 +142,10 @@ def gain_of(y, p, *, film_p, film_variance):
 
 
 def test_the_gain_of_a_timid_model_is_at_most_1():
-    """It says .49 of negatives and .51 of positives: the slope of y on p would be 50."""
+    """The gain is the factor by which the estimate counts the model's probabilities, from 0 to 1.
+
+    The model says .49 of negatives and .51 of positives: the slope of y on p would be 50.
+    """
     y = np.tile([0.0, 1.0], 10)
     assert gain_of(y, 0.49 + 0.02 * y, film_p=0.5, film_variance=1e-4) == 1
 
@@ -164,6 +170,7 @@ def test_the_estimate_of_four_judgements_by_hand():
     )
     (rate,) = estimates.value
     gain = 2 * rate * (1 - rate)
+
     assert rate == pytest.approx(0.5 + gain * (0.5 - 0.55), abs=1e-6)
     assert estimates.gain == pytest.approx(gain, abs=1e-6)
 
@@ -176,6 +183,7 @@ def test_a_cell_without_content_is_neither_found_nor_drawn():
         counted_s=np.ones(3),
         p=np.ones(3),
     )
+
     assert cells.index_with_content(0.0, 8.0) is None
     assert cells.index_with_content(8.0, 16.0) == 1
     assert cells.index_with_content(16.0, 24.0) == 2
@@ -231,9 +239,8 @@ leaves out 2 as well, it is .882.
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("prevalence", PREVALENCES)
-def test_intervals_of_equal_windows_and_a_useless_model_hold_the_rate_in_93_to_98_percent_of_samples(
-    prevalence, n
-):
+def test_intervals_with_a_useless_model_hold_the_rate_exactly(prevalence, n):
+    """Coverage is computed over all samples, without simulation: .93 to .97, but for the listed cases."""
     coverage = exact_coverage(round(prevalence * N_ROWS), n)
     if (prevalence, n) in COVERAGES_OVER_97_PERCENT:
         assert round(coverage, 3) == COVERAGES_OVER_97_PERCENT[prevalence, n]
@@ -242,7 +249,8 @@ def test_intervals_of_equal_windows_and_a_useless_model_hold_the_rate_in_93_to_9
 
 
 @pytest.mark.parametrize("n_positive", [0, 1, 7, 30])
-def test_with_a_model_that_says_the_same_of_all_windows_the_interval_is_wilsons(n_positive):
+def test_a_constant_model_leaves_wilsons_interval(n_positive):
+    """Such a model adds nothing, so that the textbook's interval for a share, Wilson's, must come out."""
     samples = (1, 30)
     estimates = difference_estimate(
         y=(np.arange(30) < n_positive)[None],
@@ -253,17 +261,20 @@ def test_with_a_model_that_says_the_same_of_all_windows_the_interval_is_wilsons(
         film_variance=0.0,
     )
     wilson = binomtest(n_positive, 30).proportion_ci(method="wilson")
+
     assert estimates.low[0] == pytest.approx(wilson.low, abs=1e-6)
     assert estimates.high[0] == pytest.approx(wilson.high, abs=1e-6)
 
 
 def test_where_all_windows_are_judged_the_rate_is_known():
+    """With nothing left to guess, value and both ends of the interval are the true rate."""
     rng = np.random.default_rng(0)
     films = planted_windows(rng, prevalence=0.2, quality=1, n_films=1)
     seconds, y, p = films.seconds[0], films.y[0], films.p[0]
     order = rng.permutation(N_ROWS)
     estimates = estimate_rate(planted_cells(content_s=seconds, p=p), order[None], y[order][None])
     true_rate = np.average(y, weights=seconds)
+
     assert estimates.value[0] == pytest.approx(true_rate)
     assert estimates.low[0] == pytest.approx(true_rate)
     assert estimates.high[0] == pytest.approx(true_rate)
@@ -272,8 +283,11 @@ def test_where_all_windows_are_judged_the_rate_is_known():
 @pytest.mark.parametrize(
     "judged", [[*range(9)], [*range(8), 15]], ids=["without the long window", "with the long window"]
 )
-def test_nine_positive_windows_of_16_have_an_interval_up_to_1_with_and_without_the_long_window(judged):
-    """Window 15 is twice as long as others: most draws of nine have it, but a list of judgements may not."""
+def test_nine_positive_windows_of_16_have_an_interval_up_to_1(judged):
+    """All judged windows are positive, so that all of the film may be.
+
+    Window 15 is twice as long as others: most draws of nine have it, but a list of judgements may not.
+    """
     cells = planted_cells(content_s=[46] * 15 + [100])
     all_positive = np.ones((1, 9))  # [1 draw, 9 windows]
     estimates = estimate_rate(cells, np.array([judged]), all_positive)
@@ -312,8 +326,11 @@ def sixteen_films(rng, n_windows):
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("n", [30, 60])
-def test_intervals_hold_the_rate_where_positive_windows_are_three_times_as_long(n):
-    """Windows drawn with equal chances would be covered by .87 to .91 only."""
+def test_intervals_hold_the_rate_if_positive_windows_are_longer(n):
+    """The rate is of seconds, and windows are drawn by content, so that length is accounted for.
+
+    Windows drawn with equal chances would be covered by .87 to .91 only.
+    """
     windows = sixteen_films(np.random.default_rng(n), n_windows=600)
     windows = windows._replace(seconds=np.where(windows.y > 0, 3, 1) * windows.seconds)
     simulated = simulate(windows, n)
@@ -324,6 +341,7 @@ def test_intervals_hold_the_rate_where_positive_windows_are_three_times_as_long(
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("n", [15, 30])
 def test_intervals_hold_the_rate_where_one_window_in_twenty_lasts_two_minutes(n):
+    """A few windows of 120 s among those of 5 s have much of the film's seconds."""
     rng = np.random.default_rng(2 * n)
     windows = sixteen_films(rng, n_windows=60)
     is_long = rng.random((16, 60)) < 0.05
@@ -333,6 +351,7 @@ def test_intervals_hold_the_rate_where_one_window_in_twenty_lasts_two_minutes(n)
 
 
 def test_cells_without_content_need_no_judgement():
+    """Of four cells one is empty: three judgements are the whole film."""
     assert least_sure(planted_cells(content_s=[5.0, 0.0, 5.0, 5.0])) == 3
 
 

@@ -81,7 +81,12 @@ PANELS_OF_TWO = pytest.mark.parametrize(("by_ab", "by_cd"), [
 
 
 @PANELS_OF_TWO
-def test_the_interval_of_a_panels_share_lies_within_the_mean_of_its_judges_ends(by_ab, by_cd):
+def test_a_panels_interval_lies_within_the_mean_of_its_judges(by_ab, by_cd):
+    """Two judges of one film are a panel, and its share is the mean of theirs.
+
+    So its interval begins no lower than the mean of their lower ends, and ends no higher than that of
+    their upper ends.
+    """
     rate_of_ab, rate_of_cd, of_panel = rates_by(AB=by_ab, CD=by_cd).rates
     assert of_panel.is_of_panel
     assert np.mean([rate_of_ab.low, rate_of_cd.low]) <= of_panel.low <= of_panel.value
@@ -90,6 +95,7 @@ def test_the_interval_of_a_panels_share_lies_within_the_mean_of_its_judges_ends(
 
 @PANELS_OF_TWO
 def test_the_rate_of_a_film_that_two_judged_is_that_of_the_panel(by_ab, by_cd):
+    """Of three rates, each judge's and that of both, the last one is the film's."""
     rate_of_film, _ = correct_rate(FILM, judgements_by(AB=by_ab, CD=by_cd))
     *_, of_panel = rates_by(AB=by_ab, CD=by_cd).rates
     assert rate_of_film.high == of_panel.high
@@ -116,13 +122,15 @@ def figure_of(rates, language="en"):
 @pytest.mark.parametrize(
     ("language", "agreement"), [("en", "alike as to S (100%)"), ("fr", "même avis quant à S")]
 )
-def test_two_judges_who_call_no_window_positive_are_alike_whichever_negative_levels_they_give(
-    language, agreement
-):
-    """Planted: where AB gives EN, CD gives HN, and the other way round; S alone is positive."""
+def test_judges_with_different_negative_levels_are_alike(language, agreement):
+    """Judges are compared as to the positive level, S, alone: EN and HN are both negative.
+
+    Planted: where AB gives EN, CD gives HN, and the other way round.
+    """
     rates = rates_by(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
     (pair,) = claims_of_kind(rates, kinds.PairKappa)
     assert (pair.n, pair.alike, pair.positive) == (12, 12, "S")
+
     sentence = phrases.sentence(pair, Words(language))
     assert agreement in sentence
     for text in (sentence, figure_of(rates, language)):
@@ -173,7 +181,9 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(gi
     sure_s = CONTENT_S - seconds[NOT_SURE]
     least = seconds[POSITIVE] / sure_s
     most = 1 - seconds[NEGATIVE] / sure_s
+
     assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
+
     windows_left = WINDOWS[len(given_levels) :]
     if len(windows_left) <= 1:
         assert rate.low == pytest.approx(least, abs=1e-6)
@@ -184,8 +194,11 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(gi
 
 
 @given(levels_of_a_judge())
-def test_a_share_is_worth_more_windows_than_were_judged_and_no_more_than_there_are(given_levels):
-    """With a model that helps, judgements are worth those of more windows; else there is no such number."""
+def test_the_worth_of_a_share_lies_between_judged_and_all_windows(given_levels):
+    """`worth` is how many windows would give as narrow an interval without the model.
+
+    With a model that helps, these are more than were judged; else there is no such number.
+    """
     (rate,) = rates_by(AB=given_levels).rates
     if rate.worth is not None:
         n_that_may_be_sure = N - given_levels.count(NOT_SURE)
@@ -193,9 +206,14 @@ def test_a_share_is_worth_more_windows_than_were_judged_and_no_more_than_there_a
 
 
 @given(levels_of_a_judge())
-def test_a_share_leaves_out_the_windows_and_the_seconds_of_which_its_judge_was_not_sure(given_levels):
+def test_a_share_leaves_out_unsure_windows_and_their_seconds(given_levels):
+    """A window of which the judge was not sure is neither positive nor negative.
+
+    The share is of the others.
+    """
     (claim,) = shares_in(rates_by(AB=given_levels))
     n_unsure, unsure_s = given_levels.count(NOT_SURE), seconds_by_level(given_levels)[NOT_SURE]
+
     assert claim.n_unsure == n_unsure
     assert claim.n == len(given_levels) - n_unsure
     assert claim.n_windows == N - n_unsure
@@ -205,7 +223,8 @@ def test_a_share_leaves_out_the_windows_and_the_seconds_of_which_its_judge_was_n
 
 
 @given(levels_of_a_judge())
-def test_the_json_of_a_share_says_that_windows_were_left_out_and_that_it_is_of_the_sure_time(given_levels):
+def test_the_json_of_a_share_says_if_unsure_windows_are_left_out(given_levels):
+    """Programs that read the number must know that it is of the sure time, and not of all content."""
     (claim,) = shares_in(rates_by(AB=given_levels))
     as_json = document(claim)
     is_left_out = NOT_SURE in given_levels
@@ -237,6 +256,7 @@ def test_a_panels_share_is_of_the_windows_that_each_was_sure_of():
     by_ab = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
     by_cd = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
     of_ab, of_cd, of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
+
     for share, n, n_unsure in ((of_ab, 13, 1), (of_cd, 13, 1), (of_panel, 12, 2)):
         assert share.n == n
         assert share.n_unsure == n_unsure
@@ -315,10 +335,12 @@ def rates_of_some(levels_by_judge):
 
 
 def integers_in(text):
+    """Return all whole numbers in a text."""
     return set(re.findall(r"\d+", text))
 
 
-def test_judges_of_whom_none_was_sure_of_ten_windows_have_no_rates():
+def test_judges_who_were_never_sure_of_ten_windows_have_no_rates():
+    """A share needs ten sure windows, and both judges were sure of nine of the twelve that they judged."""
     nine_of_twelve = MIXED_14[:9] + [NOT_SURE] * 3
     with pytest.raises(FilmError):
         rates_by(AB=nine_of_twelve, CD=nine_of_twelve)
@@ -326,6 +348,7 @@ def test_judges_of_whom_none_was_sure_of_ten_windows_have_no_rates():
 
 @given(some_judges())
 def test_a_share_counts_the_windows_that_all_its_judges_were_sure_of(levels_by_judge):
+    """A share of AB and CD is of the windows that both judged surely; the others are counted apart."""
     for claim in shares_in(rates_of_some(levels_by_judge)):
         counts = counts_by_all(levels_by_judge, claim.who)
         assert (claim.n, claim.n_unsure) == (counts.sure, counts.unsure)
@@ -333,6 +356,7 @@ def test_a_share_counts_the_windows_that_all_its_judges_were_sure_of(levels_by_j
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_kappa_counts_the_windows_that_both_judges_were_sure_of(levels_by_judge, language):
+    """The others are no agreement and no disagreement; the sentence says how many they are."""
     for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.PairKappa):
         counts = counts_by_all(levels_by_judge, claim.who)
         assert (claim.n, claim.n_unsure) == (counts.sure, counts.unsure)
@@ -342,6 +366,7 @@ def test_kappa_counts_the_windows_that_both_judges_were_sure_of(levels_by_judge,
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
+    """Alpha measures the agreement of three judges or more: a window needs two who were sure of it."""
     for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement):
         counts = counts_by_two_or_more(levels_by_judge)
         assert (claim.n_windows, claim.n_unsure) == (counts.sure, counts.unsure)
@@ -350,9 +375,8 @@ def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by
 
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
-def test_who_has_no_share_is_told_how_many_windows_were_judged_surely_and_how_many_are_left(
-    levels_by_judge, language
-):
+def test_a_judge_without_a_share_is_told_what_was_judged_and_is_left(levels_by_judge, language):
+    """Fewer than ten windows were judged surely; how many are left says whether more can be judged."""
     for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.NoJudgedShare):
         counts = counts_by_all(levels_by_judge, claim.who)
         assert (claim.judged, claim.sure, claim.left) == (counts.judged, counts.sure, N - counts.judged)
@@ -362,7 +386,8 @@ def test_who_has_no_share_is_told_how_many_windows_were_judged_surely_and_how_ma
 
 
 @given(some_judges())
-def test_shares_and_kappas_of_which_windows_were_left_out_say_so_and_are_of_the_sure_time(levels_by_judge):
+def test_shares_and_kappas_say_if_unsure_windows_are_left_out(levels_by_judge):
+    """Then they are of the sure time, and not of all content of the film."""
     rates = rates_of_some(levels_by_judge)
     for claim in [*shares_in(rates), *claims_of_kind(rates, kinds.PairKappa)]:
         is_left_out = counts_by_all(levels_by_judge, claim.who).unsure > 0
@@ -370,19 +395,23 @@ def test_shares_and_kappas_of_which_windows_were_left_out_say_so_and_are_of_the_
         assert (claim.time.part == "sure") == is_left_out
 
 
-def test_where_a_judge_was_sure_of_little_the_share_is_of_that_time_and_not_of_the_film():
-    """Planted: a film of two windows that do not overlap, of one of which its judge is not sure."""
+def test_a_share_of_little_sure_time_is_not_of_the_film():
+    """Over a fifth of the film is left out, so that "100% of the film" would mislead.
+
+    Planted: a film of two windows that do not overlap, of one of which its judge is not sure.
+    """
     film = invented_film(n_rows=8, duration_s=120.0)
     windows = choose_next([film], 9, blind=True)
     (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE] + [NOT_SURE] * (len(windows) - 1)))
     assert claim.unsure_s > 0.2 * (claim.time.seconds + claim.unsure_s)
+
     sentence = phrases.sentence(claim, Words("en"))
     sure_s, unsure_s = f"{claim.time.seconds:.0f} s", f"{claim.unsure_s:.0f} s"
     assert f"100% of the {sure_s} that AB was sure of, without 1 window ({unsure_s})" in sentence
     assert "of the film" not in sentence
 
 
-def test_as_long_as_a_window_is_not_judged_a_share_is_of_the_time_that_remains_without_unsure_windows():
+def test_a_share_with_unjudged_windows_is_of_the_time_left():
     """AB may be sure of the last window or not: the time cannot be called that of which AB was sure."""
     n_judged = N - 1
     by_ab = [POSITIVE] * 12 + [NOT_SURE] * (n_judged - 12)
@@ -399,8 +428,10 @@ def rates_of_three_sure_of(n_sure):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("n_sure", [1, 9])
 def test_of_fewer_than_ten_windows_there_is_no_kappa_and_no_alpha(n_sure, language):
+    """Three judges agree on all, but were sure of fewer than ten windows: too few to measure agreement."""
     rates = rates_of_three_sure_of(n_sure)
     assert rates.alpha is None
+
     pairs = claims_of_kind(rates, kinds.PairKappa)
     assert len(pairs) == 3
     for pair in pairs:
@@ -412,8 +443,10 @@ def test_of_fewer_than_ten_windows_there_is_no_kappa_and_no_alpha(n_sure, langua
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_of_ten_windows_there_are_kappa_and_alpha(language):
+    """Three judges make three pairs, and each pair has a kappa of ten windows."""
     rates = rates_of_three_sure_of(10)
     assert rates.alpha is not None
+
     pairs = claims_of_kind(rates, kinds.PairKappa)
     assert len(pairs) == 3
     for pair in pairs:
@@ -423,7 +456,8 @@ def test_of_ten_windows_there_are_kappa_and_alpha(language):
         assert " [" in phrases.sentence(pair, Words(language))
 
 
-def test_a_kappa_of_one_window_that_an_earlier_version_wrote_is_not_said():
+def test_a_stored_kappa_of_one_window_is_not_said():
+    """An earlier version computed and stored a kappa of one window; it means nothing, and is not repeated."""
     kept = JudgesAgreement(annotators=["AB", "CD"], n=1, alike=1, kappa=0.0, low=-0.82, high=0.52)
     claim = pair_agreement(kept, "S")
     assert claim.number is None
@@ -438,19 +472,22 @@ NO_SHARE_OF_CD = kinds.NoJudgedShare(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_who_has_no_share_of_a_long_film_needs_ten_windows_judged_surely_or_all_30(language):
+def test_a_share_of_a_long_film_needs_ten_sure_windows_or_all(language):
+    """The film has 30 windows: ten judged surely are enough, and so is all of it."""
     words = Words(language)
     needed = words.say("windows_needed", least=10, all=30)
     assert needed in phrases.sentence(NO_SHARE_OF_CD, words)
 
 
 def test_the_refusal_of_a_share_says_what_one_needs():
+    """AB judged one window, which says next to nothing of a film."""
     with pytest.raises(FilmError, match="10 judged surely are needed, or all"):
         rates_by(AB=[POSITIVE])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_who_has_no_share_of_a_film_of_two_windows_needs_all_of_it(language):
+def test_a_share_of_a_film_of_two_windows_needs_both(language):
+    """The film has two windows, fewer than the ten of a longer film, and one of them is judged."""
     words = Words(language)
     sentence = phrases.sentence(replace(NO_SHARE_OF_CD, left=1, least=2), words)
     assert words.say("windows_needed_all_1", all=2) in sentence
@@ -461,12 +498,11 @@ def test_who_has_no_share_of_a_film_of_two_windows_needs_all_of_it(language):
 @pytest.mark.parametrize(
     ("who", "text"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
 )
-def test_who_may_have_judged_under_another_definition_is_told_to_begin_with_the_lists_first_windows(
-    who, text, language
-):
-    """Of these judges no window counts. Where the codebook had two texts, they may have judged under another.
+def test_a_judge_under_another_definition_is_told_where_to_begin(who, text, language):
+    """Of these judges no window counts: they may have judged under another wording of the codebook.
 
-    Then the claim names the text by its digest.
+    Only a claim under one of two wordings, which it names by its digest, says to begin with the list's
+    first windows.
     """
     words = Words(language)
     of_only_definition = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)
@@ -483,7 +519,7 @@ def test_a_share_that_is_the_quotient_of_its_counts_needs_no_explanation(languag
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_share_that_is_not_the_quotient_of_its_counts_is_explained_by_the_windows_lengths(language):
+def test_a_share_unlike_its_counts_is_explained_by_window_lengths(language):
     """Of two windows one is positive: of 12 and 8 s of content that is .6 of the time, not a half."""
     words = Words(language)
     (share_of_all,) = shares_in(rates_by(AB=[POSITIVE] * N))
@@ -492,7 +528,7 @@ def test_a_share_that_is_not_the_quotient_of_its_counts_is_explained_by_the_wind
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_share_that_is_corrected_by_labels_instead_of_a_model_is_explained_by_these_labels(language):
+def test_a_share_corrected_by_labels_is_explained_by_them(language):
     """AB calls 2 of 10 windows positive; corrected by the labels of a program, "vlm", the share is .25."""
     words = Words(language)
     (counted,) = shares_in(rates_by(AB=[POSITIVE] * N))
@@ -507,6 +543,7 @@ def test_a_share_that_is_corrected_by_labels_instead_of_a_model_is_explained_by_
         is_of_labels=True,
     )
     explanations = phrases.own_shares_sentences([corrected], words)
+
     assert explanations == [words.say("windows_corrected_by_labels", who="vlm")]
 
 
@@ -524,7 +561,11 @@ def share_of(names, number, *, is_corrected=False):
     )
 
 
-def test_a_share_together_that_is_not_the_mean_of_those_beside_it_is_explained():
+def test_a_joint_share_that_is_not_the_mean_is_explained():
+    """The mean of .53 and .49 is .51.
+
+    A share of both of .5 looks wrong until the reader knows that each is an estimate.
+    """
     words = Words("en")
     of_each = [share_of(("AB",), 0.53), share_of(("CD",), 0.49)]
     explained = phrases.own_shares_sentences([share_of(("AB", "CD"), 0.5), *of_each], words)
@@ -533,7 +574,8 @@ def test_a_share_together_that_is_not_the_mean_of_those_beside_it_is_explained()
     assert words["each_estimated"] not in mean_of_both
 
 
-def test_a_share_is_said_to_be_corrected_by_a_model_only_where_one_corrected_it():
+def test_a_share_is_called_corrected_only_if_a_model_corrected_it():
+    """5 of 10 windows are positive, and the share is .53: by the windows' lengths, or by a model too."""
     words = Words("en")
     by_content = phrases.own_shares_sentences([share_of(("AB",), 0.53)], words)
     by_model = phrases.own_shares_sentences([share_of(("AB",), 0.53, is_corrected=True)], words)
@@ -541,7 +583,8 @@ def test_a_share_is_said_to_be_corrected_by_a_model_only_where_one_corrected_it(
     assert by_model == [words["windows_corrected"]]
 
 
-def test_a_share_together_is_said_to_be_of_fewer_windows_only_where_one_judge_judged_more():
+def test_a_joint_share_is_of_fewer_windows_if_one_judged_more():
+    """A share of both is of the windows that both judged: with 14 and 10 it is of fewer than AB's own."""
     says_why_it_differs = Words("en")["own_shares"]
     both_judged_12 = rates_by(AB=MIXED_14[:12], CD=MIXED_14[:12])
     assert says_why_it_differs not in figure_of(both_judged_12)
@@ -560,19 +603,19 @@ def print_rates(folder, capsys, **judges):
     return capsys.readouterr().out
 
 
-def test_the_terminal_says_that_a_share_together_is_of_the_windows_that_both_judged(tmp_path, capsys):
+def test_the_terminal_says_that_a_joint_share_is_of_common_windows(tmp_path, capsys):
     """Planted: AB judges 14 windows, 7 of them positive, CD the first ten of them."""
     printed = print_rates(tmp_path, capsys, AB=[POSITIVE, NEGATIVE] * 7, CD=[NEGATIVE, POSITIVE] * 5)
     assert Words("en")["own_shares"] in printed
     assert f", of {N} that do not overlap (positive: 7 of 14)" in printed
 
 
-def test_the_terminal_says_nothing_of_a_share_together_where_one_person_judged(tmp_path, capsys):
+def test_the_terminal_has_no_joint_share_of_one_judge(tmp_path, capsys):
     assert Words("en")["own_shares"] not in print_rates(tmp_path, capsys, AB=MIXED_14)
 
 
 @pytest.mark.parametrize("n_sure", [1, 4, 9])
-def test_few_sure_windows_have_a_share_where_the_whole_film_was_judged(n_sure):
+def test_few_sure_windows_have_a_share_if_all_were_judged(n_sure):
     """It is counted over them, and so has no interval."""
     (claim,) = shares_in(rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * (N - n_sure)))
     assert claim.number == 1.0
@@ -582,12 +625,13 @@ def test_few_sure_windows_have_a_share_where_the_whole_film_was_judged(n_sure):
 
 
 @pytest.mark.parametrize("n_sure", [1, 4, 9])
-def test_few_sure_windows_have_no_share_where_one_window_is_left_that_may_say_otherwise(n_sure):
+def test_few_sure_windows_have_no_share_if_one_is_unjudged(n_sure):
+    """The unjudged window might say otherwise, and fewer than ten sure ones are no basis for an estimate."""
     with pytest.raises(FilmError, match=f"{N - 1} windows"):
         rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * (N - 1 - n_sure))
 
 
-def test_who_was_sure_of_no_window_of_a_whole_film_is_not_advised_to_judge_more():
+def test_an_unsure_judge_of_a_whole_film_is_not_told_to_judge_more():
     """`film next` would choose more windows, and there are none."""
     with pytest.raises(FilmError) as refused:
         rates_by(AB=[NOT_SURE] * N)
@@ -596,7 +640,8 @@ def test_who_was_sure_of_no_window_of_a_whole_film_is_not_advised_to_judge_more(
     assert "film next" not in message
 
 
-def test_who_was_sure_of_no_window_so_far_is_advised_to_judge_more():
+def test_an_unsure_judge_is_told_to_judge_more():
+    """One window is left, which `film next` would choose."""
     with pytest.raises(FilmError, match="film next"):
         rates_by(AB=[NOT_SURE] * (N - 1))
 
@@ -640,9 +685,12 @@ def doubtful_pairs(rates, doubt):
 
 
 @given(calls_of_three(), st.sampled_from(LANGUAGES))
-def test_a_panels_share_has_the_doubt_that_all_three_pairs_of_its_judges_have(calls, language):
+def test_a_panels_share_has_a_doubt_that_all_pairs_have(calls, language):
+    """Three judges are three pairs. If all of them may agree by chance, the share of the panel says so."""
     words, rates = Words(language), rates_of_calls(calls)
+
     assert len(claims_of_kind(rates, kinds.PairKappa)) == 3
+
     *_, of_panel = shares_in(rates)
     sentence = phrases.judged_share_sentence(of_panel, words)
     for doubt_of_all, _ in DOUBTS:
@@ -652,7 +700,8 @@ def test_a_panels_share_has_the_doubt_that_all_three_pairs_of_its_judges_have(ca
 
 
 @given(calls_of_three(), st.sampled_from(LANGUAGES))
-def test_a_panels_share_names_the_pairs_that_have_a_doubt_if_they_are_one_or_two_of_three(calls, language):
+def test_a_panels_share_names_the_pairs_with_a_doubt(calls, language):
+    """If one or two pairs of three may agree by chance, the sentence names them."""
     words, rates = Words(language), rates_of_calls(calls)
     *_, of_panel = shares_in(rates)
     sentence = phrases.judged_share_sentence(of_panel, words)
@@ -691,13 +740,15 @@ def rates_of_four_without_a_share_together():
     )
 
 
-def test_four_judges_have_no_share_together_if_one_of_them_judged_too_few_windows():
+def test_four_judges_have_no_joint_share_if_one_judged_too_few():
+    """A joint share is of the windows that all four judged, and GH judged three."""
     rates = rates_of_four_without_a_share_together()
     assert [too_few.judges for too_few in rates.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_where_judges_have_no_share_together_a_page_shows_the_share_of_each(language):
+def test_without_a_joint_share_a_page_shows_the_share_of_each(language):
+    """GH judged three windows, too few, and so all four have no share together."""
     words, rates = Words(language), rates_of_four_without_a_share_together()
     figure = figure_of(rates, language)
     for share in shares_in(rates):
@@ -707,7 +758,7 @@ def test_where_judges_have_no_share_together_a_page_shows_the_share_of_each(lang
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_where_judges_have_no_share_together_a_page_has_the_sentences_on_their_agreement(language):
+def test_without_a_joint_share_a_page_says_how_judges_agree(language):
     words, rates = Words(language), rates_of_four_without_a_share_together()
     figure = figure_of(rates, language)
     for claim in rate_claims(rates):
@@ -737,13 +788,14 @@ def test_shares_beside_each_other_say_once_that_all_are_of_the_film(language, of
     ],
     ids=LANGUAGES,
 )
-def test_a_share_that_leaves_out_unsure_windows_says_of_how_much_time_it_is(language, of_sure_windows, of):
+def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of_sure_windows, of):
     """AB is not sure of four of 14 windows, and so AB's share is of less time than the others'."""
     words = Words(language)
     rates = rates_by(AB=[*MIXED_14[:10], *[NOT_SURE] * 4], **THREE_OTHERS)
     share_of_ab, share_of_cd, _ = shares_in(rates)
     figure = figure_of(rates, language)
     assert of_sure_windows in figure
+
     by_ab = f"AB {words.share(share_of_ab.number)} {of} {words.duration(share_of_ab.time.seconds)}"
     by_cd = f"CD {words.share(share_of_cd.number)}"
     assert f"{by_ab} · {by_cd} · EF" in figure
@@ -771,15 +823,19 @@ def test_the_figure_of_one_judge_says_what_the_share_is_of(seed, language):
 
 
 @given(st.integers(2, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
-def test_a_figure_has_the_share_of_each_of_up_to_four_judges_and_of_more_the_range_of_the_others(
-    n_judges, seed, language
-):
+def test_a_figure_has_up_to_four_shares_and_the_range_of_others(n_judges, seed, language):
+    """Nine shares would fill the figure.
+
+    Those that are left out are told by the lowest and the highest of them.
+    """
     words, rates = Words(language), rates_of_many(n_judges, seed)
     figure = figure_of(rates, language)
     shares = [claim for claim in shares_in(rates) if not claim.is_of_panel]
     left_out = [claim for claim in shares if phrases.judged_share_sentence(claim, words) not in figure]
+
     if n_judges <= 4:
         assert left_out == []
+
     if left_out:
         range_of_others = phrases.other_shares_sentence(left_out, words)
         assert range_of_others in figure
@@ -793,10 +849,12 @@ def test_a_judges_share_is_called_by_the_judges_name(n_judges, seed, language):
     words = Words(language)
     own_shares = [claim for claim in shares_in(rates_of_many(n_judges, seed)) if not claim.is_of_panel]
     assert len(own_shares) == n_judges
+
     for claim in own_shares:
         (judge,) = claim.who
         assert judge in phrases.judged_share_sentence(claim, words)
         assert claim.what == "S"
+
     if n_judges == 1:
         assert "AB" in phrases.judged_share_what(own_shares[0], "S", words)
 
@@ -808,13 +866,14 @@ def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
     rates, words = rates_by(AB=by_ab, CD=[NEGATIVE] * N), Words(language)
     figure = figure_of(rates, language)
     (panel,) = [claim for claim in shares_in(rates) if claim.is_of_panel]
+
     assert phrases.judged_share_what(panel, SURE[language], words) in figure
     assert words.listed(["AB", "CD"]) in phrases.judged_share_what(panel, "S", words)
     assert words["judged_all_panel"] in figure
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_a_model_alone_expected_is_of_the_time_that_it_can_judge(language):
+def test_a_models_expectation_is_of_the_time_that_it_can_judge(language):
     """The first 15 % of the film are unlike the model's training clips."""
     film, words = invented_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),)), Words(language)
     windows = choose_next([film], 12, blind=True)
@@ -823,6 +882,7 @@ def test_what_a_model_alone_expected_is_of_the_time_that_it_can_judge(language):
     is_judged = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
     judged_s = (rows["end_s"] - rows["start_s"])[is_judged].sum()
     assert claim.expected_s == pytest.approx(judged_s)
+
     *_, on_the_model = phrases.sentence(claim, words).split(";")
     assert words.duration(judged_s) in on_the_model
 
@@ -846,14 +906,14 @@ def decision_of_ab(*, is_blind, has_score):
 
 
 @DECISIONS
-def test_a_decision_was_made_blindly_in_sight_of_the_score_or_where_there_is_no_score(
-    is_blind, has_score, condition
-):
+def test_a_decision_is_blind_in_sight_or_without_a_score(is_blind, has_score, condition):
+    """Where the model has no score, a judge can neither see it nor be blind to it: a third condition."""
     assert decision_of_ab(is_blind=is_blind, has_score=has_score).conditions == (condition,)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_decision_where_there_is_no_score_is_not_said_to_be_made_in_sight_of_it(language):
+def test_a_decision_without_a_score_is_not_in_sight_of_one(language):
+    """Where the model gives no score there was none to see: a third sentence says nothing of a score."""
     blind = decision_of_ab(is_blind=True, has_score=False)
     in_sight = decision_of_ab(is_blind=False, has_score=True)
     without_score = decision_of_ab(is_blind=False, has_score=False)
@@ -900,13 +960,14 @@ def all_windows_of(film):
 
 
 @pytest.mark.long
-def test_a_group_says_that_windows_are_left_out_of_which_one_of_its_two_judges_was_not_sure(judged_films):
+def test_a_group_counts_a_window_if_one_of_its_judges_was_sure(judged_films):
     """CD is sure of the window of each film that AB is not sure of: it counts, for CD alone."""
     films, by_ab = judged_films
     by_cd = [by("CD", clip, NEGATIVE if clip.level == NOT_SURE else clip.level) for clip in by_ab]
     (group,) = group_shares(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
     assert group.n_windows == 140  # 14 of each of ten films
     assert group.has(kinds.NOT_SURE)
+
     (group_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
     assert not group_of_cd.has(kinds.NOT_SURE)
 
@@ -959,11 +1020,13 @@ def test_the_share_of_each_film_says_that_a_judge_is_left_out(
         assert of_both in phrases.film_share_note(claim, words)
     figure = years_figure(compared_with_cd_left_out, words, is_own_file=True)
     assert figure.count(of_both) == 10
+
     by_ab_alone = compare_films(*judged_films, trend="year")
     assert of_both not in years_figure(by_ab_alone, words, is_own_file=True)
 
 
 def test_the_report_says_that_a_judge_is_left_out(judged_films, compared_with_cd_left_out):
+    """CD was sure of eight windows of each film, too few: the shares are AB's alone."""
     report = comparison_report(compared_with_cd_left_out)
     assert "note_judges" in text_keys_of(report.notes)
     assert "AB (without CD)" in plain(report)
@@ -978,7 +1041,7 @@ def test_the_page_says_that_a_judge_is_left_out(compared_with_cd_left_out, langu
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_report_on_shares_of_a_level_says_that_they_leave_out_unsure_windows(judged_films, language):
+def test_a_report_on_shares_of_a_level_leaves_out_unsure_windows(judged_films, language):
     words = Words(language)
     of_level = compare_films(*judged_films, trend="year")
     assert text_keys_of(comparison_report(of_level).notes)[0] == "note_share"
@@ -986,33 +1049,34 @@ def test_a_report_on_shares_of_a_level_says_that_they_leave_out_unsure_windows(j
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_report_on_shares_of_a_concept_does_not_say_that_they_leave_out_unsure_windows(
-    judged_films, language
-):
+def test_a_report_on_shares_of_a_concept_has_no_unsure_windows(judged_films, language):
     """A window counts for a concept even if its judge was not sure of its level."""
     words = Words(language)
     of_level = compare_films(*judged_films, trend="year")
     of_concept = replace(of_level, positive=replace(of_level.positive, is_concept=True))
     notes = comparison_report(of_concept).notes
+
     assert text_keys_of(notes)[0] == "note_share_concept"
     assert "not sure" not in str(notes[0])
     assert words["years_dots_concept"] in years_legend(of_concept, words)
 
 
-def test_the_share_of_a_group_counts_the_windows_of_which_its_judge_was_sure(judged_films):
+def test_the_share_of_a_group_counts_sure_windows(judged_films):
     (group,) = group_shares(compare_films(*judged_films))
     assert group.n_windows == 10 * 13  # of ten films 14 windows each, of which AB was not sure of one
     assert group.has(kinds.NOT_SURE)
     assert group.time.part == "sure"
 
 
-def test_the_judgements_of_a_group_are_worth_more_windows_than_were_judged_if_a_number_is_given(judged_films):
+def test_the_worth_of_a_group_is_above_its_judged_windows(judged_films):
+    """`worth` is given only where the model helps: then so many windows would be needed without it."""
     (group,) = group_shares(compare_films(*judged_films))
     assert group.worth is None or round(group.worth) > group.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(judged_films, language):
+    """Of 14 windows a film AB was sure of 13."""
     words, compared = Words(language), compare_films(*judged_films)
     assert words["unsure_left_out"] in phrases.groups_sentence(group_shares(compared), words)
     page = comparison_page(compared, language=language)
@@ -1033,6 +1097,7 @@ def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_su
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_without_a_trend_does_not_explain_blocks_of_years(judged_films, language):
+    """Only a trend's figure has blocks of years."""
     assert Words(language)["years_blocks"] not in comparison_page(
         compare_films(*judged_films), language=language
     )
@@ -1071,7 +1136,11 @@ def few_films_judged(judged_films):
     )
 
 
-def test_a_group_of_too_few_judged_films_names_one_that_can_still_be_judged(few_films_judged):
+def test_a_group_of_too_few_films_names_one_to_judge(few_films_judged):
+    """Four films are judged, and a share needs five: one more is named.
+
+    It is not the film that is judged wholly already, nor one that is judged enough.
+    """
     (group,) = group_claims(compare_films(few_films_judged.films, few_films_judged.judgements))
     assert group.number is None
     assert group.n_judged == 4
@@ -1080,6 +1149,7 @@ def test_a_group_of_too_few_judged_films_names_one_that_can_still_be_judged(few_
 
 
 def test_films_without_a_share_have_counts_of_the_windows_that_were_judged(few_films_judged):
+    """Of one film all windows are judged and none surely, so that none is left; of the other one six."""
     compared = compare_films(few_films_judged.films, few_films_judged.judgements)
     counts = {film.timeline.movie: film.counts for film in compared.films}
     assert counts[few_films_judged.judged_wholly].sure == 0
@@ -1120,7 +1190,8 @@ def compared_by_different_judges(judged_films):
     return compare_films(films, Manifest(tuple(clips), Path()), odd_and_even_years(films), by="side")
 
 
-def test_shares_of_films_that_one_person_judged_are_what_this_person_would_mark(compared_by_ab):
+def test_a_share_by_one_judge_is_what_this_judge_would_mark(compared_by_ab):
+    """AB judged all films, and so the share of a group is what AB would mark of it."""
     assert not any(claim.has(kinds.OTHER_JUDGES) for claim in group_shares(compared_by_ab))
     assert phrases.groups_sentence(group_claims(compared_by_ab), Words("en")).startswith("AB would mark")
     (difference,) = compared_by_ab.changes.to_dict("records")
@@ -1128,7 +1199,8 @@ def test_shares_of_films_that_one_person_judged_are_what_this_person_would_mark(
 
 
 @pytest.mark.long
-def test_shares_of_films_of_different_judges_are_not_what_anybody_would_mark(compared_by_different_judges):
+def test_a_share_by_different_judges_is_not_what_one_would_mark(compared_by_different_judges):
+    """AB judged some films and CD others, so that no one person would mark the share of the group."""
     shares = group_shares(compared_by_different_judges)
     assert len(shares) == 2
     assert all(claim.has(kinds.OTHER_JUDGES) for claim in shares)
@@ -1138,7 +1210,7 @@ def test_shares_of_films_of_different_judges_are_not_what_anybody_would_mark(com
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_difference_of_groups_of_different_judges_says_how_these_are_accounted_for(
+def test_a_difference_by_different_judges_says_how_they_are_accounted_for(
     compared_by_different_judges, language
 ):
     (difference,) = compared_by_different_judges.changes.to_dict("records")
@@ -1149,7 +1221,7 @@ def test_a_difference_of_groups_of_different_judges_says_how_these_are_accounted
 
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_means_over_two_judges_say_so_and_how_far_these_agree_over_all_films(judged_films, language):
+def test_means_over_two_judges_say_how_far_these_agree(judged_films, language):
     """CD judges all windows of ten films, and says the opposite of AB of every third one."""
     films, by_ab = judged_films
     words = Words(language)
@@ -1165,6 +1237,7 @@ def test_means_over_two_judges_say_so_and_how_far_these_agree_over_all_films(jud
     claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
     (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
     assert (pair.who, pair.n, pair.alike) == (("AB", "CD"), n_sure, n_alike)
+
     sentence = phrases.groups_sentence(claims, words)
     assert phrases.sentence(pair, words) in sentence
     assert words["mean_of_sure_judges"] in sentence
@@ -1193,7 +1266,7 @@ def all_windows_judged(films):
     "last_judged_year", [1989, 1984], ids=["all films judged", "half of the films judged"]
 )
 @pytest.mark.parametrize("are_judged_wholly", [True, False], ids=["wholly judged", "drawn"])
-def test_the_legend_explains_intervals_hollow_dots_and_a_line_only_where_they_are_drawn(
+def test_the_legend_explains_only_what_is_drawn(
     judged_films, are_judged_wholly, last_judged_year, is_trend_asked_for, language
 ):
     """Films that are judged wholly have no intervals, films that are not judged have hollow dots."""
@@ -1217,7 +1290,7 @@ def test_the_legend_explains_intervals_hollow_dots_and_a_line_only_where_they_ar
         ("fr", "la tendance, de tous ceux qui ont jugé, par la moyenne des points pleins"),
     ],
 )
-def test_the_legend_says_that_a_trend_is_of_all_judges_and_where_its_line_is(judged_films, language, trend):
+def test_the_legend_says_whose_the_trend_is_and_where_its_line_lies(judged_films, language, trend):
     """A dot may be of one judge alone, where others judged too few of the film's windows."""
     films, judgements = judged_films
     compared = compare_films(films, judgements, trend="year")
@@ -1264,14 +1337,15 @@ def check_labels_of_dots(compared, words, *, without_judgements):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_dots_of_films_that_nobody_judged_are_said_to_be_the_models(compared_with_model, language):
+def test_dots_of_unjudged_films_are_the_models(compared_with_model, language):
+    """Of six films the share is AB's, and of four the model's alone: readers must not take these for AB's."""
     words = Words(language)
     check_labels_of_dots(compared_with_model, words, without_judgements=words["model_only"])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_dots_of_films_that_nobody_judged_are_said_to_be_of_labels(compared_with_labels, language):
+def test_dots_of_unjudged_films_are_of_the_labels(compared_with_labels, language):
     words = Words(language)
     of_labels = words.say("labels_only", who="vlm")
     check_labels_of_dots(compared_with_labels, words, without_judgements=of_labels)
@@ -1325,31 +1399,34 @@ def judged_by_two(judgements):
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
-def test_a_trend_says_in_sentence_and_legend_whether_it_accounts_for_who_judged(
-    judged_films, is_by_two, language
-):
+def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two, language):
+    """Two judges may mark more or less than each other.
+
+    The trend is then without this difference, and says so.
+    """
     films, judgements = judged_films
     if is_by_two:
         judgements = judged_by_two(judgements)
     words, compared = Words(language), compare_films(films, judgements, trend="year")
     sentence = phrases.groups_sentence(group_claims(compared), words)
+
     assert words["later_name"] in sentence
     assert (words["note_accounts"] in sentence) == is_by_two
     assert (words["note_accounts"] in years_legend(compared, words)) == is_by_two
 
 
 @pytest.mark.parametrize(("heaviest", "unit"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])
-def test_a_trend_is_per_power_of_ten_up_to_1_that_is_no_larger_than_the_range_of_the_number(
-    judged_films, heaviest, unit
-):
-    """Ten films weigh from 0 to `heaviest`, in equal steps. A share changes by at most 1 over a unit.
+def test_the_unit_of_a_trend_is_no_larger_than_the_range(judged_films, heaviest, unit):
+    """The unit is 1, .1, .01, ...: the largest that is not above the range of the number.
 
-    A trend per 1 would tell nothing where the films differ by .0227 at most.
+    Ten films weigh from 0 to `heaviest`, in equal steps. A trend per 1 would tell nothing where the films
+    differ by .0227 at most, as a share changes by at most 1 over a unit.
     """
     films, judgements = judged_films
     weights = np.linspace(0, heaviest, 10)
     facts = {film.movie: {"weight": str(weight)} for film, weight in zip(films, weights, strict=True)}
     compared = compare_films(films, judgements, facts, trend="weight")
     (change,) = compared.changes.to_dict("records")
+
     assert change["change"] == f"weight + {unit}"
     assert abs(change["value"]) <= 1

@@ -47,14 +47,13 @@ YES, NO = "violent", "calm"
 
 
 @pytest.mark.parametrize("n_by_cd", [1, 5, 9])
-def test_with_fewer_than_ten_windows_neither_a_judge_nor_two_judges_together_have_a_share(
-    timeline, tmp_path, drawn, n_by_cd
-):
+def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn, n_by_cd):
     """AB marks all of 40 windows and has a share alone; CD marks none of a few."""
     found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
     (of_ab,) = found.rates
     assert (of_ab.annotators, of_ab.n, of_ab.positives) == (["AB"], 40, [40])
     assert of_ab.low > 0.8
+
     of_cd, of_both = found.too_few
     assert of_cd.judges == ["CD"]
     assert of_both.judges == ["AB", "CD"]
@@ -63,12 +62,11 @@ def test_with_fewer_than_ten_windows_neither_a_judge_nor_two_judges_together_hav
 
 
 @pytest.mark.parametrize("n_by_cd", [10, 20, 40])
-def test_from_ten_windows_in_common_two_judges_together_have_the_mean_of_their_shares(
-    timeline, tmp_path, drawn, n_by_cd
-):
+def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, drawn, n_by_cd):
     """AB marks all and CD none of the windows: .5. It is the film's rate where one is to be given."""
     found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
     _, _, of_both = found.rates
+
     assert of_both.annotators == ["AB", "CD"]
     assert (of_both.n, of_both.positives) == (n_by_cd, [n_by_cd, 0])
     assert of_both.low < 0.5 < of_both.high
@@ -85,9 +83,8 @@ def levels_of_three():
 
 
 @pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
-def test_a_judges_share_is_the_same_with_and_without_the_judgements_of_others(
-    timeline, tmp_path, drawn, levels_of_three, judge
-):
+def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn, levels_of_three, judge):
+    """AB's share is AB's own, whether CD and EF judged the same windows or not."""
     rates = correct_rates(timeline, judged_by(tmp_path, drawn, **levels_of_three)).rates
     (beside_others,) = [rate for rate in rates if rate.annotators == [judge]]
     alone, _ = correct_rate(timeline, judged_by(tmp_path, drawn, **{judge: levels_of_three[judge]}))
@@ -105,8 +102,11 @@ def test_the_share_of_one_of_several_judges_can_be_asked_for(
     assert rate.annotators == [judge]
 
 
-def test_windows_of_several_judges_are_those_that_all_of_them_were_sure_of(timeline, tmp_path, drawn):
-    """AB judged 40 windows, CD the first 20 of them and was not sure of the fourth."""
+def test_windows_of_several_judges_are_those_all_were_sure_of(timeline, tmp_path, drawn):
+    """AB judged 40 windows, CD the first 20 of them and was not sure of the fourth.
+
+    19 are common and sure.
+    """
     by_cd = [NO] * 3 + ["unsure"] + [NO] * 16
     film = judged_film(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=by_cd))
     of_cd, of_both = film.of("CD"), film.panel()
@@ -123,8 +123,11 @@ def half_by_each(tmp_path, drawn):
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_who_goes_on_where_another_stopped_has_no_share_and_that_is_said(timeline, half_by_each):
-    """The second half of a draw is no draw of the whole film: long windows come first."""
+def test_a_judge_of_the_second_half_of_a_draw_has_no_share(timeline, half_by_each):
+    """The second half of a draw is no draw of the whole film: long windows come first.
+
+    So CD's 20 judgements do not count, and a notice says so.
+    """
     found = correct_rates(timeline, half_by_each)
     assert [rate.annotators for rate in found.rates] == [["AB"]]
     assert any("CD" in notice and "20 judgements" in notice for notice in found.notices)
@@ -138,27 +141,28 @@ def all_but_the_tenth(tmp_path, drawn):
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_windows_judged_after_the_first_gap_of_the_draw_are_counted_and_said_not_to_count(
-    timeline, all_but_the_tenth
-):
-    """Nine windows stand before CD's gap, five after it: of CD, and of AB and CD together."""
+def test_windows_after_a_gap_in_the_draw_do_not_count(timeline, all_but_the_tenth):
+    """A share is of the windows up to the first one that a judge skipped; those after it are counted apart.
+
+    Nine windows stand before CD's gap, five after it: of CD, and of AB and CD together.
+    """
     found = correct_rates(timeline, all_but_the_tenth)
     of_cd, of_both = found.too_few
     for few in (of_cd, of_both):
         assert (few.judged, few.sure, few.after_gap) == (9, 8, 5)
+
     english = " ".join(sentences(rate_claims(found)))
     assert "8 of them surely (5 others, after the first gap of the draw, do not count in a share)" in english
     assert (
         "8 of these surely by all (5 others, after the first gap of the draw, do not count in a share)"
         in english
     )
+
     french = " ".join(sentences(rate_claims(found), "fr"))
     assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas dans une part)") == 2
 
 
-def test_a_film_without_a_share_counts_the_windows_of_which_each_of_its_judges_was_sure(
-    tmp_path, timeline, drawn
-):
+def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline, drawn):
     """Of 12 windows AB is not sure of the last three, and CD of the first three.
 
     Both are sure of 6, which is too few for a share of the film. In the share of a group each window counts
@@ -172,9 +176,8 @@ def test_a_film_without_a_share_counts_the_windows_of_which_each_of_its_judges_w
     assert film.windows_of_group.n == 12
 
 
-def test_a_film_with_too_few_judged_windows_counts_those_of_which_its_judge_was_sure_and_not(
-    tmp_path, timeline, drawn
-):
+def test_a_film_with_too_few_windows_counts_sure_and_unsure_ones(tmp_path, timeline, drawn):
+    """AB judged nine windows, one fewer than a share needs, and was sure of seven of them."""
     by_ab = judged_by(tmp_path, drawn[:9], AB=[YES] * 7 + ["unsure"] * 2)
     (film,) = compare_films([timeline], by_ab).films
     n_sure, n_unsure = film.windows_of_share
@@ -183,41 +186,43 @@ def test_a_film_with_too_few_judged_windows_counts_those_of_which_its_judge_was_
     assert film.windows_of_group.n == 0  # too few for the share of a group, too
 
 
-def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count_in_a_share_of_all_judges(
-    timeline, all_but_the_tenth
-):
+def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, all_but_the_tenth):
     """In its notes, in the row of the film, and beside the film's share on the page, which is AB's alone."""
     compared = compare_films([timeline], all_but_the_tenth)
     (film,) = compared.films
     assert film.n_after_gap == 5
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
+
     (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")
     assert row["n_after_gap"] == 5
+
     claim = compared_share(film, compared)
     english = film_share_note(claim, Words("en"))
     assert "judged too few surely for a share before the first gap of the draw; 5 windows after it" in english
     assert "avant la première lacune du tirage ; 5 fenêtres après elle" in film_share_note(claim, Words("fr"))
 
 
-def test_a_comparison_of_films_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
-    """It accounts for who judged which, and so may take all 40."""
+def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
+    """AB judged the first half of the draw and CD the second.
+
+    A comparison accounts for who judged which, and so may take all 40.
+    """
     assert len(judged_film(timeline, half_by_each).together().by_cell) == 40
 
 
 def test_where_nobody_judged_ten_windows_no_number_is_given(timeline, tmp_path, drawn):
+    """AB judged six windows and CD five, and a share needs ten."""
     with pytest.raises(FilmError, match="6 windows"):
         correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5))
 
 
-def test_the_number_of_a_judge_who_judged_nothing_is_refused(timeline, tmp_path, drawn):
+def test_the_share_of_somebody_who_judged_nothing_is_refused(timeline, tmp_path, drawn):
     with pytest.raises(FilmError, match="no window"):
         correct_rate(timeline, judged_by(tmp_path, drawn, AB=[YES] * 12), judge="CD")
 
 
 @pytest.mark.parametrize(("language", "counts"), [("en", "8 and 10 of 30"), ("fr", "8 et 10 sur 30")])
-def test_the_sentence_on_a_share_of_two_has_the_windows_that_each_calls_positive(
-    timeline, tmp_path, drawn, language, counts
-):
+def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(timeline, tmp_path, drawn, language, counts):
     """Of 30 windows AB calls 8 positive and CD 10, of which 2 are the same: "2 positive" would mislead."""
     by_ab = [YES] * 2 + [YES] * 6 + [NO] * 22
     by_cd = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
@@ -227,22 +232,25 @@ def test_the_sentence_on_a_share_of_two_has_the_windows_that_each_calls_positive
 
 
 def test_two_judges_who_agree_are_not_said_to_agree_by_chance(timeline, tmp_path, drawn):
+    """They agree on all 30 windows, so that the interval of kappa lies above 0."""
     by_each = [YES, NO] * 15
     found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_each, CD=by_each))
     assert found.agreement[0].low > 0  # of kappa
     assert "chance" not in " ".join(sentences(rate_claims(found)))
 
 
-def test_of_two_judges_who_may_agree_no_better_than_chance_share_and_kappa_say_so(timeline, tmp_path, drawn):
+def test_share_and_kappa_say_if_judges_may_agree_by_chance(timeline, tmp_path, drawn):
     """Of the windows that AB calls yes, CD calls half yes; and so of the others."""
     by_ab = [YES, NO] * 15
     by_cd = [YES, YES, NO, NO] * 7 + [YES, NO]
     rates = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd))
     (agreement,) = rates.agreement
     assert agreement.low < 0  # kappa may be 0
+
     *_, rate_of_both = rates.rates
     sentence_on_share = judged_share_sentence(judged_share(rate_of_both), Words("en"))
     assert "chance" in sentence_on_share
+
     on_chance = [sentence for sentence in sentences(rate_claims(rates)) if "chance" in sentence]
     assert len(on_chance) == 2  # on the share of both, and on kappa
 
@@ -265,12 +273,13 @@ def under_two_definitions(tmp_path, drawn):
     return judged_by(tmp_path, drawn).with_clips([*by_ab, *by_cd, *by_ef])
 
 
-def test_what_was_judged_under_two_definitions_has_no_number_together(timeline, under_two_definitions):
+def test_judgements_under_two_definitions_have_no_joint_share(timeline, under_two_definitions):
+    """After a level was defined anew its name means something else: the two are not to be mixed."""
     with pytest.raises(ManifestError, match=r"20 judgements under aaa.*12 judgements under bbb"):
         correct_rates(timeline, under_two_definitions)
 
 
-def test_what_was_judged_under_two_definitions_has_a_share_under_each(timeline, under_two_definitions):
+def test_judgements_under_two_definitions_have_a_share_under_each(timeline, under_two_definitions):
     """EF's 15 judgements, of which the definition isn't known, are left out and counted."""
     found = rates_by_definition(timeline, under_two_definitions)
     of_ab, of_cd = found.rates
@@ -280,9 +289,7 @@ def test_what_was_judged_under_two_definitions_has_a_share_under_each(timeline, 
     assert any("15 judgements" in notice for notice in found.notices)
 
 
-def test_judgements_without_a_definition_count_under_the_only_one_that_is_known(
-    timeline, under_two_definitions
-):
+def test_judgements_without_a_definition_count_under_the_only_known_one(timeline, under_two_definitions):
     """Without CD's judgements only the definition of AB's is known: EF's count under it."""
     without_cd = [clip for clip in under_two_definitions if clip.annotator != "CD"]
     rates = rates_by_definition(timeline, under_two_definitions.with_clips(without_cd)).rates
@@ -291,21 +298,27 @@ def test_judgements_without_a_definition_count_under_the_only_one_that_is_known(
 
 
 def sentences_on_kappa(found):
+    """Return the sentences that say how far judges agree."""
     return [sentence for sentence in sentences(rate_claims(found)) if "kappa" in sentence]
 
 
 def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn):
-    """By the first twelve digits of its digest."""
+    """AB and CD judged under the first definition, EF and GH under the second.
+
+    Each definition is named by the first twelve digits of its digest.
+    """
     first, second = [YES, NO] * 10, [YES] * 15 + [NO] * 5
     before = under(BEFORE, judged_by(tmp_path, drawn[:20], AB=first, CD=second))
     after = under(AFTER, judged_by(tmp_path, drawn[:20], EF=first, GH=second))
     judgements = judged_by(tmp_path, drawn).with_clips([*before, *after])
     of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
+
     assert of_ab_and_cd.startswith(f"under definition {BEFORE[:12]}: AB and CD: ")
     assert of_ef_and_gh.startswith(f"under definition {AFTER[:12]}: EF and GH: ")
 
 
 def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn):
+    """There is nothing to confuse it with."""
     by_two = judged_by(tmp_path, drawn[:20], AB=[YES, NO] * 10, CD=[YES] * 15 + [NO] * 5)
     judgements = by_two.with_clips(under(BEFORE, by_two))
     (of_ab_and_cd,) = sentences_on_kappa(rates_by_definition(timeline, judgements))
@@ -321,7 +334,7 @@ def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "the later row first"])
-def test_of_two_decisions_the_later_counts_whatever_row_it_is_in(timeline, tmp_path, drawn, is_reversed):
+def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, drawn, is_reversed):
     """Two desks that did not know of each other: a judge said yes there, and, a minute later, no here."""
     clips = []
     for judged_at, level in (("2026-11-29T02:16:00+00:00", YES), ("2026-11-29T02:17:00+00:00", NO)):
@@ -331,12 +344,16 @@ def test_of_two_decisions_the_later_counts_whatever_row_it_is_in(timeline, tmp_p
     if is_reversed:
         clips.reverse()
     (rate,) = correct_rates(timeline, judged_by(tmp_path, drawn).with_clips(clips)).rates
+
     assert rate.n == 12
     assert rate.positives == [0]
 
 
-def test_the_interval_of_two_judges_ends_at_most_at_the_mean_of_their_upper_ends(timeline, tmp_path, drawn):
-    """AB judged forty windows and marks one of them, CD the first ten of these and marks none."""
+def test_a_joint_interval_ends_at_most_at_the_mean_of_upper_ends(timeline, tmp_path, drawn):
+    """The share of both is the mean of theirs, and so it cannot be higher than the mean of their upper ends.
+
+    AB judged forty windows and marks one of them, CD the first ten of these and marks none.
+    """
     judgements = judged_by(tmp_path, drawn, AB=[YES, *[NO] * 39], CD=[NO] * 10)
     of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
     rounding = 1e-12
@@ -355,9 +372,10 @@ def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn):
     return judged_by(tmp_path, drawn).with_clips([*by_cd, *by_ab])
 
 
-def test_the_only_share_names_its_definition_where_others_judged_too_little_under_another(
+def test_the_only_share_names_its_definition_if_there_are_two(
     timeline, first_by_cd_and_three_of_second_by_ab
 ):
+    """CD has a share under the first definition. AB judged under the second, but too little for a share."""
     found = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab)
     assert found.n_definitions == 2
     assert [rate.annotators for rate in found.rates] == [["CD"]]
@@ -375,6 +393,7 @@ def test_the_only_share_names_its_definition_where_others_judged_too_little_unde
 def test_a_definition_that_has_a_name_is_called_by_it(
     timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
 ):
+    """Name and version of a codebook say more to readers than the digits of a digest."""
     found = rates_by_definition(
         timeline, first_by_cd_and_three_of_second_by_ab, names={FIRST: "violence, version 1"}
     )
@@ -383,9 +402,8 @@ def test_a_definition_that_has_a_name_is_called_by_it(
     assert found.rates[0].definition == FIRST  # which --json gives
 
 
-def test_a_definition_without_a_name_is_called_by_its_digest_beside_one_that_has_a_name(
-    timeline, first_by_cd_and_three_of_second_by_ab
-):
+def test_a_definition_without_a_name_is_called_by_its_digest(timeline, first_by_cd_and_three_of_second_by_ab):
+    """Only the first definition has a name; AB's three judgements are under the second."""
     found = rates_by_definition(
         timeline, first_by_cd_and_three_of_second_by_ab, names={FIRST: "violence, version 1"}
     )
@@ -393,9 +411,7 @@ def test_a_definition_without_a_name_is_called_by_its_digest_beside_one_that_has
     assert of_second.startswith(f"under definition {SECOND[:12]}: ")
 
 
-def test_the_interval_of_two_judges_is_not_cut_by_shares_of_other_windows_of_the_same_length(
-    timeline, tmp_path, drawn
-):
+def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(timeline, tmp_path, drawn):
     """The interval of both is cut at the mean of the judges' own ends if all shares are of the same windows.
 
     Here they are only of the same time. AB was not sure of window 15, which CD did not judge, and CD not of
@@ -405,12 +421,13 @@ def test_the_interval_of_two_judges_is_not_cut_by_shares_of_other_windows_of_the
     with_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14 + ["unsure"], CD=by_cd)
     of_ab, of_cd, of_both = correct_rates(timeline, with_window_15).rates
     assert of_ab.content_s == of_cd.content_s == of_both.content_s
+
     without_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14, CD=by_cd)
     *_, of_both_without_it = correct_rates(timeline, without_window_15).rates
     assert of_both.high == of_both_without_it.high
 
 
-def test_the_interval_of_two_judges_is_not_cut_by_a_share_that_is_of_more_time(timeline, tmp_path, drawn):
+def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path, drawn):
     """CD was not sure of a window of which AB was, so that AB's own share is of more time than that of both.
 
     Only where all are of the same time, the interval of both is cut at the mean of the judges' own ends.
@@ -419,6 +436,7 @@ def test_the_interval_of_two_judges_is_not_cut_by_a_share_that_is_of_more_time(t
     of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
     assert of_ab.content_s > of_cd.content_s
     assert of_cd.content_s == of_both.content_s
+
     uncut, _ = correct_rate(timeline, judgements)
     assert uncut.high > 0
     assert of_both.high == uncut.high

@@ -39,7 +39,12 @@ def ends_by_simulation(*, neither, only_second, only_first, both):
         pytest.param({"neither": 900, "only_second": 20, "only_first": 10, "both": 40}, id="many windows"),
     ],
 )
-def test_ends_are_those_of_many_draws_of_the_four_shares(counts):
+def test_the_interval_is_that_of_many_draws_of_the_four_shares(counts):
+    """Two judges give four pairs of answers, each with an unknown share of all windows.
+
+    The interval is that of kappa over the shares that may be behind the counts; the oracle draws these
+    300,000 times.
+    """
     interval = kappa_interval(*calls_with(**counts))
     low, high = ends_by_simulation(**counts)
     # 300,000 draws leave an end uncertain by .0015 at most. The interval reaches as far as the kappa itself.
@@ -51,7 +56,8 @@ calls_of_one = st.lists(st.booleans(), min_size=8, max_size=60)
 
 
 @given(st.data(), calls_of_one)
-def test_the_interval_is_the_same_whoever_is_first_and_whichever_answer_is_called_positive(data, first):
+def test_the_interval_does_not_depend_on_order_or_sign(data, first):
+    """Kappa treats both judges alike, and both answers: swapping either leaves the interval as it is."""
     second = data.draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first)))
     first, second = np.array(first), np.array(second)
     interval = kappa_interval(first, second)
@@ -61,6 +67,7 @@ def test_the_interval_is_the_same_whoever_is_first_and_whichever_answer_is_calle
 
 @given(st.data(), calls_of_one)
 def test_the_interval_contains_the_kappa_and_lies_between_its_bounds(data, first):
+    """Kappa is from -1 to 1."""
     second = data.draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first)))
     interval = kappa_interval(np.array(first), np.array(second))
     if not np.isnan(interval.kappa):
@@ -101,4 +108,5 @@ def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
         interval = kappa_interval(by_first, by_second)
         if not np.isnan(interval.kappa):
             is_held.append(interval.low <= true_kappa <= interval.high)
+
     assert np.mean(is_held) > 0.92

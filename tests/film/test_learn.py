@@ -125,11 +125,13 @@ def learnt_from_three(tmp_path_factory, trained):
 
 
 def files_in(folder):
+    """Return the bytes of all files below a folder, by path."""
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
 
 
 @pytest.mark.long
 def test_learning_the_same_again_gives_the_same_bytes(learnt_from_three):
+    """All that is random has a fixed seed, so that a result can be reproduced."""
     folder = learnt_from_three.folder
     assert obygaze(*learnt_from_three.arguments, "--out", folder / "again") == 0
     assert files_in(folder / "again") == files_in(folder / "learnt")
@@ -137,6 +139,7 @@ def test_learning_the_same_again_gives_the_same_bytes(learnt_from_three):
 
 @pytest.mark.long
 def test_judgements_are_copied_beside_films_that_are_scored_anew(learnt_from_three):
+    """Judging goes on at the films as the new model scores them."""
     folder = learnt_from_three.folder
     for movie in JUDGED_FILMS:
         copied = folder / "learnt" / "scored" / movie / "judgements.csv"
@@ -146,12 +149,17 @@ def test_judgements_are_copied_beside_films_that_are_scored_anew(learnt_from_thr
 
 @pytest.mark.long
 def test_films_that_are_scored_anew_are_marked_as_trained_on(learnt_from_three):
+    """The learnt model was trained on the films' judgements: its scores of them are no test of it."""
     scored_anew = read_films([learnt_from_three.folder / "learnt"])
     assert all(film.model().is_trained_on for film in scored_anew)
 
 
 @pytest.mark.long
-def test_an_event_that_the_corpus_lacks_is_found_in_a_film_that_nobody_judged(learnt_from_three, trained):
+def test_a_learnt_event_is_found_in_an_unjudged_film(learnt_from_three, trained):
+    """The corpus's model hardly finds the event.
+
+    What is learnt from three judged films finds it in a fourth.
+    """
     windows = open_store(learnt_from_three.folder / "new" / "windows")
     violent = learnt_from_three.unjudged_violent[1:]  # the first window failed
 
@@ -163,15 +171,19 @@ def test_an_event_that_the_corpus_lacks_is_found_in_a_film_that_nobody_judged(le
 
 
 @pytest.mark.long
-def test_each_judged_film_is_better_found_by_what_was_learnt_from_the_others(learnt_from_three):
+def test_each_judged_film_is_better_found_after_learning(learnt_from_three):
+    """Each film is tested by what was learnt from the other two: its AUC rises by .15 or more."""
     films = pd.read_csv(learnt_from_three.folder / "learnt" / "learn.csv").set_index("movie")
     of_judged = films.loc[[*JUDGED_FILMS]]
     assert (of_judged["after"] - of_judged["before"]).min() > 0.15
 
 
 @pytest.mark.long
-def test_the_table_of_what_was_learnt_counts_judgements_and_those_that_were_tested(learnt_from_three):
-    """What was judged in sight of the score is trained on and not tested."""
+def test_the_table_of_learning_counts_judgements_and_tests(learnt_from_three):
+    """What was judged in sight of the score is trained on and not tested, as the score may have swayed it.
+
+    Of n0 40 windows were judged blindly and 19 in sight. Films of the corpus have no judgements.
+    """
     films = pd.read_csv(learnt_from_three.folder / "learnt" / "learn.csv").set_index("movie")
     n0 = films.loc["n0"]
     assert n0["judged"] == N_BLIND + N_IN_SIGHT
@@ -181,6 +193,7 @@ def test_the_table_of_what_was_learnt_counts_judgements_and_those_that_were_test
         assert films.loc[movie, "judged"] == N_BLIND
         assert films.loc[movie, "in_sight"] == 0
         assert films.loc[movie, "tested"] == N_BLIND
+
     film_of_corpus = films.loc["f0"]
     assert film_of_corpus["judged"] == 0
     assert film_of_corpus["tested"] == 0
@@ -188,6 +201,7 @@ def test_the_table_of_what_was_learnt_counts_judgements_and_those_that_were_test
 
 @pytest.mark.long
 def test_a_learnt_model_is_trained_on_the_corpus_and_all_judgements(learnt_from_three, trained):
+    """40 blind judgements of each of three films and 19 in sight are added to the clips of the corpus."""
     learnt = learnt_from_three.folder / "learnt"
     card = om.load_model(learnt / "linear.model").card
     assert card.manifest_sha256 == read_manifest(learnt / "manifest.csv").digest()
@@ -198,6 +212,7 @@ def test_a_learnt_model_is_trained_on_the_corpus_and_all_judgements(learnt_from_
 
 @pytest.mark.long
 def test_what_was_judged_in_sight_of_the_score_is_never_tested(learnt_from_three):
+    """A judge who saw the score may follow it, and a test by such judgements would flatter the model."""
     learnt = learnt_from_three.folder / "learnt"
     clips = read_manifest(learnt / "manifest.csv")
     in_sight = {clip.clip_id for clip in clips if clip.extras["seen_score"] == "1"}
@@ -208,12 +223,14 @@ def test_what_was_judged_in_sight_of_the_score_is_never_tested(learnt_from_three
 
 @pytest.mark.long
 def test_each_judged_film_is_left_out_whole_when_it_is_tested(learnt_from_three):
+    """A fold tests one film: clips of one film in both training and test would make a model look better."""
     tested = om.read_run(learnt_from_three.folder / "learnt" / "after").predictions.table
     assert tested.groupby("fold")["movie"].nunique().max() == 1
 
 
 @pytest.mark.long  # simulates
 def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained, capsys):
+    """Each is tested by a model that learnt from the other; before, only films of the corpus were tested."""
     scored = []
     for seed, movie in enumerate(("n0", "n1")):
         is_violent = plant_scored_film(tmp_path, trained, movie, seed)
@@ -224,11 +241,14 @@ def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained
     corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
     learnt = tmp_path / "learnt"
     assert obygaze("film", "learn", *scored, *corpus, "--out", learnt, "--json") == 0
+
     films = pd.read_csv(learnt / "learn.csv").set_index("movie")
     assert films.loc[["n0", "n1", "f0"], ["before", "after"]].notna().all(axis=None)
+
     tested_before = set(om.read_run(learnt / "before").predictions.table["movie"])
     tested_after = set(om.read_run(learnt / "after").predictions.table["movie"])
     assert tested_after == tested_before | {"n0", "n1"}
+
     printed = capsys.readouterr()
     json.loads(printed.out)  # the answer alone; what is written is said beside it
     assert "linear.model" in printed.err
@@ -243,6 +263,7 @@ class FilmAndStore(NamedTuple):
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory, trained):
+    """A scored film of ten minutes and the store of its windows."""
     folder, timeline = scored_film(
         tmp_path_factory.mktemp("film"), trained, models=("linear",), with_shots=False
     )
@@ -278,6 +299,7 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
         [film.timeline], judged_by(trained, *features_of), [film.store], trained.manifest, trained.store
     )
     features_of_judgements = learnt.data.X[len(trained.data) :]  # they follow those of the corpus
+
     np.testing.assert_allclose(features_of_judgements, [*features_of.values()], rtol=1e-5)
 
 
@@ -305,7 +327,7 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained,
 
 
 @pytest.mark.long
-def test_a_model_of_concepts_does_not_learn_from_judgements_that_only_confirm_its_level(trained, tmp_path):
+def test_a_confirmed_level_teaches_nothing_of_concepts(trained, tmp_path):
     """A person who presses the key "agree" was not asked which concepts are there.
 
     That none is named does not mean that none is there, and so the judgement teaches nothing of concepts.
@@ -322,6 +344,7 @@ def test_a_model_of_concepts_does_not_learn_from_judgements_that_only_confirm_it
         trained.store,
     )
     learnt_from = learnt.manifest.clips[len(trained.manifest) :]  # they follow those of the corpus
+
     assert [clip.concepts for clip in learnt_from] == [("Gun",)]
 
 
@@ -336,12 +359,13 @@ def refusal(trained, film, *, films=None, spans=((8, 16),), windows=None, movie=
     return str(error.value)
 
 
-def test_no_judgements_of_the_films_are_refused(trained, film):
+def test_learning_without_judgements_of_the_films_is_refused(trained, film):
+    """There are no judgements, or one of another film."""
     assert "0 judgements" in refusal(trained, film, spans=())
     assert "1 judgement" in refusal(trained, film, movie="tt2")
 
 
-def test_windows_that_the_film_was_not_scored_from_are_refused(trained, film, tmp_path):
+def test_other_windows_than_those_scored_are_refused(trained, film, tmp_path):
     other_windows = film_store(tmp_path, "tt0000001", seed=2)
     assert "tt0000001 was scored from store" in refusal(trained, film, windows=[other_windows])
 
@@ -356,13 +380,15 @@ def test_a_film_of_the_corpus_is_refused(trained, film):
 @pytest.mark.parametrize(
     ("field", "value"), [("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")]
 )
-def test_films_that_were_scored_by_models_of_two_kinds_are_refused(trained, film, field, value):
+def test_films_scored_by_two_kinds_of_models_are_refused(trained, film, field, value):
+    """One model is learnt for all films, so that codebook, backbone and task must be the same."""
     timeline, _ = film
     other = with_model(timeline, **{field: value})
     assert value in refusal(trained, film, films=[timeline, other])
 
 
 def test_a_model_that_reads_no_pooled_vectors_is_refused(trained, film):
+    """A judgement has the mean of its windows' vectors, and no frames, which such a model reads."""
     timeline, _ = film
     scored_by_attention = with_model(timeline, model="attention")
     assert "attention reads" in refusal(trained, film, films=[scored_by_attention])
@@ -377,16 +403,19 @@ def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
     other = open_store(seal_arrays(tmp_path / "other", movie_of, features, spans=spans, layer="other"))
     scored_from = structs.replace(timeline.record.store, fingerprint=other.fingerprint)
     scored = replace(timeline, record=structs.replace(timeline.record, store=scored_from))
+
     assert "layer" in refusal(trained, film, films=[scored], windows=[other])
 
 
 def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
+    """HN is no level of the corpus's codebook, which has calm and violent."""
     timeline, _ = film
     timeline.write(tmp_path / "scored")
     write_manifest(trained.manifest, tmp_path / "films.csv")
     (tmp_path / "judged.csv").write_text(f"{HEAD}\na,tt0000001,,8,16,HN,,AB,0\n", encoding="utf-8")
     corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
     learn = ["film", "learn", tmp_path / "scored", *corpus, "--judged", tmp_path / "judged.csv"]
+
     assert obygaze(*learn, "--out", tmp_path / "out") == 1
     assert not (tmp_path / "out").exists()
 
@@ -405,7 +434,11 @@ def judgements_under(trained, definition):
     return judgements.with_clips(clips)
 
 
-def test_judgements_under_another_text_of_the_codebook_are_refused(trained, film):
+def test_judgements_under_another_wording_are_refused(trained, film):
+    """The corpus was labelled under one wording and the film judged under another.
+
+    Levels may differ in meaning.
+    """
     timeline, store = film
     judgements = judgements_under(trained, REWORDED)
     with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
@@ -413,13 +446,18 @@ def test_judgements_under_another_text_of_the_codebook_are_refused(trained, film
 
 
 @pytest.mark.long
-def test_judgements_under_a_text_that_is_said_to_mean_the_same_are_under_that_of_the_corpus(trained, film):
+def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained, film):
+    """The user declares that the other wording means the same.
+
+    The judgements get the definition of the corpus.
+    """
     timeline, store = film
     judgements = judgements_under(trained, REWORDED)
     learnt = learn_from_judgements(
         [timeline], judgements, [store], trained.manifest, trained.store, same_meaning=[REWORDED]
     )
     definitions = {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie}
+
     assert definitions == {trained.manifest.codebook.definition()}
 
 
@@ -436,12 +474,14 @@ def learnt(trained, film):
 
 @pytest.mark.long
 def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
+    """Its AUC is that of scores by models that were not trained on it."""
     (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
     all_scores = learnt.after.predictions.table
     task = all_scores["task"].iloc[0]
     run_of_model = om.side(om.saved(learnt.after), learnt.model, task)  # the part of the run of one model
     scores = run_of_model.predictions.table
     scores = scores[scores["movie"] == judged_film["movie"]]
+
     assert judged_film["tested"] == len(scores)
     assert judged_film["after"] == auc(scores["label"].to_numpy(), scores["score"].to_numpy())
 
@@ -456,7 +496,8 @@ def test_of_the_only_judged_film_no_change_can_be_told(learnt):
 
 
 @pytest.mark.long
-def test_the_change_of_the_auc_is_its_mean_difference_over_the_films_of_the_corpus(learnt):
+def test_the_change_of_auc_is_a_mean_over_the_corpus(learnt):
+    """The corpus's films tell whether learning has harmed what the model knew."""
     is_judged = learnt.films["judged"] > 0
     films_of_corpus = learnt.films[~is_judged]
     differences = films_of_corpus["after"] - films_of_corpus["before"]
@@ -466,7 +507,10 @@ def test_the_change_of_the_auc_is_its_mean_difference_over_the_films_of_the_corp
 
 @pytest.mark.long
 def test_the_interval_of_the_change_accounts_for_models_that_share_training_films(learnt):
-    """It is one that covers the method, which is wider than one that takes folds for independent."""
+    """Models of different folds share most of their films, and are not independent.
+
+    The interval that covers the method is wider than one that takes folds for independent.
+    """
     films_of_corpus = learnt.films[~(learnt.films["judged"] > 0)]
     differences = films_of_corpus["after"] - films_of_corpus["before"]
     change = change_of(learnt.films)
@@ -476,6 +520,7 @@ def test_the_interval_of_the_change_accounts_for_models_that_share_training_film
 
 @pytest.mark.long
 def test_a_change_needs_three_films(learnt):
+    """A mean difference of two films has no useful interval."""
     for n_films, is_refused in ((2, True), (3, False)):
         few = replace(learnt, films=learnt.films.assign(judged=0).head(n_films))
         assert ("needs 3" in sentences(few.claims)[0]) == is_refused
@@ -510,7 +555,8 @@ def with_probability(timeline, span, p):
 
 
 @pytest.mark.long
-def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_the_subtitles(timeline, scored_anew):
+def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(timeline, scored_anew):
+    """People see both curves beside each other, and so what has changed."""
     assert scored_anew.keys == (*timeline.keys, f"{timeline.model().key}-before")
     former = FilmView(scored_anew, "f", Words("en"), top=5).former
     assert former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
@@ -518,6 +564,7 @@ def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_the_subtitles(tim
 
 
 def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
+    """Of the two passages that moved, one lost its probability and one gained one; .5 is the middle."""
     moved = FilmView(scored_anew, "f", Words("en"), top=5).moved
     first, second = sorted(moved, key=lambda claim: claim.time.start_s)
     assert first.time.start_s < NO_MORE[1]
@@ -534,6 +581,7 @@ def test_only_the_last_former_curve_is_kept(timeline):
 
 
 def test_a_former_curve_of_other_rows_is_not_kept(timeline):
+    """Without the rows of the first 100 s the two curves cannot be compared row by row."""
     other_rows = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
     assert beside_former(timeline, other_rows).keys == timeline.keys
 
@@ -551,16 +599,15 @@ def desk_of(film, folder):
     return desk_page([opened], opened, "read", "en")
 
 
-def test_the_desk_has_the_former_curve_and_a_link_to_each_passage_that_moved(
-    timeline, halved_beside_former, tmp_path
-):
+def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):
+    """All probabilities are halved, so that at least the four planted passages moved."""
     page = desk_of(halved_beside_former, tmp_path)
     state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
     assert state["rows"]["former"] == packed_shares(timeline.rows()["p"])
     assert page.count("data-span=") >= 4  # the planted passages
 
 
-def test_the_desk_of_a_film_without_a_former_curve_has_no_list_of_what_moved(timeline, tmp_path):
+def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path):
     _, body = desk_of(timeline, tmp_path).split("<body")
     assert "d-moved" not in body
 
@@ -592,4 +639,5 @@ def test_a_passage_that_moved_has_the_probability_that_its_model_gives_it(halved
             n_compared += 1
             p = getattr(claim, field)
             assert view.words.probability(p) == view.words.probability(p_by_span[span])
+
     assert n_compared > 0

@@ -51,8 +51,11 @@ RESTS_ON_TESTED_LEVELS = {"title", "evidence", "marked passages", "passage", "ex
 
 
 @BOTH_FILMS
-def test_a_claim_of_a_model_that_lacks_a_level_has_that_as_its_condition_and_names_the_level(film, lacks_en):
-    """Each claim that holds only of levels that the model was calibrated and tested on."""
+def test_a_claim_names_the_levels_that_its_model_never_saw(film, lacks_en):
+    """Films have scenes of EN (Easy Negative), and a model that never saw such clips may be wrong on them.
+
+    So each of its claims has this as a condition; claims of a model of all levels have not.
+    """
     claims = [claim for claim in film_claims(film) if claim.KIND in RESTS_ON_TESTED_LEVELS]
     for claim in claims:
         written = json.loads(json.dumps(document(claim)))
@@ -61,7 +64,8 @@ def test_a_claim_of_a_model_that_lacks_a_level_has_that_as_its_condition_and_nam
 
 
 @pytest.mark.parametrize("film", [OF_ALL_LEVELS, WITHOUT_EN], ids=["all levels", "without EN"])
-def test_every_claim_of_a_model_rests_on_the_levels_that_it_was_tested_on(film):
+def test_every_claim_of_a_model_rests_on_its_tested_levels(film):
+    """`RESTS_ON_TESTED_LEVELS` must list every kind of claim that a model makes."""
     of_models = {claim.KIND for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)}
     assert of_models == RESTS_ON_TESTED_LEVELS
 
@@ -78,6 +82,7 @@ def warning_beside_evidence(words):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_title_and_terminal_warn_that_the_model_lacks_a_level(language):
+    """The model never saw clips of EN, which films have."""
     words = Words(language)
     assert warning_beside_title(words) in heading_of(WITHOUT_EN, language)
     assert warning_beside_title(words) in first_lines(WITHOUT_EN, words)[0]
@@ -92,7 +97,7 @@ def test_evidence_and_page_say_that_the_model_was_not_tested_on_a_level(language
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_citation_of_a_passage_names_the_levels(language):
+def test_a_citation_names_the_levels_that_the_model_never_saw(language):
     words = Words(language)
     for claim in film_claims(WITHOUT_EN):
         if isinstance(claim, kinds.Passage):
@@ -101,7 +106,7 @@ def test_a_citation_of_a_passage_names_the_levels(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_of_a_model_of_all_levels_neither_title_nor_page_names_any(language):
+def test_a_model_of_all_levels_has_no_warning(language):
     words = Words(language)
     page = text_of(film_page([OF_ALL_LEVELS], language=language))
     for text in (heading_of(OF_ALL_LEVELS, language), page):
@@ -111,13 +116,14 @@ def test_of_a_model_of_all_levels_neither_title_nor_page_names_any(language):
 
 @BOTH_FILMS
 def test_exports_do_not_call_p_calibrated_without_saying_on_what(film, lacks_en):
+    """The probability was calibrated on clips of HN and S alone, and an export says so."""
     caveats = " ".join(collect(film, "eaf").caveats)
     assert (warning_beside_evidence(Words("en")) in caveats) == lacks_en
     assert ("HN and S" in caveats) == lacks_en
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_sentence_on_how_far_shares_were_off_names_the_levels_of_the_clips_if_some_were_left_out(
+def test_the_error_of_shares_names_the_levels_it_was_measured_on(
     language,
 ):
     """How far a model's expected shares were off is measured with the clips that it was trained on."""
@@ -131,16 +137,19 @@ def test_the_sentence_on_how_far_shares_were_off_names_the_levels_of_the_clips_i
 
 
 def why_no_share(film, words):
+    """Write the sentence that says why no share of a film is expected."""
     return phrases.no_share_sentence(expected_share(film.model(), film.rows()), words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_refused_share_names_the_levels(language):
+    """No share is expected of a film by a model that never saw a level: the reason names EN."""
     words = Words(language)
     assert why_no_share(WITHOUT_EN, words) == words.say("levels_left_out", levels="EN")
 
 
 def test_that_the_film_was_trained_on_is_said_before_the_levels():
+    """Of two reasons against a share the more serious one is given."""
     words = Words("en")
     trained_on = with_model(WITHOUT_EN, is_trained_on=True)
     assert why_no_share(trained_on, words) == words["no_rate_trained"]
@@ -181,9 +190,11 @@ KINDS_OF_MODELS = pytest.mark.parametrize(
 
 @KINDS_OF_MODELS
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_explains_contributions_and_what_is_usual_where_there_are_any(
-    film, has_contributions, has_usual, language
-):
+def test_a_page_explains_only_what_its_model_has(film, has_contributions, has_usual, language):
+    """Models of concepts have contributions, and some of them usual values of concepts.
+
+    Others have neither.
+    """
     words = Words(language)
     on_contributions, on_usual_values = words["about_3"], words["about_3_usual"]
     page = unescape(film_page([film], language=language))

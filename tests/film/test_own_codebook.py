@@ -140,13 +140,18 @@ def judged_blindly(film):
 
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_of_an_own_codebook_has_its_words_in_one_language_alone(scored, language):
+def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
+    """`OWN` is a lab's codebook with texts in English and French.
+
+    A page has those of its own language alone.
+    """
     decided = [
         Decided(40.0, 72.0, ("AB",), level="violent", concepts=("Gun",)),
         Decided(90.0, 99.0, ("AB",), level="calm", is_blind=True),
     ]
     text = shown(film_page([scored], language=language, owned={"tt1": Owned(people=decided)}))
     assert words_in(text, OTHER_WORDS[language]) == []
+
     texts = (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT)
     assert {one[language] for one in texts} <= set(words_in(text, OWN_WORDS[language]))
 
@@ -184,8 +189,10 @@ def read_again(rates):
 def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
     scored, judged_windows, language, are_read
 ):
+    """A rate in a file has the level's name, "violent"; the reader of a French page is shown "brutal"."""
     rates = correct_rates(scored, judged_windows)
     assert {rate.positive for rate in rates.rates} == {"violent"}
+
     if are_read:
         rates = named_rates(read_again(rates), scored)
     text = " ".join(sentences(rate_claims(rates), language))
@@ -194,9 +201,7 @@ def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_comparison_has_the_words_of_an_own_codebook_in_one_language_alone(
-    scored, judged_windows, language
-):
+def test_a_comparison_with_an_own_codebook_is_in_one_language(scored, judged_windows, language):
     page = comparison_page(compare_films([scored], judged_windows), language=language)
     assert words_in(shown(page), OTHER_WORDS[language]) == []
 
@@ -207,14 +212,15 @@ def test_a_french_comparison_names_its_model(scored, judged_windows):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_sentences_on_claims_have_the_words_of_an_own_codebook_in_one_language_alone(scored, language):
+def test_claims_with_an_own_codebook_are_in_one_language(scored, language):
     text = " ".join(sentences(film_claims(scored), language))
     assert words_in(text, OTHER_WORDS[language]) == []
     expected = {one[language] for one in (VIOLENT, GUN, MEANING_OF_VIOLENT)}
     assert expected <= set(words_in(text, OWN_WORDS[language]))
 
 
-def test_claims_as_data_have_the_names_of_the_codebook_whatever_the_language(scored):
+def test_claims_as_data_have_names_and_no_translations(scored):
+    """Programs find levels and concepts by their names, which are the same in each language."""
     documents = [document(claim) for claim in film_claims(scored)]
     assert words_in(json.dumps(documents, ensure_ascii=False), FRENCH) == []
 
@@ -238,31 +244,34 @@ def film_of_two_codebooks():
 
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])
-def test_models_of_two_codebooks_whose_concepts_have_one_name_in_french_are_on_one_page(
-    film_of_two_codebooks, language, name
-):
+def test_concepts_with_one_french_name_are_on_one_page(film_of_two_codebooks, language, name):
+    """Look is called Regard in French, and the lab's concept is called Regard.
+
+    They are not to be confused.
+    """
     assert name in shown(film_page([film_of_two_codebooks], language=language))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_concept_of_a_codebook_without_translations_has_its_own_name_in_each_language(
-    film_of_two_codebooks, language
-):
+def test_a_concept_without_translations_keeps_its_name(film_of_two_codebooks, language):
     assert "Regard" in " ".join(sentences(film_claims(film_of_two_codebooks, "lab"), language))
 
 
-def test_model_files_and_films_keep_translations_and_digests_do_not_count_them(shelf, scored):
+def test_translations_are_kept_but_not_part_of_a_digest(shelf, scored):
+    """A translation changes no meaning, so that a codebook with and without French texts has one digest."""
     book = codebook_of_text(OWN)
     card = load_model(shelf.paths["pcbm_lr"]).card
     (model,) = scored.record.models
     assert card.codebook["digest"] == book.digest()
     assert card.codebook["translations"]["fr"]["levels"]["violent"]["title"] == "brutal"
     assert model.translations["fr"] == book.texts("fr")
+
     lines = [line for line in OWN.splitlines() if ".fr" not in line]
     assert codebook_of_text("\n".join(lines)).digest() == book.digest()
 
 
-def test_a_film_that_was_scored_before_translations_were_kept_is_read_and_shown_with_its_names(scored):
+def test_a_film_scored_without_translations_is_shown_with_names(scored):
+    """An earlier version kept none in a film's record."""
     record = msgspec.to_builtins(scored.record)
     for model in record["models"]:
         del model["translations"], model["titles"]
@@ -271,14 +280,16 @@ def test_a_film_that_was_scored_before_translations_were_kept_is_read_and_shown_
     assert {"violent", "Gun"} <= set(words_in(text, ENGLISH))
 
 
-def test_a_translation_with_a_character_that_controls_a_terminal_is_refused(scored):
+def test_a_translation_with_a_control_character_is_refused(scored):
+    """A title from a stranger's file could clear the screen of a terminal that prints it."""
     record = msgspec.to_builtins(scored.record)
     record["models"][0]["translations"]["fr"]["levels"]["violent"]["title"] = "brutal\x1b[2J"
     with pytest.raises(FilmError, match="brutal"):
         read_record(json.dumps(record).encode(), "film.json")
 
 
-def test_a_level_with_an_english_title_keeps_its_name_beside_the_translated_title(scored):
+def test_a_translated_title_stands_beside_the_levels_name(scored):
+    """The name is what tables and the codebook have: readers find it there by "violent (brutal)"."""
     titled = msgspec.structs.replace(scored.model(), titles={"violent": "Violent scene"})
     assert positive_of(titled).titled == "violent (Violent scene)"
     film = replace(scored, record=msgspec.structs.replace(scored.record, models=[titled]))
@@ -295,6 +306,7 @@ def test_a_text_that_was_changed_in_both_languages_is_shown_in_french():
 
 
 def test_a_text_that_was_changed_in_english_alone_is_shown_in_english():
+    """The French text is the same as before, and would not show what has changed."""
     reworded = OWN.replace("a blow lands", "blood flows")
     (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(reworded), "fr")
     assert "blood flows" in text.now

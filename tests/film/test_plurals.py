@@ -73,24 +73,27 @@ NOTES_OF_ONE = (
 
 
 def assert_is_no_plural(sentence):
+    """Check that a sentence counts something once, and has no plural after the 1."""
     assert re.search(r"\b(1|once|une)\b", sentence), sentence
     assert not PLURAL_OF_ONE.search(sentence), sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("claim", CLAIMS_OF_ONE.values(), ids=CLAIMS_OF_ONE)
-def test_a_sentence_on_a_claim_has_no_plural_of_what_is_counted_once(claim, language):
+def test_a_claim_of_one_has_no_plural(claim, language):
+    """In English "1 windows" is wrong, and so is "1 fenêtres" in French."""
     assert_is_no_plural(phrases.sentence(claim, Words(language)))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_sentences_on_several_pairs_have_no_plural_of_their_only_window(language):
+def test_sentences_on_pairs_have_no_plural_of_one_window(language):
+    """Each of seven pairs of judges has one window in common."""
     for sentence in phrases.judges_sentences([pair(place) for place in range(7)], Words(language)):
         assert_is_no_plural(sentence)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_note_has_no_plural_of_what_is_counted_once(language):
+def test_a_note_on_one_has_no_plural(language):
     for note in NOTES_OF_ONE:
         assert_is_no_plural(Words(language).translated(note))
 
@@ -102,6 +105,7 @@ def test_one_passage_and_one_percentage_point_are_no_plural(language):
 
 
 def test_french_has_no_plural_below_two_minutes_nor_of_no_passage():
+    """French plurals begin at two: 0 and 1,0 are singular, unlike in English."""
     words = Words("fr")
     assert words.durations(600, 60, 0) == ["10,0 minutes", "1,0 minute", "0 minute"]
     assert words.counted("passages", 0) == "aucun passage n’atteint le seuil"
@@ -124,14 +128,18 @@ FRENCH_NAMES = pytest.mark.parametrize(
         ("import_known", False),
     ],
 )
-def test_a_french_note_elides_before_a_name_that_begins_with_a_vowel(name, of_name, key, names_two_people):
-    """A note is made in English, and `translated` writes it again in French."""
+def test_a_french_note_elides_before_a_vowel(name, of_name, key, names_two_people):
+    """French writes "d'AB" for "de AB", also before a mute h, as in Hannah.
+
+    A note is made in English, and `translated` writes it again in French.
+    """
     fields = {"who": name, "path": "p", "line": 1, "name": "n", "act": "a", "reason": "r"}
     if names_two_people:
         fields["other"] = name
     if key == "clock_ahead":
         fields["clock"] = 1
     text = Words("fr").translated(message(key, **fields))
+
     assert of_name in text
     assert not re.search(r"\b[Dd]e (?=AB|Élise|Hannah)", text)  # not elided
 
@@ -172,9 +180,9 @@ def on_one_line_with_plain_spaces(text):
     ],
     ids=["seen", "gap", "place", "law", "content", "film", "definition"],
 )
-def test_a_french_note_on_judgements_left_out_is_in_the_singular_of_one_and_in_the_plural_of_two(
-    why, fields, of_one, of_two
-):
+def test_a_french_note_on_judgements_agrees_in_number(why, fields, of_one, of_two):
+    """In French the participle agrees too: one is "fait" and two are "faits"."""
+
     def french_note(n):
         note = left_out_message(n, message(why, **fields))
         return on_one_line_with_plain_spaces(Words("fr").translated(note))

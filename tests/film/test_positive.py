@@ -85,6 +85,7 @@ def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_p
     run = evaluate(trained.data, ["linear"], f"concept:{concept}")
     path = save_models(run, trained.data, ["linear"], tmp_path / "models")["linear"]
     model = score_film(film_store(tmp_path, "tt01"), [path]).model()
+
     assert model.concept == concept
     assert model.positive == []
     assert model.negative == []
@@ -93,11 +94,13 @@ def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_p
     assert positive_of(model).text == concept
 
 
-def test_claims_on_a_concepts_model_are_of_the_concept_and_of_no_level():
+def test_claims_of_a_concepts_model_name_the_concept():
+    """A model is of a level (S, Sure) or of a concept (Body), and all it says must be of that one thing."""
     levels = {"EN", "HN", "S", "Sure", "Hard Negative"}
     claims = film_claims(FILM_OF_BODY)
     for claim in claims:
         assert not levels & set(str(claim.what).replace("/", " ").split()), claim.KIND
+
     of_positive = [
         claim for claim in claims if claim.KIND in {"marked passages", "expected share", "passage"}
     ]
@@ -106,13 +109,16 @@ def test_claims_on_a_concepts_model_are_of_the_concept_and_of_no_level():
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Body"), ("fr", "Corps")])
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
+    """The model finds Body: what it marks, expects and cites is Body, with the codebook's meaning of it."""
     words = Words(language)
     said = first_sentence(FILM_OF_BODY, language=language)
+
     assert name in said
     assert means_in(language)["Body"] in said
     assert name in first_sentence(
         with_model(FILM_OF_BODY, threshold_p=1.0), language=language
     )  # none is marked
+
     for claim in film_claims(FILM_OF_BODY):
         if claim.KIND == "expected share":
             assert name in phrases.sentence(claim, words)
@@ -121,7 +127,7 @@ def test_sentences_on_a_concepts_model_name_the_concept(language, name):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_neither_sentence_nor_page_of_a_concepts_model_says_what_a_level_means(language):
+def test_a_page_of_a_concepts_model_defines_no_level(language):
     assert BOOK.means["S"] not in first_sentence(FILM_OF_BODY, language=language)
     page = text_of(film_page([FILM_OF_BODY], language=language))
     assert BOOK.means["S"] not in page
@@ -134,7 +140,8 @@ def test_no_export_of_a_concepts_model_names_a_level(kind):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_first_sentence_names_each_of_several_positive_levels_and_no_other(language):
+def test_the_first_sentence_names_all_positive_levels(language):
+    """HN and S are positive to this model; no title of another level is in the sentence."""
     sentence = first_sentence(scored_by_model_of_hn_and_s(invented_film(**SMALL)), language=language)
     titles = {level.name: level.in_language(language).title for level in BOOK.levels}
     for name in ("HN", "S"):
@@ -178,11 +185,12 @@ def labelled_at_random(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever_their_level(seed):
-    """`FILM_OF_BODY` is scored by a model of Body."""
+def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
+    """The film is scored by a model of Body: a window counts if the judge names Body, whatever its level."""
     windows = labelled_at_random(seed)
     rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
     (claim,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
+
     assert claim.what == "Body"
     assert claim.positives == (windows.n_body,)
     assert claim.n == len(WINDOWS)
@@ -192,7 +200,8 @@ def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_by_a_model_of_levels_the_same_judgements_are_counted_by_their_levels(seed):
+def test_a_levels_share_counts_the_same_judgements_by_level(seed):
+    """By a model of the level S, the windows count that the judge called S, whatever concepts they have."""
     windows = labelled_at_random(seed)
     rates = correct_rates(invented_film(**SMALL), judged(AB=windows.labels))
     assert rates.rates[0].positives == [windows.n_sure]
@@ -203,18 +212,21 @@ LEVELS_ALONE = [("EN",), ("S",)] * 15
 
 
 def test_a_rate_of_a_concept_is_refused_if_nobody_names_concepts():
+    """A judge who names no concept in any window was not asked for them: 0 % would be wrong."""
     with pytest.raises(ObygazeError, match="Body"):
         correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE))
 
 
-def test_a_rate_of_a_concept_leaves_out_who_names_none_and_says_so():
+def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
+    """AB names no concept in 30 windows, and so was not asked; the rate is CD's alone."""
     with_concepts = [("EN",), ("S", "Body")] * 15
     rates = correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE, CD=with_concepts))
     assert [rate.annotators for rate in rates.rates] == [["CD"]]
     assert any(str(len(WINDOWS)) in notice and "Body" in notice for notice in rates.notices)
 
 
-def test_labels_of_a_machine_that_names_no_concepts_do_not_stand_for_a_concepts_model():
+def test_labels_without_concepts_cannot_replace_a_concepts_model():
+    """The machine gives levels alone, which say nothing of where Body is."""
     with pytest.raises(ObygazeError, match="Body"):
         cells_by(judged(machine=LEVELS_ALONE), FILM_OF_BODY)
 
@@ -222,8 +234,11 @@ def test_labels_of_a_machine_that_names_no_concepts_do_not_stand_for_a_concepts_
 LABELS_OF_A_MACHINE = judged(machine=[("EN", "Body"), ("S", "Look"), ("NS", "Body")] * 10)
 
 
-def test_a_concept_is_as_probable_in_a_window_as_a_label_in_the_models_place_says():
-    """A label that names Body gives 1, another one 0, whatever its level."""
+def test_a_label_gives_a_concept_the_probability_0_or_1():
+    """Labels of a machine take the model's place.
+
+    A label that names Body gives 1, another one 0, whatever its level.
+    """
     cells = cells_by(LABELS_OF_A_MACHINE, FILM_OF_BODY)
     for clip in LABELS_OF_A_MACHINE:
         if clip.level is not None:
@@ -232,6 +247,7 @@ def test_a_concept_is_as_probable_in_a_window_as_a_label_in_the_models_place_say
 
 
 def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
+    """The truth to compare a model of Body with is where people named Body, whatever the level."""
     truth = annotated(LABELS_OF_A_MACHINE, positive_of(FILM_OF_BODY.model()))
     spans = truth[FILM_OF_BODY.movie]["machine"]
     with_body = [clip for clip in LABELS_OF_A_MACHINE if "Body" in clip.concepts]
@@ -241,6 +257,7 @@ def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
 
 @pytest.mark.long
 def test_a_comparison_of_films_is_of_the_concept_too():
+    """AB names Body in one window of three of each film."""
     films = [
         scored_by_model_of(invented_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
         for year in range(1980, 1986)
@@ -250,6 +267,7 @@ def test_a_comparison_of_films_is_of_the_concept_too():
         windows = choose_next([film], 12, blind=True)
         clips += judged(windows, AB=[("EN", "Body"), ("S", "Look"), ("HN",)] * 4)
     compared = compare_films(films, Manifest(tuple(clips), Path(), BOOK))
+
     assert compared.positive.text == "Body"
     assert compared.groups["value"].iloc[0] == pytest.approx(1 / 3, abs=0.1)
 
@@ -264,9 +282,7 @@ def test_a_comparison_of_films_is_of_the_concept_too():
         (["HN", "NS", "S"], "NS", True),
     ],
 )
-def test_a_judgement_is_positive_by_its_level_and_neither_if_its_judge_was_not_sure(
-    positive_levels, level, is_positive
-):
+def test_a_judgement_is_positive_by_its_level(positive_levels, level, is_positive):
     """NS, "not sure", counts only for a model to which it is a positive level itself."""
     film = with_model(invented_film(**SMALL), positive=positive_levels)
     clip = Clip("c", film.movie, level=level, concepts=("Body",))
@@ -283,9 +299,11 @@ def test_a_judgement_is_positive_by_its_level_and_neither_if_its_judge_was_not_s
         (None, ("Body",), None),
     ],
 )
-def test_a_judgement_is_positive_for_a_concept_that_it_names_whatever_its_level_if_it_has_one(
-    level, concepts, is_positive
-):
+def test_a_judgement_is_positive_for_a_concept_that_it_names(level, concepts, is_positive):
+    """For a model of Body the level does not matter, not even NS, "not sure".
+
+    Without a level nothing was judged.
+    """
     clip = Clip("c", FILM_OF_BODY.movie, level=level, concepts=concepts)
     assert positive_of(FILM_OF_BODY.model()).is_positive(clip, BOOK.labels) is is_positive
 
@@ -296,14 +314,17 @@ def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreem
     human = agreement_of_people("obygaze12", agreement.positive)
     film = with_model(invented_film(**SMALL), positive=agreement.positive, human=human)
     claim = corpus_experts(film.model())
+
     assert (claim.number, claim.rank) == (agreement.kappa, agreement.rank_correlation)
+
     for language in LANGUAGES:
         sentence = phrases.sentence(claim, Words(language))
         assert all(level in sentence for level in agreement.positive)
         assert Words(language).number(agreement.kappa) in sentence
 
 
-def test_how_far_experts_agree_is_unknown_for_other_levels_and_other_codebooks():
+def test_the_agreement_of_experts_is_unknown_for_other_levels():
+    """It was measured on obygaze12, for the levels in `MOBYGAZE` only."""
     assert agreement_of_people("obygaze12", ["HN"]) is None
     assert agreement_of_people("violence", ["S"]) is None
 

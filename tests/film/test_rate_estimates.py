@@ -29,15 +29,16 @@ def equal_windows(n_windows, p=0.5):
 
 
 @pytest.mark.parametrize(("n_positive", "chance"), [(3, 0.0632), (4, 0.0211)])
-def test_12_of_21_windows_miss_3_positives_more_often_than_one_time_in_40_and_4_less_often(
-    n_positive, chance
-):
-    """An interval of level .95 leaves out at each end what happens in less than .025 of draws."""
+def test_12_of_21_windows_may_miss_3_positives_but_hardly_4(n_positive, chance):
+    """An interval of level .95 leaves out at each end what happens in less than .025 of draws.
+
+    12 windows of 21 miss all of 3 positives in .063 of draws, and all of 4 in .021.
+    """
     misses_all = hypergeom(21, n_positive, 12).pmf(0)
     assert misses_all == pytest.approx(chance, abs=1e-4)
 
 
-def test_where_none_of_12_of_21_windows_is_positive_at_most_3_of_21_are():
+def test_no_positive_in_12_of_21_windows_leaves_at_most_3():
     """3 positives would be missed in .063 of draws; 4 only in .021, less than .025."""
     estimates = estimate_rate(equal_windows(21), OF_21_THE_FIRST_12, np.zeros((1, 12)))
     assert estimates.value[0] == pytest.approx(0)
@@ -45,7 +46,7 @@ def test_where_none_of_12_of_21_windows_is_positive_at_most_3_of_21_are():
     assert estimates.high[0] == pytest.approx(3 / 21)
 
 
-def test_where_all_of_12_of_21_windows_are_positive_at_least_18_of_21_are():
+def test_12_positives_in_12_of_21_windows_leave_at_least_18():
     """As many negative ones may be left as positive ones where none is positive: 3."""
     estimates = estimate_rate(equal_windows(21), OF_21_THE_FIRST_12, np.ones((1, 12)))
     assert estimates.value[0] == pytest.approx(1)
@@ -62,9 +63,7 @@ CONTENTS = {
 
 @pytest.mark.parametrize("n_positive", [1, 2, 5])
 @pytest.mark.parametrize("contents", CONTENTS.values(), ids=CONTENTS)
-def test_the_upper_bound_where_no_positive_is_drawn_is_too_low_in_at_most_one_of_forty_draws(
-    contents, n_positive
-):
+def test_the_bound_on_unseen_positives_is_rarely_too_low(contents, n_positive):
     """`most_unseen` bounds the positive seconds if no judged window is positive, at a level of 39 / 40.
 
     2,000 draws leave a share of 1 / 40 uncertain by .0035 (one standard error).
@@ -77,6 +76,7 @@ def test_the_upper_bound_where_no_positive_is_drawn_is_too_low_in_at_most_one_of
         has_positive = (judged < n_positive).any()
         if not has_positive and most_unseen(content, judged) < positive_s - 1e-9:
             n_too_low += 1
+
     assert n_too_low / 2000 <= 1 / 40 + 3 * 0.0035
 
 
@@ -93,18 +93,23 @@ window_sizes = st.lists(st.sampled_from([6.0, 23.0, 46.0, 11.5]), min_size=1, ma
 
 @given(window_sizes)
 def test_sums_of_whole_windows_are_those_of_all_subsets(sizes):
+    """A window is positive or not as a whole: the positive seconds are the sum of some windows' seconds."""
     assert sums_of_whole(np.array(sizes)).tolist() == sorted(sums_of_subsets(sizes))
 
 
 @given(window_sizes)
-def test_two_judges_may_leave_half_of_a_window_positive_so_that_sums_are_means_of_two_subsets(sizes):
-    """Each judge calls one subset positive, and the positive seconds are the mean of both judges'."""
+def test_sums_of_two_judges_are_means_of_two_subsets(sizes):
+    """Two judges may leave half of a window positive.
+
+    Each judge calls one subset positive, and the positive seconds are the mean of both judges'.
+    """
     subsets = sums_of_subsets(sizes)
     means = {round(by_first / 2 + by_second / 2, 3) for by_first in subsets for by_second in subsets}
     assert set(np.round(sums_of_whole(np.array(sizes), denominator=2), 3)) <= means
 
 
 def test_too_many_sums_are_not_listed():
+    """30 windows of different lengths have 2**30 sums. Equal windows have one more sum than windows."""
     assert sums_of_whole(np.random.default_rng(0).random(30)) is None
     assert len(sums_of_whole(np.full(MOST_SUMS - 1, 46.0))) == MOST_SUMS
 
@@ -168,10 +173,11 @@ def least_exact_coverage(n_windows, n_judged):
 
 
 @pytest.mark.parametrize("n_windows", [40, pytest.param(130, marks=pytest.mark.long)])
-def test_intervals_hold_every_share_in_93_percent_of_draws_however_few_windows_are_judged(n_windows):
-    """.93 is the least level of an exact interval, `LEAST_LEVEL`.
+def test_intervals_of_few_windows_hold_every_share(n_windows):
+    """However few windows are judged, the interval holds the true share in .93 of draws, `LEAST_LEVEL`.
 
-    A score interval alone would not do: with 10 of 130 windows judged it holds the share .4 in .912 of draws.
+    A score interval alone would not do: with 10 of 130 windows judged it holds the share .4 in .912 of
+    draws.
     """
     for n_judged in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
         assert least_exact_coverage(n_windows, n_judged) >= LEAST_LEVEL, n_judged
@@ -188,7 +194,7 @@ def planted_p(rng, labels, knowledge, noise=1.0):
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("knowledge", [0.0, 1.0, -1.0], ids=["knows nothing", "knows something", "is wrong"])
-def test_whatever_the_model_10_of_130_judged_windows_have_an_interval_that_holds_the_share(knowledge):
+def test_intervals_of_10_of_130_windows_hold_the_share_with_any_model(knowledge):
     """3,000 draws, 20 from each of 150 films, leave the coverage uncertain by .005 (one standard error)."""
     n_windows, n_judged, n_positive = 130, 10, 52
     share = n_positive / n_windows  # .4
@@ -201,6 +207,7 @@ def test_whatever_the_model_10_of_130_judged_windows_have_an_interval_that_holds
         judged = orders[:, :n_judged]
         estimates = estimate_rate(equal_windows(n_windows, p), judged, labels[judged])
         is_held.append((estimates.low <= share) & (share <= estimates.high))
+
     assert np.mean(is_held) >= LEAST_LEVEL - 2 * 0.005
 
 
@@ -254,9 +261,7 @@ def coverage_in(world, *, n_windows, n_judged, knowledge, n_films=25, n_draws=20
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize("judged_part", [0.3, 0.85])
-def test_the_interval_holds_the_share_where_positive_windows_are_shorter_or_longer_than_others(
-    world, judged_part
-):
+def test_the_interval_holds_the_share_if_positives_differ_in_length(world, judged_part):
     """500 draws leave a coverage uncertain by .01 to .012 (one standard error)."""
     coverage = coverage_in(world, n_windows=130, n_judged=round(130 * judged_part), knowledge=1.0)
     assert coverage >= world.least_coverage_or(0.93) - 2 * 0.012
@@ -266,10 +271,13 @@ def test_the_interval_holds_the_share_where_positive_windows_are_shorter_or_long
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize(("n_windows", "least_coverage_of_most"), [(130, 0.93), (40, 0.9)])
 @pytest.mark.parametrize("knowledge", [0.0, 2.0, -2.0], ids=["knows nothing", "knows much", "is wrong"])
-def test_the_interval_holds_the_share_whatever_part_is_judged_and_whatever_the_model(
+def test_the_interval_holds_the_share_with_any_model_and_any_part(
     world, n_windows, least_coverage_of_most, knowledge
 ):
-    """1,000 draws leave a coverage uncertain by .008 (one standard error)."""
+    """From a tenth to .85 of the windows are judged, by a model that knows nothing, knows much or is wrong.
+
+    1,000 draws leave a coverage uncertain by .008 (one standard error).
+    """
     least_coverage = world.least_coverage_or(least_coverage_of_most)
     for judged_part in (0.1, 0.3, 0.6, 0.85):
         n_judged = max(10, round(judged_part * n_windows))
@@ -277,7 +285,7 @@ def test_the_interval_holds_the_share_whatever_part_is_judged_and_whatever_the_m
         assert coverage >= least_coverage - 2 * 0.008, judged_part
 
 
-def test_a_sequential_poisson_draw_counts_a_window_that_is_certain_to_be_drawn_by_its_content():
+def test_a_window_certain_to_be_drawn_counts_by_its_content():
     """The earlier method of drawing. Three windows are drawn: that of 100 s for certain, and two of 10 s.
 
     It is positive, and stands for itself: 100 of 140 s. The other two stand for the 40 s of short windows,

@@ -45,10 +45,15 @@ def film():
 
 @pytest.fixture(scope="module")
 def best(film):
+    """The film's strongest segment."""
     return film.segments().iloc[0]
 
 
-def test_a_segment_keeps_all_its_reasons_with_their_sign_and_says_which_are_seen(film, best):
+def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, best):
+    """Activity and Look are absent, and their absence changes the score; only Body is seen.
+
+    All three are kept with what they contribute, in the order of its size.
+    """
     assert best["present"] == "Body"
     assert best["concepts"] == "Activity;Look;Body"
     written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
@@ -68,6 +73,7 @@ def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
         one for one in claim_of(mended.model(), mended.segments().iloc[0]).reasons if one.what == "Activity"
     )
     assert phrases.reason_p(reason, Words("en")) == "0.78"
+
     written = pd.read_csv(io.BytesIO(files_of(mended)["segments.csv"]))
     assert "0.7850" in written.loc[0, "concepts_p"].split(";")
 
@@ -98,6 +104,7 @@ def test_claims_on_reasons_are_in_the_order_of_the_reasons(claims_on_look_and_bo
 
 
 def test_a_sentence_names_first_what_changes_the_probability_most(claims_on_look_and_body):
+    """Readers see probabilities: the order is by their change, and not by the contribution to the logit."""
     sentence = phrases.reasons_sentence(claims_on_look_and_body, Words("en"))
     assert sentence.index("Body") < sentence.index("Look")
     sentence_of_one = phrases.reasons_sentence(claims_on_look_and_body, Words("en"), most=1)
@@ -116,18 +123,21 @@ def all_found_better_than_chance(film):
 
 
 def test_an_exported_passage_has_the_concepts_that_are_seen(film, kind):
+    """Of the strongest passage (rank 1) only Body is seen."""
     tier = collect(film, kind, tiers=["segments"]).tiers[0]
     (best_span,) = [span for span in tier.spans if span.rank == 1]
     assert best_span.present == ("Body",)
 
 
 def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_better_than_chance, kind):
+    """A concept that is named in a passage would be taken for one that is there."""
     film = all_found_better_than_chance
     text = export(film, kind, tiers=["segments"])
     if kind == "csv":  # its column of contributions has all concepts, present or not
         text = " ".join(row["text"] for row in csv.DictReader(io.StringIO(text)))
     if kind != "rttm":  # its labels are names of tiers alone
         assert "Body" in text
+
     present = set()
     for names in film.segments(top=0)["present"].iloc[1:]:  # both are absent from the first passage
         present |= set(names.split(";"))
@@ -135,7 +145,8 @@ def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_b
         assert name not in text
 
 
-def test_the_table_has_the_contributions_of_all_concepts_and_the_names_of_those_that_are_seen(film, best):
+def test_the_table_has_all_contributions_and_the_seen_concepts(film, best):
+    """Activity and Look contribute by their absence, and only Body is seen."""
     rows = csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments"])))
     (row,) = [row for row in rows if row["start_s"] == str(best["start_s"])]
     assert row["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
@@ -143,6 +154,7 @@ def test_the_table_has_the_contributions_of_all_concepts_and_the_names_of_those_
 
 
 def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
+    """Within the strongest passage only Body is seen, and so only its tier has spans there."""
     for tier in collect(film, "eaf", tiers=["concepts"]).tiers:
         inside = [
             span for span in tier.spans if span.start_s < best["end_s"] and span.end_s > best["start_s"]
@@ -167,12 +179,14 @@ def test_the_page_says_what_speaks_for_a_passage_and_what_against_it(best_passag
     in_favour, against = best_passage["sentence"].split("Against it: ")
     more_activity = f"more Activity than usual ({parted})"
     more_body = "more Body than usual (0.95, 0.17 at its usual value)"
+
     assert f"For it: {more_activity}; {more_body}" in in_favour
     assert against.startswith("more Look than usual")
     assert words["why_near_chance"] in against
 
 
 def test_the_page_calls_an_absent_concept_not_seen_beside_its_contribution(best_passage):
+    """Activity contributes +5.00 though it is not seen: the page must not let readers think it is there."""
     (activity,) = [part for part in best_passage["parts"] if part["name"] == "Activity"]
     assert activity["p"] == "not seen, 0.01"
     assert activity["value"] == "+5.00"
@@ -213,7 +227,8 @@ def seen_by_hand(segment, rows, concepts):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_passage_lists_what_reaches_its_own_threshold_with_the_largest_contribution_first(seed):
+def test_a_passage_lists_seen_concepts_by_their_contribution(seed):
+    """Each concept has a threshold of its own, from .1 to .9; the largest contribution comes first."""
     rng = np.random.default_rng(seed)
     film = invented_film(seed=seed, **SMALL)
     concepts = [
@@ -221,6 +236,7 @@ def test_a_passage_lists_what_reaches_its_own_threshold_with_the_largest_contrib
     ]
     film = with_model(film, concepts=concepts)
     judged_rows = film.rows().dropna(subset="p")
+
     for segment in film.segments().to_dict(orient="records"):
         assert segment["present"] == ";".join(seen_by_hand(segment, judged_rows, concepts))
 
@@ -245,10 +261,12 @@ def lists(film):
 
 
 def numbers_by_start(passages):
+    """Return the number of each passage by its start."""
     return dict(zip(passages["start_s"], passages["number"], strict=True))
 
 
-def test_passages_that_reach_the_threshold_are_numbered_by_time_and_weaker_ones_apart(film):
+def test_passages_are_numbered_by_time_and_weaker_ones_apart(film):
+    """Passages are 1, 2, 3, ... in order of time, and places below the threshold w1, w2, ..."""
     passages = film.segments().sort_values("start_s")
     reaching, weaker = passages[passages["reaches"] == 1], passages[passages["reaches"] == 0]
     assert reaching["number"].tolist() == [str(n) for n in range(1, len(reaching) + 1)]
@@ -256,6 +274,7 @@ def test_passages_that_reach_the_threshold_are_numbered_by_time_and_weaker_ones_
 
 
 def test_a_passage_has_one_number_however_many_are_listed(lists):
+    """People cite passages by their numbers, which must not depend on how many are asked for."""
     number_of = numbers_by_start(lists[ALL_WRITTEN])
     for listed in lists.values():
         numbers = numbers_by_start(listed)
@@ -265,6 +284,7 @@ def test_a_passage_has_one_number_however_many_are_listed(lists):
 
 
 def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(film):
+    """Whoever cites passage 3 of the page must find it as 3 in the file."""
     number_of = numbers_by_start(film.segments())
     table = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
     assert numbers_by_start(table) == number_of
@@ -286,7 +306,8 @@ def test_exports_hold_the_passages_that_reach_the_threshold(film, lists, kind):
     assert sorted(span.rank for span in spans) == reaching["rank"].tolist()
 
 
-def test_an_export_of_more_passages_than_reach_the_threshold_says_which_are_below_it(film, lists, kind):
+def test_an_export_says_which_passages_are_below_the_threshold(film, lists, kind):
+    """Two more passages are asked for than reach the threshold: these two are marked as below it."""
     n_reaching = len(lists[0])
     spans = collect(film, kind, tiers=["segments"], top=n_reaching + 2).tiers[0].spans
     assert len(spans) == n_reaching + 2
@@ -304,20 +325,20 @@ def text_in(path):
 
 @pytest.fixture(params=["nothing reaches the threshold", "nothing has a probability"])
 def without_passages(request):
+    """A film without passages: its probabilities are too low, or it has none."""
     if request.param == "nothing reaches the threshold":
         return with_model(invented_film(**SMALL), threshold_p=0.999)
     return invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
 
 
-def test_an_export_of_a_film_without_passages_has_no_span_and_a_notice_of_one_line(without_passages, kind):
+def test_an_export_without_passages_has_a_notice(without_passages, kind):
+    """An empty file alone would look like an error."""
     exported = collect(without_passages, kind, tiers=["segments"])
     assert not any(tier.spans for tier in exported.tiers)
     assert len(exported.notice.splitlines()) == 1
 
 
-def test_the_notice_that_a_film_has_no_passages_is_in_the_file_or_told_with_all_other_notes(
-    without_passages, kind, tmp_path
-):
+def test_the_notice_of_no_passages_is_in_the_file_or_printed(without_passages, kind, tmp_path):
     """A csv and an edl have no row or event for notes: then all notes are told, of which it is the last."""
     notice = collect(without_passages, kind, tiers=["segments"]).notice
     told = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
@@ -356,6 +377,7 @@ def with_credits():
 
 
 def start_of_credits(film):
+    """Return the second at which the film's credits begin."""
     rows = film.rows()
     return rows.loc[has_flag(rows, "credits"), "start_s"].min()
 
@@ -366,6 +388,7 @@ def test_the_line_of_probabilities_ends_where_the_credits_begin(with_credits):
 
 
 def test_credits_have_no_probability_in_the_pages_data(with_credits):
+    """Credits are no content: neither the curve nor its band nor a concept has a number there."""
     is_credits = has_flag(with_credits.rows(), "credits")
     rows = data_of(film_page([with_credits]))["rows"]
     curves = [rows["p"], rows["low"], rows["high"]]
@@ -402,7 +425,11 @@ def improbable():
     return replace(film, table=table)
 
 
-def test_a_page_says_of_a_tiny_probability_and_of_its_band_that_they_are_below_a_hundredth(improbable):
+def test_a_page_calls_a_tiny_probability_below_a_hundredth(improbable):
+    """As "0.00" a probability would seem to be excluded by the model.
+
+    All probabilities of the film are below .005.
+    """
     page = film_page([improbable])
     assert "probability below 0.01" in page
     assert not re.search(r"\b0\.00\b", text_of(page))
@@ -410,7 +437,7 @@ def test_a_page_says_of_a_tiny_probability_and_of_its_band_that_they_are_below_a
 
 
 @pytest.mark.parametrize("kind", ["vtt", "eaf"])
-def test_an_export_says_of_a_tiny_probability_that_it_is_below_a_hundredth(improbable, kind):
+def test_an_export_calls_a_tiny_probability_below_a_hundredth(improbable, kind):
     text = export(improbable, kind, tiers=["segments", "level"], top=20)
     assert "below 0.01" in text
     assert not re.search(r"\b0\.00\b", text)

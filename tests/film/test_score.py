@@ -48,9 +48,14 @@ def overlap(one, other):
 
 @pytest.mark.long
 def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
+    """A gun is planted in four spans. A span is found if a segment overlaps it by a half of both together.
+
+    Each found segment has the gun as its first reason.
+    """
     found = timeline.segments()
     marked = found[found["reaches"] == 1]
     spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
+
     assert all(max(overlap(span, planted) for span in spans) >= 0.5 for planted in PLANTED)
     assert len(spans) <= len(PLANTED) + 1
     assert found["rank"].tolist() == list(range(1, len(found) + 1))
@@ -66,12 +71,17 @@ def rows_of_csv(scored):
 
 
 def test_contributions_add_up_to_the_logit(rows_of_csv):
+    """What each concept adds, and the base, explain the model's score wholly."""
     added = rows_of_csv[[name for name in rows_of_csv if name.endswith("_contribution")]].sum(axis=1)
     has_p = rows_of_csv["p"].notna()
     assert np.abs(added - rows_of_csv["logit"])[has_p].max() < 1e-9
 
 
-def test_the_rate_is_the_mean_of_p_weighed_by_seconds_and_lies_in_its_intervals(rows_of_csv, timeline):
+def test_the_rate_is_the_mean_probability_of_the_seconds(rows_of_csv, timeline):
+    """The rate is the share of the film's seconds that is expected to be violent: longer rows count more.
+
+    It lies within its two intervals, of which that for films is the wider one.
+    """
     rows = rows_of_csv[rows_of_csv["p"].notna()]
     mean = np.average(rows["p"], weights=rows["end_s"] - rows["start_s"])
     rate = timeline.rate()
@@ -85,17 +95,20 @@ def test_p_is_the_calibrated_probability_of_the_logit(rows_of_csv, timeline):
     assert np.abs(p - rows_of_csv["p"]).max() < 1e-9
 
 
-def test_black_and_credits_and_no_other_rows_have_no_probability_and_no_call(rows_of_csv):
+def test_only_black_and_credits_have_no_probability(rows_of_csv):
+    """All other rows of this film are like the training clips, and so they have one."""
     has_p = rows_of_csv["p"].notna()
     assert (has_p == ~rows_of_csv["flags"].fillna("").str.contains("black|credits")).all()
     empty = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]
     assert rows_of_csv.loc[~has_p, empty].isna().all().all()
 
 
-def test_rows_are_shots_cover_the_film_and_take_their_flags(timeline):
+def test_rows_are_shots_that_cover_the_film(timeline):
+    """Each row follows the one before, from 0 to 600 s; the first shot is black."""
     rows = timeline.rows()
     assert (rows["start_s"].to_numpy()[1:] == rows["end_s"].to_numpy()[:-1]).all()
     assert (rows["start_s"].iloc[0], rows["end_s"].iloc[-1]) == (0, 600)
+
     shots = shots_of("tt0000001")
     assert set(shots["start_s"]) <= set(rows["start_s"])
     assert durations(rows).max() <= 8.1  # longer shots are cut into parts no longer than a window
@@ -118,10 +131,12 @@ def test_a_model_and_its_file_give_the_same_rows(trained, minute):
     assert by_model.equals(score_film(store, [trained.paths["linear"]]).rows())
 
 
-def test_without_shots_a_step_averages_the_logits_of_the_windows_on_it(trained, minute):
+def test_a_step_averages_the_logits_of_its_windows(trained, minute):
+    """Without shots the rows are steps of 4 s, the hop of windows of 8 s, so that most lie in two windows."""
     store, logits = minute
     film = score_film(store, [trained.paths["linear"]])
     rows = film.rows()
+
     assert film.record.rows.kind == "steps"
     assert rows["logit"].iloc[0] == pytest.approx(logits[0])  # 0 to 4 s: the first window alone
     assert rows["logit"].iloc[3] == pytest.approx((logits[2] + logits[3]) / 2)  # 12 to 16 s
@@ -139,7 +154,7 @@ def in_two_shots(trained, minute):
     return score_film(store, [trained.paths["linear"]], shots=shots)
 
 
-def test_a_shot_averages_the_logits_of_the_windows_on_it_by_their_seconds(minute, in_two_shots):
+def test_a_shot_averages_the_logits_of_its_windows_by_seconds(minute, in_two_shots):
     """On the shot from 0 to 7 s lie 7 s of the window from 0 to 8 s, and 3 s of that from 4 to 12 s."""
     _, logits = minute
     first = in_two_shots.rows().iloc[0]
@@ -148,6 +163,7 @@ def test_a_shot_averages_the_logits_of_the_windows_on_it_by_their_seconds(minute
 
 
 def test_a_long_shot_is_several_rows_and_counted_as_one_shot(in_two_shots):
+    """A shot of 53 s is cut into rows no longer than a window of 8 s; readers are told of 2 shots."""
     n_rows = len(in_two_shots.rows())
     assert n_rows > 2
     assert "2 shots" in film_page([in_two_shots])
@@ -169,6 +185,7 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
     grid = make_grid("m", windows, shots)
     assert len(grid.spans) > 2
     assert (np.round(grid.spans, 3) == grid.spans).all()
+
     starts = grid.spans[:, 0]
     assert grid.flags["credits"].tolist() == (starts >= 20).tolist()
 
@@ -183,7 +200,8 @@ def test_the_length_of_windows_is_rounded_to_milliseconds():
     assert windows.window_s == 8.123
 
 
-def test_a_concept_is_described_by_the_metric_of_its_own_task_that_has_a_chance_level():
+def test_a_concept_has_the_metric_of_its_own_task():
+    """Of three metrics one is of concept A and has a chance level: .6 against .2."""
     metrics = (
         {"task": "hn_s", "movie_mean": 0.9, "movie_chance": 0.5},  # of another task
         {"task": "concept:A", "movie_mean": 0.7},  # without a chance level
@@ -191,10 +209,15 @@ def test_a_concept_is_described_by_the_metric_of_its_own_task_that_has_a_chance_
     )
     model = SimpleNamespace(card=SimpleNamespace(metrics=metrics), estimator=None)
     record = _concept(model, "A", 0.4)
+
     assert (record.ap, record.chance, record.threshold_p) == (0.6, 0.2, 0.4)
 
 
-def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_says_so(trained, tmp_path):
+def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_path):
+    """A model's number on what is unlike all its training clips means nothing, so that none is given.
+
+    Logits are kept; the title says why there is no prediction.
+    """
     _, timeline = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
     for key in timeline.keys:
         rows = timeline.rows(key)
@@ -205,16 +228,19 @@ def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_
         assert timeline.rate(key).value is None
         assert timeline.rate(key).unreliable == 1
         assert timeline.segments(key).empty
+
     assert heading_of(timeline).startswith("A Planted Film · no prediction: unlike")
 
 
 @pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
 def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is_short):
+    """Two windows of 8 s are 16 s."""
     _, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
     assert has_flag(film.rows(), "short").tolist() == [is_short] * len(film.rows())
 
 
 def test_a_film_that_a_model_was_trained_on_says_so(trained):
+    """Scores of a film that the model has learnt are no prediction."""
     timeline = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
     assert heading_of(timeline) == "f0 · no prediction: the model was trained on this film"
     assert timeline.rows()["flags"].str.contains("trained_on").all()
@@ -222,6 +248,7 @@ def test_a_film_that_a_model_was_trained_on_says_so(trained):
 
 
 def test_a_film_under_another_name_is_known_by_its_features(trained, tmp_path):
+    """The film's features have the same bytes as those of a training film: the name alone would not tell."""
     store = under_another_name(trained, "f0", "another name", tmp_path)
     timeline = score_film(store, [trained.paths["pcbm_lr"]], movie="another name")
     assert timeline.rows()["flags"].str.contains("trained_on").all()
@@ -250,6 +277,7 @@ def film_unlike_at_its_start(folder, share):
 
 @pytest.mark.parametrize(("share", "is_refused"), [(0.1, False), (0.3, True)])
 def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path, share, is_refused):
+    """A tenth of the film unlike training is tolerated, .3 of it is not."""
     film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
     rate = film.rate()
     assert (rate.value is None) == is_refused
@@ -267,7 +295,7 @@ def test_what_is_unlike_training_has_no_probability(trained, tmp_path, share):
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
-def test_a_shot_is_unlike_if_more_than_half_of_its_windows_seconds_are_unlike(trained, tmp_path, share):
+def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained, tmp_path, share):
     """Windows of 8 s that begin every 4 s before `unlike_s` are unlike training; others are like it.
 
     The second shot is from 1.5 s before that to 4 s after it. On it lie, of unlike windows that begin 8 and 4
@@ -287,15 +315,18 @@ def test_a_shot_is_unlike_if_more_than_half_of_its_windows_seconds_are_unlike(tr
     store = film_unlike_at_its_start(tmp_path, share)
     rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
     is_of_first_two_shots = rows["start_s"] < second_end_s
+
     assert (has_flag(rows, "unlike") == is_of_first_two_shots).all()
 
 
 def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
+    """Four windows in a row failed. Most of their seconds lie in other windows too: only 12 s lie in none."""
     failed = [f"gap-{number:04d}" for number in range(10, 14)]
     store = film_store(tmp_path, "gap", end_s=200.0, failed=failed)
     timeline = score_film(store, [trained.paths["pcbm_lr"]])
     rows = timeline.rows()
     missing = rows[rows["status"] == "missing"]
+
     # Windows 36-44 ... 48-56 failed; 40-52 has no other.
     assert missing["start_s"].tolist() == [40.0, 44.0, 48.0]
     assert missing["flags"].str.contains("missing").all()
@@ -306,6 +337,7 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
 
 @pytest.mark.long
 def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
+    """A scored film can be reproduced by anybody with the same store and models."""
     folder, _ = scored
     again, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
@@ -321,6 +353,7 @@ def test_a_scored_film_is_read_back_as_it_was(scored):
 
 
 def test_a_bank_has_concepts_and_no_decision(timeline):
+    """A bank is a model that finds concepts, here two, and does not decide on a level."""
     rows = timeline.rows("bank")
     assert rows[["logit", "p", "called"]].isna().all().all()
     assert (rows["Gun_p"].notna() == ~has_flag(rows, *NO_CONTENT)).all()
@@ -331,6 +364,7 @@ def test_a_bank_has_concepts_and_no_decision(timeline):
 
 @pytest.fixture
 def store_of_two_films(tmp_path):
+    """A store with the windows of two films, a and b."""
     return film_store(tmp_path, "b", "a", end_s=100.0)
 
 
@@ -345,6 +379,7 @@ def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films)
 
 
 def test_which_of_two_films_is_meant_must_be_said(trained, store_of_two_films):
+    """The store has films a and b, and one is to be scored."""
     with pytest.raises(FilmError, match="a, b"):
         score_film(store_of_two_films, [trained.paths["pcbm_lr"]])
 
@@ -360,7 +395,8 @@ def test_models_of_one_name_are_numbered(trained, store_of_two_films):
     assert film.keys == ("linear", "linear-2", "linear-3")
 
 
-def test_a_store_of_whole_files_is_refused_as_its_clips_have_no_times_in_a_film(trained, tmp_path):
+def test_a_store_of_whole_files_is_refused(trained, tmp_path):
+    """A clip that is a whole file has no time within a film."""
     features = {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
     path = seal_arrays(tmp_path / "whole", {"c": "m"}, features)  # without spans
     with pytest.raises(FilmError, match="clip c"):
@@ -368,6 +404,7 @@ def test_a_store_of_whole_files_is_refused_as_its_clips_have_no_times_in_a_film(
 
 
 def assert_refused_in_one_line(folder, path):
+    """Check that reading a film fails with a message of one line that names the file."""
     with pytest.raises(FilmError) as error:
         Timeline.read(folder)
     assert str(path) in str(error.value)
@@ -402,11 +439,17 @@ def test_an_empty_file_is_named_in_one_line(timeline, tmp_path):
 
 
 def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(tmp_path):
+    """A row without a detector has that of the file's name.
+
+    With two films each row must say of which it is.
+    """
     path = tmp_path / "shots.csv"
     path.write_text("start_s,end_s,detector,flags\n0,5,,\n5,9,by hand,bars;black\n", encoding="utf-8")
     shots = read_shots(path, ["m"])["m"]
+
     assert shots["detector"].tolist() == ["shots.csv", "by hand"]
     assert shots["flags"].tolist() == ["", "bars;black"]
+
     with pytest.raises(ManifestError, match="movie"):
         read_shots(path, ["m", "n"])
 
@@ -442,7 +485,8 @@ def flagged_by_hand(trained, tmp_path):
     return FlaggedByHand(shots, flagged_shots, film, film_without_flags)
 
 
-def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(flagged_by_hand):
+def test_a_persons_flags_replace_those_of_shots_in_their_time(flagged_by_hand):
+    """Half of the black shot is no longer black, and 12.5 s more are credits; all other flags stay."""
     flags, before = flagged_by_hand.film.model().flags, flagged_by_hand.film_without_flags.model().flags
     black_s = flagged_by_hand.shots["end_s"].iloc[0]
     assert flags["black"] == pytest.approx(before["black"] - black_s / 2, abs=0.001)
@@ -451,6 +495,7 @@ def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(flagge
 
 
 def test_rows_are_cut_at_the_ends_of_a_persons_flags(flagged_by_hand):
+    """The person flagged 50 to 62.5 s as credits: 12.5 s."""
     rows = flagged_by_hand.film.rows()
     during = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
     assert (during["flags"] == "credits").all()
@@ -476,6 +521,7 @@ def test_shots_with_flags_of_a_person_keep_their_cuts_and_cover_the_film(flagged
     ],
 )
 def test_flags_that_would_be_lost_are_refused(tmp_path, films, table_of_flags, error, message):
+    """A person's flags without a column, with an unknown name or for another film would have no effect."""
     shots = tmp_path / "shots.csv"
     shots.write_text("movie,start_s,end_s\nm,0,9\nn,0,9\n", encoding="utf-8")
     flags = tmp_path / "flags.csv"
@@ -514,20 +560,23 @@ SLACK_S = 0.001
 
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
-def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(film):
+def test_rows_cover_the_film_without_overlap(film):
+    """Whatever windows and shots a film has, each of its seconds is in one row."""
     windows, cuts = film
     _, rows = cut_into_rows(windows, shots_between(cuts, windows))
     assert rows[0, 0] == 0
     assert rows[-1, 1] == pytest.approx(windows.end_s)
     assert (rows[:, 1] > rows[:, 0]).all()
     assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= SLACK_S
+
     covered_s = overlaps(rows, windows.spans).sum(axis=0)  # of each window
     assert covered_s == pytest.approx(windows.spans[:, 1] - windows.spans[:, 0], abs=0.01)
 
 
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
-def test_rows_are_shots_where_there_are_any_or_else_windows_or_steps_if_windows_overlap(film):
+def test_rows_are_shots_windows_or_steps(film):
+    """Rows are shots if these are known. Else they are windows, or steps where windows overlap."""
     windows, cuts = film
     kind, _ = cut_into_rows(windows, shots_between(cuts, windows))
     ends_s, next_starts_s = windows.spans[:-1, 1], windows.spans[1:, 0]
@@ -543,7 +592,8 @@ def test_rows_are_shots_where_there_are_any_or_else_windows_or_steps_if_windows_
         assert kind == "windows"
 
 
-def test_a_shot_is_cut_where_it_is_longer_than_a_window_and_into_as_few_parts_as_can_be():
+def test_a_long_shot_is_cut_into_as_few_rows_as_possible():
+    """Windows last 8 s: a shot of 8 s stays whole, and one of 16 s becomes two rows."""
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]))
     _, rows = cut_into_rows(windows, np.array([[0.0, 8.0], [8.0, 24.0]]))
     assert rows.tolist() == [[0, 8], [8, 16], [16, 24]]
@@ -566,9 +616,11 @@ def with_and_without_subtitles(trained, tmp_path):
 
 
 def test_subtitles_are_written_and_read_back_if_there_are_any(with_and_without_subtitles, tmp_path):
+    """A film without subtitles has no such file."""
     spoken, silent = with_and_without_subtitles
     silent.write(tmp_path / "silent")
     assert not (tmp_path / "silent" / "subtitles.csv").exists()
+
     spoken.write(tmp_path / "spoken")
     assert Timeline.read(tmp_path / "spoken").subtitles.to_dict("records") == [
         {"start_s": 10.5, "end_s": 12.0, "text": "Give me the <gun>"},
@@ -596,7 +648,7 @@ def test_a_page_has_subtitles_as_data_and_never_as_html(with_and_without_subtitl
     assert starts.tolist() == [10_500, 60_000]
 
 
-def test_an_export_has_a_tier_of_subtitles_if_there_are_any_and_may_have_it_alone(with_and_without_subtitles):
+def test_an_export_has_a_tier_of_subtitles_if_there_are_any(with_and_without_subtitles):
     spoken, silent = with_and_without_subtitles
     assert "obygaze: subtitles" in export(spoken, "eaf")
     assert "obygaze: subtitles" not in export(silent, "eaf")
@@ -612,9 +664,15 @@ def test_subtitles_that_begin_after_the_last_window_are_named(tmp_path):
 
 
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
+    """a.en.srt is of film a.
+
+    The only file of the only film needs no name; two files of one film are refused.
+    """
     of_a, of_b = write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")
+
     assert list(read_subtitles_of([of_a, of_b], ["b", "a"])) == ["a", "b"]
     assert list(read_subtitles_of([of_a], ["other"])) == ["other"]  # one file of the only film
+
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
         read_subtitles_of([of_a, of_b], ["a", "c"])
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):

@@ -47,6 +47,7 @@ def copy(scored, tmp_path):
 
 
 def timeline_with(timeline, **record):
+    """Return a film with some fields of its record changed."""
     return Timeline(replace(timeline.record, **record), timeline.table, timeline.shots, timeline.frames)
 
 
@@ -81,8 +82,11 @@ def line_with(folder, column, value, row=30):
         ("movie", "\u202efilm"),
     ],
 )
-def test_a_cell_that_no_scored_film_has_is_refused_with_its_file_and_column(scored, copy, column, value):
-    """An end that does not fit its start may be reported as of `start_s`, and a missing p as of `p_low`."""
+def test_an_impossible_cell_is_refused_with_its_file_and_column(scored, copy, column, value):
+    """Folders of scored films may come from strangers, and their numbers must be possible ones.
+
+    An end that does not fit its start may be reported as of `start_s`, and a missing p as of `p_low`.
+    """
     line = line_with(scored[0], column, value)
     with pytest.raises(FilmError, match=rf"timeline\.csv: column.*(start_s|p_low|{column})"):
         Timeline.read(copy("timeline.csv", line.before, line.after))
@@ -96,6 +100,7 @@ def test_a_span_without_length_is_refused(scored, copy):
 
 
 def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy):
+    """Two rows have changed places, so that the second begins before the first."""
     lines = (scored[0] / "timeline.csv").read_text(encoding="utf-8").splitlines()
     with pytest.raises(FilmError, match="do not rise"):
         Timeline.read(copy("timeline.csv", f"{lines[1]}\n{lines[2]}", f"{lines[2]}\n{lines[1]}"))
@@ -112,7 +117,7 @@ def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy):
         ("movie", "x" * 10 + "\x9b"),
     ],
 )
-def test_a_field_that_no_scored_film_has_is_refused(copy, field, value):
+def test_an_impossible_field_is_refused(copy, field, value):
     folder = copy("film.json")
     record = json.loads((folder / "film.json").read_bytes())
     (folder / "film.json").write_text(json.dumps(record | {field: value}), encoding="utf-8")
@@ -122,28 +127,32 @@ def test_a_field_that_no_scored_film_has_is_refused(copy, field, value):
 
 @pytest.mark.parametrize("name", ["timeline.csv", "shots.csv"])
 def test_a_table_of_another_scoring_is_refused(copy, name):
+    """The record has digests of the tables that were written with it; this table was changed afterwards."""
     with pytest.raises(FilmError, match=f"{name}: not the table"):
         Timeline.read(copy(name, "0", "1", digests=False))
 
 
 @pytest.fixture
 def longest(copy):
+    """A film of a million seconds, the longest that may be: over eleven days."""
     return Timeline.read(copy("film.json", '"duration_s": 600.0', '"duration_s": 1000000.0'))
 
 
 @pytest.mark.long  # eleven days of minutes
-def test_the_page_of_a_longest_film_is_of_bounded_size(longest):
+def test_the_page_of_the_longest_film_is_below_5_megabytes(longest):
     assert len(film_page([longest])) < 5e6
 
 
-def test_a_longest_film_has_every_export_in_bounded_time(longest, kind, tmp_path):
+def test_the_longest_film_has_every_export(longest, kind, tmp_path):
     write_export(longest, kind, tmp_path / "out", rate=24)
 
 
 @pytest.mark.parametrize(("first", "second"), [("a/b", "a_b"), (".x", "x"), ("Alien", "alien"), (".", "..")])
-def test_films_that_would_share_a_folder_are_refused_before_anything_is_written(
-    timeline, tmp_path, first, second
-):
+def test_films_that_would_share_a_folder_are_refused(timeline, tmp_path, first, second):
+    """Folders are named after films, and not every letter can stand in the name of a folder.
+
+    So two names may lead to one folder, and nothing is written.
+    """
     films = [timeline_with(timeline, movie=movie) for movie in (first, second)]
     with pytest.raises(OutputError):
         write_films(films, tmp_path / "out")
@@ -158,7 +167,8 @@ def test_folders_of_films_have_names_that_every_system_can_have(timeline, tmp_pa
     assert all((path / "timeline.csv").is_file() for path in folders.values())
 
 
-def test_what_else_is_in_the_folder_stays_and_rates_of_an_earlier_timeline_go(scored, tmp_path):
+def test_writing_a_film_keeps_a_users_files_but_no_old_rates(scored, tmp_path):
+    """Rates (`rate.json`) were estimated from the former scores, and would be wrong beside the new ones."""
     folder, film = scored
     out = tmp_path / "out"
     shutil.copytree(folder, out)
@@ -168,6 +178,7 @@ def test_what_else_is_in_the_folder_stays_and_rates_of_an_earlier_timeline_go(sc
     (out / "pictures" / "1.jpg").write_bytes(b"mine")
     write_films([film], out)
     there = {path.name for path in out.iterdir()}
+
     assert there - set(FILES) == {"notes.txt", "pictures"}
     assert "rate.json" not in there
     assert (out / "pictures" / "1.jpg").read_bytes() == b"mine"
@@ -176,6 +187,7 @@ def test_what_else_is_in_the_folder_stays_and_rates_of_an_earlier_timeline_go(sc
 
 @pytest.mark.parametrize("movie", ["../x", "a/../../x", "..", "", " a", "a\\\\b", "a\u202eb"])
 def test_a_film_has_a_name_that_manifests_may_have(copy, movie):
+    """A name such as ../x would lead out of the folder that films are written to."""
     with pytest.raises(FilmError):
         Timeline.read(copy("film.json", '"movie": "tt0000001"', f'"movie": "{movie}"'))
 
@@ -190,6 +202,7 @@ def test_no_export_carries_a_control_character(scored, kind, tmp_path):
 
 @pytest.fixture
 def size_of_largest_file(scored):
+    """The size of the largest file of a scored film."""
     return max(path.stat().st_size for path in scored[0].iterdir() if path.is_file())
 
 
@@ -216,6 +229,7 @@ def read_whole_number(number):
 
 
 def test_a_whole_number_is_read_if_a_float_tells_it_from_the_next():
+    """Numbers are read as floats, which are exact up to 2**53."""
     assert read_whole_number(FIRST_WITHOUT_NEIGHBOUR) == FIRST_WITHOUT_NEIGHBOUR
 
 
@@ -224,7 +238,7 @@ def test_a_whole_number_beyond_what_a_float_holds_is_refused():
         read_whole_number(FIRST_WITHOUT_NEIGHBOUR + 2)
 
 
-def test_no_film_is_written_whose_title_has_control_characters(scored, tmp_path):
+def test_no_film_is_written_with_control_characters_in_its_title(scored, tmp_path):
     """The message names the title, of which "gone" are the letters."""
     timeline = Timeline.read(scored[0])
     with pytest.raises(FilmError, match="gone"):
@@ -232,7 +246,7 @@ def test_no_film_is_written_whose_title_has_control_characters(scored, tmp_path)
     assert not (tmp_path / "film").exists()
 
 
-def test_where_a_hard_link_cannot_be_made_the_file_is_copied_in_its_place(tmp_path):
+def test_a_file_is_copied_where_no_hard_link_can_be_made(tmp_path):
     """A file that is there already keeps the system from making the link."""
     (tmp_path / "a").write_bytes(b"a note")
     (tmp_path / "b").write_bytes(b"in the way")
@@ -252,7 +266,7 @@ CELLS = (
 @given(
     st.lists(st.one_of(st.sampled_from(CELLS), st.floats(allow_nan=False).map(repr)), min_size=1, max_size=4)
 )
-def test_the_fast_reading_of_a_table_gives_what_python_reads_in_each_cell(cells):
+def test_fast_reading_of_a_table_equals_reading_each_cell(cells):
     """`_plain_table` reads a table in one call, or returns None if some cell is no plain number."""
     lines = ["start_s,p_low,text"]
     lines += [f'{row}.5,"{cell}",NA' for row, cell in enumerate(cells)]
@@ -267,12 +281,12 @@ def test_the_fast_reading_of_a_table_gives_what_python_reads_in_each_cell(cells)
 PLAIN_TABLE = b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n"
 
 
-def test_a_table_of_plain_numbers_is_read_in_one_call_to_the_last_bit():
+def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
     table = scored_files._plain_table(PLAIN_TABLE)
     assert table["p"].dtype == np.float64
     assert table["p"][0] == 0.30000000000000004
 
 
-def test_a_table_with_a_number_that_is_not_finite_is_not_read_in_one_call():
+def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
     """It is read cell by cell, so that a message can name the cell."""
     assert scored_files._plain_table(PLAIN_TABLE.replace(b"0.1", b"inf")) is None

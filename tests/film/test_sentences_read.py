@@ -98,20 +98,27 @@ def films_by_length(trained, tmp_path):
 
 
 @pytest.mark.long
-def test_the_bracket_of_a_film_of_few_windows_is_wider_than_that_of_others(trained, films_by_length):
+def test_the_bracket_of_a_short_film_is_wider(trained, films_by_length):
+    """A film's expected share has a bracket: how far shares of films were off.
+
+    With few windows they are off by more.
+    """
     margin = load_model(trained.paths["pcbm_lr"]).calibration.film_margin
     width = {}
     for end_s, film in films_by_length.items():
         interval = claim_of(film, kinds.ExpectedShare).interval
         width[end_s] = interval.high - interval.low
+
     assert width[600.0] <= 2 * margin + 1e-9
     assert width[13.0] > width[600.0] + 0.02
 
 
 @pytest.mark.long
-def test_terminal_and_page_say_how_few_windows_there_are_only_of_a_short_film(films_by_length):
+def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
+    """With few windows the expected share is uncertain, and the sentence names the reason."""
     short, long = films_by_length[13.0], films_by_length[600.0]
     n_windows = claim_of(short, kinds.ExpectedShare).n_windows
+
     assert n_windows == pytest.approx(1.6, abs=0.5)  # 13 s / 8 s; what has no content does not count
     assert FEW_WINDOWS in " ".join(lines_of_film(short, ENGLISH))
     assert FEW_WINDOWS in text_of(film_page([short]))
@@ -120,10 +127,11 @@ def test_terminal_and_page_say_how_few_windows_there_are_only_of_a_short_film(fi
 
 
 @pytest.mark.long
-def test_the_number_of_windows_is_given_where_it_widens_the_bracket_by_what_the_docs_say(
-    trained, films_by_length
-):
-    """The fewer windows, the wider the bracket of a film's expected share."""
+def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained, films_by_length):
+    """The fewer windows, the wider the bracket of a film's expected share.
+
+    From a widening of `LEAST_WIDER` on, which the docs give, the number is named as the reason.
+    """
     model = load_model(trained.paths["pcbm_lr"])
     film = films_by_length[600.0]
     widenings_with_number, widenings_without = [], []
@@ -136,13 +144,14 @@ def test_the_number_of_windows_is_given_where_it_widens_the_bracket_by_what_the_
             widenings_without.append(widening)
         else:
             widenings_with_number.append(widening)
+
     assert max(widenings_without) > 0  # some are a little wider, and nothing is said of it
     assert max(widenings_without) < LEAST_WIDER
     assert min(widenings_with_number) >= LEAST_WIDER
 
 
 @pytest.mark.parametrize("page", ["film.md", "film-programmers.md"])
-def test_the_docs_give_the_widening_from_which_on_the_number_of_windows_is_given(page):
+def test_the_docs_give_the_widening_that_is_explained(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     number = f"{LEAST_WIDER:g}".removeprefix("0")  # the docs write .02, not 0.02
     assert f"by {number} or more" in text
@@ -150,7 +159,8 @@ def test_the_docs_give_the_widening_from_which_on_the_number_of_windows_is_given
 
 @pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
                                          (1.0, "1 window only")])  # fmt: skip
-def test_a_film_of_two_and_a_half_windows_is_not_said_to_have_two(n, said):
+def test_a_film_of_two_and_a_half_windows_keeps_the_half(n, said):
+    """A short film may have a fraction of a window: rounded down it would seem to have fewer."""
     claim = replace(claim_of(invented_film(**SMALL), kinds.ExpectedShare), n_windows=n)
     assert said in phrases.expected_sentence(claim, ENGLISH)
     assert said in phrases.expected_note(claim, ENGLISH)
@@ -173,11 +183,13 @@ def with_one_probability(film, p=0.0899):
 
 
 def same_probability_claims(film):
+    """Return the claims that a model gives a film one probability throughout."""
     return [claim for claim in film_claims(film) if isinstance(claim, kinds.SameProbability)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_model_that_gives_one_number_everywhere_is_said_to_tell_nothing_apart(language):
+def test_a_model_with_one_number_tells_nothing_apart(language):
+    """A model that gives .0899 to every row says nothing of the film, and readers are told so."""
     film, words = with_one_probability(invented_film(**SMALL), p=0.0899), Words(language)
     (claim,) = same_probability_claims(film)
     sentence = phrases.sentence(claim, words)
@@ -186,7 +198,7 @@ def test_a_model_that_gives_one_number_everywhere_is_said_to_tell_nothing_apart(
     assert sentence in text_of(film_page([film], language=language))
 
 
-def test_a_model_that_gives_several_numbers_is_not_said_to_tell_nothing_apart():
+def test_a_model_with_several_numbers_tells_things_apart():
     assert same_probability_claims(invented_film(**SMALL)) == []
 
 
@@ -200,7 +212,7 @@ def with_one_other_probability(difference):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_two_numbers_that_are_written_alike_are_said_to_tell_nothing_apart(language):
+def test_two_numbers_written_alike_tell_nothing_apart(language):
     """Some models give almost one number: a decision tree gave .2727 to .2728 to a whole film."""
     (claim,) = same_probability_claims(with_one_other_probability(0.0002))  # .3 and .3002
     words = Words(language)
@@ -208,7 +220,8 @@ def test_two_numbers_that_are_written_alike_are_said_to_tell_nothing_apart(langu
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_two_numbers_less_than_a_hundredth_apart_are_both_written_and_said_to_tell_nothing_apart(language):
+def test_two_numbers_within_a_hundredth_tell_nothing_apart(language):
+    """.3 and .308 are both written, with three decimals, as with two they would be 0.30 and 0.31."""
     (claim,) = same_probability_claims(with_one_other_probability(0.008))  # .3 and .308
     words = Words(language)
     sentence = phrases.sentence(claim, words)
@@ -216,11 +229,12 @@ def test_two_numbers_less_than_a_hundredth_apart_are_both_written_and_said_to_te
     assert words.number(0.308, 3) in sentence
 
 
-def test_numbers_that_differ_by_two_hundredths_are_not_said_to_tell_nothing_apart():
+def test_numbers_two_hundredths_apart_tell_things_apart():
     assert same_probability_claims(with_one_other_probability(0.02)) == []
 
 
 def same_share_claims(compared):
+    """Return the claims that a model expects one share of all films."""
     return [claim for claim in group_claims(compared) if isinstance(claim, kinds.SameShare)]
 
 
@@ -230,17 +244,19 @@ def three_films():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_films_of_which_a_model_expects_one_share_are_said_not_to_be_told_apart(language):
+def test_films_with_one_expected_share_are_not_told_apart(language):
+    """The model gives every row of three films the same probability: its shares do not compare the films."""
     films = [with_one_probability(film) for film in three_films()]
     judgements = judged(films[0], AB=[("EN",), ("S",)] * 20)
     compared = compare_films(films, judgements)
     (claim,) = same_share_claims(compared)
     sentence = phrases.sentence(claim, Words(language))
+
     assert re.search(r"\b3 films", sentence)
     assert sentence in sentence_on_groups(compared, language)
 
 
-def test_films_of_which_a_model_expects_different_shares_are_not_said_to_be_alike():
+def test_films_with_different_expected_shares_are_told_apart():
     films = three_films()
     judgements = judged(films[0], AB=[("EN",), ("S",)] * 20)
     assert same_share_claims(compare_films(films, judgements)) == []
@@ -263,7 +279,11 @@ def sentences_on_what_is_not_judged(film):
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
-def test_what_is_not_judged_as_it_is_unlike_training_is_not_said_to_be_unread(share):
+def test_a_part_unlike_training_is_not_called_unread(share):
+    """A part has no probability because it is unlike the training clips, or because it could not be read.
+
+    The two reasons have different remedies, and only the right one is said.
+    """
     film = invented_film(unlike_parts=((0.0, share),), **SMALL)
     text = sentences_on_what_is_not_judged(film)
     assert "like" in text
@@ -271,7 +291,7 @@ def test_what_is_not_judged_as_it_is_unlike_training_is_not_said_to_be_unread(sh
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
-def test_what_is_not_judged_as_it_could_not_be_read_is_not_said_to_be_unlike_training(share):
+def test_an_unread_part_is_not_called_unlike_training(share):
     film = with_unread(invented_film(unlike_parts=((0.0, share),), **SMALL))
     text = sentences_on_what_is_not_judged(film)
     assert "read" in text
@@ -279,7 +299,8 @@ def test_what_is_not_judged_as_it_could_not_be_read_is_not_said_to_be_unlike_tra
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
-def test_where_one_part_is_unlike_training_and_one_could_not_be_read_both_are_said(share):
+def test_an_unlike_and_an_unread_part_are_both_named(share):
+    """The first row could not be read, and those after it are unlike the training clips."""
     film = invented_film(unlike_parts=((0.0, share),), **SMALL)
     table = film.table.copy()
     table.loc[0, "flags"] = "missing"  # the first row; those after it stay unlike
@@ -302,7 +323,8 @@ def beginning_of(words, key):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_first_sentence_says_that_all_is_judged_only_of_a_film_that_was_wholly_read(language):
+def test_only_a_wholly_read_film_is_called_wholly_judged(language):
+    """If some pictures could not be read, the model judged all that was read, and not all of the film."""
     words, film = Words(language), invented_film(unlike_parts=(), **SMALL)
     all_is_judged = beginning_of(words, "sentence_all")
     all_that_was_read_is_judged = beginning_of(words, "sentence_all_read")
@@ -349,7 +371,8 @@ def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
     assert not reaches_in.any()
 
 
-def test_where_a_third_of_a_film_could_not_be_read_no_share_is_expected(film_with_a_hole):
+def test_no_share_is_expected_of_a_film_of_which_a_third_is_unread(film_with_a_hole):
+    """A share is given if at most a fifth of a film's content is without a probability; here it is 32%."""
     claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
     assert claim.number is None
     assert claim.unlike == claim.unread  # nothing else is without a probability
@@ -359,9 +382,8 @@ def test_where_a_third_of_a_film_could_not_be_read_no_share_is_expected(film_wit
     ("language", "share", "reason"),
     [("en", "32%", "could not be read"), ("fr", "32 %", "n’a pas pu être lu")],
 )
-def test_the_sentence_on_an_expected_share_says_that_a_third_of_the_film_could_not_be_read(
-    film_with_a_hole, language, share, reason
-):
+def test_the_sentence_without_a_share_says_how_much_was_unread(film_with_a_hole, language, share, reason):
+    """54.46 s of the 168 s have no pictures: 32%."""
     claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
     sentence = phrases.sentence(claim, Words(language))
     with_plain_spaces = sentence.replace("\u202f", " ").replace("\xa0", " ")
@@ -369,7 +391,7 @@ def test_the_sentence_on_an_expected_share_says_that_a_third_of_the_film_could_n
     assert reason in with_plain_spaces
 
 
-def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained, tmp_path):
+def test_a_window_mostly_without_pictures_counts_for_no_row(trained, tmp_path):
     """Windows of 8 s begin every 4 s, and the damaged film has no pictures from 60 to 64.2 s.
 
     So the window from 60 to 68 s has pictures in 3.8 of its 8 seconds, and does not count.
@@ -387,25 +409,34 @@ def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained
     pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
 
 
-def test_of_several_stretches_without_pictures_in_a_window_none_has_a_probability(trained, tmp_path):
+def test_no_gap_within_a_window_has_a_probability(trained, tmp_path):
+    """Two gaps of 1.5 s lie in the window from 60 to 68 s, and one elsewhere.
+
+    4.5 s in all could not be read.
+    """
     holes = ((61.0, 62.5), (64.5, 66.0), (100.0, 101.5))
     store = film_store(tmp_path, "m", end_s=120.0, holes=holes)
     film = score_film(store, [trained.paths["linear"]])
     rows = film.rows()
     unread = rows[rows["p"].isna()]
+
     assert list(zip(unread["start_s"], unread["end_s"], strict=True)) == [*holes]
     assert film.time().unread_s == pytest.approx(4.5)
 
 
-def test_rows_of_which_every_picture_was_read_are_not_called_partly_read(trained, tmp_path):
-    """The window from 60 to 68 s has no pictures from 60 to 61.5 s."""
+def test_wholly_read_rows_are_not_called_partly_read(trained, tmp_path):
+    """The window from 60 to 68 s has no pictures from 60 to 61.5 s.
+
+    It is known which, so that the rest is not doubted.
+    """
     store = film_store(tmp_path, "m", end_s=120.0, holes=((60.0, 61.5),))
     flags = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")["flags"]
     assert flags[60.0] == "missing"
     assert not flags.str.contains("partial").any()
 
 
-def test_rows_are_called_partly_read_where_nobody_knows_what_of_a_window_was_lost(trained, tmp_path):
+def test_rows_are_called_partly_read_if_the_loss_is_unknown(trained, tmp_path):
+    """Some picture of the window from 60 to 68 s is missing, and nobody knows which."""
     store = film_store(tmp_path, "m", end_s=120.0, damaged=("m-0016",))  # from 60 to 68 s
     rows = score_film(store, [trained.paths["linear"]]).rows()
     is_partial = rows["flags"].str.contains("partial")
@@ -413,11 +444,13 @@ def test_rows_are_called_partly_read_where_nobody_knows_what_of_a_window_was_los
 
 
 def test_a_film_whose_end_was_read_does_not_end_early(film_with_a_hole):
+    """The hole is in the middle of the film: its file is not cut off."""
     assert film_with_a_hole.time().unread_from_s is None
     assert "nothing could be read" not in " ".join(lines_of_film(film_with_a_hole, ENGLISH))
 
 
 def test_the_terminal_says_from_when_on_nothing_could_be_read(trained, tmp_path):
+    """The file has no pictures from 100 s on, 0:01:40 on the clock."""
     store = film_store(tmp_path, "m", end_s=120.0, holes=((100.0, 120.0),))
     film = score_film(store, [trained.paths["linear"]])
     assert "nothing could be read from 0:01:40 on" in " ".join(lines_of_film(film, ENGLISH))
@@ -483,19 +516,26 @@ def film_cut_off_at(folder, trained, end_s):
 
 
 @pytest.mark.parametrize("end_s", [150.0, 113.0])
-def test_the_end_of_a_file_that_is_cut_off_is_not_judged_and_in_no_passage(trained, tmp_path, end_s):
+def test_the_lost_end_of_a_file_is_not_judged(trained, tmp_path, end_s):
+    """The planted gun is seen across the cut: the passage with it ends where the file does."""
     film = film_cut_off_at(tmp_path, trained, end_s)
     assert (film.time().judged_s, film.time().unread_s) == (end_s, 168.0 - end_s)
     assert film.segments()["end_s"].max() == end_s
 
 
 @pytest.mark.parametrize("cut_off", CUT_OFF.values(), ids=CUT_OFF)
-def test_the_sentences_on_a_file_that_is_cut_off_say_how_much_is_judged_and_why(trained, tmp_path, cut_off):
+def test_the_sentences_on_a_cut_off_file_say_what_is_judged(trained, tmp_path, cut_off):
+    """Up to a fifth that is not judged is told as a share, and a rate is given.
+
+    With more, no rate is given.
+    """
     film = film_cut_off_at(tmp_path, trained, cut_off.at_s)
     language, words = cut_off.language, Words(cut_off.language)
     assert spaced(first_sentence(film, language=language)).startswith(cut_off.first_sentence)
+
     share = phrases.sentence(claim_of(film, kinds.ExpectedShare), words)
     assert spaced(share).startswith(cut_off.rate)
+
     unjudged = phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)
     assert spaced(unjudged) == cut_off.unjudged
     assert cut_off.unjudged in spaced(text_of(film_page([film], language=language)))
@@ -507,6 +547,7 @@ def spaced(text: str) -> str:
 
 
 def test_the_terminal_names_no_drawing():
+    """A terminal has no drawings: "hatched" and "dotted" are of the page's."""
     film = invented_film(unlike_parts=((0.0, 0.5),), **SMALL)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
@@ -516,7 +557,7 @@ def test_the_terminal_names_no_drawing():
     [(invented_film(**SMALL), True), (invented_film(unlike_parts=((0.0, 1.0),), **SMALL), False)],
     ids=["like training", "unlike training"],
 )
-def test_only_of_a_film_with_a_share_it_is_said_how_far_shares_were_off(film, has_share):
+def test_only_a_share_is_followed_by_how_far_shares_were_off(film, has_share):
     claim = claim_of(film, kinds.ExpectedShare)
     assert (claim.number is not None) == has_share
     assert bool(phrases.error_sentence(claim, ENGLISH)) == has_share
@@ -527,6 +568,7 @@ def test_only_of_a_film_with_a_share_it_is_said_how_far_shares_were_off(film, ha
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("parts", [(66.5, 17.5, 16.0), (1.0, 1.0, 1.0), (99.7, 0.2, 0.1), (0.0, 0.0, 5.0)])
 def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
+    """Rounded one by one, shares may add up to 99 or 101%. Only nothing is written as 0%."""
     shares = ENGLISH.shares_of_whole(parts)
     for part, share in zip(parts, shares, strict=True):
         assert (share == "0%") == (part == 0)
@@ -536,9 +578,11 @@ def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_writes_the_share_of_a_part_alike(language):
+    """All sentences round the parts of the time together, so that no part is 15% here and 16% there."""
     film, words = invented_film(unlike_parts=((0.0, 0.155),), **SMALL), Words(language)
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
+
     assert shares.judged in first_sentence(film, language=language)
     assert shares.unjudged in phrases.unjudged_caveat(claim, words)
     assert shares.unjudged in phrases.unjudged_sentence(claim, words)
@@ -564,6 +608,7 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
     table = film.table.copy()
     table.loc[is_black, "flags"] = "black"
     film = replace(film, table=table, variables=variables)
+
     assert f"{ENGLISH.number(black_s / 900.0)} of the time" in text_of(film_page([film]))
 
 
@@ -573,10 +618,12 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
                          ((0.51,), "in more than half of the marked time")],
 )  # fmt: skip
 def test_half_of_the_time_is_said_to_be_half(shares, said):
+    """A concept may be seen in just half of the marked time, in more, or several in at least half each."""
     film = invented_film(**SMALL)
     claim = claim_of(film, kinds.MarkedPassages)
     concepts = tuple(kinds.FrequentConcept(f"C{n}", False, share) for n, share in enumerate(shares))
     sentence = phrases.sentence(replace(claim, concepts=concepts), ENGLISH)
+
     assert said in sentence
     # Each of several was counted alone: it is not said that they are seen together.
     assert ("each in" in sentence) == (len(shares) > 1)
@@ -611,9 +658,11 @@ def found_in_part(claim, words, name):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])
-def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_all_of_a_passage(
-    marked_by_a_concept, language, name
-):
+def test_a_concept_is_found_only_where_the_threshold_is_reached(marked_by_a_concept, language, name):
+    """A passage goes on over short gaps below the threshold, where the model does not find the concept.
+
+    So the sentence says in how much of the passages it is found, unless it is all.
+    """
     words = Words(language)
     found = found_in_part(marked_by_a_concept, words, name)
     assert found in phrases.sentence(marked_by_a_concept, words)
@@ -622,9 +671,8 @@ def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_al
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_film_is_said_to_be_marked_wholly_only_if_all_that_is_judged_is_marked(
-    marked_by_a_concept, language
-):
+def test_a_film_is_wholly_marked_only_if_all_judged_time_is(marked_by_a_concept, language):
+    """All of a passage reaching the threshold is not enough: all that is judged must lie in passages."""
     words, marked_s = Words(language), marked_by_a_concept.marked_s
     all_reaches = replace(marked_by_a_concept, called_s=marked_s)
     assert words["marked_all"] not in phrases.sentence(all_reaches, words)
@@ -636,7 +684,7 @@ def test_a_film_is_said_to_be_marked_wholly_only_if_all_that_is_judged_is_marked
     ("language", "at_its_usual_value"),
     [("en", "{p} at its usual value"), ("fr", "{p} à sa valeur habituelle")],
 )
-def test_a_reason_says_that_its_usual_probability_is_the_one_at_the_usual_value(language, at_its_usual_value):
+def test_a_reasons_usual_probability_is_that_at_the_usual_value(language, at_its_usual_value):
     """It is no mean of the clips' probabilities, which is higher where few clips have much of the concept."""
     words = Words(language)
     told_reasons = [reason for reason in claim_of_passage(invented_film(**SMALL)).reasons if reason.moves]
@@ -653,25 +701,33 @@ def claim_of_passage(film):
 # --- passages
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["vtt", "srt", "eaf", "csv", "jsonld"])
-def test_an_export_marks_a_passage_whose_mean_is_below_the_threshold_and_names_it(kind):
+def test_an_export_says_if_a_passages_mean_is_below_the_threshold(kind):
+    """A passage is marked if some of it reaches the threshold; its mean, which is printed, may be lower.
+
+    Without a word on it readers would take this for an error.
+    """
     film = invented_film(n_rows=400, duration_s=900.0)
     threshold = float(film.table["p"].max()) - 0.005
     film = with_model(film, threshold_p=threshold)
     below = film.segments().query("reaches == 1 and p < @threshold")
     assert len(below)
+
     text = export(film, kind)
     assert text.count(f"reaches the threshold, {threshold:.2f}; the mean is below it") == len(below)
     assert text.count(f"A passage is marked where its p reaches the threshold, {threshold:.2f}") >= 1
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_page_and_desk_say_of_a_passage_that_its_mean_is_below_the_threshold(tmp_path, language):
+def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(tmp_path, language):
+    """Some of the passage reaches the threshold, and its mean, which is printed, does not."""
     film = invented_film(n_rows=400, duration_s=900.0)
     film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
     below = [claim for claim in passages if claim.has(kinds.MEAN_BELOW)]
+
     assert below
+
     page = film_page([film], language=language)
     for claim in below:
         said = phrases.below_phrase(claim, Words(language))
@@ -691,33 +747,37 @@ def with_likely_rows(*likely_rows):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_reaches_the_threshold_and_is_too_short_for_a_passage_is_said_to_be_left_out(language):
+def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
     """A passage is 5 s long at least, and one row of 4 s is too short for it."""
     words, film = Words(language), with_likely_rows(30)
     claim = claim_of(film, kinds.MarkedPassages)
     assert claim.number == 0
     assert claim.short_s == 4.0
+
     left_out = words.say("short_places", time=words.duration(4.0), least="5")
     assert left_out in " ".join(lines_of_film(film, words))
+
     # On the page the phrase may begin a sentence, with a capital.
     without_first_letter = left_out[1:]
     assert without_first_letter in text_of(film_page([film], language=language))
 
 
-def test_two_short_rows_that_follow_each_other_are_long_enough_for_a_passage():
+def test_two_short_rows_in_sequence_are_a_passage():
+    """Two rows of 4 s are 8 s, and a passage is 5 s or longer."""
     claim = claim_of(with_likely_rows(30, 31), kinds.MarkedPassages)
     assert claim.number == 1
     assert claim.short_s == 0.0
 
 
 def test_only_an_export_with_contributions_explains_them():
+    """Of these formats only the table has a column of contributions."""
     film = invented_film(**SMALL)
     assert "Contributions are shares" in export(film, "csv")
     for kind in ("vtt", "srt", "eaf", "jsonld"):
         assert "Contributions are shares" not in export(film, kind)
 
 
-def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither():
+def test_a_concept_in_part_more_and_in_part_less_is_called_both():
     """Activity is above its usual value, 0, in odd rows, and further below it in even ones.
 
     The mean of its values is below the usual one: (3 - 3.5) / 2 = -.25. The mean of its probabilities is
@@ -738,6 +798,7 @@ def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither
     text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
     mean_p_begins_with = "(0.4"
     assert f"in part more, in part less Activity than usual {mean_p_begins_with}" in text
+
     # Where it is called less, and not "in part less", its probability is below the usual one too.
     called_less = r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value"
     assert all(float(p) < 0.17 for p in re.findall(called_less, text))
@@ -749,9 +810,7 @@ def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither
     [(0.2, "why_for"), (-0.0016, "why_both"), (0.0, "why_for")],
     ids=["above 0, as the change", "below 0, unlike the change", "none"],
 )
-def test_a_reason_whose_change_and_contribution_contradict_each_other_is_neither_for_nor_against(
-    language, contribution, key
-):
+def test_a_contradictory_reason_is_neither_for_nor_against(language, contribution, key):
     """A concept that raises the probability, by .0325, is for the passage unless it lowers the mean logit."""
     row_of_segment = {
         "concepts": "Type of shot",
@@ -766,6 +825,7 @@ def test_a_reason_whose_change_and_contribution_contradict_each_other_is_neither
     (claim,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
     words = Words(language)
     beginning, *_ = words[key].split("{")
+
     assert phrases.sentence(claim, words).startswith(beginning)
 
 
@@ -776,6 +836,7 @@ def test_a_reason_whose_change_and_contribution_contradict_each_other_is_neither
     [("en", "a program labelled S"), ("fr", "un programme a étiquetés S")],
 )
 def test_labels_of_a_program_are_not_called_those_of_experts(language, labels_of_a_program):
+    """The model was trained on labels that a program gave (`PLANTED`), and no expert has seen the clips."""
     film = with_model(invented_film(**SMALL), labelled_by=[PLANTED], human=None, means=BOOK.means)
     for text in (first_sentence(film, language=language), text_of(film_page([film], language=language))):
         assert not re.search("experts call|expertes et experts|personnes expertes", text)
@@ -798,13 +859,15 @@ NOBODY_JUDGED_SOME = {"en": "and nobody judged those", "fr": "et personne n’a 
     [([PLANTED], True, False), (["AB", PLANTED], False, True), (["AB"], False, False)],
     ids=["by a program", "by a program and AB", "by AB"],
 )
-def test_citation_and_figure_say_how_many_labels_a_program_gave(
+def test_citation_and_figure_say_if_a_program_gave_labels(
     tmp_path, language, labelled_by, all_by_program, some_by_program
 ):
+    """A number of a model is only as good as its labels: all, some or none of them are by a program."""
     film = with_model(ten_minute_film(), labelled_by=labelled_by, human=None)
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     citation = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
     figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
+
     for text in (citation, figure):
         assert (NOBODY_JUDGED_ANY[language] in text) == all_by_program
         assert (NOBODY_JUDGED_SOME[language] in text) == some_by_program
@@ -819,7 +882,7 @@ def test_citation_and_figure_say_how_many_labels_a_program_gave(
         ("fr", "les autres ont été annotés par AB et CD."),
     ],
 )
-def test_a_program_that_gave_labels_is_not_counted_among_the_people_who_did(language, by_people):
+def test_a_program_is_not_counted_among_the_people_who_labelled(language, by_people):
     """A model that learnt from judgements of people was trained on the planted labels of its corpus too."""
     film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD", PLANTED], human=None)
     page = text_of(film_page([film], language=language))
@@ -828,19 +891,21 @@ def test_a_program_that_gave_labels_is_not_counted_among_the_people_who_did(lang
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_claims_give_the_meaning_of_a_level_in_the_language_that_is_asked_for(language):
+def test_claims_give_a_levels_meaning_in_the_asked_language(language):
+    """A model's record has the meaning of S in English; a French sentence has the codebook's French text."""
     means = {"S": BOOK.means["S"]}
     film = with_model(invented_film(**SMALL), means=means)
     claim = claim_of(film, kinds.MarkedPassages)
     (level,) = (one for one in BOOK.levels if one.name == "S")
     (said,) = sentences([claim], language)
+
     assert level.in_language(language).means in said
     assert level.in_language(language).title in said
 
 
 # --- judges
 # ---------------------------------------------------------------------------
-def test_a_judge_who_is_not_sure_of_the_level_still_counts_for_the_share_of_a_concept():
+def test_a_judge_unsure_of_the_level_counts_for_a_concept():
     """The model finds the concept Body. NS is "not sure", of the level: whether Body is there, AB says."""
     body = {"Body": BOOK.means["Body"]}
     film = with_model(invented_film(**SMALL), concept="Body", positive=[], negative=[], means=body)
@@ -848,12 +913,14 @@ def test_a_judge_who_is_not_sure_of_the_level_still_counts_for_the_share_of_a_co
     (share,) = rate_claims(correct_rates(film, judged(film, AB=labels)))
     n_windows = len(choose_next([film], 40, blind=True))  # a short film may have fewer than 40
     n_body = sum("Body" in labels_of_window for labels_of_window in labels[:n_windows])
+
     assert share.n == n_windows
     assert share.n_unsure == 0
     assert share.positives == (n_body,)
 
 
-def test_a_page_explains_why_the_share_of_one_judge_differs_from_the_share_of_both():
+def test_a_page_explains_why_one_judges_share_differs_from_that_of_both():
+    """AB judged 15 windows and CD 12: the share of both is of the 12 that both judged."""
     film = invented_film(**SMALL)
     judgements = judged(film, AB=[("EN",), ("S",), ("EN",)] * 5, CD=[("S",), ("EN",)] * 6)
     rates = correct_rates(film, judgements)
@@ -866,6 +933,7 @@ def test_a_page_explains_why_the_share_of_one_judge_differs_from_the_share_of_bo
     ("value", "said"), [(0.01, "+1,0 point de"), (-0.019, "−1,9 point de"), (0.02, "+2,0 points de")]
 )
 def test_french_has_no_plural_of_points_below_two(value, said):
+    """French plurals begin at two: "1,9 point", and "2,0 points"."""
     claim = kinds.GroupChange(
         who=("AB",), what="S", time=kinds.ClaimTime("content"), number=value, change="A minus B",
         is_by_decade=False, n_films=9, n_judged=9,
@@ -874,6 +942,7 @@ def test_french_has_no_plural_of_points_below_two(value, said):
 
 
 def test_a_comparison_says_how_many_films_a_rate_needs():
+    """Two films are compared, and of one of them three windows are judged: too few for either rule."""
     films = [invented_film(f"m{n}", seed=n, **SMALL) for n in range(2)]
     compared = compare_films(films, judged(films[0], AB=[("EN",)] * 3))
     reason = compared.groups["reason"].iloc[0]
@@ -896,14 +965,16 @@ def row_of_film(report):
     return row
 
 
-def test_the_windows_beside_a_films_share_are_those_of_which_both_judges_were_sure(judged_by_both):
+def test_a_films_share_counts_windows_that_both_were_sure_of(judged_by_both):
+    """Both judged 12 windows, and CD was not sure of two: ten count."""
     film, judgements = judged_by_both
     (rate,) = [rate for rate in correct_rates(film, judgements).rates if rate.is_of_panel]
     row = row_of_film(comparison_report(compare_films([film], judgements)))
     assert (row["n_windows"], row["n_unsure"]) == (rate.n, rate.n_unsure) == (10, 2)
 
 
-def test_the_windows_beside_a_groups_share_are_those_of_which_anybody_was_sure(judged_by_both):
+def test_a_groups_share_counts_windows_that_anybody_was_sure_of(judged_by_both):
+    """AB was sure of all 14 windows, and so all count in the share of a group."""
     film, judgements = judged_by_both
     assert compare_films([film], judgements).groups["n_windows"].tolist() == [14]
 
@@ -911,15 +982,16 @@ def test_the_windows_beside_a_groups_share_are_those_of_which_anybody_was_sure(j
 NOTE_ON_SURE_WINDOWS = "each was sure"
 
 
-def test_a_report_on_two_judges_notes_that_their_share_rests_on_windows_of_which_each_was_sure(
+def test_a_report_on_two_judges_has_a_note_on_sure_windows(
     judged_by_both,
 ):
+    """A share of two judges is of the windows that each was sure of, and readers must know."""
     film, judgements = judged_by_both
     report = comparison_report(compare_films([film], judgements))
     assert any(NOTE_ON_SURE_WINDOWS in note for note in report.notes)
 
 
-def test_a_report_on_one_judge_has_no_note_on_windows_of_which_each_was_sure():
+def test_a_report_on_one_judge_has_no_note_on_sure_windows():
     film = invented_film(**SMALL)
     judgements = judged(film, AB=[("S",), ("EN",)] * 7)
     report = comparison_report(compare_films([film], judgements))
@@ -927,21 +999,25 @@ def test_a_report_on_one_judge_has_no_note_on_windows_of_which_each_was_sure():
 
 
 @pytest.mark.parametrize(("end_s", "is_moved"), [(14.0, True), (16.0, False)])
-def test_windows_of_a_short_film_begin_every_hop_and_the_last_is_moved_back(
-    trained, tmp_path, end_s, is_moved
-):
-    """Windows of 8 s of a film of 14 s begin at 0, 4 and 6 s."""
+def test_the_last_window_of_a_short_film_is_moved_back(trained, tmp_path, end_s, is_moved):
+    """A last window that would reach beyond the film is moved back.
+
+    In a film of 14 s windows of 8 s begin at 0, 4 and 6 s. In one of 16 s they begin at 0, 4 and 8 s, and
+    none is moved.
+    """
     store = film_store(tmp_path, "short", end_s=end_s, planted=((3.0, 9.0),))
     film = score_film(store, [trained.paths["pcbm_lr"]])
     assert film.record.windows.hop_s == 4
+
     page = text_of(film_page([film]))
     assert "windows of 8 s every 4 s" in page
     assert ("every 4 s, the last one moved back" in page) == is_moved
+
     page = text_of(film_page([film], language="fr"))
     assert ("toutes les 4 s, la dernière reculée" in page) == is_moved
 
 
-def test_a_page_on_a_film_of_two_windows_does_not_say_how_far_windows_are_apart(trained, tmp_path):
+def test_a_page_on_two_windows_gives_no_distance_of_windows(trained, tmp_path):
     """Windows of 8 s of a film of 9 s begin at 0 and 1 s, not 4 s apart as in other films."""
     store = film_store(tmp_path, "short", end_s=9.0, planted=((3.0, 9.0),))
     film = score_film(store, [trained.paths["pcbm_lr"]])
@@ -952,7 +1028,7 @@ def test_a_page_on_a_film_of_two_windows_does_not_say_how_far_windows_are_apart(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_where_no_passage_is_marked_the_sentence_has_what_is_too_short_for_one(language):
+def test_a_sentence_without_passages_has_what_is_too_short(language):
     """Only one row, which is shorter than a passage of 5 s, reaches the threshold."""
     film, words = invented_film(n_rows=300, duration_s=600.0), Words(language)
     table = film.table.copy()
@@ -962,21 +1038,24 @@ def test_where_no_passage_is_marked_the_sentence_has_what_is_too_short_for_one(l
     table.loc[short_row, "p"] = 0.999
     row_s = float(table.loc[short_row, "end_s"] - table.loc[short_row, "start_s"])
     assert row_s < 5
+
     claim = claim_of(replace(film, table=table), kinds.MarkedPassages)
     assert claim.number == 0
     assert claim.short_s == pytest.approx(row_s)
+
     left_out = words.say("short_places", time=words.duration(row_s), least=words.seconds(5))
     without_first_letter = left_out[1:]  # which is a capital where the phrase begins a sentence
     assert without_first_letter in phrases.sentence(claim, words)
 
 
 def page_with_rates(film, judgements, language):
+    """Return the words of a film's page with the rates of these judgements."""
     rates = correct_rates(film, judgements)
     return text_of(film_page([film], owned={film.movie: Owned([rates])}, language=language))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_where_all_windows_are_judged_the_share_is_counted_by_their_content(language):
+def test_a_share_of_all_windows_is_counted_by_their_content(language):
     """A window's content is its seconds that are neither black nor credits nor unread.
 
     The only positive window is the last one, which has fewer such seconds than the others.
@@ -986,12 +1065,14 @@ def test_where_all_windows_are_judged_the_share_is_counted_by_their_content(lang
     last_start_s = max(window.start_s for window in windows)
     levels = [("S",) if window.start_s == last_start_s else ("EN",) for window in windows]
     page = page_with_rates(film, judged(film, AB=levels, CD=levels), language)
+
     assert words["windows_by_content"] in page
     assert words["windows_corrected"] not in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_where_some_windows_are_judged_the_share_is_corrected_by_the_model(language):
+def test_a_share_of_some_windows_is_corrected_by_the_model(language):
+    """Ten windows are judged, and the model stands in for the others."""
     film, words = invented_film(**SMALL), Words(language)
     judgements = judged(film, AB=[("EN",), ("S",)] * 5, CD=[("S",), ("EN",)] * 5)
     page = page_with_rates(film, judgements, language)
@@ -1007,9 +1088,7 @@ def test_where_some_windows_are_judged_the_share_is_corrected_by_the_model(langu
     [("own", True), ("flags.csv", False)],
     ids=["by a detector", "by a person, in a file"],
 )
-def test_credits_are_said_to_be_found_by_a_detector_but_not_if_a_person_flagged_them(
-    language, found, detector, is_found
-):
+def test_credits_are_called_found_only_if_a_detector_found_them(language, found, detector, is_found):
     """Black and credits are told together: "found to be black or credits"."""
     film = invented_film(unlike_parts=(), **SMALL)
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
@@ -1030,6 +1109,7 @@ def test_detectors_of_shots_are_those_of_the_command():
 
 
 def test_a_passage_that_is_unlike_in_part_says_so():
+    """One row within a passage is unlike training and not judged; the passage goes on over it."""
     film = invented_film(n_rows=300, duration_s=900.0)
     passage = film.segments().iloc[0]
     table = film.table.copy()
@@ -1041,6 +1121,7 @@ def test_a_passage_that_is_unlike_in_part_says_so():
     film = replace(film, table=table)
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
     unlike_in_part = [claim for claim in passages if "unlike" in claim.flags]
+
     assert unlike_in_part
     for claim in unlike_in_part:
         assert claim.judged_s < claim.time.seconds
@@ -1054,7 +1135,8 @@ def test_one_concept_is_no_plural():
     assert Words("fr").counted("legend_unfound", 1).startswith("gris : non démontré mieux reconnu")
 
 
-def test_a_page_in_french_has_french_titles_of_models_and_words_for_codebooks_and_features():
+def test_a_french_page_has_french_words_for_models_and_codebooks():
+    """Built-in models have French titles; a user's own model keeps its title."""
     film = with_model(invented_film(**SMALL), model="linear", title="Logistic regression", construct="regard")
     page = text_of(film_page([film], language="fr"))
     assert "Logistic regression" not in page
@@ -1062,6 +1144,7 @@ def test_a_page_in_french_has_french_titles_of_models_and_words_for_codebooks_an
     assert "grille de codage obygaze12" in page
     assert "descripteurs du dossier « planted »" in page
     assert "très loin de la part réelle" in page
+
     # A model of somebody's own keeps its title.
     own = text_of(film_page([with_model(film, title="linear")], language="fr"))
     assert "modèle linear (" in own
@@ -1074,7 +1157,8 @@ def test_every_built_in_model_has_a_title_in_each_language():
             assert f"title_of_{name}" in Words("fr")
 
 
-def test_the_ends_of_a_span_are_written_with_tenths_where_both_round_to_one_second():
+def test_ends_of_a_short_span_are_written_with_tenths():
+    """87.708 and 88.125 s would both be written as 0:01:28: tenths tell them apart."""
     ends = [
         kinds.ClaimTime("span", end_s - start_s, start_s, end_s)
         for start_s, end_s in ((82, 88), (87.708, 88.125))

@@ -66,13 +66,18 @@ def warnings_in(text, words):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
 def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expected):
+    """Four models scored the film, and three have a warning each.
+
+    A title is of one model, with its warning only.
+    """
     assert warnings_in(heading_of(FILM, language, model), Words(language)) == expected
     (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, kinds.Title)]
     assert title.who == (model,)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_page_has_the_warnings_of_other_models_beside_their_rows_and_not_in_its_heading(language):
+def test_the_page_warns_of_each_model_beside_its_rows(language):
+    """The heading is of the first model, which has no warning; the others are warned of beside their rows."""
     words, page = Words(language), film_page([FILM], language=language)
     heading = re.search("<h1.*?</h1>", page)[0]
     assert warnings_in(heading, words) == set()  # the first model has none
@@ -85,7 +90,7 @@ def test_an_export_has_the_warnings_of_its_own_model_alone(kind, model, expected
     assert warnings_in(export(FILM, kind, model=model), Words("en")) == expected
 
 
-def test_the_terminal_says_beside_the_title_which_model_each_warning_is_of():
+def test_the_terminal_says_which_model_each_warning_is_of():
     """The line is "TITLE · MODEL: warning · MODEL: warning"; a model without one is not named."""
     title_line, *_ = lines_of_film(FILM, Words("en"))
     _, *parts = title_line.split(" · ")
@@ -95,7 +100,7 @@ def test_the_terminal_says_beside_the_title_which_model_each_warning_is_of():
         assert warnings_in(part, Words("en")) == WARNINGS_OF[model]
 
 
-def test_the_terminal_names_no_model_beside_the_title_of_a_film_that_one_model_scored():
+def test_the_terminal_names_no_model_if_there_is_only_one():
     film = scored_by()
     title_line, *_ = lines_of_film(film, Words("en"))
     assert title_line == heading_of(film)
@@ -112,7 +117,7 @@ def assert_names_concept(film, name):
     assert f"<span>{name}</span>" in page
 
 
-def test_concepts_of_another_model_than_the_one_that_decides_are_shown_with_its_name():
+def test_concepts_of_a_second_model_are_shown_with_its_name():
     """The first model decides, and has no concepts. Those of the second are drawn beside its curve."""
     deciding = changed(MODEL, key="linear", concepts=[], by_concepts=False)
     film = scored_by(MODEL, first=deciding)
@@ -184,28 +189,38 @@ def rate(capsys):
     return Ended(ended.value.code, printed.out, printed.err)
 
 
-def test_a_judge_who_names_no_concept_is_left_out_of_the_share_of_a_concept_and_named(judge, capsys):
+def test_a_judge_who_names_no_concept_is_left_out_of_its_share(judge, capsys):
+    """AB names no concept in ten windows, and so was not asked for concepts.
+
+    The share of Body is CD's alone.
+    """
     judge(AB=(), CD=("Body",))
     ended = rate(capsys)
     assert ended.code == 0
+
     (note,) = [line for line in ended.notes.splitlines() if "no concept" in line]
     assert f"left out {N_WINDOWS} judgements of AB, who" in note
     assert "Body" in note
+
     (share_of_body,) = [line for line in ended.out.splitlines() if "Body" in line and "CD" in line]
     assert "AB" not in share_of_body
 
 
 def test_a_judge_who_names_no_concept_counts_in_the_share_of_a_level(judge, capsys):
+    """Levels AB did give, so that the share of S is of both."""
     judge(AB=(), CD=("Body",))
     assert re.search("AB and CD (would )?mark", rate(capsys).out)
 
 
-def test_where_nobody_names_a_concept_there_is_a_share_by_the_model_of_levels_and_none_by_that_of_a_concept(
-    judge, capsys
-):
+def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge, capsys):
+    """AB gave levels and no concepts: the model of levels has a share, and that of Body has none.
+
+    Exit code 3 says that something was left out.
+    """
     judge(AB=())
     ended = rate(capsys)
     some_models_have_no_share = 3  # exit code
+
     assert ended.code == some_models_have_no_share
     assert "AB" in ended.out
     assert "body: film" in ended.notes  # the key of the model that has none
@@ -214,9 +229,7 @@ def test_where_nobody_names_a_concept_there_is_a_share_by_the_model_of_levels_an
 
 
 @pytest.mark.parametrize(("language", "body"), [("en", "Body"), ("fr", "Corps")])
-def test_the_desk_says_that_blind_judgements_without_concepts_do_not_count_for_a_concept(
-    tmp_path, language, body
-):
+def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, language, body):
     """The film is scored by a model of Body. AB judged four windows, and named no concept in any."""
     film = scored_by(first=changed(MODEL, **OF_BODY))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
@@ -225,5 +238,6 @@ def test_the_desk_says_that_blind_judgements_without_concepts_do_not_count_for_a
     why_there_is_no_share = next_window(opened, "AB", 10, words, tells_share=True)["few"]
     assert words["counted_0"] in why_there_is_no_share  # no window counts
     assert words.say("why_no_concept", who="AB", concept=body) in why_there_is_no_share
+
     n_judged = 4
     assert str(n_judged) in why_there_is_no_share

@@ -70,6 +70,7 @@ def clips_of(movies, per_film, seed, lengths=None):
 
 
 def store_of(folder, name, clips, rows):
+    """Seal a store of clips and the rows of their features."""
     movie_of = {clip.clip_id: clip.movie for clip in clips}
     spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in clips}
     return open_store(seal_arrays(folder / name, movie_of, {"descriptors": {"pooled": rows}}, spans=spans))
@@ -96,6 +97,7 @@ class Planted(NamedTuple):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
+    """The planted films, and the models and evaluations of each recipe."""
     folder = tmp_path_factory.mktemp("share")
     clips, rows = clips_of(FILMS, 60, seed=0, lengths=LENGTHS)
     manifest = Manifest(tuple(clips), folder, builtin_codebook("obygaze12"))
@@ -111,11 +113,12 @@ def planted(tmp_path_factory):
 
 
 def mean_share(store, path):
+    """Return the mean share of a store's films that a model expects."""
     return np.mean([film.rate().value for film in score_films(store, [path])])
 
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
-def test_a_planted_share_is_recovered_where_the_calibration_knows_all_levels(planted, recipe):
+def test_a_planted_share_is_recovered_if_all_levels_are_calibrated(planted, recipe):
     """The mean of three new films has a standard deviation of .027, and .06 is about twice as much.
 
     Planted is .2. Simulated with 85 corpora and 30 new films for each, the mean was .198.
@@ -130,8 +133,10 @@ def scored_without_en(planted):
     return film
 
 
-def test_a_model_that_never_saw_a_level_of_films_refuses_their_share_and_names_the_level(scored_without_en):
+def test_a_model_that_never_saw_a_level_refuses_a_share(scored_without_en):
+    """Half of a film is EN, and the model knows HN and S alone: its share of S would be of HN and S only."""
     rate = scored_without_en.rate()
+
     assert rate.value is None
     assert rate.bracket_low is None
     assert rate.calibration_low is None
@@ -140,16 +145,19 @@ def test_a_model_that_never_saw_a_level_of_films_refuses_their_share_and_names_t
     assert scored_without_en.model().levels_left_out == ["EN"]
 
 
-def test_the_share_that_is_refused_for_a_level_left_out_would_be_too_high(scored_without_en):
+def test_a_share_refused_for_a_level_left_out_would_be_too_high(scored_without_en):
+    """The mean probability is well above the planted .2, which is why no share is given."""
     assert scored_without_en.rows()["p"].mean() > SHARE_OF_S + 0.08
 
 
 def test_a_film_whose_share_is_refused_has_scores_and_passages(scored_without_en):
+    """Only the share depends on how often each level is; scores compare moments of the film."""
     assert scored_without_en.rows()["logit"].notna().all()
     assert len(scored_without_en.segments()) > 0
 
 
 def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
+    """The model is tested on EN and S: HN is trained on, but the test has none, so that no share is given."""
     assert load_model(planted.paths["other test"]).card.levels_left_out == ("EN",)
     assert all(film.rate().value is None for film in score_films(planted.new, [planted.paths["other test"]]))
 
@@ -160,9 +168,10 @@ def counts(planted):
     return {level: int((planted.data.levels == level).sum()) for level in ("EN", "HN", "S")}
 
 
-def test_a_card_says_which_clips_the_model_was_trained_on_and_which_it_was_calibrated_on(planted, counts):
+def test_a_card_names_the_clips_of_training_and_of_calibration(planted, counts):
     """It was trained on HN and S (`target`), and calibrated on clips of all levels (`population`)."""
     card = load_model(planted.paths["recipe"]).card
+
     assert card.target["name"] == "hn_s"
     assert card.n_clips == counts["HN"] + counts["S"]
     assert card.population == {
@@ -175,7 +184,7 @@ def test_a_card_says_which_clips_the_model_was_trained_on_and_which_it_was_calib
     }
 
 
-def test_a_model_without_another_test_is_calibrated_on_the_clips_that_it_was_trained_on(planted, counts):
+def test_a_model_is_calibrated_on_its_training_clips_by_default(planted, counts):
     card = load_model(planted.paths["narrow"]).card
     assert card.population["clips"] == {level: counts[level] for level in ("HN", "S")}
     assert card.calibration != load_model(planted.paths["recipe"]).card.calibration
@@ -187,23 +196,25 @@ def test_a_scored_film_says_which_clips_its_model_was_calibrated_on(planted, cou
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_sentence_has_the_median_length_of_the_clips_trained_on_and_of_those_calibrated_on(
-    planted, language
-):
-    """A model that learns HN and S is calibrated on all clips of the corpus, those of EN too."""
+def test_a_sentence_has_the_median_lengths_of_clips(planted, language):
+    """Clips of EN last 3 s, of HN 4.5 s and of S 5 s, so that the medians differ with and without EN.
+
+    A model that learns HN and S is calibrated on all clips of the corpus, those of EN too.
+    """
     trained_on = [LENGTHS[level] for level in planted.data.levels if level != "EN"]
     calibrated_on = [LENGTHS[level] for level in planted.data.levels]
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     claim = other_windows(film.model(), film.record.windows)
     assert claim.trained_s == np.median(trained_on)
     assert claim.calibrated_s == np.median(calibrated_on)
+
     words = Words(language)
     sentence = windows_sentence(claim, words)
     assert words.seconds(claim.trained_s) in sentence
     assert words.seconds(claim.calibrated_s) in sentence
 
 
-def test_a_calibration_on_a_wider_test_is_fitted_to_the_scores_of_films_left_out_of_training(planted):
+def test_a_calibration_is_fitted_to_scores_of_films_left_out(planted):
     """A logistic curve that is fitted to scores gives them, on average, the share of positives.
 
     Platt's labels, which are not quite 0 and 1, move it a little: up to .005 here.
@@ -229,24 +240,27 @@ def model_of_unknown_clips(path, *, codebook="obygaze12"):
 
 
 def rate_by(planted, model):
+    """Return what a model expects of the first of the new films."""
     film, *_ = score_films(planted.new, [model])
     return film.rate()
 
 
-def test_a_model_that_names_no_clips_is_taken_to_be_calibrated_on_its_task(planted):
+def test_a_model_without_named_clips_is_calibrated_on_its_task(planted):
     """Its task has all levels, so that a share is given."""
     rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"]))
     assert rate.value == pytest.approx(SHARE_OF_S, abs=0.06)
     assert rate.bracket_low < rate.value < rate.bracket_high
 
 
-def test_a_model_that_names_no_clips_and_whose_task_lacks_a_level_gives_no_share(planted):
+def test_a_model_without_named_clips_or_all_levels_gives_no_share(planted):
+    """Its task is HN against S, and films have EN too."""
     rate = rate_by(planted, model_of_unknown_clips(planted.paths["recipe"]))
     assert rate.value is None
     assert "EN" in rate.reason
 
 
-def test_a_model_that_names_no_clips_and_whose_codebook_is_not_built_in_gives_no_share(planted):
+def test_a_model_without_named_clips_or_a_known_codebook_gives_no_share(planted):
+    """Of another codebook nobody knows which levels films have."""
     rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"], codebook="violence"))
     assert rate.value is None
     assert len(rate.reason.splitlines()) == 1
@@ -254,11 +268,12 @@ def test_a_model_that_names_no_clips_and_whose_codebook_is_not_built_in_gives_no
 
 @pytest.fixture(scope="module")
 def rate_of_new_film(planted):
+    """What the model "recipe" expects of the first of the new films."""
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     return film.rate()
 
 
-def test_the_bracket_of_a_share_is_as_wide_as_shares_of_films_were_off(planted, rate_of_new_film):
+def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted, rate_of_new_film):
     """`film_margin` is measured with films left out of training. A share lies between 0 and 1."""
     rate = rate_of_new_film
     margin = load_model(planted.paths["recipe"]).calibration.film_margin

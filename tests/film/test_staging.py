@@ -58,6 +58,7 @@ def read(tmp_path):
 
 
 def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(read):
+    """The table has two rows of film a, one of b and one after the end of a; films a and c are asked for."""
     assert list(read.variables) == ["a"]
     of_film_a = read.variables["a"].drop(columns="black")
     assert list(of_film_a) == ["start_s", "end_s", "loudness", "cuts", "camera"]
@@ -79,7 +80,7 @@ def test_what_is_no_number_is_refused_by_line_and_column(tmp_path, cell):
 
 
 @pytest.mark.parametrize("times", ["10,0", "-5,5", "0,", "0,2000000"])
-def test_times_that_no_window_has_are_refused_by_line(tmp_path, times):
+def test_impossible_times_are_refused_by_line(tmp_path, times):
     with pytest.raises(FilmError, match="line 2"):
         read_variables(table(tmp_path / "v.csv", [f"a-0001,a,{times},1,1,1"]), films_of("a"))
 
@@ -92,7 +93,7 @@ def test_a_table_without_the_films_windows_or_without_numbers_is_refused(tmp_pat
         read_variables(table(path, ["a-0001,a,0,8,"], "clip_id,movie,start_s,end_s,cuts"), films_of("a"))
 
 
-def test_a_table_most_of_whose_windows_begin_behind_the_films_end_is_refused(tmp_path):
+def test_a_table_of_windows_mostly_after_the_films_end_is_refused(tmp_path):
     """The film lasts 60 s, and only the first of three windows begins in it."""
     lines = [f"a-{number},a,{200 * number},{200 * number + 200},1,1,1" for number in range(3)]
     with pytest.raises(FilmError, match="film a begin behind"):
@@ -112,14 +113,15 @@ def test_two_rows_of_a_window_are_refused(tmp_path):
     ],
     ids=["variables", "subtitles"],
 )
-def test_a_film_with_times_that_no_film_has_is_not_written(tmp_path, trained, behind_the_end):
+def test_a_film_with_impossible_times_is_not_written(tmp_path, trained, behind_the_end):
     """It could not be read again."""
     (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained.paths["pcbm_lr"]])
     with pytest.raises(FilmError, match=r"1e\+09 s"):
         replace(film, **behind_the_end).write(tmp_path / "late")
 
 
-def test_a_shot_that_ends_when_no_film_does_is_refused(tmp_path, trained):
+def test_a_shot_with_an_impossible_end_is_refused(tmp_path, trained):
+    """A billion seconds are 31 years."""
     shots = pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "detector": "own", "flags": ""})
     with pytest.raises(FilmError, match="a shot ends"):
         score_films(film_store(tmp_path, "b", end_s=60.0), [trained.paths["pcbm_lr"]], shots={"b": shots})
@@ -152,13 +154,13 @@ def test_variables_are_drawn_on_the_page_of_a_film_that_has_some(films):
     assert "Motion of the camera" not in film_page([d])
 
 
-def test_seconds_in_which_two_windows_overlap_are_half_of_each():
+def test_overlapping_seconds_are_shared_by_two_windows():
     """Windows 0 to 10 and 3 to 13 s have 3 s of their own each, and 7 s in common."""
     windows = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0]})
     assert shared_seconds(windows).tolist() == [3 + 7 / 2, 3 + 7 / 2]
 
 
-def test_each_second_counts_once_in_a_mean_and_is_shared_by_the_windows_that_it_lies_in():
+def test_each_second_counts_once_in_a_mean():
     """A window from 0 to 10 s, and one from 3 to 13 s that stands there twice.
 
     The first window has 3 s alone, and a third of the 7 s that all three share. The other two have a third
@@ -170,6 +172,7 @@ def test_each_second_counts_once_in_a_mean_and_is_shared_by_the_windows_that_it_
     seconds_of_first = 3 + 7 / 3
     seconds_of_others = 3 + 2 * 7 / 3
     expected = (-30 * seconds_of_first - 20 * seconds_of_others) / 13
+
     assert staging_means(windows)["loudness"] == pytest.approx(expected)
 
 
@@ -179,7 +182,8 @@ def test_a_mean_is_over_the_windows_that_have_a_value():
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 30)), min_size=1, max_size=12))
-def test_seconds_that_windows_share_add_up_to_the_time_that_they_cover(windows):
+def test_shared_seconds_add_up_to_the_covered_time(windows):
+    """However windows overlap, each second of the film is counted once."""
     spans = pd.DataFrame([(start, start + length) for start, length in windows], columns=["start_s", "end_s"])
     covered, end_s = 0.0, 0.0
     for start, end in sorted(spans.itertuples(index=False)):
@@ -191,8 +195,11 @@ def test_seconds_that_windows_share_add_up_to_the_time_that_they_cover(windows):
 NOTHING_JUDGED = Manifest((), Path())
 
 
-def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
-    """Film d has no variables: it is left out, and named."""
+def test_films_are_grouped_by_the_median_of_a_variable(films):
+    """The camera's means are 0, .1 and .2: two films are up to the median .1, and one is above it.
+
+    Film d has no variables: it is left out, and named.
+    """
     found = compare_films(films, NOTHING_JUDGED, by="camera")
     groups = {film.timeline.movie: film.group for film in found.films}
     assert groups == {"a": "camera up to 0.1", "b": "camera up to 0.1", "c": "camera above 0.1"}
@@ -200,6 +207,7 @@ def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
 
 
 def test_a_trend_may_be_by_a_variable(films):
+    """Films a, b and c have the means 0, .1 and .2; film d has none."""
     with_variables = compare_films(films[:3], NOTHING_JUDGED, trend="camera").films
     assert {film.timeline.movie: film.x for film in with_variables} == pytest.approx(
         {"a": 0.0, "b": 0.1, "c": 0.2}
@@ -208,7 +216,11 @@ def test_a_trend_may_be_by_a_variable(films):
     assert any("camera" in note and "(d)" in note for note in left_out)
 
 
-def test_a_column_of_the_table_of_films_goes_before_a_variable_of_its_name(films):
+def test_a_column_of_films_takes_precedence_over_a_variable(films):
+    """The user's table has a column `camera`, and so has the film.
+
+    The user's is taken, also where it is empty.
+    """
     facts = {film.movie: {"camera": "" if film.movie == "b" else "hand-held"} for film in films}
     found = compare_films(films, NOTHING_JUDGED, facts, by="camera")
     assert {film.group for film in found.films} == {"hand-held"}
@@ -216,13 +228,14 @@ def test_a_column_of_the_table_of_films_goes_before_a_variable_of_its_name(films
 
 
 def test_a_variable_called_year_is_no_year_of_a_film(films):
+    """A variable of staging cannot take the place of the film's year, by which films are sorted."""
     called_year = [
         replace(film, variables=film.variables.rename(columns={"camera": "year"})) for film in films
     ]
     assert {film.facts["year"] for film in compare_films(called_year, NOTHING_JUDGED).films} == {""}
 
 
-def test_a_column_that_neither_a_table_nor_a_variable_has_is_refused(films):
+def test_an_unknown_column_is_refused(films):
     all_with_variables = [replace(film, variables=films[0].variables) for film in films]
     with pytest.raises(FilmError, match="no column zoom"):
         compare_films(all_with_variables, NOTHING_JUDGED, by="zoom")
@@ -256,7 +269,8 @@ def films_with_people(trained, tmp_path):
     return score_films(store, [trained.paths["pcbm_lr"]], variables=people_of)
 
 
-def test_people_on_screen_and_close_pictures_are_drawn_if_there_are_any_numbers(films_with_people):
+def test_people_on_screen_are_drawn_if_there_are_numbers(films_with_people):
+    """No window was searched for faces, so that there is nothing to draw of them."""
     _, film, _ = films_with_people
     page = film_page([film])
     assert "People on screen" in page
@@ -266,12 +280,14 @@ def test_people_on_screen_and_close_pictures_are_drawn_if_there_are_any_numbers(
 
 
 def test_films_are_compared_by_how_much_of_them_is_close_pictures(films_with_people):
+    """Only film c has close pictures, so that the median is 0."""
     compared = compare_films(films_with_people, NOTHING_JUDGED, by="close")
     groups = {film.timeline.movie: film.group for film in compared.films}
     assert groups == {"a": "close up to 0", "b": "close up to 0", "c": "close above 0"}
 
 
 def test_a_trend_is_by_the_mean_time_of_people_on_screen(films_with_people):
+    """People are on screen for a share of the first window of each film, and all of the second."""
     compared = compare_films(films_with_people, NOTHING_JUDGED, trend="screen")
     values = {film.timeline.movie: film.x for film in compared.films}
     assert values == pytest.approx({"a": (0 + 1) / 2, "b": (1 / 3 + 1) / 2, "c": (2 / 3 + 1) / 2})

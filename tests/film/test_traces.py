@@ -74,17 +74,23 @@ def frames_at(times_s, clip_id="film-0001", weight=1):
 
 
 def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
-    """Two windows of 4 s with a frame each half second: the second begins in the middle of the first."""
+    """Two windows of 4 s with a frame each half second: the second begins in the middle of the first.
+
+    Frames of the first weigh 0 and of the second 1: the two seconds that lie in both have .5, of four
+    frames.
+    """
     half_seconds = np.arange(8) / 2
     first = frames_at(half_seconds, "film-0001", weight=0)
     second = frames_at(half_seconds + 2, "film-0002", weight=1)
     steps = traces_of_frames(monkeypatch, pd.concat([first, second]), "film-0001", "film-0002")
+
     assert steps["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
     assert steps["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
     assert steps["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
 
 
 def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypatch):
+    """A step of a second would leave two of three without a frame."""
     steps = traces_of_frames(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
     columns = ["start_s", "end_s", "n_frames"]
     assert steps[columns].to_numpy().tolist() == [[0, 3, 1], [3, 6, 1], [6, 9, 1], [9, 12, 1]]
@@ -112,7 +118,7 @@ def test_a_page_with_frames_is_the_same_bytes_each_time(traced):
     assert film_page([traced]) == film_page([traced])
 
 
-def test_the_page_has_frames_of_each_segment_in_which_a_traced_concept_is_seen(traced):
+def test_the_page_has_frames_of_segments_with_a_traced_concept(traced):
     """Body and Type of shot are the traced concepts."""
     n_with_frames = sum(bool(passage["frames"]) for passage in data_of(film_page([traced]))["passages"])
     n_seen = traced.segments()["present"].str.contains("Body|Type of shot").sum()
@@ -126,6 +132,7 @@ def test_the_page_has_no_frames_of_a_film_without_traces():
 
 @pytest.mark.long
 def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
+    """In this film that is 10 s after the start of each segment."""
     named_times = set()
     for passage in data_of(film_page([traced]))["passages"]:
         if passage["frames"]:
@@ -134,7 +141,7 @@ def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
     assert clock(likeliest_s) in named_times
 
 
-def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left_out():
+def test_a_step_mostly_in_black_or_credits_is_left_out():
     """Steps of a second. Credits from 1.3 to 2.6 s are .7 s of the second step and .6 s of the third.
 
     The first is black for half, and the last has bars (a black rim), which are no black pictures.
@@ -147,6 +154,7 @@ def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left
         }
     )
     steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
+
     assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]
 
 

@@ -46,11 +46,16 @@ def n_windows_read(cells):
     return int((cells.spans.mean(axis=1) <= CUT_S).sum())  # their middle lies before the cut
 
 
-def test_no_window_is_drawn_of_which_more_than_half_could_not_be_read(cut):
+def test_no_mostly_unread_window_is_drawn(cut):
+    """Nobody can judge a window whose pictures are mostly lost.
+
+    From second 121 of 168 on nothing of the file could be read.
+    """
     cells = cells_of(cut)
     window_s = cells.spans[0, 1]
     blind = choose_next([cut], 30, blind=True)
     in_sight = choose_next([cut], 30)
+
     assert len(blind) == n_windows_read(cells)
     for clip in [*blind, *in_sight]:
         assert CUT_S - clip.start_s >= window_s / 2
@@ -66,6 +71,7 @@ def test_a_notice_counts_the_windows_that_are_never_drawn(cut):
 
 
 def test_content_and_unread_seconds_of_a_cut_film_add_up_to_its_length(cut):
+    """The film has neither black nor credits, so that all of its 168 s are content or unread."""
     cells = cells_of(cut)
     assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
 
@@ -77,7 +83,7 @@ READ = {
 """Of which time a share is: no window of which more than half could not be read counts, not even what was."""
 
 
-def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judged):
+def test_a_share_is_of_the_readable_part_of_drawable_windows(cut, judged):
     """Second 120 could be read, but the window that it lies in is never drawn."""
     (rate,) = correct_rates(cut, judged).rates
     assert rate.content_s + rate.unread_s == pytest.approx(168.0)
@@ -85,7 +91,8 @@ def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judg
 
 
 @pytest.mark.parametrize(("language", "rest"), [("en", " and credits"), ("fr", " ni générique")])
-def test_the_sentence_on_a_share_says_that_it_is_of_what_could_be_read(cut, judged, language, rest):
+def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut, judged, language, rest):
+    """The file is cut off: the share is not of the whole film."""
     (rate,) = correct_rates(cut, judged).rates
     (sentence,) = sentences([judged_share(rate)], language)
     assert READ[language] + rest in sentence
@@ -95,9 +102,11 @@ def test_the_sentence_on_a_share_says_that_it_is_of_what_could_be_read(cut, judg
     ("language", "rest"),
     [("en", ", credits and 1 window (4 s)"), ("fr", ", ni générique, ni 1 fenêtre (4 s)")],
 )
-def test_the_sentence_on_a_share_also_leaves_out_the_windows_of_which_the_judge_was_not_sure(
-    cut, judged, language, rest
-):
+def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut, judged, language, rest):
+    """One window of 4 s of content was judged "unsure".
+
+    The share is without it, and without what was not read.
+    """
     (rate,) = correct_rates(cut, judged).rates
     with_unsure_window = structs.replace(rate, n_unsure=1, unsure_s=4.0)
     (sentence,) = sentences([judged_share(with_unsure_window)], language)
@@ -105,6 +114,7 @@ def test_the_sentence_on_a_share_also_leaves_out_the_windows_of_which_the_judge_
 
 
 def test_compared_films_that_could_be_read_in_part_are_named(cut, judged):
+    """Their shares are of what could be read, which may differ from the whole film."""
     notes = compare_films([cut], judged).notes
     assert "films of which a part could not be read, and counts in no share of theirs: 1 (cut)" in notes
 
@@ -136,19 +146,21 @@ def share_of_group(cut, judged):
     ],
     ids=["en", "fr"],
 )
-def test_the_share_of_a_group_is_of_what_could_be_read_of_its_films(share_of_group, language, of_what):
+def test_a_groups_share_is_of_what_could_be_read_of_its_films(share_of_group, language, of_what):
     assert of_what in groups_sentence([share_of_group()], Words(language))
 
 
-def test_the_share_of_a_group_whose_films_were_wholly_read_is_of_all_of_them(share_of_group):
+def test_a_groups_share_of_wholly_read_films_is_of_all_of_them(share_of_group):
     sentence = groups_sentence([share_of_group(has_unread=False)], Words("en"))
     assert "of a film without black and credits" in sentence
 
 
-def test_a_film_of_which_no_window_could_be_read_is_in_no_group(trained, tmp_path, cut, judged):
+def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut, judged):
+    """Of its 60 s the first 55 could not be read, which is more than half of each window."""
     store = film_store(tmp_path, "lost", end_s=60.0, holes=((0.0, 55.0),))
     lost = score_film(store, [trained.paths["pcbm_lr"]])
     compared = compare_films([cut, lost], judged)
+
     assert [film.timeline.movie for film in compared.films] == ["cut"]
     assert (
         "films left out, as more than half of each of their windows could not be read: 1 (lost)"

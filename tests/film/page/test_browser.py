@@ -30,6 +30,7 @@ NASTY = '</script><script>document.title="broken"</script> =1+1 "quoted" \'a\' &
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
+    """The page of one invented film, with traces."""
     path = tmp_path_factory.mktemp("page") / "film.html"
     write_film_page([invented_film(traced=True)], path)
     return path
@@ -37,6 +38,7 @@ def page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory):
+    """A page of three films, one of them with a hostile name and title."""
     path = tmp_path_factory.mktemp("page") / "films.html"
     films = [
         invented_film("tt1", "Later", year=2009, n_rows=60, duration_s=600, seed=1),
@@ -73,7 +75,8 @@ FILM_TENTHS = 72120
 """Tenths of a second of an invented film."""
 
 
-def test_a_page_asks_for_nothing_and_has_no_error_when_the_timeline_is_moved(visit, page):
+def test_a_page_requests_nothing_when_its_timeline_is_moved(visit, page):
+    """A page is one file, which can be read without a network: its own address is all that is asked for."""
     seen = visit(page)
     seen.page.locator(".d-over").focus()
     seen.page.keyboard.press("ArrowRight")
@@ -82,11 +85,13 @@ def test_a_page_asks_for_nothing_and_has_no_error_when_the_timeline_is_moved(vis
 
 
 def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
+    """The policy in the page's head is enforced by the browser, whatever a script tries."""
     seen = visit(page).page
     policy = seen.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert "media-src blob:" in policy
     assert "default-src 'none'" in policy
     assert "connect-src" not in policy
+
     outcome = seen.evaluate("fetch('https://example.org').then(() => 'through', () => 'blocked')")
     assert outcome == "blocked"
 
@@ -95,7 +100,8 @@ def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
     ("fixture", "theme", "width"),
     [("page", "light", 1440), ("several", "dark", 390), ("report", "light", 390), ("report", "dark", 1440)],
 )
-def test_axe_finds_nothing(visit, request, fixture, theme, width):
+def test_pages_are_accessible(visit, request, fixture, theme, width):
+    """Axe finds no barrier for people with disabilities (WCAG), with all details opened."""
     seen = visit(request.getfixturevalue(fixture), theme=theme, width=width).page
     seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
     seen.evaluate("scrollTo(0, 0)")  # a timeline that sticks covers a part of what scrolls below it
@@ -109,23 +115,28 @@ def test_the_first_tab_reaches_a_link_that_skips_to_the_content(visit, page):
 
 
 def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
+    """The timeline is a slider, whose text a screen reader says: the time, and what is known of it."""
     seen = visit(page).page
     track = seen.locator(".d-over")
     assert track.get_attribute("role") == "slider"
+
     track.focus()
     at_start = spoken_time(seen)
     assert "unlike training" in at_start
+
     announced = [at_start]
     for key in ("ArrowRight", "ArrowRight", "PageDown", "End"):
         seen.keyboard.press(key)
         announced.append(spoken_time(seen))
     assert len(set(announced)) == 5  # each key leads to another time
+
     for key in ("Home", "ArrowLeft"):  # to the start, and no farther
         seen.keyboard.press(key)
         assert spoken_time(seen) == at_start
 
 
 def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(visit, page):
+    """After twelve steps of a minute or more the cursor is beyond the part that is unlike training."""
     seen = visit(page).page
     seen.locator(".d-over").focus()
     for _ in range(12):  # a minute or more each
@@ -135,6 +146,7 @@ def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(visit,
 
 
 def test_keys_zoom_into_the_timeline_and_leave_the_cursor(visit, page):
+    """Each + halves the part of the film that is shown: two of them show a quarter. 0 shows all."""
     seen = visit(page).page
     seen.locator(".d-over").focus()
     seen.keyboard.press("PageDown")
@@ -143,6 +155,7 @@ def test_keys_zoom_into_the_timeline_and_leave_the_cursor(visit, page):
     seen.keyboard.press("+")
     assert tenths_shown(seen) == pytest.approx(FILM_TENTHS / 4)
     assert spoken_time(seen) == before
+
     seen.keyboard.press("0")
     assert tenths_shown(seen) == pytest.approx(FILM_TENTHS)
 
@@ -152,6 +165,7 @@ LINES_SAID = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5,
 
 
 def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(visit, tmp_path):
+    """Choosing the line at 70 s moves the cursor to the row of the film that 70 s lies in."""
     subtitles = pd.DataFrame(LINES_SAID, columns=["start_s", "end_s", "text"])
     film = replace(invented_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
     write_film_page([film], tmp_path / "said.html")
@@ -191,6 +205,7 @@ def announced(visit, tmp_path):
 
 
 def test_a_probability_below_a_hundredth_is_announced_as_such_without_a_band(announced):
+    """As "0.00" it would seem to be impossible."""
     for text in announced:
         assert "0.00" not in text
         if "credits" not in text:
@@ -199,17 +214,20 @@ def test_a_probability_below_a_hundredth_is_announced_as_such_without_a_band(ann
 
 
 def test_of_credits_no_probability_is_announced(announced):
+    """Credits are no content of the film, and nothing is judged there."""
     of_credits = [text for text in announced if "credits" in text]
     assert of_credits
     assert not any("probability" in text or "0." in text for text in of_credits)
 
 
 def test_no_concept_below_its_threshold_is_announced(announced):
+    """Clothing has the probability .3 throughout, below its threshold .5: the model does not see it."""
     assert any("Body 0." in text for text in announced)
     assert not any("Clothing" in text for text in announced)
 
 
 def test_no_title_breaks_the_page(visit, several):
+    """A title is text, though it is written like the end of a script."""
     seen = visit(several)
     assert seen.page.title() == "3 films, scored"
     assert seen.page.locator("h2.d-name").nth(0).text_content().startswith(NASTY)
@@ -227,6 +245,7 @@ CUT_AT_THE_RIGHT = """[...document.querySelectorAll('body *')].filter((one) => {
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 @pytest.mark.parametrize("fixture", ["page", "several"])
 def test_nothing_overflows(visit, request, fixture, width):
+    """No text is cut at the right, at the widths of a desktop, a tablet and a telephone."""
     seen = visit(request.getfixturevalue(fixture), width=width, height=844).page
     seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
     seen.keyboard.press("n")  # the next passage, whose evidence is shown
@@ -235,8 +254,10 @@ def test_nothing_overflows(visit, request, fixture, width):
 
 
 def test_without_script_everything_can_be_read(visit, page):
+    """Only what needs a script, such as playing one's own copy, is hidden."""
     seen = visit(page, script=False).page
     text = seen.inner_text("body")
+
     for words in (
         "The Planted Film",
         "17%",
@@ -257,6 +278,7 @@ def n_pages(pdf):
 
 
 def test_a_page_prints_on_few_sheets(visit, page, tmp_path):
+    """Two hours of film fit on 20 sheets of A4, though the table of minutes is long."""
     pytest.importorskip("av")  # printing is tested on machines that are set up for films alone
     opened = visit(page).page
     opened.pdf(path=tmp_path / "film.pdf", format="A4")
@@ -299,9 +321,10 @@ def spoken_film_of_twelve_hours(film_of_twelve_hours):
     return replace(film_of_twelve_hours, subtitles=subtitles)
 
 
-def test_the_page_of_twelve_hours_has_less_than_half_a_megabyte_and_80_bytes_a_subtitle(
+def test_the_page_of_twelve_hours_is_below_half_a_megabyte(
     film_of_twelve_hours, spoken_film_of_twelve_hours, tmp_path
 ):
+    """Pages are sent by e-mail. Subtitles come on top, with 80 bytes each at most."""
     write_film_page([film_of_twelve_hours], tmp_path / "silent.html")
     write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
     n_bytes = (tmp_path / "silent.html").stat().st_size
@@ -310,18 +333,19 @@ def test_the_page_of_twelve_hours_has_less_than_half_a_megabyte_and_80_bytes_a_s
     assert n_bytes_of_subtitles / len(spoken_film_of_twelve_hours.subtitles) < 80
 
 
-def test_the_page_of_twelve_hours_has_few_elements_and_its_script_takes_less_than_a_second(
-    visit, spoken_film_of_twelve_hours, tmp_path
-):
+def test_the_page_of_twelve_hours_is_fast(visit, spoken_film_of_twelve_hours, tmp_path):
+    """A long film has more rows than a browser can show at once: elements are made only for what is seen."""
     write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
     seen = visit(tmp_path / "said.html").page
     assert seen.evaluate("document.querySelectorAll('*').length") <= 1500
+
     session = seen.context.new_cdp_session(seen)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time, and no time of waiting
     seen.reload()
     seen.locator(".d-over").focus()
     seen.keyboard.press("+")
     metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+
     assert metrics["ScriptDuration"] < 1.0
 
 
@@ -373,12 +397,17 @@ def requests_elsewhere(seen):
     return [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))]
 
 
-def test_from_a_cited_number_to_the_scene_in_two_clicks(visit, watched):
+def test_two_clicks_lead_from_a_number_to_its_scene(visit, watched):
+    """One click opens the reader's own copy of the film, and one plays the passage in it.
+
+    Nothing is uploaded.
+    """
     seen = visit(watched / "film.html")
     page = seen.page
     start_s = page.evaluate("JSON.parse(document.querySelector('.data').textContent).passages[0].start")
     open_own_copy(page, watched / "own.webm")
     assert "the file that was scored" in page.locator("#f1-own").inner_text()
+
     page.locator("#f1-table tbody button").first.click()
     wait_until(page, f"document.querySelector('video').currentTime >= {start_s}")
     wait_until(page, "!document.querySelector('video').paused")
@@ -386,7 +415,8 @@ def test_from_a_cited_number_to_the_scene_in_two_clicks(visit, watched):
     assert seen.errors == []
 
 
-def test_an_address_with_a_time_leads_to_the_scene_once_a_film_is_opened(visit, watched):
+def test_an_address_with_a_time_leads_to_its_scene(visit, watched):
+    """`#t=30,40` is a span of a film in seconds, as citations have it."""
     page = visit(watched / "film.html").page
     page.goto((watched / "film.html").as_uri() + "#t=30,40")
     page.reload()
@@ -396,12 +426,13 @@ def test_an_address_with_a_time_leads_to_the_scene_once_a_film_is_opened(visit, 
 
 
 def test_a_copy_of_another_length_is_said_to_be_another_cut(visit, watched):
+    """The copy ends after 50 of 60 s, so that its times may be of other scenes."""
     page = visit(watched / "film.html").page
     page.get_by_label("Open your own copy").set_input_files(watched / "shorter.webm")
     expect(page.locator("#f1-own")).to_contain_text("Another cut")
 
 
-def test_of_a_file_that_the_browser_does_not_play_a_command_is_shown_that_converts_it(visit, watched):
+def test_an_unplayable_file_gets_a_command_that_converts_it(visit, watched):
     page = visit(watched / "film.html").page
     page.get_by_label("Open your own copy").set_input_files(watched / "old.mpg")
     expect(page.locator("#f1-command")).to_be_visible()
@@ -424,7 +455,10 @@ def hostile(visit, tmp_path):
 
 
 def assert_nothing_hostile_ran(seen):
-    """Any of the texts would set the page's title to "broken", or add an element."""
+    """Check that nothing hostile ran.
+
+    Any of the texts would set the page's title to "broken", or add an element.
+    """
     assert "broken" not in seen.page.title().replace(NASTY, "")  # which is the film's title
     elements = "img, iframe, main script:not([type='application/json'])"
     assert seen.page.locator(elements).count() == 0
@@ -432,6 +466,7 @@ def assert_nothing_hostile_ran(seen):
 
 
 def test_no_hostile_title_name_note_or_subtitle_runs(hostile):
+    """All texts of others are HTML with scripts; opened and clicked, they stay text."""
     page = hostile.page
     page.get_by_role("button", name="All", exact=True).click()
     page.locator("#f1-table tbody button").first.click()
@@ -447,7 +482,7 @@ def test_no_hostile_name_of_a_readers_file_runs(hostile, watched, tmp_path):
     assert_nothing_hostile_ran(hostile)
 
 
-def test_no_hostile_name_of_a_readers_file_is_in_the_command_that_converts_it(hostile, tmp_path):
+def test_a_hostile_file_name_is_not_in_the_command_that_converts_it(hostile, tmp_path):
     """The page writes "FILM" for the file, whose name would end the quotes and run a command."""
     path = tmp_path / "a\";'$(touch x)`.webm"
     first_bytes_of_webm = b"\x1aE\xdf\xa3"
@@ -455,11 +490,13 @@ def test_no_hostile_name_of_a_readers_file_is_in_the_command_that_converts_it(ho
     hostile.page.get_by_label("Open your own copy").set_input_files(path)
     command = hostile.page.locator("#f1-command")
     expect(command).to_be_visible()
+
     assert 'ffmpeg -i "FILM"' in command.inner_text()
     assert_nothing_hostile_ran(hostile)
 
 
 def test_people_who_decided_have_tiers_of_their_own(visit, watched):
+    """AB and CD judged the film: each has a row below the timeline."""
     page = visit(watched / "film.html").page
     names = page.locator(".d-tiers [data-who]").evaluate_all("all => all.map((one) => one.dataset.who)")
     assert names == ["AB", "CD"]
@@ -472,8 +509,10 @@ def test_the_table_has_all_decisions_and_says_how_each_was_made(visit, watched):
     rows = page.locator("#f1-table tbody tr")
     expect(rows).to_have_count(3)
     texts = rows.all_inner_texts()
+
     assert any("CD, blind" in text for text in texts)
     assert any("settled between AB, CD" in text for text in texts)
+
     page.locator("#f1-table tbody button").first.click()
     expect(page.locator("#f1-title")).to_contain_text("AB")
 
@@ -497,7 +536,8 @@ SLIDER = "d-track d-over"
 """Class of the timeline's slider, whose text is the time."""
 
 
-def test_a_screen_reader_is_told_nothing_while_the_film_plays_and_the_time_once_it_stops(visit, watched):
+def test_a_screen_reader_is_told_the_time_only_when_the_film_stops(visit, watched):
+    """A time that is read out every second would drown the film's own sound."""
     page = visit(watched / "film.html").page
     open_own_copy(page, watched / "own.webm")
     page.keyboard.press("n")
@@ -505,7 +545,9 @@ def test_a_screen_reader_is_told_nothing_while_the_film_plays_and_the_time_once_
     page.evaluate(RECORD_CHANGES_READ_ALOUD)
     started_at_s = page.evaluate("document.querySelector('video').currentTime")
     wait_until(page, f"document.querySelector('video').currentTime > {started_at_s} + 2")
+
     assert page.evaluate("spoken") == []
+
     page.evaluate("document.querySelector('video').pause()")
     wait_until(page, f"spoken.includes('{SLIDER}')")
 
@@ -531,7 +573,7 @@ def focused_elements(page):
     return elements
 
 
-def test_the_tab_key_reaches_all_that_can_be_used_and_its_focus_is_seen(visit, watched):
+def test_the_tab_key_reaches_all_controls_with_a_visible_focus(visit, watched):
     elements = focused_elements(visit(watched / "film.html").page)
     names = [name for name, _ in elements]
     for name in ("skip", "f1-file", "N", "f1-order", "passages", "d-track d-over", "d-scroll", "d-strips"):
@@ -540,6 +582,7 @@ def test_the_tab_key_reaches_all_that_can_be_used_and_its_focus_is_seen(visit, w
 
 
 def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
+    """The key of the next passage is changed from n to m: then n does nothing."""
     page = visit(watched / "film.html").page
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
@@ -551,6 +594,7 @@ def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
     expect(page.locator("#f1-title")).to_contain_text("Nothing selected")
     page.keyboard.press("m")
     expect(page.locator("#f1-title")).to_contain_text("Passage 1")
+
     assert page.locator("[data-key=N] kbd").inner_text() == "M"
 
 
@@ -568,7 +612,7 @@ SIZES = pytest.mark.parametrize(
 
 
 @SIZES
-def test_what_is_said_of_the_readers_file_is_not_cut_at_any_size(visit, watched, tmp_path, width, height):
+def test_the_text_on_the_readers_file_is_never_cut(visit, watched, tmp_path, width, height):
     page = visit(watched / "film.html", width=width, height=height).page
     open_own_copy(page, shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm"))
     text = page.locator("#f1-own").bounding_box()
@@ -584,6 +628,7 @@ def test_film_and_cursor_stay_in_view_at_every_size(visit, watched, width, heigh
     page.keyboard.press("n")
     expect(page.locator(".d-before")).to_be_hidden()  # what stands in the film's place until it is shown
     assert page.locator("video").bounding_box()["height"] > 120
+
     end = max(page.evaluate("document.querySelector('.d-desk').offsetHeight") - height, 0)
     for scrolled in (0, end // 2, end):
         page.evaluate(f"scrollTo(0, document.querySelector('.d-desk').offsetTop + {scrolled})")
@@ -591,6 +636,7 @@ def test_film_and_cursor_stay_in_view_at_every_size(visit, watched, width, heigh
             box = page.evaluate(f"document.querySelector({selector!r}).getBoundingClientRect().toJSON()")
             assert box["top"] >= -1, (selector, scrolled)
             assert box["bottom"] <= height + 1, (selector, scrolled)
+
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
@@ -608,7 +654,7 @@ def test_no_column_of_a_report_is_cut_on_paper(visit, report):
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_a_table_of_a_report_that_is_wider_than_the_window_scrolls_to_its_last_column(visit, report, width):
+def test_a_wide_table_of_a_report_scrolls_to_its_last_column(visit, report, width):
     seen = visit(report, width=width).page
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
     seen.locator(".wide").evaluate_all("all => all.forEach((one) => one.scrollTo(1e6, 0))")

@@ -53,14 +53,16 @@ STROKE_WIDTH = "(line) => parseFloat(getComputedStyle(line).strokeWidth)"
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 400)])
-def test_axe_finds_nothing_nothing_overflows_and_nothing_is_requested(visit, page_of_12_films, theme, width):
+def test_the_page_is_accessible_fits_and_requests_nothing(visit, page_of_12_films, theme, width):
+    """Axe finds no barrier for people with disabilities, and the page loads nothing but itself."""
     seen = visit(page_of_12_films, theme=theme, width=width)
     assert axe_violations(seen.page) == []
     assert seen.page.evaluate("document.documentElement.scrollWidth") == width
     assert (seen.requests, seen.errors) == ([page_of_12_films.as_uri()], [])
 
 
-def test_each_film_has_a_row_with_its_strip_and_a_hostile_title_is_text(visit, page_of_12_films):
+def test_each_film_has_a_row_and_a_hostile_title_is_text(visit, page_of_12_films):
+    """A film's title is HTML that would run a script: it must be shown as it is written."""
     page = visit(page_of_12_films).page
     assert page.title() == "12 films by decade"  # no script of the title ran
     assert HOSTILE_TITLE in page.locator(".row.film").nth(3).inner_text()
@@ -75,12 +77,18 @@ def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(visit, pa
     interval_widths = page.locator(".share svg line.reach").evaluate_all(widths)
     assert len(base_widths) == len(interval_widths) == 2
     assert max(base_widths) * 3 < min(interval_widths)
+
     n_colours = "lines => new Set(lines.map((line) => getComputedStyle(line).stroke)).size"
     assert page.locator(".share svg line").evaluate_all(n_colours) == 2
 
 
 def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(visit, page_of_12_films):
+    """12 films have a dot, of which ten are judged and have an interval.
+
+    There are two decades, and one trend.
+    """
     figure = visit(page_of_12_films).page.locator(".c-figure")
+
     assert figure.locator(".c-film").count() == 12
     assert figure.locator(".c-alone").count() == 2  # films that nobody judged
     assert figure.locator(".c-interval").count() == 10

@@ -57,6 +57,7 @@ def test_two_pages_of_a_film_have_the_same_bytes_and_name_their_language(languag
 
 
 def test_numbers_of_a_page_have_two_decimals_at_most():
+    """More decimals would claim a precision that no number of a model has."""
     text = text_of(film_page([ten_minute_film()], language="en"))
     assert re.findall(r"\d+\.\d{3,}", text) == []
 
@@ -65,7 +66,8 @@ def test_numbers_of_a_page_have_two_decimals_at_most():
     ("name", "package"),
     [("film", "obygaze_film.page"), ("claims", "obygaze_film.claims"), ("notes", "obygaze_film")],
 )
-def test_every_text_is_there_in_both_languages_with_the_same_placeholders(name, package):
+def test_every_text_exists_in_both_languages(name, package):
+    """A placeholder, as {share}, that one language lacks would lose a number or break the page."""
     import tomllib
 
     english, french = (tomllib.loads(asset(f"{name}.{language}.toml", package)) for language in ("en", "fr"))
@@ -78,14 +80,16 @@ def test_every_text_is_there_in_both_languages_with_the_same_placeholders(name, 
         assert placeholders(english[key]) == placeholders(french[key]), key
 
 
-def test_what_must_be_known_comes_first():
+def test_a_page_begins_with_what_matters_most():
+    """First what the model marks, then how to see it, and then how far it can be trusted."""
     page = text_of(film_page([ten_minute_film()]))
     in_order = ["the model marks", "Open your own copy", "Passages", "kappa", "no verdict on a film"]
     places = [page.index(words) for words in in_order]
     assert places == sorted(places)
 
 
-def test_a_film_that_the_model_was_trained_on_says_so_in_title_and_heading():
+def test_title_and_heading_say_that_a_film_was_trained_on():
+    """Scores of a film that the model has learnt are no prediction."""
     film = ten_minute_film(trained_on=True)
     assert "no prediction: the model was trained on this film" in heading_of(film)
     page = film_page([film])
@@ -93,7 +97,8 @@ def test_a_film_that_the_model_was_trained_on_says_so_in_title_and_heading():
     assert re.search("<h1[^>]*>(.*?) <small>", page)[1] == heading_of(film)
 
 
-def test_of_a_film_that_the_model_was_trained_on_no_passages_are_counted_in_a_sentence():
+def test_a_film_trained_on_has_no_first_sentence():
+    """The sentence would count passages that the model has learnt and not found."""
     assert first_sentence(ten_minute_film(trained_on=False))
     assert first_sentence(ten_minute_film(trained_on=True)) == ""
 
@@ -113,10 +118,11 @@ def marked_passages_of(film):
 
 
 def in_minutes(seconds):
+    """Write seconds as minutes with a decimal."""
     return f"{seconds / 60:.1f} minutes"
 
 
-def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
+def test_the_first_sentence_has_the_codebooks_words_and_all_counts():
     """A passage may go on over rows below the threshold, so that less of it reaches the threshold."""
     film = with_model(invented_film(), means={"S": "staged like what experts call M"})
     time, passages = film.time(), marked_passages_of(film)
@@ -124,6 +130,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     reaching_rows = film.rows().query(f"p >= {film.model().threshold_p}")
     reaching_s = seconds_within(reaching_rows, passages)
     share, *_ = Words("en").shares_of_whole([time.judged_s, time.unjudged_s, time.black_or_credits_s])
+
     assert first_sentence(film).startswith(
         f"Of the {in_minutes(time.judged_s)} that it can judge "
         f"({share} of the film; {in_minutes(time.black_or_credits_s)} of black or credits) "
@@ -134,6 +141,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
 
 
 def test_the_first_sentence_says_that_no_passage_reaches_the_threshold():
+    """With a threshold of 1 nothing is marked."""
     film = with_model(invented_film(), threshold_p=1.0)
     judged = f"{film.time().judged_s / 60:.1f}".replace(".", ",")
     sentence = first_sentence(film, language="fr")
@@ -141,7 +149,8 @@ def test_the_first_sentence_says_that_no_passage_reaches_the_threshold():
     assert "le modèle ne marque aucun passage" in sentence
 
 
-def test_the_first_sentence_names_three_concepts_that_raise_the_probability_of_the_passages():
+def test_the_first_sentence_names_up_to_three_concepts():
+    """They are the concepts that raise the probability of the passages, as the claim has them."""
     film = invented_film()
     claim = marked_passages(film, film.model(), film.segments())
     names = [concept.name for concept in claim.concepts]
@@ -149,7 +158,7 @@ def test_the_first_sentence_names_three_concepts_that_raise_the_probability_of_t
     assert all(name in first_sentence(film) for name in names[:3])
 
 
-def test_where_every_concept_lowers_the_probability_the_first_sentence_names_none():
+def test_the_first_sentence_names_no_concept_that_lowers_the_probability():
     film = invented_film()
     table = film.table.copy()
     columns = [column for column in table if column.endswith("_contribution")]
@@ -171,6 +180,7 @@ def film_that_begins_unlike(share):
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
 def test_judged_unlike_and_black_time_add_up_to_the_film(unlike):
+    """The film lasts 600 s; each row has a probability, or is unlike training, or is credits."""
     film = film_that_begins_unlike(unlike)
     rows, time = film.rows(), film.time()
     seconds = rows["end_s"] - rows["start_s"]
@@ -181,6 +191,7 @@ def test_judged_unlike_and_black_time_add_up_to_the_film(unlike):
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
 def test_the_page_hatches_as_many_seconds_as_are_not_judged(unlike):
+    """Hatching marks what has no probability: unlike training, or nothing to judge (black, credits)."""
     film = film_that_begins_unlike(unlike)
     hatched_s = {"unlike": 0.0, "nothing": 0.0}
     for span in view_of(film).hatched:
@@ -190,7 +201,8 @@ def test_the_page_hatches_as_many_seconds_as_are_not_judged(unlike):
 
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
-def test_the_judged_seconds_of_a_passage_are_those_of_its_rows_with_a_probability(unlike):
+def test_a_passages_judged_seconds_are_those_with_a_probability(unlike):
+    """A passage may go on over a row without a probability, which does not count as judged."""
     film = film_that_begins_unlike(unlike)
     judged_rows = film.rows().dropna(subset="p")
     for _, passage in marked_passages_of(film).iterrows():
@@ -201,11 +213,13 @@ def test_the_judged_seconds_of_a_passage_are_those_of_its_rows_with_a_probabilit
 @pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_has_the_judged_the_marked_and_the_black_time(unlike, language):
+    """It says how much of the 600 s the model can judge, how much of this it marks, and what is black."""
     film, words = film_that_begins_unlike(unlike), Words(language)
     time, passages = film.time(), marked_passages_of(film)
     sentence = first_sentence(film, language=language)
     marked_s = passages["judged_s"].sum()
     judged, marked, black = words.durations(time.judged_s, marked_s, time.black_or_credits_s)
+
     assert judged in sentence
     assert words.share(time.judged_s / 600) in sentence
     assert time.black_or_credits_s > 0
@@ -215,7 +229,8 @@ def test_the_first_sentence_has_the_judged_the_marked_and_the_black_time(unlike,
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_of_a_film_wholly_unlike_the_clips_trained_on_there_is_no_first_sentence(language):
+def test_a_film_wholly_unlike_training_has_no_first_sentence(language):
+    """The model has no probability for any row, so that there is nothing to report."""
     assert first_sentence(film_that_begins_unlike(1.0), language=language) == ""
 
 
@@ -223,9 +238,11 @@ def test_of_a_film_wholly_unlike_the_clips_trained_on_there_is_no_first_sentence
     ("language", "words"), [("en", "it says nothing of the rest"), ("fr", "il ne dit rien du reste")]
 )
 @pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9])
-def test_the_first_sentence_says_nothing_of_the_rest_where_over_a_fifth_of_the_content_is_unlike(
-    unlike, language, words
-):
+def test_the_first_sentence_is_limited_if_over_a_fifth_is_unlike(unlike, language, words):
+    """With a tenth unlike training the sentence is of the film.
+
+    With a half it says that the rest is not judged.
+    """
     film = film_that_begins_unlike(unlike)
     time = film.time()
     content_s = time.judged_s + time.unjudged_s
@@ -243,24 +260,30 @@ def test_credits_that_are_unlike_everything_too_are_credits():
 
 
 @pytest.mark.long
-def test_marked_passages_are_numbered_in_time_order_and_keep_the_rank_of_their_strength():
+def test_marked_passages_are_numbered_by_time_and_ranked_by_strength():
+    """Numbers follow the film, for citing; the rank says which passage is strongest."""
     passages = data_of(film_page([invented_film()]))["passages"]
     marked = [passage for passage in passages if not passage["below"]]
     in_time_order = sorted(marked, key=lambda passage: passage["start"])
     assert marked == in_time_order
+
     n = len(marked)
     assert [passage["number"] for passage in marked] == [str(number) for number in range(1, n + 1)]
+
     ranks = [passage["rank"] for passage in marked]
     assert sorted(ranks) == list(range(1, n + 1))
     assert ranks != sorted(ranks)  # the strongest passage is not the first
 
 
-def test_a_page_of_a_film_wholly_unlike_training_has_no_share_and_no_probability():
+def test_a_film_wholly_unlike_training_has_no_numbers():
+    """No share with a band is printed, and no row of 60 has a probability in the script's data."""
     film = film_that_begins_unlike(1.0)
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
+
     share_and_band = r"\d+%\s*\["
     assert not re.search(share_and_band, text_of(page))
+
     none = -1  # what `percentages_of` has for a row without a probability
     assert percentages_of(data_of(page)["rows"]["p"]) == [none] * 60
 
@@ -295,6 +318,7 @@ def figures(film, **options):
 
 
 def warnings(film):
+    """Return the warnings on a film's page."""
     return re.findall('class="warning"><strong>(.*?)</strong>', film_page([film]))
 
 
@@ -304,14 +328,16 @@ def test_a_film_wholly_unlike_training_has_a_warning_that_nothing_is_printed():
     assert warning in warnings(film_that_begins_unlike(1.0))
 
 
-def test_a_share_that_is_refused_for_levels_left_out_of_training_names_them():
+def test_a_share_refused_for_levels_left_out_names_them():
+    """The model never saw clips of EN, which films have."""
     film = ten_minute_film()
     without_share = replace(film.model().rate, value=None)
     share, *_ = figures(with_model(film, levels_left_out=["EN"], rate=without_share))
     assert "EN" in share.note
 
 
-def test_a_share_that_is_refused_for_time_unlike_training_says_how_much_is_unlike():
+def test_a_share_refused_for_unlike_time_says_how_much():
+    """Half of the film is unlike training; the part is of what is neither black nor credits."""
     film = film_that_begins_unlike(0.5)
     time = film.time()
     share, *_ = figures(film)
@@ -319,6 +345,7 @@ def test_a_share_that_is_refused_for_time_unlike_training_says_how_much_is_unlik
 
 
 def test_of_a_film_without_a_probability_no_passages_are_counted():
+    """A count of 0 would say that the model looked for passages."""
     film = film_that_begins_unlike(1.0)
     _, passages, _ = figures(film)
     assert passages.value == "–"
@@ -345,8 +372,10 @@ def with_unjudged_row_in_a_passage(film):
 
 
 @pytest.mark.long
-def test_a_passage_that_goes_on_over_what_is_not_judged_says_how_much_of_it_is():
+def test_a_passage_over_an_unjudged_row_says_how_much_is_judged():
+    """One row within the longest passage is unlike training: the passage goes on over it."""
     film, unjudged_s = with_unjudged_row_in_a_passage(invented_film())
+
     passages = film.segments()
     lengths_s = passages["end_s"] - passages["start_s"]
     (row,) = passages.index[passages["judged_s"] < lengths_s - 0.5]
@@ -366,26 +395,32 @@ def test_the_heading_says_that_a_model_may_be_no_better_than_chance(language):
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_how_well_a_model_did_on_films_left_out_stands_above_the_timeline(language):
+def test_the_models_evidence_stands_above_the_timeline(language):
+    """Readers see how well the model did on films left out of its training before they see its curve.
+
+    The AUC was .67 over 7 clips of 4 films.
+    """
     evidence = EvidenceRecord(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
     film = with_model(ten_minute_film(), no_skill=True, evidence=evidence)
     line = evidence_line(film, language)
     numbers = re.findall(r"[\d.,]*\d", line)
     assert {Words(language).number(0.67), "7", "4"} <= set(numbers)
+
     page = film_page([film], language=language)
     timeline = 'class="d-desk"'
     assert -1 < page.find(line) < page.index(timeline)
 
 
 @pytest.mark.parametrize(("window_s", "n_warnings"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
-def test_windows_longer_or_shorter_than_the_clips_by_more_than_a_tenth_are_warned_of(window_s, n_warnings):
+def test_windows_unlike_the_training_clips_in_length_have_a_warning(window_s, n_warnings):
+    """The model was trained on clips of 10 s: windows of up to 11 s are near enough, others are not."""
     film = with_model(ten_minute_film(), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
     film = film_of(film, record=replace(film.record, windows=windows))
     assert len(warnings(film)) == n_warnings
 
 
-def test_concepts_whose_precision_a_record_lacks_say_that_it_is_unknown():
+def test_concepts_without_a_known_precision_say_so():
     film, words = ten_minute_film(), Words("en")
     concepts = [replace(concept, ap=None) for concept in film.model().concepts]
     page = film_page([with_model(film, concepts=concepts)])
@@ -401,11 +436,13 @@ def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
 
 @pytest.mark.parametrize("missing", ["threshold_p", "calibration"])
 def test_without_a_threshold_or_probabilities_no_passages_are_counted(missing):
+    """Without a threshold nothing says what a passage is; a dash stands in place of a count."""
     _, passages, _ = figures(with_model(ten_minute_film(), **{missing: None}))
     assert passages.value == "–"
 
 
 def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
+    """The worst error is told beside the share, and is not a part of it."""
     film = ten_minute_film()
     calibration = replace(film.model().calibration, worst_film_error=None)
     assert figures(with_model(film, calibration=calibration))[0].value == figures(film)[0].value
@@ -421,9 +458,14 @@ def test_concepts_that_are_not_found_are_grey_and_come_last():
 
 
 def test_the_script_has_concepts_in_the_order_of_how_well_they_are_found():
+    """Five concepts are found better than chance, Body best.
+
+    The other three come after them, with a doubt.
+    """
     concepts = data_of(film_page([ten_minute_film()]))["rows"]["concepts"]
     found = [concept["name"] for concept in concepts if not concept["doubt"]]
     others = [concept["name"] for concept in concepts if concept["doubt"]]
+
     assert [concept["name"] for concept in concepts] == found + others
     assert (found[:2], len(found)) == (["Body", "Clothing"], 5)
     assert set(others) == {"Look", "Posture", "Appearance"}
@@ -463,7 +505,8 @@ def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above):
 
 
 @pytest.mark.long
-def test_several_films_stand_in_the_order_of_their_years_and_one_without_a_year_last():
+def test_films_stand_in_the_order_of_their_years():
+    """A film without a year comes last. The order in which films are given does not matter."""
     films = [
         ten_minute_film("a", "A", year=2009, seed=1),
         ten_minute_film("b", "B", year=1989, seed=2),
@@ -473,6 +516,7 @@ def test_several_films_stand_in_the_order_of_their_years_and_one_without_a_year_
     page = film_page(films)
     links = re.findall(r'<a href="#f\d">([^<]*)</a>', page)
     years = [re.findall(r"\((\d{4})\)", link) for link in links]
+
     assert years == [["1989"], ["1999"], ["2009"], []]
     assert page == film_page(films[::-1])
 
@@ -487,6 +531,7 @@ def test_another_codebook_gives_the_models_own_levels_and_concepts():
 
 
 def test_a_page_says_whether_frames_of_the_film_are_in_it():
+    """Pictures of a film may be protected: whoever passes a page on must know that it has some."""
     film, words = ten_minute_film(), Words("en")
     sheet = {
         "sheet": "data:image/webp;base64,AAAA",
@@ -500,6 +545,7 @@ def test_a_page_says_whether_frames_of_the_film_are_in_it():
     assert words["has_stills"] in with_stills
     assert words["no_frames"] not in with_stills
     assert "f1-stills" in with_stills
+
     without = film_page([film])
     assert words["no_frames"] in without
     assert "f1-stills" not in without
@@ -528,12 +574,14 @@ def test_the_line_goes_through_every_probability():
     judged = rows.dropna(subset="p")
     heights = [100 - round(100 * p) for p in judged["p"]]
     corners = corners_of(charts.line(rows))
+
     assert corners[0] == (round(10 * judged["start_s"].iloc[0]), heights[0])
     assert corners[-1][0] == round(10 * judged["end_s"].iloc[-1])
     assert {y for _, y in corners} == set(heights)
 
 
 def test_the_line_begins_anew_after_a_row_without_a_probability():
+    """M begins a piece of a line: with a gap there are two, and no line is drawn through what is unknown."""
     rows = ten_minute_film().rows()
     assert charts.line(rows).count("M") == 1
     rows.loc[30, "p"] = np.nan
@@ -599,7 +647,8 @@ REASONS = {
 
 
 @pytest.mark.parametrize(("parts", "sentence"), REASONS.values(), ids=REASONS)
-def test_a_sentence_says_how_much_of_a_concept_there_is_and_how_it_moves_the_probability(parts, sentence):
+def test_a_sentence_on_reasons_says_how_much_and_to_what_effect(parts, sentence):
+    """A reason is a concept that is more or less than usual, and moves the probability by .01 or more."""
     assert sentence_on(parts, Words("en"), not_better_than_chance="Vague") == sentence
 
 
@@ -630,7 +679,8 @@ def reasons_of_passages(film):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_reason_has_the_change_that_its_concept_makes_of_the_passages_probability(seed):
+def test_a_reason_has_the_change_that_its_concept_makes(seed):
+    """The change is the passage's mean probability, less what it would be at the concept's usual value."""
     film = ten_minute_film(seed=seed)
     for reason, rows in reasons_of_passages(film):
         change = change_by_hand(film, rows, reason.concept)
@@ -640,7 +690,8 @@ def test_a_reason_has_the_change_that_its_concept_makes_of_the_passages_probabil
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_sentence_says_for_or_against_as_its_concept_raises_or_lowers_the_probability(seed):
+def test_a_sentence_says_for_or_against_by_the_change(seed):
+    """A concept that raises the passage's probability is for it. A change below .01 is not told."""
     film = ten_minute_film(seed=seed)
     n_moving = 0
     for reason, rows in reasons_of_passages(film):
@@ -651,11 +702,12 @@ def test_a_sentence_says_for_or_against_as_its_concept_raises_or_lowers_the_prob
             assert sentence.startswith("For it" if change > 0 else "Against it")
         elif abs(change) >= 1e-4:
             assert reason.concept not in sentence
+
     assert n_moving > 10
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_reason_says_whether_there_is_more_or_less_of_the_concept_than_usual(seed):
+def test_a_reason_says_if_there_is_more_or_less_than_usual(seed):
     """Its usual value is 0 in invented films."""
     for part, rows in reasons_of_passages(ten_minute_film(seed=seed)):
         if part.amount != "mixed":
@@ -671,7 +723,7 @@ def test_numbers_are_rounded_half_up_and_written_as_the_language_does():
     assert Words("fr").number(0.5) == "0,50"
 
 
-def test_a_signed_number_has_a_plus_or_a_minus_unless_it_rounds_to_zero():
+def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero():
     assert [Words("en").signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
 
 
@@ -680,14 +732,17 @@ def test_only_nothing_is_written_as_0_percent():
 
 
 def test_clocks_are_rounded_to_the_nearest_second():
+    """3661 s are 1 hour, 1 minute and 1 second."""
     assert [clock(seconds) for seconds in (3661.4, 3661.5, 3661.9999)] == ["1:01:01", "1:01:02", "1:01:02"]
 
 
 def test_lengths_are_in_seconds_below_ten_minutes():
+    """Ten minutes are 600 s."""
     assert [Words("en").duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
 
 
-def test_lengths_of_one_sentence_are_in_the_longests_unit_with_a_decimal_if_one_is_short():
+def test_lengths_of_one_sentence_share_a_unit():
+    """The longest decides on minutes; as one of the lengths is short, all have a decimal, but for 0."""
     assert Words("en").durations(6000.0, 77.0, 0.0) == ["100.0 minutes", "1.3 minutes", "0 minutes"]
 
 
@@ -695,7 +750,7 @@ def test_lengths_of_one_sentence_are_in_the_longests_unit_with_a_decimal_if_one_
 # ---------------------------------------------------------------------------
 
 
-def test_an_end_that_rounds_to_no_hundredth_is_written_as_below_one():
+def test_an_end_of_a_band_below_a_hundredth_is_written_so():
     words = Words("en")
     assert words.band(0.005, 0.2, " to ") == "0.01 to 0.20"
     assert words.band(0.004, 0.2, " to ") == "<0.01 to 0.20"
@@ -703,7 +758,7 @@ def test_an_end_that_rounds_to_no_hundredth_is_written_as_below_one():
     assert words.band(0.001, 0.004, " to ") == ""  # neither end is a number that one could read
 
 
-def test_a_probability_whose_band_ends_below_a_hundredth_is_read_out_without_its_band():
+def test_a_tiny_probability_is_read_out_without_its_band():
     """`spoken` has the probability, and where its band begins and ends."""
     words = Words("en")
     p, low = 0.0, 0.0
@@ -713,6 +768,7 @@ def test_a_probability_whose_band_ends_below_a_hundredth_is_read_out_without_its
 
 
 def test_a_concept_that_contributes_nothing_is_no_reason():
+    """Of two concepts Body adds 0 and Look .4 to the logit: only Look is named."""
     body = Reason("Body", p=0.1, contribution=0.0, is_present=False)
     look = Reason("Look", p=0.1, contribution=0.4, is_present=False)
     assert sentence_on([body, look], Words("en")) == "For it: Look."
@@ -735,6 +791,7 @@ def test_no_class_of_the_films_styles_is_one_of_the_reports(name):
 
 
 def test_no_class_of_the_desk_is_one_of_the_figures():
+    """A figure within a desk has the rules of both style sheets."""
     desk, figure = (asset(f"{name}.css", "obygaze_film.page") for name in ("desk", "figures"))
     assert classes_styled_by(desk) & classes_styled_by(figure) == set()
 
@@ -746,6 +803,7 @@ def strips_of(figure):
 
 
 def test_a_figure_shows_the_span_with_half_a_minute_around_it():
+    """The span is 100 to 400 s, so that 70 to 430 s are drawn."""
     figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
     assert set(strips_of(figure)) == {(700, 4300)}  # 70 to 430 seconds
     assert "0:01:40–0:06:40" in figure
@@ -760,6 +818,7 @@ def test_a_figure_has_the_concepts_that_are_found_by_name():
 
 
 def test_a_figure_is_well_formed_and_asks_for_nothing():
+    """The only address in it is the name of SVG's own format."""
     figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
     minidom.parseString(figure)  # noqa: S318 - ours
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
@@ -774,6 +833,7 @@ def test_a_figure_is_well_formed_and_asks_for_nothing():
     ids=["en", "fr"],
 )
 def test_a_figure_names_the_concepts_that_it_does_not_draw(language, left_out):
+    """These three are not found better than chance."""
     figure = str(film_figure(FilmView(ten_minute_film(), "f1", Words(language), top=5), 100.0, 400.0))
     for text in left_out:
         assert text in figure
@@ -793,7 +853,7 @@ def figure_words(film, start_s=0.0, end_s=600.0, language="en"):
     ("language", "none", "some"),
     [("en", "No passage", "Passages reach"), ("fr", "Aucun passage", "Les passages atteignent")],
 )
-def test_a_figure_of_a_film_without_passages_says_that_none_reaches_the_threshold(language, none, some):
+def test_a_figure_without_passages_says_that_none_is_reached(language, none, some):
     without_passages = with_model(ten_minute_film(), threshold_p=0.999)
     words = figure_words(without_passages, language=language)
     assert none in words
@@ -807,11 +867,12 @@ def test_a_figure_without_passages_has_the_notice_that_exports_and_terminal_have
     assert notice in figure_words(without_passages)
 
 
-def test_a_figure_of_a_film_with_passages_says_what_reaches_the_threshold():
+def test_a_figure_with_passages_explains_them():
     assert "Passages reach" in figure_words(ten_minute_film())
 
 
 def test_a_figure_of_a_part_without_passages_says_nothing_of_passages():
+    """The film has passages elsewhere, so that "No passage" would be wrong."""
     film = ten_minute_film()
     last_end_s = float(film.segments(film.model().key, top=0)["end_s"].max())
     start_s = last_end_s + 31  # a figure also draws the 30 s before its span
@@ -826,6 +887,7 @@ def test_a_figure_of_a_part_without_passages_says_nothing_of_passages():
     ids=["from its first second on", "beyond its end", "wholly behind its end"],
 )
 def test_a_figure_ends_with_its_film(span_s):
+    """The film lasts 600 s, and the asked span ends later."""
     figure = str(film_figure(view_of(ten_minute_film()), *span_s))
     assert {end for _, end in strips_of(figure)} == {6000}  # tenths of a second
     clocks = re.findall(r">(\d):(\d\d):(\d\d)</text>", figure)
@@ -856,6 +918,8 @@ def texts_of(figure):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts])
 def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
+    """The longest name of each built-in codebook fits into the space left of the drawing."""
+
     def title(concept):
         return concept.in_language(language).title
 
@@ -882,6 +946,7 @@ def figure_of_last_half_minute(duration_s, title, judge):
 @pytest.mark.parametrize("title", ["Short", "A Very Long Title " * 12])
 @pytest.mark.parametrize("judge", ["AB", LONG_NAME])
 def test_no_text_of_a_figure_is_cut(title, judge):
+    """Even with a long title and a long name no text begins or ends outside the figure."""
     figure = figure_of_last_half_minute(600.0, title, judge)
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', figure)[1])
     texts = texts_of(figure)
@@ -899,6 +964,7 @@ def test_no_times_of_a_figure_touch(duration_s):
 
 
 def test_a_figure_says_who_decided_what_in_its_span():
+    """AB decided within the span of 100 to 160 s, and CD after 500 s."""
     view = view_of(ten_minute_film())
     inside = Decided(120.0, 150.0, ("AB",), level="S", is_blind=True)
     elsewhere = Decided(500.0, 510.0, ("CD",), level="S")
@@ -937,6 +1003,7 @@ def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
     times_s = [grey_of(still.getAttribute("href")) for still in stills]  # a still's grey is its second
     assert times_s == sorted(times_s)
     assert 70 <= times_s[0] < times_s[-1] <= 190
+
     figure_width = 760
     last = stills[-1]
     assert float(last.getAttribute("x")) + float(last.getAttribute("width")) <= figure_width
@@ -947,13 +1014,14 @@ def test_a_figure_without_the_film_has_no_stills():
 
 
 @pytest.mark.long
-def test_a_figure_is_written_as_pdf_of_its_size_with_its_fonts():
+def test_a_figures_pdf_has_its_size_and_fonts():
     pytest.importorskip("matplotlib")
     figure = str(film_figure(view_of(ten_minute_film(), "fr"), 100.0, 160.0, stills=GreyStills()))
     height = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
     pdf = figure_pdf(figure)
     assert pdf.startswith(b"%PDF-")
     assert pdf == figure_pdf(figure)
+
     points_of_pixel = 0.75  # 96 pixels or 72 points an inch
     box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
     assert float(box[1]) == pytest.approx(760 * points_of_pixel)
@@ -968,7 +1036,7 @@ def titles_in(book, language):
 
 
 @pytest.mark.parametrize(("language", "other"), [("en", "fr"), ("fr", "en")])
-def test_a_page_has_the_words_of_a_codebook_in_its_own_language_alone(language, other):
+def test_a_page_has_a_codebooks_words_in_one_language(language, other):
     """Titles of levels and concepts, and what levels mean. Titles that both languages share are left out."""
     book = builtin_codebook("obygaze12")
     film = with_model(ten_minute_film(traced=True), means=book.means, construct=book.construct)
@@ -976,6 +1044,7 @@ def test_a_page_has_the_words_of_a_codebook_in_its_own_language_alone(language, 
     page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
     text, data = text_of(page), json.dumps(data_of(page), ensure_ascii=False)
     own, foreign = titles_in(book, language), titles_in(book, other)
+
     assert any(title in data for title in own - foreign)
     for title in foreign - own:
         assert not re.search(rf"\b{title}\b", text), title
@@ -1013,6 +1082,7 @@ def film_of_seconds(judged_in_minutes):
 
 
 def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
+    """Of four minutes 0, 5, 20 and 60 s are judged: a mean of five seconds says too little of a minute."""
     film = film_of_seconds(judged_in_minutes=[0, 5, 20, 60])
     minutes = view_of(film).minutes
     assert [bool(np.isnan(minute.p)) for minute in minutes] == [True, True, False, False]
@@ -1021,6 +1091,7 @@ def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
 
 
 def test_a_minute_says_how_many_of_its_seconds_are_judged():
+    """Of the four minutes 0, 5, 20 and 60 seconds are judged, on the page and in its packed data."""
     film = film_of_seconds(judged_in_minutes=[0, 5, 20, 60])
     assert [minute.judged_s for minute in view_of(film).minutes] == [0, 5, 20, 60]
     packed = data_of(film_page([film]))["minutes"]["judged"]
@@ -1029,15 +1100,18 @@ def test_a_minute_says_how_many_of_its_seconds_are_judged():
 
 
 def test_concepts_have_numbers_in_minutes_in_which_the_level_is_not_judged():
+    """What is unlike training has no probability of the level, but concepts are told all the same."""
     (minute,) = view_of(film_of_seconds(judged_in_minutes=[0])).minutes
     assert np.isnan(minute.p)
     assert not np.isnan(minute.concepts).any()
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
+    """The film lasts 60.9 s: its second minute is .9 s."""
     film = invented_film(n_rows=61, duration_s=60.9, unlike_parts=())
     film = with_columns(film, flags="", p=0.5, p_low=0.4, p_high=0.6)
     first, last = view_of(film).minutes
+
     assert first.p == pytest.approx(0.5)
     assert last.judged_s == pytest.approx(0.9)
     assert np.isnan(last.p)
@@ -1075,6 +1149,7 @@ def band_by_hand(film, rows):
 
 
 def test_the_band_of_a_minute_is_that_of_its_mean():
+    """The band is that of the minute's mean probability, and not the mean of its rows' bands."""
     film = film_of_seconds(judged_in_minutes=[60] * 6)
     rows = film.rows()
     for minute in view_of(film).minutes:
@@ -1083,6 +1158,7 @@ def test_the_band_of_a_minute_is_that_of_its_mean():
 
 
 def test_the_band_of_a_passage_is_that_of_its_mean():
+    """As for a minute: the quantiles of the passage's mean over all calibrations that fit."""
     film = film_of_seconds(judged_in_minutes=[60] * 6)
     rows, passages = film.rows(), film.segments()
     assert len(passages) > 0
@@ -1098,18 +1174,20 @@ def test_a_concept_below_its_threshold_is_called_not_seen_and_never_absent(langu
     film = ten_minute_film()
     rows = film.rows().dropna(subset="p")
     assert any((rows[f"{concept.name}_p"] < concept.threshold_p).any() for concept in film.model().concepts)
+
     page = film_page([film], language=language)
     assert not_seen in page
     assert "absent" not in text_of(page)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_figure_says_what_its_curve_and_band_are_in_a_text_and_in_its_name(language):
+def test_a_figure_explains_curve_and_band_in_text_and_name(language):
     """Readers of screens are told the name: it has the same words as the legend that is drawn."""
     film = ten_minute_film()
     view = view_of(film, language)
     figure = film_figure(view, 100.0, 160.0)  # a part with a passage
     band_percent = "80"
     threshold = view.words.number(film.model().threshold_p)
+
     for words in (view.positive, film.model().title, band_percent, threshold):
         assert figure.count(words) >= 2

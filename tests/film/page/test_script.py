@@ -15,7 +15,8 @@ ASSETS = Path(obygaze_film.__file__).parent / "page" / "assets"
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
-def test_modules_do_as_their_own_tests_say(tmp_path):
+def test_modules_pass_their_own_tests_in_node(tmp_path):
+    """The page's modules are JavaScript, with tests of their own (`script/*.mjs`)."""
     for path in (*ASSETS.glob("*.js"), *(Path(__file__).parent / "script").glob("*.mjs")):
         shutil.copy(path, tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}', "utf-8")
@@ -31,5 +32,6 @@ def test_modules_do_as_their_own_tests_say(tmp_path):
         text=True,
         env=environment,
     )
+
     assert done.returncode == 0, done.stdout
     assert "# fail 0" in done.stdout

@@ -35,22 +35,25 @@ main(["film", "open", *sys.argv[1:], "--no-browser"])
 
 
 @pytest.mark.long
-def test_packages_that_only_answers_of_the_desk_need_are_not_loaded_before_its_address_is_printed(films):
-    """So that the address is printed soon."""
+def test_opening_films_does_not_load_the_packages_of_the_server(films):
+    """The address is printed before slow packages are imported, so that it is printed soon."""
     arguments = [films / "scored" / "tt1", "--codebook", films / "violence.codebook.toml"]
     python = [sys.executable, "-c", PRINT_PACKAGES_AT_THE_ADDRESS]
     process = subprocess.run([*python, *arguments], capture_output=True, text=True, check=True)
     _, names = process.stdout.split("loaded ")
     loaded = set(names.split())
+
     assert "pandas" in loaded
     assert loaded.isdisjoint(NOT_NEEDED)
 
 
 def test_a_missing_package_is_named_before_anything_is_read(films, monkeypatch, capsys):
+    """Without uvicorn the desk cannot be served: the command says how to install it and does nothing else."""
     monkeypatch.setitem(sys.modules, "uvicorn", None)  # Python then fails to import it
     with pytest.raises(SystemExit):
         main(["film", "open", str(films / "scored" / "tt1"), "--no-browser"])
     printed = capsys.readouterr()
+
     assert printed.out == ""
     assert printed.err.splitlines() == [
         f"obygaze: error: this needs uvicorn; install it with: {install_command('obygaze[workspace]')}"

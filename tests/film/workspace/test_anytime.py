@@ -50,18 +50,21 @@ def two_intervals(seed, share, *, is_model_useful):
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize(("share", "is_model_useful"), [(0.05, True), (0.2, False), (0.5, True)])
-def test_the_interval_at_any_time_misses_the_share_of_few_films_and_narrows(share, is_model_useful):
-    """It misses the share of at most 1 film in 20, and so of 2 of 40."""
+def test_the_anytime_interval_holds_the_share_and_narrows(share, is_model_useful):
+    """The interval misses the true share of at most 1 film in 20, and so of 2 of 40.
+
+    Forty judgements make it clearly narrower than ten do, even with a model that knows nothing.
+    """
     films = [two_intervals(seed, share, is_model_useful=is_model_useful) for seed in range(40)]
     n_missed = sum(not film.holds_share for film in films)
     assert n_missed <= 2
     assert np.median([film.width_ratio for film in films]) < 0.7
 
 
-def test_a_share_that_was_refuted_at_any_time_stays_refuted():
-    """30 positive windows refute .7. The 15 negative ones that follow do not bring it back.
+def test_a_refuted_share_stays_refuted():
+    """30 positive windows refute a share of .7. The 15 negative ones that follow do not bring it back.
 
-    Together they would: 30 of 45 is .67.
+    From all 45 together .7 would be possible: 30 of 45 is .67.
     """
     y = np.array([1.0] * 30 + [0.0] * 15)
     cells = planted_cells(content_s=np.full(450, EIGHT_SECONDS), p=0.5)
@@ -71,8 +74,11 @@ def test_a_share_that_was_refuted_at_any_time_stays_refuted():
     assert low_after_30 <= low_after_45 < high_after_45
 
 
-def test_a_wrong_model_costs_little_width_at_any_time():
-    """The interval bets with the model's probabilities and without them."""
+def test_a_wrong_model_widens_the_anytime_interval_only_a_little():
+    """The interval bets with the model's probabilities and without them, so a wrong model does little harm.
+
+    A model that is right about every window makes the interval narrower.
+    """
     rng = np.random.default_rng(0)
     y = (rng.random(150) < 0.3).astype(float)
     order = rng.permutation(150)[:40]
@@ -125,10 +131,11 @@ def mean_capital(share):
     return np.mean(capitals)
 
 
-def test_the_lowest_share_at_any_time_is_the_first_whose_bets_do_not_reach_a_capital_of_20():
+def test_a_share_is_refuted_once_bets_against_it_multiply_by_20():
     """Bets against the true share reach 20 times their start with a chance of 1 in 20 at most.
 
     This is Ville's inequality, and so a share is refuted, at the level .95, as soon as its bets reach 20.
+    All 12 judgements are positive, so a share of 1 is not refuted.
     """
     cells = planted_cells(content_s=np.ones(N_WINDOWS), p=0.5)
     low, high = anytime_interval(cells, np.arange(N_JUDGED), np.ones(N_JUDGED))
@@ -140,7 +147,10 @@ def test_the_lowest_share_at_any_time_is_the_first_whose_bets_do_not_reach_a_cap
 @pytest.mark.parametrize("seconds_of_negative", [1, 30])
 @pytest.mark.parametrize("seed", range(10))
 def test_when_all_windows_are_judged_the_share_of_seconds_is_known(seconds_of_negative, seed):
-    """Negative windows may be longer than positive ones: the share is of seconds, not of windows."""
+    """Once every window is judged, the interval shrinks to the true share of the film's seconds.
+
+    Negative windows may be longer than positive ones: the share is of seconds, not of windows.
+    """
     rng = np.random.default_rng(seed)
     y = (rng.random(60) < 0.3).astype(float)
     seconds = np.where(y > 0, 1.0, seconds_of_negative)
@@ -148,13 +158,18 @@ def test_when_all_windows_are_judged_the_share_of_seconds_is_known(seconds_of_ne
     cells = planted_cells(content_s=seconds, p=rng.random(60))
     order = np.array(cells.order_of_draw(f"{seed}", 0))
     low, high = anytime_interval(cells, order, y[order])
+
     assert low - 1e-3 <= np.average(y, weights=seconds) <= high + 1e-3
     assert high - low < 0.05
 
 
 @pytest.mark.long
 def test_judgements_that_refute_every_share_leave_the_least_refuted_one():
-    """400 positives and then 400 negatives are no draw at random: a share is given, and not NaN."""
+    """If judgements refute every share, the interval is the least refuted one, and not NaN.
+
+    400 positives and then 400 negatives are no random order, and each share is refuted somewhere on the
+    way.
+    """
     cells = planted_cells(content_s=np.ones(800), p=0.5)
     low, high = anytime_interval(cells, np.arange(800), np.repeat([1.0, 0.0], 400))
     assert low == high

@@ -13,6 +13,7 @@ DECIDED = ("judgement", "passage", "note")
 
 
 def is_valid(line):
+    """Tell whether a line's level is one of the codebook; "nonsense" is the only one that is not."""
     return line.row["level"] != "nonsense"
 
 
@@ -80,7 +81,12 @@ def ledgers(draw):
 
 @settings(max_examples=300, deadline=None)
 @given(lines=ledgers(), rng=st.randoms(use_true_random=False))
-def test_what_stands_follows_the_rules_in_whatever_order_lines_are_read(lines, rng):
+def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
+    """A decision stands unless a permitted later line takes it back or replaces it.
+
+    Synchronised folders deliver lines in any order: the result must equal that of the rules above each
+    time.
+    """
     shuffled = [*lines]
     rng.shuffle(shuffled)
     assert {line.id for line in standing(shuffled, is_valid)} == ids_that_stand(lines)
@@ -89,7 +95,11 @@ def test_what_stands_follows_the_rules_in_whatever_order_lines_are_read(lines, r
 
 @settings(max_examples=300, deadline=None)
 @given(lines=ledgers(), annotator=st.sampled_from(["ANNA", "BERT", "MALLORY"]))
-def test_no_line_of_anybody_changes_what_stands_of_others(lines, annotator):
+def test_nobodys_lines_change_what_stands_of_others(lines, annotator):
+    """A person can replace or take back only their own decisions.
+
+    So one person's decisions stand the same with and without the lines of everybody else.
+    """
     of_others = [line for line in lines if line.row["annotator"] != annotator]
     with_all = {line.id for line in standing(lines, is_valid) if line.row["annotator"] != annotator}
     assert with_all == {line.id for line in standing(of_others, is_valid)}
@@ -97,8 +107,11 @@ def test_no_line_of_anybody_changes_what_stands_of_others(lines, annotator):
 
 @settings(max_examples=300, deadline=None)
 @given(lines=ledgers())
-def test_every_claim_to_a_line_of_somebody_else_is_refused_and_names_both_lines(lines):
-    """A decision or an undo claims it, and was not taken back itself."""
+def test_a_claim_to_somebody_elses_line_is_refused(lines):
+    """A line that would replace or take back another person's line is listed as a refused claim.
+
+    Claims of lines that were taken back themselves are not examined.
+    """
     line_of = {line.id: line for line in lines}
     refused = {(claim.line.id, claim.target.id) for claim in refused_claims(lines, is_valid)}
     for line in lines:
@@ -132,27 +145,34 @@ def refused_of(lines):
     }
 
 
-def test_a_note_of_a_stranger_replaces_nothing_of_annas():
+def test_a_strangers_note_replaces_none_of_annas_judgements():
+    """MALLORY's note names ANNA's judgements as replaced; they stand, as they are not MALLORY's."""
     note = line(ID_OF_ANOTHER_SITTING, "note", annotator="MALLORY", clock=99, claims=IDS_OF_ANNA)
     lines = [*LINES_OF_ANNA, note]
     assert {one.id for one in standing(lines)} == {*IDS_OF_ANNA, note.id}
     assert refused_of(lines) == {("MALLORY", "ANNA", "annotator")}
 
 
-def test_an_invalid_judgement_replaces_nothing_even_of_ones_own():
+def test_an_invalid_judgement_replaces_nothing():
+    """ANNA may replace her own judgements, but not by one whose level no codebook has."""
     invalid = line(ID_OF_ANOTHER_SITTING, annotator="ANNA", clock=99, claims=IDS_OF_ANNA, level="nonsense")
     lines = [*LINES_OF_ANNA, invalid]
     assert [one.id for one in standing(lines, is_valid)] == IDS_OF_ANNA
     assert refused_of(lines) == {("ANNA", "ANNA", "invalid")}
 
 
-def test_one_judgement_replaces_all_of_ones_own_that_it_names():
+def test_one_judgement_can_replace_several_of_ones_own():
+    """ANNA's later judgement names her three earlier ones as replaced, so that it alone stands."""
     newer = line(ID_OF_ANOTHER_SITTING, annotator="ANNA", clock=99, claims=IDS_OF_ANNA)
     assert [one.id for one in standing([*LINES_OF_ANNA, newer])] == [newer.id]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_line_does_not_replace_another_of_the_same_clock(is_first):
+    """A line may replace only lines with an earlier clock (the ledger's counter, by which lines are ordered).
+
+    With equal clocks neither is the later one, in whatever order the lines are read: both stand.
+    """
     last_of_anna = LINES_OF_ANNA[-1]
     same_clock = line(ID_OF_ANOTHER_SITTING, clock=last_of_anna.clock, claims=[last_of_anna.id])
     lines = [same_clock, *LINES_OF_ANNA] if is_first else [*LINES_OF_ANNA, same_clock]
@@ -160,6 +180,7 @@ def test_a_line_does_not_replace_another_of_the_same_clock(is_first):
     assert refused_of(lines) == {("ANNA", "ANNA", "clock")}
 
 
-def test_of_lines_with_one_clock_the_tenth_of_a_sitting_comes_after_the_ninth():
+def test_lines_of_one_clock_are_ordered_by_their_numbers():
+    """Ids end in the line's number in its sitting: -9 comes before -10, though not as text."""
     lines = [line(f"{SITTINGS[0]}-{number}") for number in (10, 9, 100)]
     assert [one.number for one in standing(lines)] == [9, 10, 100]

@@ -45,6 +45,10 @@ def imported(decisions, *tables):
 
 
 def test_a_blind_judgement_is_imported_with_its_place_in_the_draw(decisions):
+    """A blind judgement is made without sight of the model's score (`seen_score` is 0).
+
+    Its window was drawn at random, here as the first of the draw: only such judgements estimate a share.
+    """
     (window,) = choose_next([decisions.film], 1, blind=True)
     ends = window.start_s, window.end_s
     judge(decisions, *ends, "violent", concepts=["Gun"], place=1, n_planned=40)
@@ -53,17 +57,20 @@ def test_a_blind_judgement_is_imported_with_its_place_in_the_draw(decisions):
     assert (clip.extras["seen_score"], clip.extras["place"], clip.extras["draw"]) == ("0", "1", "random")
 
 
-def test_a_judgement_and_a_passage_in_sight_of_the_score_are_imported_as_such(decisions):
+def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
+    """Whoever saw the model's score may be swayed by it, so `seen_score` is 1, and the span is of no draw."""
     judge(decisions, 10, 20, "calm")
     decisions.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
     judgement, passage = imported(decisions, JUDGEMENTS, PASSAGES)
+
     assert (judgement.level, passage.level) == ("calm", "violent")
     assert judgement.extras["seen_score"] == passage.extras["seen_score"] == "1"
     assert judgement.extras["draw"] == ""
     assert judgement.extras["judgement"] == "disagree"  # the model finds what is violent
 
 
-def test_spaces_of_a_name_and_ends_of_lines_of_a_note_become_one_space(decisions):
+def test_white_space_in_names_and_notes_becomes_one_space(decisions):
+    """So " A  B " and "A B" are one person, and a note fits on a row of a table."""
     judge(decisions, 10, 20, who=" A  B ")
     decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
     assert standing_levels(decisions) == [("A B", "calm")]
@@ -71,12 +78,14 @@ def test_spaces_of_a_name_and_ends_of_lines_of_a_note_become_one_space(decisions
 
 
 def test_a_name_that_begins_like_a_formula_comes_back_as_it_was(decisions):
+    """A table quotes "=cmd()", which a spreadsheet would run, and the import takes the quote off again."""
     judge(decisions, 10, 20, who="=cmd()")
     (clip,) = imported(decisions, JUDGEMENTS)
     assert clip.annotator == "=cmd()"
 
 
-def test_decisions_that_are_read_again_are_the_same_and_write_nothing(decisions):
+def test_reading_decisions_again_writes_nothing(decisions):
+    """Reading is not deciding: no file is touched, and the ledger has one file, of the one sitting."""
     judge(decisions, 10, 20)
     decisions.keep("passage", 30, 41.5, "AB", level="violent")
     decisions.keep("note", 30, 41.5, "AB", note="why here")
@@ -97,7 +106,7 @@ def test_a_folder_with_decisions_is_still_a_scored_film(decisions):
     assert Timeline.read(decisions.folder).movie == "tt1"
 
 
-def test_a_judgement_agrees_disagrees_or_is_unsure_as_the_models_task_has_its_level(scored_tt1):
+def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     """The model finds "violent" among clips of "calm" and "violent".
 
     A level that it does not find disagrees, even "none", on which it was not trained. "unsure" is a level
@@ -110,6 +119,7 @@ def test_a_judgement_agrees_disagrees_or_is_unsure_as_the_models_task_has_its_le
         judge(decisions, start_s, start_s + 1, level)
     in_table = [row["judgement"] for row in rows_of(folder / JUDGEMENTS)]
     assert in_table == [*verdicts.values()]
+
     on_desk = [decision["verdict"] for decision in shown_decisions(OpenFilm(0, film, decisions), "AB")]
     assert on_desk == [*verdicts.values()]
 
@@ -126,14 +136,17 @@ def copied_decisions(decisions):
     return Decisions(scored_anew, decisions.film, decisions.codebook)
 
 
-def test_what_was_decided_goes_with_a_film_that_is_scored_anew(decisions, copied_decisions):
+def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions, copied_decisions):
+    """A new model changes scores, and not what people decided; what was undone stays undone."""
     assert stands(copied_decisions) == stands(decisions)
     assert copied_decisions.notices == []
 
 
-def test_the_owner_of_copied_decisions_adds_to_them_and_deletes_them(decisions, copied_decisions):
+def test_copied_decisions_can_be_added_to_and_deleted(decisions, copied_decisions):
+    """In the copy AB is still the owner of AB's decisions, and may delete them there."""
     copied_id = decisions.kept["judgement"][0].clip_id
     assert copied_decisions.history(copied_id) == []  # it replaces nothing
+
     added_id = judge(copied_decisions, 30, 40)
     copied_decisions.delete(copied_id, "AB")
     standing = {clip.clip_id for clip in copied_decisions.kept["judgement"]}
@@ -141,17 +154,20 @@ def test_the_owner_of_copied_decisions_adds_to_them_and_deletes_them(decisions, 
     assert copied_id not in standing
 
 
-def test_of_a_span_the_last_judgement_of_each_person_stands(decisions):
+def test_the_last_judgement_of_each_person_on_a_span_stands(decisions):
+    """AB judges one span twice: the second judgement replaces the first, and leaves CD's alone."""
     judge(decisions, 10, 20, "calm", who="AB")
     judge(decisions, 10, 20, "violent", who="AB")
     judge(decisions, 10, 20, "calm", who="CD")
     assert standing_levels(decisions) == [("AB", "violent"), ("CD", "calm")]
 
 
-def test_each_person_takes_back_their_own_judgements_and_no_others(decisions):
+def test_undo_takes_back_only_ones_own_judgements(decisions):
+    """AB has two judgements to undo, and then none. Nobody, a person without a name included, undoes CD's."""
     judge(decisions, 10, 20, "calm", who="AB")
     judge(decisions, 10, 20, "violent", who="AB")
     judge(decisions, 10, 20, "calm", who="CD")
+
     assert decisions.undo("AB")
     assert decisions.undo("AB")
     assert decisions.undo("AB") is None
@@ -159,7 +175,8 @@ def test_each_person_takes_back_their_own_judgements_and_no_others(decisions):
     assert standing_levels(decisions) == standing_levels(open_again(decisions)) == [("CD", "calm")]
 
 
-def test_what_was_decided_in_an_earlier_sitting_is_not_undone(decisions):
+def test_decisions_of_an_earlier_sitting_are_not_undone(decisions):
+    """Undo takes back what was decided since the desk was opened, and never yesterday's work."""
     judge(decisions, 10, 20, who="CD")
     assert open_again(decisions).undo("CD") is None
 
@@ -187,18 +204,23 @@ def act_at_random(decisions, rng, number):
         decisions.keep("passage", 30 + number, 40 + number, "AB", level=level)
 
 
-def test_undo_leads_back_through_every_state_and_redo_forth_again(decisions):
-    """24 random acts of one person."""
+def test_undo_and_redo_lead_through_every_earlier_state(decisions):
+    """After 24 random acts of one person, each undo restores the state before an act, back to the first.
+
+    Each redo restores the state after it, and the file holds the last one.
+    """
     rng = np.random.default_rng(0)
     states = [stands(decisions)]
     for number in range(24):
         act_at_random(decisions, rng, number)
         states.append(stands(decisions))
         assert decisions.conflicts() == set()
+
     for before in reversed(states[:-1]):
         assert decisions.undo("AB")
         assert stands(decisions) == before
     assert decisions.undo("AB") is None
+
     for after in states[1:]:
         assert decisions.redo("AB")
         assert stands(decisions) == after
@@ -206,7 +228,8 @@ def test_undo_leads_back_through_every_state_and_redo_forth_again(decisions):
     assert stands(open_again(decisions)) == states[-1]
 
 
-def test_nothing_is_done_again_once_something_else_was_decided(decisions):
+def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
+    """As in any editor, redo is possible only right after undo."""
     judge(decisions, 10, 20)
     decisions.undo("AB")
     judge(decisions, 1, 2)
@@ -214,6 +237,7 @@ def test_nothing_is_done_again_once_something_else_was_decided(decisions):
 
 
 def test_nobody_edits_or_deletes_a_decision_of_somebody_else(decisions):
+    """AB's judgement stays as it is, whatever CD tries."""
     decision_id = judge(decisions, 10, 20, who="AB")
     with pytest.raises(FilmError):
         decisions.delete(decision_id, "CD")
@@ -222,7 +246,7 @@ def test_nobody_edits_or_deletes_a_decision_of_somebody_else(decisions):
     assert standing_levels(decisions) == [("AB", "calm")]
 
 
-def test_no_decision_is_edited_or_deleted_that_is_not_there(decisions):
+def test_an_unknown_decision_is_neither_edited_nor_deleted(decisions):
     unknown_id = "0" * 16 + "-1"
     with pytest.raises(FilmError):
         decisions.delete(unknown_id, "AB")
@@ -230,7 +254,8 @@ def test_no_decision_is_edited_or_deleted_that_is_not_there(decisions):
         decisions.keep("passage", 10, 20, "AB", level="calm", changed_id=unknown_id)
 
 
-def test_a_decision_is_not_deleted_that_another_sitting_deleted_meanwhile(decisions):
+def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
+    """Two desks are open on one folder. The second one is told that the first has deleted it meanwhile."""
     decision_id = judge(decisions, 10, 20)
     open_again(decisions).delete(decision_id, "AB")
     assert open_again(decisions).notices == []
@@ -240,15 +265,21 @@ def test_a_decision_is_not_deleted_that_another_sitting_deleted_meanwhile(decisi
 
 
 def test_a_passage_that_is_too_short_is_refused(decisions):
+    """A passage of a twentieth of a second is a slip of the mouse."""
     with pytest.raises(FilmError, match="shorter"):
         decisions.keep("passage", 10, 10.05, "AB", level="calm")
 
 
-def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(decisions):
+def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
+    """Blind judgements are the measurement, so that a second look in sight of the score must not change it.
+
+    A further judgement in sight replaces the one in sight. One window of the draw is still done.
+    """
     first_window = decisions.windows[0]
     judge_blindly(decisions, "violent")
     judge(decisions, *first_window, "calm")
     judge(decisions, *first_window, "unsure")  # it replaces the one in sight
+
     assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
     blind, in_sight = imported(decisions, JUDGEMENTS)
     assert (blind.level, blind.extras["seen_score"]) == ("violent", "0")
@@ -257,13 +288,15 @@ def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(decisions):
 
 
 @pytest.mark.parametrize("place", [2, 10**6, -1])
-def test_a_blind_judgement_of_a_window_at_another_place_is_refused(decisions, place):
+def test_a_blind_judgement_names_the_place_of_its_window(decisions, place):
+    """The window is the first of the draw: at any other place it would pass for another window."""
     with pytest.raises(ObygazeError, match="place"):
         judge(decisions, *decisions.windows[0], place=place, n_planned=40)
     assert decisions.kept["judgement"] == []
 
 
-def test_a_blind_judgement_that_ends_elsewhere_than_its_window_is_refused(decisions):
+def test_a_blind_judgement_must_end_where_its_window_ends(decisions):
+    """It says to be of the first window of the draw, and ends a second later."""
     start, end = decisions.windows[0]
     with pytest.raises(ObygazeError, match="place"):
         judge(decisions, start, end + 1, place=1, n_planned=40)
@@ -275,7 +308,8 @@ def test_a_blind_judgement_that_ends_elsewhere_than_its_window_is_refused(decisi
     [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)],
     ids=["begins before the film", "no length", "ends before it begins", "ends over a second after the film"],
 )
-def test_a_decision_on_a_span_that_the_film_does_not_have_is_refused(decisions, start, end):
+def test_a_span_that_the_film_does_not_have_is_refused(decisions, start, end):
+    """The film lasts 120 s; a span may end up to a second later, as players round."""
     assert decisions.film.record.duration_s == 120.0
     with pytest.raises(ObygazeError):
         judge(decisions, start, end)
@@ -283,7 +317,7 @@ def test_a_decision_on_a_span_that_the_film_does_not_have_is_refused(decisions, 
 
 
 def test_a_decision_may_end_less_than_a_second_after_the_film(decisions):
-    """Players round the end of a film."""
+    """Players round the end of a film, so that .9 s more is no mistake of the judge."""
     judge(decisions, 100, 120.9)
     assert standing_levels(decisions) == [("AB", "calm")]
 
@@ -323,18 +357,24 @@ def ledger_with_second_line(folder, wrong):
 
 @pytest.mark.parametrize("wrong", [*NONSENSE.values(), *NOT_OF_THE_DRAW.values()],
                          ids=[*NONSENSE, *NOT_OF_THE_DRAW])  # fmt: skip
-def test_nonsense_in_the_ledger_is_named_by_file_and_line_and_only_once(scored_tt1, wrong):
+def test_a_wrong_line_of_the_ledger_is_named_once(scored_tt1, wrong):
+    """The second line of the file is wrong: a notice names file and line.
+
+    A later decision does not repeat the notice.
+    """
     path = ledger_with_second_line(scored_tt1[0], wrong)
     decisions = Decisions(*scored_tt1)
     notice, *more = decisions.notices
     assert str(path) in notice
     assert "line 2" in notice
+
     judge(decisions, 10, 20)
     assert decisions.notices == [notice, *more]
 
 
 @pytest.mark.parametrize("wrong", NONSENSE.values(), ids=NONSENSE)
-def test_nonsense_in_the_ledger_is_shown_nowhere(scored_tt1, wrong):
+def test_a_wrong_line_of_the_ledger_is_not_shown(scored_tt1, wrong):
+    """Of the two lines in the ledger the desk shows the first, and does not fail because of the second."""
     folder, film, _ = scored_tt1
     ledger_with_second_line(folder, wrong)
     opened = OpenFilm(0, film, Decisions(*scored_tt1))
@@ -343,9 +383,11 @@ def test_nonsense_in_the_ledger_is_shown_nowhere(scored_tt1, wrong):
 
 
 @pytest.mark.parametrize("wrong", NOT_OF_THE_DRAW.values(), ids=NOT_OF_THE_DRAW)
-def test_a_blind_judgement_that_is_not_of_its_window_is_shown_and_counts_as_none_of_the_draw(
-    scored_tt1, wrong
-):
+def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_tt1, wrong):
+    """The judgement is shown, as it may be honest.
+
+    It is of no window of the draw, so that none counts as done.
+    """
     folder, film, _ = scored_tt1
     ledger_with_second_line(folder, wrong)
     opened = OpenFilm(0, film, Decisions(*scored_tt1))
@@ -369,7 +411,11 @@ def judge_in_two_sittings_at_once(decisions, **fields_of_each):
     decisions.refresh()
 
 
-def test_two_judgements_of_which_neither_replaced_the_other_both_stand_and_are_marked(decisions):
+def test_two_judgements_made_at_once_both_stand_and_are_marked(decisions):
+    """Neither sitting saw the other's judgement, so that neither replaces the other.
+
+    Both are marked, for the judge to choose.
+    """
     judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
     assert sorted(standing_levels(decisions)) == [("AB", "unsure"), ("AB", "violent")]
     assert len(decisions.conflicts()) == 2
@@ -378,7 +424,8 @@ def test_two_judgements_of_which_neither_replaced_the_other_both_stand_and_are_m
     assert any("beside" in notice for notice in decisions.notices)
 
 
-def test_who_decides_again_replaces_both_judgements_that_stood_beside_each_other(decisions):
+def test_deciding_again_replaces_both_of_two_judgements_made_at_once(decisions):
+    """The third judgement is made in sight of both, and so resolves the conflict."""
     judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
     judge(decisions, 10, 20, "violent")
     assert standing_levels(decisions) == [("AB", "violent")]
@@ -386,54 +433,72 @@ def test_who_decides_again_replaces_both_judgements_that_stood_beside_each_other
 
 
 @pytest.mark.parametrize("is_later_kept_first", [False, True], ids=["later kept last", "later kept first"])
-def test_of_two_judgements_of_one_span_the_one_judged_later_counts_whichever_was_kept_first(
-    decisions, is_later_kept_first
-):
-    """AB judged in two sittings at once: "violent", and 38 seconds later "unsure"."""
+def test_of_two_judgements_made_at_once_the_later_one_counts(decisions, is_later_kept_first):
+    """AB judged in two sittings at once: "violent", and 38 seconds later "unsure".
+
+    Both stand in the table, but a share takes one judgement of a person: that with the later `judged_at`,
+    whichever of the two was written into the ledger first.
+    """
     levels = ("violent", "unsure")
     times = ("2026-11-29T02:16:43+00:00", "2026-11-29T02:17:21+00:00")
     if is_later_kept_first:
         levels, times = levels[::-1], times[::-1]
     judge_in_two_sittings_at_once(decisions, level=levels, judged_at=times)
+
     assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
     assert tabled_levels(decisions) == ["violent", "unsure"]
     assert [clip.level for clip in decisions.judgements()] == ["unsure"]  # of which shares are made
 
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
-def test_nobody_takes_back_or_replaces_what_another_decided_and_a_notice_names_who_tried(decisions, kind):
+def test_a_notice_names_who_tried_to_change_anothers_decision(decisions, kind):
+    """XY writes a line by hand that would undo or replace AB's judgement.
+
+    AB's judgement stands, and the notice names both people.
+    """
     judgement_of_ab = judge(decisions, 10, 20, who="AB")
     other = open_again(decisions)
     row_of_xy = ROW | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
     other.ledger.add(kind, row_of_xy, [judgement_of_ab])
     decisions.refresh()
     assert ("AB", "calm") in standing_levels(decisions)
+
     (notice,) = decisions.notices
     assert "XY" in notice
     assert "AB" in notice
 
 
-def test_a_level_that_this_codebook_does_not_have_replaces_no_judgement(scored_tt1):
-    """It is one of a newer codebook, in which the judgement was changed to it."""
+def test_an_unknown_level_replaces_no_judgement(scored_tt1):
+    """A newer codebook has the level "brutal", to which a judgement was changed.
+
+    Read with the older codebook, that line cannot be understood: the judgement before it stands, with a
+    notice.
+    """
     folder, film, book = scored_tt1
     newer = Decisions(folder, film, replace(book, levels=(*book.levels, Level("brutal"))))
     judgement_id = judge(newer, 10, 20, "violent")
     newer.keep("judgement", 10, 20, "AB", level="brutal", changed_id=judgement_id)
     assert standing_levels(newer) == [("AB", "brutal")]
+
     decisions = Decisions(folder, film, book)
     assert standing_levels(decisions) == [("AB", "violent")]
     assert any("brutal" in notice for notice in decisions.notices)
 
 
-def test_a_judgement_that_becomes_a_passage_is_one_act_to_undo(decisions):
-    """Whoever moves the ends of a judgement makes it a passage."""
+def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
+    """Whoever moves the ends of a judgement makes it a passage.
+
+    The judgement goes and the passage comes in one act, which one undo takes back.
+    """
     judgement_id = judge(decisions, 10, 20, "violent")
     judged = stands(decisions)
     assert judged["judgement"] == [("AB", 10.0, 20.0, "violent", "")]
+
     decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
     marked = stands(decisions)
     assert marked["judgement"] == []
     assert marked["passage"] == [("AB", 11.0, 20.0, "violent", "")]
+
     decisions.undo("AB")
     assert stands(decisions) == judged
     decisions.redo("AB")
@@ -454,7 +519,7 @@ def test_a_judgement_that_becomes_a_passage_is_one_act_to_undo(decisions):
     ids=["another codebook's level", "another codebook's concept", "no length", "beyond the film",
          "no start", "no end", "no name"],
 )  # fmt: skip
-def test_what_is_no_judgement_of_this_film_is_refused_and_nothing_is_written(decisions, decision):
+def test_a_wrong_judgement_is_refused_and_nothing_is_written(decisions, decision):
     with pytest.raises(ObygazeError):
         judge(decisions, **{"start": 10.0, "end": 20.0, **decision})
     assert not (decisions.folder / JUDGEMENTS).exists()
@@ -471,7 +536,12 @@ def fail_as_on_a_full_disk(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_decision_whose_table_finds_no_space_is_in_the_ledger_and_a_notice_says_so(decisions, monkeypatch):
+def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, monkeypatch):
+    """The ledger is what counts, and the table is only written from it.
+
+    If the disk is full when the table is written, the table stays as it was, and a notice says that the
+    decision is in the ledger.
+    """
     judge(decisions, 10, 20)
     before = (decisions.folder / JUDGEMENTS).read_bytes()
     with monkeypatch.context() as disk:
@@ -479,12 +549,14 @@ def test_a_decision_whose_table_finds_no_space_is_in_the_ledger_and_a_notice_say
         judge(decisions, 20, 30)
     assert (decisions.folder / JUDGEMENTS).read_bytes() == before
     assert len(standing_levels(open_again(decisions))) == 2
+
     (notice,) = decisions.notices
     assert JUDGEMENTS in notice
     assert "ledger/" in notice
 
 
-def test_what_finds_no_space_in_the_ledger_fails_and_changes_nothing(decisions, monkeypatch):
+def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch):
+    """What the ledger cannot keep was not decided: the error reaches the user."""
     judge(decisions, 10, 20)
     before = stands(decisions)
     with monkeypatch.context() as disk:
@@ -493,29 +565,37 @@ def test_what_finds_no_space_in_the_ledger_fails_and_changes_nothing(decisions, 
             judge(decisions, 30, 40)
         with pytest.raises(OSError, match="No space"):
             decisions.undo("AB")
+
     assert stands(decisions) == before
 
 
-def test_after_the_disk_was_full_decisions_go_on(decisions, monkeypatch):
+def test_deciding_goes_on_after_the_disk_was_full(decisions, monkeypatch):
+    """The failed judgement was never kept, so that undo takes back the one before it.
+
+    Two more judgements follow, and are kept.
+    """
     judge(decisions, 10, 20)
     with monkeypatch.context() as disk:
         disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)
         with pytest.raises(OSError, match="No space"):
             judge(decisions, 30, 40, "violent")
     assert decisions.undo("AB")  # the last that was kept
+
     judge(decisions, 40, 50, "violent")
     judge(decisions, 60, 70, "unsure")
     assert tabled_levels(decisions) == ["violent", "unsure"]
     assert stands(open_again(decisions)) == stands(decisions)
 
 
-def test_decisions_on_a_film_that_was_scored_again_meanwhile_are_refused(decisions):
+def test_deciding_on_a_film_scored_again_meanwhile_is_refused(decisions):
+    """The judge looks at the old scores, and must open the film again before deciding on the new ones."""
     decisions.film.write(decisions.folder)
     with pytest.raises(ObygazeError, match="scored again"):
         judge(decisions, 10, 20)
 
 
 def test_a_film_that_is_scored_again_keeps_its_ledger(decisions):
+    """Scores are written anew, and what people decided stays."""
     judge(decisions, 10, 20)
     decisions.ledger.close()  # Windows replaces no folder that holds an open file
     decisions.film.write(decisions.folder)
@@ -529,24 +609,32 @@ def judges_seen_by(decisions, viewer):
 
 
 def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(decisions):
+    """Each planned ten windows: until AB has judged the tenth, AB sees nothing of CD's, who has finished."""
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
     assert judges_seen_by(decisions, "AB") == {"AB"}
     assert judges_seen_by(decisions, "CD") == {"AB", "CD"}
     assert judges_seen_by(decisions, "") == set()  # it may be AB who gave no name
+
     judge_blindly(decisions, "calm", who="AB", in_all=10)
     assert judges_seen_by(decisions, "AB") == {"AB", "CD"}
 
 
-def test_who_fixed_to_judge_more_windows_than_others_sees_them_later(decisions):
+def test_a_judge_who_planned_more_windows_sees_others_later(decisions):
+    """CD planned ten windows and AB eleven: after ten AB is not finished yet."""
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=11)
     assert judges_seen_by(decisions, "AB") == {"AB"}
 
 
-def test_who_raises_the_number_that_they_fixed_is_not_finished_at_the_lower_one(decisions):
+def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
+    """AB planned all windows, and then only eleven.
+
+    Otherwise a lower number would open CD's judgements early.
+    """
     n_windows = len(decisions.windows)
     assert n_windows > 11
+
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, "calm", who="AB", in_all=n_windows)
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=11)
@@ -554,6 +642,7 @@ def test_who_raises_the_number_that_they_fixed_is_not_finished_at_the_lower_one(
 
 
 def test_before_ten_windows_are_judged_no_share_is_given(decisions):
+    """Ten windows are the fewest from which a share is given: AB has judged nine."""
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
     answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
@@ -561,7 +650,8 @@ def test_before_ten_windows_are_judged_no_share_is_given(decisions):
     assert "9 windows" in answer["few"]  # AB's own
 
 
-def test_the_share_of_two_judges_says_how_many_windows_they_judged_alike(decisions):
+def test_a_share_says_how_many_windows_two_judges_judged_alike(decisions):
+    """CD calls all ten windows violent, AB all ten calm: they agree on none."""
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
     share = next_window(OpenFilm(0, decisions.film, decisions), "AB", 10)["share"]
@@ -589,7 +679,7 @@ class AskedInterval(NamedTuple):
 
 @pytest.fixture
 def asked_intervals(monkeypatch):
-    """What is asked of a stand-in for `anytime_interval`, which always answers 0 to 1."""
+    """Record what is asked of a stand-in for `anytime_interval`, which always answers 0 to 1."""
     asked = []
 
     def record_and_answer(cells, judged, y):
@@ -607,18 +697,24 @@ def asked_intervals(monkeypatch):
     return asked
 
 
-def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(decisions, asked_intervals):
+def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, asked_intervals):
+    """The interval holds only for windows in random order, and so must not be given them sorted by time."""
     judge_blindly(decisions, *["violent", "calm"] * 5, in_all=10)
     next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
     drawn_starts = [start for start, _ in decisions.windows[:10]]
     assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
+
     (asked,) = asked_intervals
     assert asked.starts == drawn_starts
     assert asked.is_positive == [1.0, 0.0] * 5
 
 
-def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(decisions, asked_intervals):
-    """All windows but the last of the draw are judged; AB is unsure of the second."""
+def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_intervals):
+    """All windows but the last of the draw are judged; AB is unsure of the second.
+
+    An unsure window is neither positive nor negative: its seconds are taken from the whole film, and from
+    what was judged.
+    """
     _, unsure_window, *_, unjudged_window = decisions.windows
     n_windows = len(decisions.windows)
     n_calm = n_windows - 3  # neither the first, nor the second, nor the last
@@ -638,7 +734,10 @@ def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(d
 
 
 def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
-    """AB fixed ten times as many. Somebody who fixed none judges all."""
+    """AB planned ten times as many windows as the film has: then all are planned.
+
+    One who planned none judges all.
+    """
     n = len(decisions.windows)
     judge_blindly(decisions, *["violent"] * n, in_all=10 * n)
     assert decisions.n_planned_by("AB") == n
@@ -646,13 +745,17 @@ def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
 
 
 @pytest.mark.parametrize("asks_for_more", [False, True], ids=["asks for all", "asks for ten times as many"])
-def test_where_all_windows_are_judged_the_share_is_counted_and_no_interval_is_given(decisions, asks_for_more):
-    """AB wanted to judge more windows than there are, and judged all."""
+def test_a_share_of_all_windows_has_no_interval(decisions, asks_for_more):
+    """Once all windows are judged nothing is left to estimate: the share is counted.
+
+    AB had planned ten times as many windows as there are.
+    """
     n_windows = len(decisions.windows)
     levels = ["violent" if number % 2 else "calm" for number in range(n_windows)]
     judge_blindly(decisions, *levels, in_all=10 * n_windows)
     n_asked = 10 * n_windows if asks_for_more else n_windows
     answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
+
     assert answer["done"] == n_windows
     assert answer["fixed"] == n_windows
     assert "window" not in answer  # to judge next
@@ -660,10 +763,11 @@ def test_where_all_windows_are_judged_the_share_is_counted_and_no_interval_is_gi
     assert "no window is left" in answer["share"]
 
 
-def test_who_judged_a_list_elsewhere_fixed_no_number_of_windows_and_is_asked_for_one(decisions):
-    """AB judged five windows of a list, as in a spreadsheet. Nobody need wait for AB to judge more.
+def test_a_judge_of_a_list_planned_no_number_of_windows(decisions):
+    """AB judged five windows of a list, as in a spreadsheet, so that AB has planned nothing at the desk.
 
-    CD judges at the desk, and fixed ten.
+    Nobody waits for AB to judge more, and AB sees CD's judgements. CD judges at the desk, and planned
+    ten.
     """
     judge_list(decisions, "violent", who="AB", n=5)
     judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
@@ -673,7 +777,8 @@ def test_who_judged_a_list_elsewhere_fixed_no_number_of_windows_and_is_asked_for
     assert "fixed" not in next_window(OpenFilm(0, decisions.film, decisions), "AB", 0)
 
 
-def test_a_judge_at_the_desk_fixed_a_number_and_does_not_see_others_before_it_is_reached(decisions):
+def test_a_judge_at_the_desk_sees_others_only_when_finished(decisions):
+    """CD planned ten windows at the desk and has judged three, and so does not see AB's."""
     judge_list(decisions, "violent", who="AB", n=5)
     judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
     assert decisions.n_stated_by("CD") == 10
@@ -682,7 +787,11 @@ def test_a_judge_at_the_desk_fixed_a_number_and_does_not_see_others_before_it_is
     assert next_window(OpenFilm(0, decisions.film, decisions), "CD", 0)["fixed"] == 10
 
 
-def test_the_judge_of_a_list_who_goes_on_at_the_desk_judges_blindly(decisions):
+def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
+    """AB judged five windows in a list, then plans seven at the desk and judges one of them.
+
+    From then on AB has a number to reach, and does not see CD's judgements.
+    """
     judge_list(decisions, "violent", who="AB", n=5)
     judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
     judge_blindly(decisions, "violent", who="AB", in_all=7)
@@ -698,8 +807,8 @@ def list_of_ab_and_nine_of_cd(decisions):
     return OpenFilm(0, decisions.film, decisions)
 
 
-def test_the_judge_of_a_list_sees_what_others_judged_of_its_windows_only(list_of_ab_and_nine_of_cd):
-    """AB may go on to judge CD's other four windows, blindly."""
+def test_a_judge_of_a_list_sees_others_on_its_windows_only(list_of_ab_and_nine_of_cd):
+    """AB may go on to judge CD's other four windows, blindly, so that these stay hidden."""
     film = list_of_ab_and_nine_of_cd
     of_cd = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
     assert sorted(decision["place"] for decision in of_cd) == [1, 2, 3, 4, 5]
@@ -707,34 +816,38 @@ def test_the_judge_of_a_list_sees_what_others_judged_of_its_windows_only(list_of
 
 
 def test_a_judge_who_is_finished_sees_all_that_others_judged(list_of_ab_and_nine_of_cd):
+    """CD planned nine windows and judged all: five of AB and nine of CD are shown."""
     film = list_of_ab_and_nine_of_cd
     assert len(shown_decisions(film, "CD")) == 5 + 9
     assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
 
 
-def test_whoever_gives_no_name_sees_only_windows_that_all_judges_may_see(list_of_ab_and_nine_of_cd):
-    """It may be AB."""
+def test_a_viewer_without_a_name_sees_what_all_judges_may_see(list_of_ab_and_nine_of_cd):
+    """The viewer may be AB, who may see the five windows of AB's list only."""
     assert list_of_ab_and_nine_of_cd.decisions.places_seen_by_all() == {1, 2, 3, 4, 5}
 
 
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):
+    """Each judge gets the windows in the same random order; after the last one none is left."""
     film = OpenFilm(0, decisions.film, decisions)
     for place, (start, end) in enumerate(decisions.windows, start=1):
         answer = next_window(film, "AB", 99)
         assert answer["done"] == place - 1
         assert answer["window"] == {"start": start, "end": end, "place": place}
         judge(decisions, start, end, place=place)
+
     assert "window" not in next_window(film, "AB", 99)
     assert min(decisions.windows)[0] == 0
 
 
-def test_spaces_around_a_name_are_of_no_meaning_to_the_draw(decisions):
+def test_spaces_around_a_name_do_not_change_who_judges(decisions):
     judge_blindly(decisions, "calm", who="AB")
     assert next_window(OpenFilm(0, decisions.film, decisions), " AB ", 99)["done"] == 1
 
 
 @pytest.mark.parametrize(("name", "is_named"), [("obygaze12", False), ("mobygaze", True)])
 def test_a_table_names_its_codebook_unless_it_is_obygaze12(tmp_path, name, is_named):
+    """A table that names no codebook, as tables of earlier versions, is of obygaze12."""
     decisions = Decisions(tmp_path, ten_minute_film(), builtin_codebook(name))
     judge(decisions, 0, 10, "S")
     (row,) = rows_of(tmp_path / JUDGEMENTS)
@@ -749,14 +862,16 @@ def elsewhere(tmp_path):
     return folder
 
 
-def test_no_decision_is_written_where_the_ledger_of_a_strangers_folder_is_a_link(decisions, elsewhere):
+def test_no_decision_is_written_through_a_link_to_a_ledger(decisions, elsewhere):
+    """In a folder from a stranger, a link could lead writes to any file of the user."""
     (decisions.folder / "ledger").symlink_to(elsewhere)
     with pytest.raises(ObygazeError, match="link"):
         judge(decisions, 10, 20)
     assert [*elsewhere.iterdir()] == []
 
 
-def test_a_table_of_a_strangers_folder_that_is_a_link_is_not_read(scored_tt1, elsewhere):
+def test_a_table_that_is_a_link_is_not_read(scored_tt1, elsewhere):
+    """In a folder from a stranger, a link could lead to any file of the user and show it."""
     (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
     (scored_tt1[0] / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
     with pytest.raises(ObygazeError, match="link"):
@@ -764,6 +879,7 @@ def test_a_table_of_a_strangers_folder_that_is_a_link_is_not_read(scored_tt1, el
 
 
 def test_a_table_that_became_a_link_is_not_written_through(decisions, elsewhere):
+    """A link takes the table's place while the desk is open: the file at its end stays as it was."""
     (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
     (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
     judge(decisions, 10, 20)
@@ -771,7 +887,8 @@ def test_a_table_that_became_a_link_is_not_written_through(decisions, elsewhere)
     assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
 
 
-def test_the_table_is_written_again_once_a_strangers_link_is_removed(decisions, elsewhere):
+def test_the_table_is_written_again_once_a_link_is_removed(decisions, elsewhere):
+    """The judgement made meanwhile is in the ledger, so that the table then has both."""
     (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
     (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
     judge(decisions, 10, 20, "calm")
@@ -780,27 +897,33 @@ def test_the_table_is_written_again_once_a_strangers_link_is_removed(decisions, 
     assert tabled_levels(decisions) == ["calm", "violent"]
 
 
-def test_a_link_to_nothing_is_replaced_by_the_table_and_makes_no_file_at_its_end(scored_tt1, elsewhere):
+def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, elsewhere):
+    """Writing through the link would make a file elsewhere: instead the table takes the link's place."""
     folder = scored_tt1[0]
     for name in (JUDGEMENTS, PASSAGES, NOTES):
         (folder / name).symlink_to(elsewhere / name)
     decisions = Decisions(*scored_tt1)
     judge(decisions, 10, 20)
     decisions.keep("note", 10, 20, "AB", note="here")
+
     assert [*elsewhere.iterdir()] == []
     assert not (folder / JUDGEMENTS).is_symlink()
     assert tabled_levels(decisions) == ["calm"]
     assert [row["note"] for row in rows_of(folder / NOTES)] == ["here"]
 
 
-def test_a_table_that_was_moved_and_linked_to_is_replaced_and_not_written_through(decisions, elsewhere):
-    """The file at the end of the link is the one that was written last, and only its name is a link."""
+def test_a_moved_table_is_not_written_through_a_link_to_it(decisions, elsewhere):
+    """The file at the end of the link is the one that was written last, and only its name is a link.
+
+    The moved file stays as it was, and the table takes the link's place.
+    """
     table, moved = decisions.folder / JUDGEMENTS, elsewhere / "moved.csv"
     judge(decisions, 10, 20, "calm")
     table.rename(moved)
     table.symlink_to(moved)
     before = moved.read_bytes()
     judge(decisions, 20, 30, "violent")
+
     assert moved.read_bytes() == before
     assert not table.is_symlink()
     assert tabled_levels(decisions) == ["calm", "violent"]
@@ -824,8 +947,8 @@ def judge_as_many(decisions, n_judges):
             ledger.add("judgement", row)
 
 
-def test_of_many_judges_a_hundred_pairs_are_compared_and_a_few_named(decisions, monkeypatch):
-    """16 judges are 120 pairs."""
+def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
+    """16 judges are 120 pairs (16 * 15 / 2), too many to compare and name all while a judge waits."""
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)
     judge_as_many(decisions, 16)
     share = next_window(OpenFilm(0, decisions.film, decisions), "J3", 10)["share"]
@@ -842,10 +965,11 @@ def with_black_from_60_to_90_s(film):
     return replace(film, table=table)
 
 
-def test_judging_goes_on_with_the_same_windows_if_some_are_found_to_be_black_meanwhile(decisions):
+def test_the_draw_stays_the_same_if_windows_turn_out_to_be_black(decisions):
     """12 windows are judged when half a minute of the film is found to be black.
 
     Black changes the content of windows, by which they were drawn: a notice says so, and nothing is lost.
+    One more judgement makes 13.
     """
     judge_blindly(decisions, *["violent"] * 12, in_all=40)
     changed = with_black_from_60_to_90_s(decisions.film)
@@ -869,8 +993,11 @@ def test_judging_goes_on_with_the_same_windows_if_some_are_found_to_be_black_mea
     ],
     ids=["another movie", "another seed", "another number of windows", "content longer than the windows"],
 )
-def test_a_draw_in_a_strangers_sitting_that_is_not_of_the_films_windows_counts_nowhere(decisions, forge):
-    """A sitting is a file of a ledger. Its header holds the draw that its judgements are of."""
+def test_a_forged_draw_in_a_sitting_is_ignored(decisions, forge):
+    """A sitting is a file of a ledger. Its header holds the draw that its judgements are of.
+
+    A stranger's draw is not of this film's windows: the film keeps its own.
+    """
     draw = decisions.draw
     forged_header = Header(draw=forge(draw))
     sitting = Ledger(decisions.folder, print, lambda: forged_header)

@@ -37,7 +37,10 @@ def reworded(book):
 
 
 class Judged(NamedTuple):
-    """A film with 11 judgements under one text of its codebook, whose text is then changed."""
+    """A film with 11 judgements under one wording of its codebook, and the codebook reworded.
+
+    The 11 are ten windows that AB judged blindly, and one span in sight of the model's score.
+    """
 
     folder: Path
     film: Timeline
@@ -66,7 +69,11 @@ def shown_under_other_definitions(decisions):
 
 
 @pytest.mark.long
-def test_each_sitting_begins_with_the_text_and_the_digest_of_its_codebook(judged):
+def test_each_sitting_stores_its_codebook_and_its_digest(judged):
+    """A sitting (one file of the ledger) begins with the wording that its decisions were made under.
+
+    The first sitting was under the original codebook, the second one is under the reworded codebook.
+    """
     judge(judged.opened(judged.reworded), 30, 38)
     stored_books = []
     for path in judged.folder.glob("ledger/*.jsonl"):
@@ -74,6 +81,7 @@ def test_each_sitting_begins_with_the_text_and_the_digest_of_its_codebook(judged
         header = json.loads(first_line)["entry"]["header"]
         stored_books.append(StoredCodebook(**header["codebook"]))
     by_digest = {stored_book.definition: codebook_in(stored_book) for stored_book in stored_books}
+
     assert by_digest == {
         judged.book.definition(): judged.book,
         judged.reworded.definition(): judged.reworded,
@@ -81,7 +89,11 @@ def test_each_sitting_begins_with_the_text_and_the_digest_of_its_codebook(judged
 
 
 @pytest.mark.long
-def test_what_was_judged_under_another_text_stands_and_is_not_counted(judged):
+def test_judgements_under_an_earlier_wording_stand_but_do_not_count(judged):
+    """Judgements under an earlier wording stay in the table, but do not count in the share.
+
+    The judge is asked for the windows again, from the first of the draw on.
+    """
     decisions = judged.opened(judged.reworded)
     assert len(standing_levels(decisions)) == 11
     assert len(decisions.judgements()) == 0
@@ -89,13 +101,18 @@ def test_what_was_judged_under_another_text_stands_and_is_not_counted(judged):
     assert next_one["place"] == 1  # the windows of the draw come again
 
 
-def test_a_notice_says_how_much_was_judged_under_which_other_text(judged):
+def test_a_notice_counts_judgements_under_an_earlier_wording(judged):
+    """A reader who finds nothing counted is told why: how many decisions there are under which wording.
+
+    The two wordings have one name and version, so the digest of the definitions tells them apart.
+    """
     notices = judged.opened(judged.reworded).notices
     digest = judged.book.definition()[:12]
     assert any("11 decisions" in notice and digest in notice for notice in notices)
 
 
-def test_a_notice_names_a_definition_by_its_codebook_and_version_if_these_tell_it_apart(judged):
+def test_a_notice_names_an_earlier_wording_by_its_version(judged):
+    """If the reworded codebook has a new version, name and version are enough, and no digest is printed."""
     of_next_version = replace(judged.reworded, version="2")
     notices = judged.opened(of_next_version).notices
     (notice,) = [notice for notice in notices if "11 decisions" in notice]
@@ -104,7 +121,8 @@ def test_a_notice_names_a_definition_by_its_codebook_and_version_if_these_tell_i
     assert judged.book.definition()[:12] not in notice
 
 
-def test_definitions_of_one_codebook_and_version_are_named_with_their_digests(judged):
+def test_wordings_of_one_version_are_named_with_their_digests(judged):
+    """One wording is named by its codebook and version; a second one of the same version adds the digest."""
     name = f"{judged.book.name}, version {judged.book.version}"
     digest = judged.book.definition()
     assert meanings_in([judged.folder]).names()[digest] == name
@@ -113,10 +131,12 @@ def test_definitions_of_one_codebook_and_version_are_named_with_their_digests(ju
 
 
 def test_an_unknown_definition_is_named_by_its_digest(judged):
+    """A wording that no ledger stores has no name, so the first 12 digits of its digest stand for it."""
     assert meanings_in([judged.folder]).name("a" * 64) == "a" * 12
 
 
-def test_the_desk_marks_what_was_judged_under_another_text_and_offers_to_judge_it_again(judged):
+def test_the_desk_offers_to_judge_again_under_the_new_wording(judged):
+    """All 11 judgements were made under the earlier wording: the desk marks them, and shows the new one."""
     decisions = judged.opened(judged.reworded)
     assert len(shown_under_other_definitions(decisions)) == 11
     opened = OpenFilm(0, judged.film, decisions)
@@ -131,16 +151,26 @@ def test_the_desk_of_an_unchanged_codebook_offers_to_judge_nothing_again(judged)
 
 
 @pytest.mark.long
-def test_windows_that_are_judged_again_count_and_replace_what_was_judged_of_them(judged):
+def test_windows_judged_again_under_the_new_wording_count(judged):
+    """AB judges the ten windows again as calm: these count, and replace the ten that were violent.
+
+    The judgement in sight of the score is not replaced, so 11 still stand. Ten windows are enough for a
+    share.
+    """
     decisions = judged.opened(judged.reworded)
     judge_blindly(decisions, *["calm"] * 10, in_all=10)
     assert len(standing_levels(decisions)) == 11  # and the one in sight
     assert {clip.level for clip in decisions.judgements()} == {"calm"}
+
     assert "share" in next_window(OpenFilm(0, judged.film, decisions), "AB", 10)
 
 
 @pytest.mark.long
-def test_a_decision_in_sight_that_is_made_again_is_no_longer_under_another_text(judged):
+def test_a_judgement_made_again_is_under_the_new_wording(judged):
+    """After the ten windows are judged again, only the span judged in sight is under the earlier wording.
+
+    Judging it again, even with the same level, puts it under the new one.
+    """
     decisions = judged.opened(judged.reworded)
     judge_blindly(decisions, *["calm"] * 10, in_all=10)
     (in_sight,) = shown_under_other_definitions(decisions)
@@ -149,58 +179,71 @@ def test_a_decision_in_sight_that_is_made_again_is_no_longer_under_another_text(
     assert len(standing_levels(decisions)) == 11
 
 
-def test_judgements_count_under_a_text_that_is_declared_to_mean_the_same(judged):
+def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged):
+    """With `--same-meaning` the user declares that only words changed: all 11 judgements count again."""
     decisions = judged.opened(judged.reworded, same_meaning=True)
     assert len(decisions.judgements()) == 11
     assert not any("other definitions" in notice for notice in decisions.notices)
 
 
 @pytest.mark.parametrize("text", ["book", "reworded"])
-def test_a_declaration_counts_for_whoever_opens_the_film_later_under_either_text(judged, text):
+def test_a_declaration_holds_for_later_readers_under_both_wordings(judged, text):
+    """The ledger stores the declaration, so later readers need not repeat it, whichever wording they use."""
     judged.opened(judged.reworded, same_meaning=True)
     assert len(judged.opened(getattr(judged, text)).judgements()) == 11
 
 
-def test_tables_and_ledgers_have_one_definition_for_texts_that_are_declared_the_same(judged):
+def test_wordings_declared_the_same_have_one_definition(judged):
+    """Judgements under both wordings are tabled under one definition, so that they count together."""
     judged.opened(judged.reworded, same_meaning=True)
     judge(judged.opened(judged.reworded), 40, 48)
     tables = [judged.folder / JUDGEMENTS]
     table = import_spans(tables, judged.folder, "judgements", codebook=judged.book).manifest
     assert len(judgements_of(table).definitions) == 1
+
     meanings = meanings_in([judged.folder])
     assert meanings.of(judged.book.definition()) == meanings.of(judged.reworded.definition())
 
 
-def test_tables_say_under_which_definition_each_row_was_judged(judged):
+def test_each_row_of_a_table_names_its_wording(judged):
+    """The judgement at 10 s was made under the first wording, and that at 30 s after the change."""
     judge(judged.opened(judged.reworded), 30, 38)
     by_start = {row["start_s"]: row["definition"] for row in rows_of(judged.folder / JUDGEMENTS)}
     assert by_start["10"] == judged.book.definition()
     assert by_start["30"] == judged.reworded.definition()
 
 
-def test_a_table_without_its_ledger_is_read_with_the_definition_of_each_row(judged, tmp_path):
+def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged, tmp_path):
+    """The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording."""
     decisions = judged.opened(judged.reworded)
     judge(decisions, 30, 38)
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(judged.folder / JUDGEMENTS, alone)
     read_back = Decisions(alone, judged.film, judged.reworded)
+
     assert stands(read_back) == stands(decisions)
     assert len(read_back.judgements()) == 1  # the one under the text of now
 
 
-def test_sittings_of_an_earlier_version_without_a_codebook_count_and_one_notice_says_so(judged):
+def test_judgements_without_a_stored_wording_count_with_one_notice(judged):
+    """Earlier versions of the program stored no codebook in a sitting. Their 11 judgements count.
+
+    A notice says once that their wording is unknown.
+    """
     (path,) = judged.folder.glob("ledger/*.jsonl")
     _, *decided = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(decided))
     (judged.folder / JUDGEMENTS).unlink()
     decisions = judged.opened(judged.book)
     assert len(decisions.judgements()) == 11
+
     judge(decisions, 30, 38)
     assert sum("earlier version" in notice for notice in decisions.notices) == 1
 
 
-def test_films_that_were_judged_under_two_definitions_are_not_compared(judged):
+def test_films_judged_under_two_wordings_are_not_compared(judged):
+    """Levels under two wordings are no one measure, so `compare` refuses them and counts those of each."""
     judge(judged.opened(judged.reworded), 30, 38)
     tables = read_judged({judged.folder: judged.film}, judged.book, (JUDGEMENTS,))
     with pytest.raises(ManifestError, match="11 judgements under"):
@@ -215,7 +258,10 @@ def declaration(definition, *same):
 
 
 def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
-    """All that are joined have the meaning of the first by name; a digest is one letter here."""
+    """If c means b, and b means a, all three have the meaning of the first by name, a.
+
+    Here a digest is one letter. A declaration that c means a, and so closes the circle, changes nothing.
+    """
     meanings = Meanings(
         [
             declaration("c", "b"),
@@ -225,24 +271,31 @@ def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
             Header(),
         ]
     )
+
     assert [meanings.of(definition) for definition in ("a", "b", "c")] == ["a", "a", "a"]
     assert [meanings.of(definition) for definition in ("d", "e", "f")] == ["d", "d", "d"]
     assert meanings.of("g") == "g"  # nothing is declared of it
 
 
-def test_a_decision_has_no_definition_if_the_digest_in_its_sitting_is_not_that_of_the_text_there(decisions):
-    """A sitting begins with the codebook that its decisions were made under, and the codebook's digest."""
+def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
+    """A sitting begins with the codebook that its decisions were made under, and the codebook's digest.
+
+    A forged sitting stores the digest of one wording with the text of another: its decision has no
+    definition.
+    """
     book = decisions.codebook
     own_id = judge(decisions, 10, 20)
     forged = Header(StoredCodebook(book.definition(), reworded(book).to_toml()))
     row = {**decisions.lines[own_id].row, "start_s": "30", "end_s": "38"}
     forged_line = Ledger(decisions.folder, print, lambda: forged).add("judgement", row)
     decisions.refresh()
+
     assert decisions.definition_of(decisions.lines[own_id]) == book.definition()
     assert decisions.definition_of(decisions.lines[forged_line.id]) == ""
 
 
-def test_a_stored_codebook_is_read_only_if_its_text_is_a_codebook_of_its_digest(decisions):
+def test_a_stored_codebook_is_read_only_if_its_digest_is_right(decisions):
+    """A stored text that has another digest, or that is no codebook at all, is not read."""
     book = decisions.codebook
     assert codebook_in(stored(book)) == book
     assert codebook_in(StoredCodebook(book.definition(), reworded(book).to_toml())) is None
@@ -250,7 +303,8 @@ def test_a_stored_codebook_is_read_only_if_its_text_is_a_codebook_of_its_digest(
 
 
 @pytest.mark.long
-def test_both_texts_of_what_changed_are_listed(decisions):
+def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions):
+    """Only the meaning of "violent" was changed, so that one pair of texts is listed."""
     (text,) = changed_texts(decisions.codebook, reworded(decisions.codebook))
     assert text.name == "violent"
     assert REWORDED in text.now
@@ -265,20 +319,25 @@ def reworded_path(judged, tmp_path):
     return path
 
 
-def test_the_command_says_how_much_was_judged_under_another_text(serve, judged, reworded_path):
+def test_the_command_counts_judgements_under_an_earlier_wording(serve, judged, reworded_path):
+    """Opened with the reworded codebook, the command reports 11 decisions under the other wording.
+
+    None of AB's windows counts as done.
+    """
     served = serve(judged.folder, reworded_path)
     assert "11 decisions" in served.said
     assert served.next(who="AB", n=10)["done"] == 0
 
 
 @pytest.mark.long
-def test_the_command_declares_that_a_text_means_the_same_for_itself_and_for_later_ones(
-    serve, judged, reworded_path
-):
+def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged, reworded_path):
+    """With `--same-meaning` AB's ten windows count as done, in this command and in a later one without it."""
     declared = serve(judged.folder, reworded_path, "--same-meaning")
     assert "other definitions" not in declared.said
     assert declared.next(who="AB", n=10)["done"] == 10
+
     later = serve(judged.folder, reworded_path)
     assert later.next(who="AB", n=10)["done"] == 10
+
     meanings = meanings_in([judged.folder])
     assert meanings.of(judged.book.definition()) == meanings.of(judged.reworded.definition())

@@ -39,7 +39,11 @@ def desk_of(film, folder):
     ],
     ids=["pictures", "pictures and sound", "a record that does not say"],
 )
-def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_path, perceives, left_out):
+def test_only_concepts_that_the_films_model_can_perceive_are_asked_for(tmp_path, perceives, left_out):
+    """A model of pictures perceives no speech, so the desk does not ask about concepts of sound or story.
+
+    If a film's record does not say what its model perceives, all concepts are asked for.
+    """
     film = with_model(ten_minute_film(), perceives=perceives)
     opened = desk_of(film, tmp_path)
     text = desk_page([opened], opened, "read", "en")
@@ -49,7 +53,8 @@ def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_p
 
 
 @pytest.mark.parametrize("mode", ["read", "blind"])
-def test_the_desk_of_two_hours_with_subtitles_is_sent_in_less_than_100_kilobytes(tmp_path, mode):
+def test_the_desk_of_a_long_film_with_subtitles_is_below_100_kilobytes(tmp_path, mode):
+    """The page stays fast over a slow line, even with about 1,550 subtitles: one every 4.5 s of 7000 s."""
     starts = np.arange(0, 7000, 4.5)
     text = "She said this, and did not look back."
     subtitles = pd.DataFrame({"start_s": starts, "text": text, "end_s": starts + 3})
@@ -59,6 +64,7 @@ def test_the_desk_of_two_hours_with_subtitles_is_sent_in_less_than_100_kilobytes
 
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_a_french_desk_defines_levels_and_concepts_in_french(tmp_path, mode):
+    """Levels and concepts are defined in French only. Examples exist in English only, and are left out."""
     book = builtin_codebook("obygaze12")
     opened = desk_of(with_model(ten_minute_film(), means=book.means), tmp_path)
     text = html.unescape(desk_page([opened], opened, mode, "fr"))
@@ -67,18 +73,21 @@ def test_a_french_desk_defines_levels_and_concepts_in_french(tmp_path, mode):
         assert f"{french.title} : {french.means}" in text
         assert part.means not in text  # in English
     examples = [example for one in book.concepts for kind in one.instances for example in kind.examples]
+
     assert [example for example in examples if example in text] == []  # they are in English only
 
 
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_no_two_elements_share_an_id(tmp_path, mode):
+    """HTML wants ids to be unique in a page; the page has more than 20, so that the search finds some."""
     opened = desk_of(ten_minute_film(), tmp_path)
     ids = re.findall(r'<[a-z][^<>]*\sid="([^"]+)"', desk_page([opened], opened, mode, "en"))
     assert len(ids) > 20
     assert [name for name, n in Counter(ids).items() if n > 1] == []
 
 
-def test_a_citation_names_the_model_by_twelve_digits(tmp_path):
+def test_a_citation_names_the_model_by_12_digits_of_its_digest(tmp_path):
+    """The first 12 of the 64 digits of a model's SHA-256 are enough to tell models apart."""
     film = with_model(ten_minute_film(), sha256="0123456789abcdef" * 4)
     opened = desk_of(film, tmp_path)
     cited = span_evidence(opened, [opened], 50.0, 70.0, Words("en"))["cited"]
@@ -95,12 +104,14 @@ def black_film():
 
 
 @pytest.mark.parametrize("mode", ["read", "blind"])
-def test_a_film_that_is_black_opens_on_the_desk(tmp_path, mode):
+def test_an_all_black_film_opens_on_the_desk(tmp_path, mode):
+    """A film without any probability has nothing to show, but must not break the page."""
     opened = desk_of(black_film(), tmp_path)
     assert "<html" in desk_page([opened], opened, mode, "en")
 
 
-def test_a_film_that_is_black_is_left_out_of_a_comparison_with_a_note(tmp_path):
+def test_an_all_black_film_is_left_out_of_a_comparison_with_a_note(tmp_path):
+    """A black film has no share to compare: a note names it, and the other film stays."""
     nobody_judged = Manifest((), tmp_path, builtin_codebook("obygaze12"))
     black, other = black_film(), ten_minute_film("tt0000043")
     compared = compare_films([black, other], nobody_judged)
@@ -108,7 +119,8 @@ def test_a_film_that_is_black_is_left_out_of_a_comparison_with_a_note(tmp_path):
     assert any("black" in note and black.movie in note for note in compared.notes)
 
 
-def test_a_comparison_of_one_film_that_is_black_has_a_page(tmp_path):
+def test_a_comparison_of_only_an_all_black_film_has_a_page(tmp_path):
+    """No film is left to compare, and the page says so instead of failing."""
     nobody_judged = Manifest((), tmp_path, builtin_codebook("obygaze12"))
     compared = compare_films([black_film()], nobody_judged)
     assert compared.films == ()
@@ -140,7 +152,11 @@ def film_of_seconds(flags_of_first_minute=""):
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_citation_says_of_how_much_of_the_span_its_number_is(tmp_path, language):
+def test_a_citation_says_how_much_of_its_span_the_model_judged(tmp_path, language):
+    """The span lasts 65 s. The model judged only its last 5 s, since the first minute is unlike its training.
+
+    Text and note give both numbers, so that nobody takes the probability for one of the whole span.
+    """
     film = film_of_seconds(flags_of_first_minute="unlike")
     citation = cite(film, 0.0, 65.0, tmp_path, language)
     for text in citation:
@@ -149,7 +165,8 @@ def test_a_citation_says_of_how_much_of_the_span_its_number_is(tmp_path, languag
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_citation_of_a_span_that_is_all_judged_does_not_say_how_much_is(tmp_path, language):
+def test_a_citation_of_a_fully_judged_span_gives_no_judged_part(tmp_path, language):
+    """The model judged all of the second minute, so there is nothing to qualify."""
     film = film_of_seconds(flags_of_first_minute="unlike")
     citation = cite(film, 60.0, 120.0, tmp_path, language)
     assert "60 s" not in citation.text
@@ -168,6 +185,10 @@ def test_a_citation_of_a_span_that_is_all_judged_does_not_say_how_much_is(tmp_pa
 )
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_span_without_a_probability_is_cited_with_the_reason(tmp_path, flags, reason, language):
+    """A span is not judged because it is unlike the training clips, could not be read, or is black.
+
+    Where a row is both unlike and has credits, the reason given is that there is nothing to judge.
+    """
     citation = cite(film_of_seconds(flags), 0.0, 20.0, tmp_path, language)
     why = no_prediction_phrase(reason, Words(language))
     assert why in citation.text
@@ -179,17 +200,23 @@ def test_a_span_without_a_probability_is_cited_with_the_reason(tmp_path, flags, 
     [(50.0, 60.0003, False), (50.0, 60.4, False), (50.0, 60.6, True), (59.0, 60.6, True)],
 )
 def test_a_span_has_a_probability_if_half_a_second_of_it_is_judged(tmp_path, start_s, end_s, has_p):
-    """The model judges from 60 seconds on. Times that are rounded reach a little into the next row."""
+    """A span has a probability only if the model judged at least half a second of it.
+
+    The model judges from 60 s on. Rounded times reach a little into the next row, and must not give a
+    number.
+    """
     opened = desk_of(film_of_seconds(flags_of_first_minute="unlike"), tmp_path)
     evidence = span_evidence(opened, [opened], start_s, end_s, Words("en"))
     assert bool(evidence["p"]) == has_p
     assert bool(evidence["parts"]) == has_p
     assert (opened.probability_of(start_s, end_s) is not None) == has_p
+
     says_why_there_is_none = Words("en")["no_probability_unlike"] in evidence["note"]
     assert says_why_there_is_none == (not has_p)
 
 
-def test_black_that_is_unlike_everything_too_is_black_on_the_desk(tmp_path):
+def test_a_black_span_that_is_also_unlike_is_called_black(tmp_path):
+    """Of the two flags black is the one that explains the other, so the desk shows it."""
     opened = desk_of(film_of_seconds(flags_of_first_minute="unlike;black"), tmp_path)
     words = Words("en")
     assert span_evidence(opened, [opened], 0.0, 20.0, words)["flags"] == words["flag_black"]
@@ -201,16 +228,16 @@ def test_black_that_is_unlike_everything_too_is_black_on_the_desk(tmp_path):
     ids=["trained on the film", "no better than chance"],
 )
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_warning_of_a_models_predictions_is_in_every_citation(tmp_path, language, key, fields):
+def test_every_citation_carries_the_warning_on_its_model(tmp_path, language, key, fields):
+    """Two models need a warning: one trained on this very film, and one no better than chance."""
     film, warning = film_of_seconds(), Words(language)[key]
     assert warning not in cite(film, 50.0, 70.0, tmp_path / "a", language).text
     assert warning in cite(with_model(film, **fields), 50.0, 70.0, tmp_path / "b", language).text
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_where_the_models_clips_and_the_films_windows_differ_in_length_a_citation_has_that_of_the_clips(
-    tmp_path, language
-):
+def test_a_citation_gives_the_length_of_the_training_clips(tmp_path, language):
+    """The film's windows last 1 s, the clips of the model's training 6.083 s: 6.08 s is cited."""
     film = with_model(film_of_seconds(), clip_s=6.083)
     citation = cite(film, 50.0, 70.0, tmp_path, language)
     assert Words(language).number(6.08) in citation.text  # 6.083 s, rounded

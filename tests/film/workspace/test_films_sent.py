@@ -29,15 +29,18 @@ def wait_for_copy(served):
 
 
 @pytest.mark.long  # transcodes a film
-def test_a_copy_of_a_film_that_browsers_do_not_play_is_made_and_sent_in_parts(
-    serve, copied, shared_data, monkeypatch
-):
+def test_a_film_that_browsers_cannot_play_is_sent_as_a_copy(serve, copied, shared_data, monkeypatch):
+    """Browsers do not play Matroska: until a copy is made there is no video (404).
+
+    Afterwards the copy is sent in the parts that a browser asks for, here the first 100 bytes (206).
+    """
     film = shared_data / "videos" / "flipping_a_pancake.mkv"
     monkeypatch.setattr(proxy, "cache_folder", lambda: copied[0] / "cache")
     served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
     assert "make a copy" in served.said
     assert served.ask("GET", "/film/0/video")[0].status == 404
     assert json.loads(served.ask("POST", "/film/0/copy")[1])["share"] is not None
+
     wait_for_copy(served)
     part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
     assert (part.status, len(data)) == (206, 100)
@@ -50,7 +53,9 @@ class ThreadThatRunsAtOnce(threading.Thread):
         self.run()
 
 
-def test_the_seconds_that_are_copied_are_told_as_a_share_of_the_film(monkeypatch, tmp_path):
+def test_progress_of_a_copy_is_a_share_of_the_film(monkeypatch, tmp_path):
+    """Of a film of 200 s, 50 s are copied: the share that is shown is a quarter."""
+
     def copy_50_seconds(_film, _copy, tell_seconds):
         tell_seconds(50.0)
 
@@ -70,6 +75,7 @@ def test_the_seconds_that_are_copied_are_told_as_a_share_of_the_film(monkeypatch
 
 @pytest.mark.long
 def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
+    """Browsers play MP4: the desk sends the file's own bytes and offers no copy."""
     film = shared_data / "videos" / "arm_wrestling.mp4"
     served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
     assert "make a copy" not in served.said
@@ -78,7 +84,8 @@ def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
 
 
 @pytest.mark.long
-def test_of_several_films_a_file_is_sent_for_the_one_of_its_name(serve, copied, shared_data):
+def test_a_file_is_sent_for_the_film_of_its_name(serve, copied, shared_data):
+    """The file tt2.mp4 is the video of film 1, which is tt2. Film 0, tt1, has no video."""
     file = copied[0] / "tt2.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
     served = serve(*copied, "--film", str(file))
@@ -86,7 +93,8 @@ def test_of_several_films_a_file_is_sent_for_the_one_of_its_name(serve, copied, 
     assert served.ask("GET", "/film/1/video", range="bytes=0-9")[0].status == 206
 
 
-def test_a_file_that_is_named_like_none_of_several_films_is_refused(copied, shared_data):
+def test_a_file_named_like_none_of_the_films_is_refused(copied, shared_data):
+    """With two films open, a file name is the only way to know whose video it is."""
     file = copied[0] / "another.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
     with pytest.raises(FilmError, match="another"):
@@ -95,17 +103,18 @@ def test_a_file_that_is_named_like_none_of_several_films_is_refused(copied, shar
 
 @pytest.mark.long
 @pytest.mark.parametrize("change", ["replaced", "removed"])
-def test_a_file_that_is_replaced_or_removed_while_it_is_open_is_said_and_judging_goes_on(
-    serve, copied, shared_data, change
-):
+def test_judging_goes_on_when_the_video_is_replaced_or_removed(serve, copied, shared_data, change):
+    """The desk says what became of the file and shows no video, but decisions are still kept."""
     file = copied[0] / "film.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
     served = serve(copied[0] / "tt1", copied[1], "--film", str(file))
     assert served.ask("GET", "/film/0/video", range="bytes=0-9")[0].status == 206
+
     if change == "replaced":
         file.write_bytes(b"not a film")
     else:
         file.unlink()
+
     answer, text = served.ask("GET", "/film/0/video", range="bytes=0-9")
     assert answer.status == 404
     assert change in text.decode()
@@ -134,10 +143,12 @@ def copies_folder(tmp_path, shared_data):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
 def test_copies_of_films_are_read_by_their_owner_alone(copies_folder):
+    """Films may be private: the folder of copies is closed to others when a copy is added."""
     assert copies_folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_copies_of_films_are_removed_after_90_days(copies_folder):
+    """Making a new copy removes the one of 91 days, and leaves that of 89."""
     assert sorted(path.name for path in copies_folder.iterdir()) == ["89-days.mp4", "new.mp4"]
 
 

@@ -85,7 +85,11 @@ def n_sittings(decisions):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("tiers", [(), ("people",)], ids=["with the scores", "without the scores"])
-def test_a_file_that_nobody_changed_changes_nothing(judged, kind, tiers):
+def test_importing_an_unchanged_export_changes_nothing(judged, kind, tiers):
+    """Every annotation in the file is that of a decision in the ledger: 6 of AB, and 4 of C D.
+
+    No sitting is written, since there is nothing new.
+    """
     before, n_before = stands(judged), n_sittings(judged)
     path = exported(judged, kind, tiers=tiers)
     assert import_file(judged, path) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
@@ -124,15 +128,21 @@ def nobody_decided(decisions, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_all_decisions_that_were_exported_are_imported_into_an_empty_ledger(judged, nobody_decided, kind):
+def test_exported_decisions_are_imported_into_an_empty_ledger(judged, nobody_decided, kind):
+    """A colleague without the ledger gets all decisions from the file, with times, levels and concepts.
+
+    Blind judgements stay blind: four of AB, and three of C D.
+    """
     path = exported(judged, kind, tiers=["people"])
     assert import_file(nobody_decided, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
+
     # Times are exact to half a frame (of 25 a second) where a format counts frames, or to a millisecond.
     slack_s = 0.021 if kind in IN_FRAMES else 0.001
     for label, expected in zip(labels_of(nobody_decided), labels_of(judged), strict=True):
         assert label.start_s == pytest.approx(expected.start_s, abs=slack_s)
         assert label.end_s == pytest.approx(expected.end_s, abs=slack_s)
         assert label._replace(start_s=0, end_s=0) == expected._replace(start_s=0, end_s=0)
+
     n_blind = {judge: len(by_place) for judge, by_place in nobody_decided.blind_judgements().items()}
     assert n_blind == {"AB": 4, "C D": 3}
 
@@ -175,11 +185,16 @@ def violent_with_gun_to_calm_in_subtitles(text):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
-def test_a_level_that_was_changed_replaces_ones_own_judgement_and_nothing_else(judged, kind):
+def test_a_level_changed_in_a_file_replaces_one_judgement_only(judged, kind):
+    """AB's judgement of 40 to 48.0625 s is called calm in the file.
+
+    One is changed, AB's other five are not.
+    """
     before = stands(judged)
     path = exported(judged, kind)
     change_violent_at_40_s_to_calm(path, kind)
     assert import_file(judged, path) == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
+
     after = stands(judged)
     judgements_before, judgements_after = before.pop("judgement"), after.pop("judgement")
     judgements_before.remove(("AB", 40.0, 48.0625, "violent", ""))
@@ -191,7 +206,8 @@ def test_a_level_that_was_changed_replaces_ones_own_judgement_and_nothing_else(j
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
-def test_a_judgement_whose_level_was_changed_keeps_its_concepts_and_has_a_history(judged, kind):
+def test_a_judgement_changed_in_a_file_keeps_its_concepts_and_history(judged, kind):
+    """Only the level was edited, so that the concepts stay, and the version before is the history."""
     path = exported(judged, kind)
     change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)
@@ -202,11 +218,13 @@ def test_a_judgement_whose_level_was_changed_keeps_its_concepts_and_has_a_histor
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
-def test_a_changed_file_that_is_imported_twice_changes_nothing_the_second_time(judged, kind):
+def test_importing_a_changed_file_twice_changes_nothing_more(judged, kind):
+    """The second import finds AB's six annotations as they stand, and writes no sitting."""
     path = exported(judged, kind)
     change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)
     after_first, n_after_first = stands(judged), n_sittings(judged)
+
     assert import_file(judged, path)["AB"] == Imported(unchanged=6)
     assert stands(judged) == after_first
     assert n_sittings(judged) == n_after_first
@@ -220,15 +238,21 @@ def move_time_slot(path, time_ms, by_ms):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", WITH_IDS)
-def test_a_file_that_is_changed_and_imported_again_replaces_what_came_of_it_first(judged, kind):
-    """First a level is changed and then an end is moved in one document: both are of one judgement."""
+def test_a_file_changed_and_imported_again_replaces_its_first_import(judged, kind):
+    """First a level is changed and then an end is moved in one file: both are of one judgement.
+
+    The file names the decision's id as it was exported, and the second import must find the version of
+    the first import.
+    """
     path = exported(judged, kind)
     change_violent_at_40_s_to_calm(path, kind)
     import_file(judged, path)
+
     if kind == "eaf":
         move_time_slot(path, 48062, by_ms=400)
     else:
         edit(path, lambda text: text.replace("40.0,48.0625", "40.0,48.462"))
+
     assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
     assert ("AB", 40.0, 48.462, "calm", "") in stands(judged)["judgement"]
     assert judged.conflicts() == set()
@@ -236,6 +260,7 @@ def test_a_file_that_is_changed_and_imported_again_replaces_what_came_of_it_firs
 
 
 def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(judged):
+    """A passage begins half a second earlier: it is a change of AB's passage, and not a new one."""
     assert stands(judged)["passage"] == [("AB", 42.123, 60.5, "violent", "a note")]
     path = exported(judged, "eaf")
     move_time_slot(path, 42123, by_ms=-500)
@@ -258,7 +283,11 @@ def with_ids_of_decisions_rotated(text):
     return text.replace(listed, " ".join(rotated))
 
 
-def test_where_a_program_mixes_up_ids_an_annotation_is_of_the_decision_that_has_its_times(judged):
+def test_an_annotation_with_another_ones_id_is_known_by_its_times(judged):
+    """A program may renumber annotations, so that ids are of the wrong ones.
+
+    The times decide, and nothing changes.
+    """
     path = exported(judged, "eaf")
     edit(path, with_ids_of_decisions_rotated)
     before = stands(judged)
@@ -266,8 +295,8 @@ def test_where_a_program_mixes_up_ids_an_annotation_is_of_the_decision_that_has_
     assert stands(judged) == before
 
 
-def test_an_unchanged_file_does_not_take_back_what_was_judged_again_since(judged):
-    """It was exported on Monday, and the span judged again on Tuesday."""
+def test_an_old_unchanged_file_does_not_undo_later_judgements(judged):
+    """The file was exported on Monday, and the span judged again on Tuesday: Tuesday's judgement stands."""
     path = exported(judged, "eaf")
     judge(judged, 40, 48.0625, "unsure")
     after = stands(judged)
@@ -275,12 +304,17 @@ def test_an_unchanged_file_does_not_take_back_what_was_judged_again_since(judged
     assert stands(judged) == after
 
 
-def test_what_a_file_changes_stands_beside_what_was_judged_again_since(judged):
+def test_a_change_in_an_old_file_stands_beside_a_later_judgement(judged):
+    """The span was judged "unsure" at the desk after the export, and changed to "calm" in the file.
+
+    Neither was made in knowledge of the other, so that both stand and are marked as a conflict.
+    """
     path = exported(judged, "eaf")
     judge(judged, 40, 48.0625, "unsure")
     change_violent_at_40_s_to_calm(path, "eaf")
     import_file(judged, path)
     at_40_s = [judgement for judgement in stands(judged)["judgement"] if judgement[1] == 40]
+
     assert {level for _, _, _, level, _ in at_40_s} == {"unsure", "calm"}
     assert len(judged.conflicts()) == 2
 
@@ -312,21 +346,25 @@ def levels_of_window(judged, judgement):
     }
 
 
-def test_a_blind_judgement_that_is_changed_in_a_file_with_scores_is_kept_beside_one_in_sight_of_them(
-    judged, first_of_ab
-):
+def test_a_change_in_a_file_with_scores_leaves_the_blind_judgement(judged, first_of_ab):
+    """Whoever edits a file that shows the model's scores may be swayed by them.
+
+    So the change is a judgement in sight of the score, beside the blind one, which still counts.
+    """
     import_with_violent_for_calm(judged, first_of_ab, tiers=())
     assert levels_of_window(judged, first_of_ab) == {"0": "calm", "1": "violent"}
     assert judged.blind_judgements()["AB"][1].level == "calm"
 
 
-def test_a_blind_judgement_that_is_changed_in_a_file_without_scores_is_blind_still(judged, first_of_ab):
+def test_a_change_in_a_file_without_scores_is_still_blind(judged, first_of_ab):
+    """The file does not show the model's scores, so that the new level replaces the blind judgement."""
     import_with_violent_for_calm(judged, first_of_ab, tiers=("people",))
     assert levels_of_window(judged, first_of_ab) == {"0": "violent"}
     assert judged.blind_judgements()["AB"][1].level == "violent"
 
 
-def test_a_blind_judgement_whose_window_is_moved_is_left_out(judged):
+def test_a_blind_judgement_of_a_moved_window_is_left_out(judged):
+    """A blind judgement is of a window of the draw: with its start moved by .3 s it is of none."""
     path = exported(judged, "eaf", tiers=["people"])
     start_of_fourth_window_s, _ = judged.windows[3]
     move_time_slot(path, round(1000 * start_of_fourth_window_s), by_ms=300)
@@ -350,26 +388,31 @@ def table_of_ef(judged):
     return path
 
 
-def test_annotations_from_elsewhere_are_refused_until_they_are_declared_blind_or_in_sight(
-    judged, table_of_ef
-):
+def test_foreign_annotations_must_be_declared_blind_or_in_sight(judged, table_of_ef):
+    """A table of another program does not say whether its author saw the model's scores.
+
+    The refusal names the option that says it.
+    """
     with pytest.raises(FilmError, match="--blind"):
         import_file(judged, table_of_ef)
 
 
 @pytest.mark.parametrize(("is_blind", "seen_score"), [(True, "0"), (False, "1")])
-def test_annotations_from_elsewhere_are_blind_or_in_sight_as_declared(
-    judged, table_of_ef, is_blind, seen_score
-):
+def test_foreign_annotations_are_blind_or_in_sight_as_declared(judged, table_of_ef, is_blind, seen_score):
+    """`seen_score` is "0" for blind annotations, and "1" for those in sight of the score."""
     assert import_file(judged, table_of_ef, is_blind=is_blind) == {"EF": Imported(new=3)}
     of_ef = [label for label in labels_of(judged) if label.annotator == "EF"]
     assert [label.seen_score for label in of_ef] == [seen_score] * 3
 
 
 @pytest.mark.parametrize(("is_blind", "n_judgements"), [(True, 1), (False, 0)])
-def test_of_annotations_from_elsewhere_a_blind_one_of_a_window_is_a_judgement_and_others_are_passages(
+def test_a_foreign_annotation_is_a_judgement_only_if_blind_and_of_a_window(
     judged, table_of_ef, is_blind, n_judgements
 ):
+    """Of EF's three annotations one has the times of a window of the draw.
+
+    Declared blind, that one is a judgement that counts in a share. All others are passages.
+    """
     import_file(judged, table_of_ef, is_blind=is_blind)
     by_kind = {
         kind: [clip for clip in clips if clip.annotator == "EF"] for kind, clips in judged.kept.items()
@@ -378,7 +421,7 @@ def test_of_annotations_from_elsewhere_a_blind_one_of_a_window_is_a_judgement_an
     assert len(by_kind["passage"]) == 3 - n_judgements
 
 
-def test_the_ledger_says_from_which_file_annotations_came_and_under_which_definitions(judged, table_of_ef):
+def test_the_ledger_names_the_file_and_the_definitions_of_an_import(judged, table_of_ef):
     import_file(judged, table_of_ef, is_blind=True)
     (sitting,) = [line for line in judged.ledger.lines.values() if line.row.get("kind") == "import"]
     assert (sitting.row["annotator"], sitting.row["file"]) == ("EF", "own.csv")
@@ -387,26 +430,31 @@ def test_the_ledger_says_from_which_file_annotations_came_and_under_which_defini
 
 
 def without_in_sight(text):
-    """Take from the names of tiers that they were annotated in sight of the scores."""
+    """Take out of the names of tiers that they were annotated in sight of the scores."""
     return text.replace(", in sight", "")
 
 
-def test_tiers_that_do_not_say_whether_the_scores_were_in_sight_are_refused_until_somebody_does(judged):
+def test_tiers_that_do_not_say_blind_or_in_sight_are_refused(judged):
+    """The name of a tier says "in sight". With that gone nobody knows, and the user must say it."""
     path = exported(judged, "eaf", tiers=["people"])
     edit(path, without_in_sight)
     with pytest.raises(FilmError, match="--blind"):
         import_file(judged, path)
 
 
-def test_tiers_beside_the_scores_are_not_taken_for_blind_ones(judged):
+def test_tiers_beside_the_scores_cannot_be_declared_blind(judged):
+    """The file shows the model's scores beside the tiers, so that nobody can have annotated it blindly."""
     path = exported(judged, "eaf")
     edit(path, without_in_sight)
     with pytest.raises(FilmError, match="--in-sight"):
         import_file(judged, path, is_blind=True)
 
 
-def test_a_tier_of_spoken_words_is_no_tier_of_levels_even_if_one_of_them_is_a_levels_name(judged):
-    """In a tier of levels every text is a level, unless its name says that it is one."""
+def test_a_tier_of_spoken_words_is_no_tier_of_levels(judged):
+    """In a tier of levels every text is a level, unless its name says that it is one.
+
+    Of these words "calm" is a level's name, but the others are not: all three are left out.
+    """
     path = judged.folder.parent / "words.TextGrid"
     words = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
     path.write_text(write_textgrid({"words": words}, 12), encoding="utf-8")
@@ -415,7 +463,11 @@ def test_a_tier_of_spoken_words_is_no_tier_of_levels_even_if_one_of_them_is_a_le
     assert stands(judged) == before
 
 
-def test_a_judgement_from_a_file_is_under_the_definitions_that_the_file_was_written_with(judged):
+def test_an_imported_judgement_keeps_the_definitions_of_its_file(judged):
+    """The meaning of "calm" was changed after the export: whoever edited the file judged by the earlier one.
+
+    So the judgement is not current under the newer codebook.
+    """
     path = exported(judged, "eaf")
     change_violent_at_40_s_to_calm(path, "eaf")
     earlier = judged.codebook
@@ -424,6 +476,7 @@ def test_a_judgement_from_a_file_is_under_the_definitions_that_the_file_was_writ
     newer = replace(earlier, levels=(Level("calm", means="now otherwise"), *others))
     decisions = Decisions(judged.folder, judged.film, newer)
     import_file(decisions, path)
+
     lines = [line for line in decisions.lines.values() if line.annotator == "AB"]
     (line,) = [line for line in lines if line.row["start_s"] == "40"]
     assert line.row["level"] == "calm"
@@ -444,18 +497,20 @@ def remove_all_decisions(folder):
     note=st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=40),
     name=st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=12),
 )
-def test_a_judgement_with_any_name_and_any_note_is_unchanged_by_its_own_file(scored_tt1, kind, note, name):
+def test_any_name_and_note_survive_export_and_import(scored_tt1, kind, note, name):
+    """Whatever letters, marks and signs they have, the file is recognised as unchanged."""
     remove_all_decisions(scored_tt1[0])  # of the example before
     decisions = Decisions(*scored_tt1)
     judge(decisions, 40, 48, "violent", name, note=note)
     before = stands(decisions)
     (imported,) = import_file(decisions, exported(decisions, kind)).values()
+
     assert imported == Imported(unchanged=1)
     assert stands(decisions) == before
 
 
 @pytest.mark.long
-def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(copied, tmp_path):
+def test_a_table_of_two_films_gives_decisions_with_different_ids(copied, tmp_path):
     """The desk joins the decisions of all its films, and refuses two with one id."""
     scored, codebook_path = copied
     table = tmp_path / "judged.csv"
@@ -471,12 +526,11 @@ def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(co
         decisions.take_in(read_annotations(table, codebook).of_film(film.movie))
         (passage,) = decisions.kept["passage"]
         ids.add(passage.clip_id)
+
     assert len(ids) == 2
 
 
-def test_two_films_whose_decisions_have_the_same_ids_are_open_together(
-    scored_tt1, films, tmp_path, monkeypatch
-):
+def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films, tmp_path, monkeypatch):
     """An earlier version wrote such ledgers when it imported one file of several films."""
     monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")  # the id of each sitting
     _, _, codebook = scored_tt1
@@ -486,6 +540,7 @@ def test_two_films_whose_decisions_have_the_same_ids_are_open_together(
     for decisions in (of_tt1, of_tt2):
         judge(decisions, 0, 8, "calm")
     assert [*of_tt1.lines] == [*of_tt2.lines]  # their ids
+
     opened = [OpenFilm(0, of_tt1.film, of_tt1), OpenFilm(1, of_tt2.film, of_tt2)]
     judged = shown_judgements_of(opened, codebook).judged
     assert [(clip.movie, clip.level) for clip in judged] == [("tt1", "calm"), ("tt2", "calm")]

@@ -59,8 +59,11 @@ ONCE = """([start, status, body]) => {
 """What the next request to an address gets; Playwright's routes come into force at times of their own."""
 
 
-def test_a_sitting_of_reading(opened):
-    """A person judges a passage, marks one of their own with a note, and cites it."""
+def test_a_person_judges_marks_and_cites_a_passage(opened):
+    """One sitting at the desk: judge a passage of the model, mark one of one's own with a note, cite it.
+
+    Nothing is loaded from another machine meanwhile.
+    """
     page, requests, errors, folder = opened
     page.get_by_role("link", name="A Planted Film").first.click()
     wait_until(page, TITLE)
@@ -133,6 +136,7 @@ def row_of_own_passage(folder):
 
 
 def save_all_files_of_citation(page):
+    """Save what the dialog of a citation offers: a picture, a figure and a PDF."""
     endings = {"Save the still": ".png", "Save the figure": ".svg", "Save it as PDF": ".pdf"}
     for link, ending in endings.items():
         with page.expect_download() as download:
@@ -142,11 +146,16 @@ def save_all_files_of_citation(page):
 
 
 def pause(page):
+    """Stop the video, and wait until it stands."""
     page.evaluate(f"{VIDEO}.pause()")
     wait_until(page, f"{VIDEO}.paused")
 
 
-def test_space_plays_after_a_click_on_a_button_but_presses_a_button_that_was_reached_by_keys(opened):
+def test_space_plays_after_a_click_but_presses_a_focused_button(opened):
+    """A browser's Space presses the button that was clicked last, which here would decide twice.
+
+    With a pointer Space plays the film; one who reaches a button by Tab needs Space to press it.
+    """
     page, _, errors, folder = opened
     open_desk(page)
     page.keyboard.press(NEXT)
@@ -176,8 +185,11 @@ def test_space_plays_after_a_click_on_a_button_but_presses_a_button_that_was_rea
     assert errors == []
 
 
-def test_forty_windows_in_two_sittings(opened, tmp_path):
-    """A person judges 14 of 40 windows blindly, and the others another day; every fourth one is violent."""
+def test_forty_windows_are_judged_in_two_sittings(opened, tmp_path):
+    """A person judges 14 of 40 windows blindly, and the others another day; every fourth one is violent.
+
+    The number of windows is fixed in the first sitting and cannot be changed in the second.
+    """
     page, _, errors, folder = opened
     go_to_blind_desk(page)
     begin_without_a_name(page)
@@ -215,6 +227,7 @@ def test_forty_windows_in_two_sittings(opened, tmp_path):
 
 
 def go_to_blind_desk(page):
+    """Go to the page on which windows are judged without the model's scores."""
     page.goto(page.url.rpartition("/films")[0] + "/film/0/blind")
     wait_until(page, TITLE)
 
@@ -244,12 +257,17 @@ def call_the_last_row_violent(page):
 
 
 def first_two_concepts(page):
+    """Return the names of the first two concepts on the desk."""
     first, second, *_ = page.locator("[data-concept]").all()
     return first.get_attribute("data-concept"), second.get_attribute("data-concept")
 
 
-def test_concepts_are_ticked_anew_at_each_passage_and_shown_where_it_is_met_again(opened):
-    """The film has four passages. Each gets a judgement: calm with a concept, twice, and unsure."""
+def test_each_passage_has_ticked_concepts_of_its_own(opened):
+    """Concepts ticked at one passage must not be kept for the next one; back at the first they are shown.
+
+    The film has four passages. Each gets a judgement: calm with a concept, twice, and unsure. The fourth
+    is left.
+    """
     page, _, errors, folder = opened
     open_desk(page)
     first, second = first_two_concepts(page)
@@ -275,7 +293,8 @@ def test_concepts_are_ticked_anew_at_each_passage_and_shown_where_it_is_met_agai
     assert errors == []
 
 
-def test_a_span_that_is_dragged_has_its_own_evidence_and_concepts(opened):
+def test_a_dragged_span_has_evidence_and_concepts_of_its_own(opened):
+    """The planted gun is at 160 s and not at 92 s: probability and concepts change with the span."""
     page, _, errors, _ = opened
     open_desk(page)
     concept, _ = first_two_concepts(page)
@@ -300,7 +319,7 @@ def test_a_span_that_is_dragged_has_its_own_evidence_and_concepts(opened):
 
 
 @pytest.mark.parametrize("by", ["video", "click", "key"])
-def test_a_look_elsewhere_stops_the_repetition_of_a_passage(opened, by):
+def test_looking_elsewhere_stops_the_repetition_of_a_passage(opened, by):
     """Whoever goes to 560 s, beyond the passages, is not taken back to the passage that was repeated."""
     page = opened[0]
     open_desk(page)
@@ -372,7 +391,11 @@ def mark_move_and_edit(page, folder):
     assert n_earlier_versions == 3
 
 
-def test_a_passage_is_marked_moved_edited_and_deleted_and_all_is_undone_and_done_again(opened):
+def test_all_changes_of_a_passage_are_undone_and_redone(opened):
+    """A passage is marked, its end and then all of it is moved, its level is changed, and it is deleted.
+
+    Undo leads back through every state, and redo forth again; both work after the page is loaded again.
+    """
     page, _, errors, folder = opened
     open_desk(page)
     mark_move_and_edit(page, folder)
@@ -403,8 +426,8 @@ def test_a_passage_is_marked_moved_edited_and_deleted_and_all_is_undone_and_done
     assert errors == []
 
 
-def test_blind_judgements_are_of_the_name_typed_before_the_mode_changes(opened):
-    """CD decides, then AB types their name, changes to blind judging, and judges a window."""
+def test_a_typed_name_holds_when_the_mode_changes(opened):
+    """CD decides, then AB types their name, changes to blind judging, and judges a window: it is AB's."""
     page, _, errors, folder = opened
     open_desk(page)
     give_name(page, "CD")
@@ -414,16 +437,19 @@ def test_blind_judgements_are_of_the_name_typed_before_the_mode_changes(opened):
     page.get_by_role("link", name="Judge blind").click()
     wait_until(page, f"location.pathname.endsWith('/blind') && {TITLE}")
     assert page.locator("#d-who").input_value() == "AB"
+
     page.get_by_role("button", name="Begin").click()
     wait_until(page, f"{PROGRESS}.includes('Window 1 of')")
     page.keyboard.press(VIOLENT)
     wait_until(page, f"{PROGRESS}.includes('Window 2 of')")
     judges = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
+
     assert judges == {"1": "CD", "0": "AB"}
     assert not errors
 
 
 def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(opened):
+    """`BEGIN_HERE` and `END_HERE` take the time at which the film stands: 500 and 503 s."""
     page, _, errors, folder = opened
     open_desk(page)
     seek(page, 400)
@@ -435,19 +461,25 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(opened):
     page.keyboard.press(END_HERE)
     press_and_hear(page, VIOLENT)
     assert own_passages(folder) == [SpanAndLevel(500, 503, "violent")]
+
     page.get_by_role("button", name="Delete").last.click()
     wait_until_said(page, "deleted")
     assert own_passages(folder) == []
     assert errors == []
 
 
-def test_keys_that_are_pressed_before_the_answer_comes_are_of_one_decision(opened):
+def test_keys_pressed_in_quick_succession_are_one_decision(opened):
+    """Three levels are pressed before the server has answered: one passage, of which the last level counts.
+
+    The two others are its history, and not passages of their own.
+    """
     page, _, errors, folder = opened
     open_desk(page)
     drag(page, 100, 120)
     for level in (VIOLENT, CALM, UNSURE):
         page.keyboard.press(level)
     wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
+
     assert own_passages(folder) == [SpanAndLevel(100, 120, "unsure")]
     assert errors == []
 
@@ -463,6 +495,10 @@ def wait_for_rows(page, n):
 
 
 def test_two_pages_of_one_film_show_what_was_decided_in_the_other(opened):
+    """A page asks what was decided meanwhile when somebody looks at it again.
+
+    A judgement that was deleted in the other page cannot be changed.
+    """
     page, _, errors, folder = opened
     open_desk(page)
     other = page.context.new_page()
@@ -499,7 +535,8 @@ def answer_next_request(page, path, status, body):
 
 
 @pytest.mark.parametrize("status", [403, NO_ANSWER], ids=["it refuses", "it was stopped"])
-def test_the_page_says_that_a_decision_is_not_kept_where_the_server_does_not_take_it(opened, status):
+def test_the_page_says_when_a_decision_is_not_kept(opened, status):
+    """Once the workspace was stopped nothing is kept, and the judge must learn it at once."""
     page, *_ = opened
     open_desk(page)
     page.keyboard.press(NEXT)
@@ -508,7 +545,8 @@ def test_the_page_says_that_a_decision_is_not_kept_where_the_server_does_not_tak
     wait_until_said(page, "Not kept: the workspace was stopped")
 
 
-def test_the_page_says_why_a_passage_has_no_evidence_and_goes_on_with_the_next(opened):
+def test_a_passage_without_evidence_says_why(opened):
+    """The server cannot explain one passage, as features are missing; the next one has evidence again."""
     page, *_ = opened
     open_desk(page)
     answer_next_request(page, "span", 400, '{"said": "no features"}')
@@ -520,6 +558,7 @@ def test_the_page_says_why_a_passage_has_no_evidence_and_goes_on_with_the_next(o
 
 
 def switch_off_single_letters(page):
+    """Switch off keys of one letter, which disturb people who dictate."""
     page.keyboard.press(HELP)
     page.get_by_label(re.compile("Single letters")).uncheck()
     page.keyboard.press("Escape")
@@ -538,7 +577,8 @@ def tab_to_button(page, word):
     pytest.fail(f"no button {word} by Tab")
 
 
-def test_with_single_letters_switched_off_a_passage_is_judged_by_tab_and_enter(opened):
+def test_without_single_letter_keys_one_judges_by_tab_and_enter(opened):
+    """The switch is remembered when the page is loaded again, and letters then do nothing."""
     page, _, errors, folder = opened
     open_desk(page)
     switch_off_single_letters(page)
@@ -568,7 +608,8 @@ def leave_fields(page):
     page.locator("#d-title").click()
 
 
-def test_a_judgement_whose_change_was_undone_is_deleted_and_brought_back(opened):
+def test_a_judgement_is_deleted_after_an_undone_change(opened):
+    """The judgement's id changes with each change: after an undo the delete must find the earlier one."""
     page, _, errors, _ = opened
     open_desk(page)
     leave_fields(page)
@@ -579,11 +620,13 @@ def test_a_judgement_whose_change_was_undone_is_deleted_and_brought_back(opened)
     press_and_hear(page, DELETE, "deleted")
     press_and_hear(page, DELETE, "nothing of yours")
     press_and_hear(page, UNDO, "undo")
+
     assert decided_texts(page) == ["violent"]
     assert errors == []
 
 
 def test_a_note_on_a_time_is_deleted_by_emptying_it(opened):
+    """An empty note is refused where there is none yet, and deletes the one that is there."""
     page, _, errors, _ = opened
     open_desk(page)
     keep_note(page, "")
@@ -592,10 +635,15 @@ def test_a_note_on_a_time_is_deleted_by_emptying_it(opened):
     wait_until_said(page, "kept")
     keep_note(page, "")
     wait_until_said(page, "deleted: 0:00:00")
+
     assert errors == []
 
 
-def test_a_blind_judgement_has_the_note_written_before_it_and_is_judged_again_when_deleted(opened):
+def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(opened):
+    """A note written before a level is kept with the judgement of its window.
+
+    When the judgement is deleted, its window, the first of the draw, is to be judged again.
+    """
     page, _, errors, folder = opened
     open_desk(page)
     page.get_by_role("link", name="Judge blind").click()
@@ -621,7 +669,8 @@ def test_a_blind_judgement_has_the_note_written_before_it_and_is_judged_again_wh
     assert errors == []
 
 
-def test_the_film_as_a_figure_shows_what_is_shown_to_whoever_saves_it(opened):
+def test_a_saved_figure_is_of_what_its_judge_may_see(opened):
+    """The address of the figure names who saves it, so that others' hidden judgements are left out."""
     page, *_ = opened
     open_desk(page)
     drag(page, 240, 262)
@@ -629,6 +678,7 @@ def test_the_film_as_a_figure_shows_what_is_shown_to_whoever_saves_it(opened):
     with page.expect_download() as downloading:
         page.evaluate("document.querySelector('#d-away a[href^=\"figure.svg\"]').click()")
     name = page.get_by_label("Your name").input_value()
+
     assert name
     assert f"who={name.replace(' ', '+')}" in downloading.value.url
 
@@ -642,7 +692,7 @@ def begin_to_judge_again(page):
     return text
 
 
-def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film, scored_once, tmp_path):
+def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film, scored_once, tmp_path):
     """Ten windows and a passage are judged violent, then the codebook is reworded. They become calm."""
     folder = shutil.copytree(scored_once[0], tmp_path / "tt1")
     book = codebook(tmp_path)

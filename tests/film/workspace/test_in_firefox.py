@@ -102,12 +102,14 @@ class Firefox:
 
 
 def free_port():
+    """Return a port that no program listens at now."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
 
 
 @pytest.fixture
 def firefox(tmp_path):
+    """A running Firefox, if one is installed."""
     path = shutil.which("firefox-esr") or shutil.which("firefox")
     if path is None:
         pytest.skip("no Firefox here: install Debian's package firefox-esr")
@@ -122,6 +124,7 @@ N_ROWS = "document.querySelectorAll('#d-table tbody tr').length"
 
 
 def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_path):
+    """The desk works in Firefox as in Chromium: a name is asked for first, and the table follows each act."""
     folder = tmp_path / "tt1"
     shutil.copytree(films / "scored" / "tt1", folder)
     served = serve(folder, films / "violence.codebook.toml", enter=False)

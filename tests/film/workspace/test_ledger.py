@@ -45,6 +45,7 @@ def opened(folder):
 
 
 def read(folder):
+    """Open the ledger of a folder, and read what is in it."""
     ledger = opened(folder)
     ledger.read()
     return ledger
@@ -60,6 +61,7 @@ def ids_that_stand(ledger):
 
 
 def fail_to_write(*_):
+    """Fail as a broken disk does."""
     raise OSError(errno.EIO, "Input/output error")
 
 
@@ -115,8 +117,11 @@ def begin_a_line(folder, n_bytes):
 
 
 @given(acts=ACTS, order=st.permutations(range(3)), n_torn_bytes=st.integers(0, 40))
-def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, order, n_torn_bytes):
-    """Three machines decide and fetch from each other; then their files are merged one by one."""
+def test_merging_sittings_gives_the_same_in_any_order(acts, order, n_torn_bytes):
+    """Three machines decide and fetch from each other; then their files are merged one by one.
+
+    Whoever reads after each merge knows in the end what one knows who reads once, and nothing is lost.
+    """
     with TemporaryDirectory() as folder:
         machines = [Path(folder, name) for name in "abc"]
         merged = Path(folder, "merged")
@@ -155,23 +160,32 @@ def copy(source, target):
             shutil.copyfile(path, copied)
 
 
-def test_two_sittings_that_replace_one_line_without_seeing_each_other_both_stand(tmp_path):
+def test_two_replacements_of_one_line_made_at_once_both_stand(tmp_path):
+    """Neither sitting has read the other's line, so that neither replaces the other.
+
+    Once the first is undone only the second stands: the line that both replaced does not come back.
+    """
     first = opened(tmp_path)
     replaced = first.add("judgement", row(1))
     of_second = read(tmp_path).add("judgement", row(2), [replaced.id])
     of_first = first.add("judgement", row(3), [replaced.id])  # it has not read what the second added
     assert {*ids_that_stand(read(tmp_path))} == {of_second.id, of_first.id}
+
     first.add("undo", row(3), [of_first.id])
     assert stands(read(tmp_path)) == [(of_second.id, row(2))]
 
 
-def test_a_line_has_a_later_clock_than_all_that_its_sitting_has_read(tmp_path):
+def test_the_clock_of_a_line_is_later_than_all_lines_read(tmp_path):
+    """The clock is a counter that orders lines across machines.
+
+    A line that answers another has a higher one.
+    """
     of_first = opened(tmp_path).add("judgement", row(1))
     of_second = read(tmp_path).add("judgement", row(2), [of_first.id])
     assert of_second.clock == of_first.clock + 1
 
 
-def test_what_is_taken_back_brings_back_what_it_replaced(tmp_path):
+def test_undoing_a_replacement_brings_back_what_it_replaced(tmp_path):
     ledger = opened(tmp_path)
     replaced = ledger.add("judgement", row(1))
     replacing = ledger.add("judgement", row(2), [replaced.id])
@@ -179,7 +193,11 @@ def test_what_is_taken_back_brings_back_what_it_replaced(tmp_path):
     assert stands(ledger) == [(replaced.id, row(1))]
 
 
-def test_a_sitting_whose_random_name_is_taken_writes_nothing(tmp_path, monkeypatch):
+def test_a_sitting_does_not_write_into_anothers_file(tmp_path, monkeypatch):
+    """Each sitting has a random name.
+
+    In the rare case that one is taken, an error is better than two writers.
+    """
     monkeypatch.setattr(ledgers, "token_hex", lambda _n_bytes: "0" * 16)
     line = opened(tmp_path).add("note", row(1))
     with pytest.raises(FileExistsError):
@@ -198,6 +216,7 @@ def three_notes(tmp_path):
 
 
 def test_a_conflicted_copy_of_a_sitting_changes_nothing(three_notes, tmp_path):
+    """Programs that synchronise folders make such copies. Its lines have the ids of the original's."""
     path, before = three_notes
     path.with_name(f"{path.stem} (conflicted copy).jsonl").write_bytes(path.read_bytes())
     again = read(tmp_path)
@@ -214,6 +233,7 @@ def test_lines_that_end_as_on_windows_are_read(three_notes, tmp_path):
 
 
 def test_git_is_told_not_to_change_the_ends_of_lines(three_notes):
+    """Git on Windows would otherwise rewrite the files of the ledger, which are only appended to."""
     path, _ = three_notes
     assert "-text" in (path.parent / ".gitattributes").read_text("utf-8")
 
@@ -241,14 +261,20 @@ NO_LINES = {
 
 
 @pytest.mark.parametrize("no_line", NO_LINES.values(), ids=NO_LINES)
-def test_what_is_no_line_is_left_out_and_named_once_by_file_and_number(tmp_path, no_line):
+def test_a_broken_line_is_left_out_and_named_once(tmp_path, no_line):
+    """The broken line is the second of three: the first and the third are read.
+
+    The ledger is read twice, and the message on file and line comes once.
+    """
     ledger = opened(tmp_path)
     ledger.add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     with path.open("ab") as file:
         file.write(no_line + encode_line(VALID))
+
     ledger.read()
     ledger.read()
+
     (message,) = ledger.damage
     assert str(path) in message
     assert "line 2" in message
@@ -275,18 +301,27 @@ AHEAD_OF_ALL = 2**20 + 9
 
 
 @pytest.mark.parametrize("clock", [LATEST, LATEST_OF_FIRST_LINE + 1])
-def test_a_line_whose_clock_is_too_far_ahead_is_left_out_and_its_annotator_named(tmp_path, clock):
+def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
+    """A clock far in the future would make all honest lines too early to replace it.
+
+    The message names who wrote it.
+    """
     path = write_sitting(tmp_path, VALID | {"clock": clock, "row": row(1, "MALLORY")})
     ledger = read(tmp_path)
     added = ledger.add("note", row(1))
     (message,) = ledger.damage
+
     assert str(path) in message
     assert "MALLORY" in message
     assert [*read(tmp_path).lines] == [added.id]
 
 
 @pytest.mark.parametrize("clock", [1, 99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
-def test_people_change_undo_and_redo_what_they_decided_whatever_clock_a_stranger_writes(tmp_path, clock):
+def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
+    """A stranger's line has a high clock that is still allowed.
+
+    New lines count on from it, so that a change, its undo and its redo all work.
+    """
     write_sitting(tmp_path, VALID | {"clock": clock, "row": row(0, "MALLORY")})
     first = read(tmp_path).add("note", row(1))
     ledger = read(tmp_path)  # another sitting of the same person
@@ -301,25 +336,30 @@ def test_people_change_undo_and_redo_what_they_decided_whatever_clock_a_stranger
 
 
 @pytest.mark.parametrize("clock", [99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
-def test_nobody_takes_back_beforehand_what_somebody_will_decide(tmp_path, clock):
-    """A stranger signs an undo as AB, of lines of AB's sitting that are not written yet.
+def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
+    """A stranger signs an undo as AB, of lines of AB's sitting that are not written yet: 2 to 59.
 
-    So AB's next lines go into another sitting.
+    So AB's next lines go into another sitting, with ids that the stranger could not guess.
     """
     ledger = opened(tmp_path)
     first = ledger.add("note", row(1, "AB"))
     ids_of_next_lines = [f"{first.sitting}-{number}" for number in range(2, 60)]
     undo = {"clock": clock, "kind": "undo", "row": row(0, "AB"), "replaces": ids_of_next_lines}
     write_sitting(tmp_path, VALID | undo)
+
     ledger.read()
     second = ledger.add("note", row(2))
     third = ledger.add("note", row(3))
+
     assert second.sitting != first.sitting
     assert sorted(ids_that_stand(read(tmp_path))) == sorted([first.id, second.id, third.id])
 
 
-def test_a_line_whose_clock_is_the_latest_that_is_read_cannot_be_taken_back_and_an_error_says_so(tmp_path):
-    """An undo needs a later clock than the line that it takes back. Other decisions go on."""
+def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
+    """An undo needs a later clock than the line that it takes back, and there is none: an error says so.
+
+    Other decisions go on.
+    """
     highest_number = 999_999_999  # of a line in its sitting: an id has nine digits at most
     last_id = f"0123456789abcdef-{highest_number}"
     latest_clock = highest_number + FARTHEST_AHEAD
@@ -328,13 +368,15 @@ def test_a_line_whose_clock_is_the_latest_that_is_read_cannot_be_taken_back_and_
     with pytest.raises(FilmError, match="clock"):
         ledger.add("undo", row(0), [last_id])
     added = ledger.add("note", row(1))
+
     assert {*ids_that_stand(read(tmp_path))} == {last_id, added.id}
 
 
 @pytest.mark.skipif(
     os.environ.get("SIMULATED", os.name) in {"windows", "nt"}, reason="Windows has neither in a folder"
 )
-def test_a_pipe_or_a_link_among_the_files_is_named(tmp_path):
+def test_a_pipe_and_a_link_among_the_files_are_not_read(tmp_path):
+    """Reading a pipe would wait for ever, and a link may lead anywhere: both are reported instead."""
     (tmp_path / "ledger").mkdir()
     (tmp_path / "other").write_bytes(encode_line(VALID))
     os.mkfifo(tmp_path / "ledger" / "a.jsonl")
@@ -344,7 +386,8 @@ def test_a_pipe_or_a_link_among_the_files_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["write_all", "force_to_disk"])
-def test_a_line_that_could_not_be_written_does_not_stand_and_the_next_one_does(tmp_path, monkeypatch, call):
+def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, call):
+    """The user was told of the error, so the line must not appear later. The next one is kept."""
     ledger = opened(tmp_path)
     first = ledger.add("note", row(1))
     with monkeypatch.context() as disk:
@@ -353,6 +396,7 @@ def test_a_line_that_could_not_be_written_does_not_stand_and_the_next_one_does(t
             ledger.add("note", row(2))
     ledger.read()
     assert ids_that_stand(ledger) == [first.id]
+
     third = ledger.add("note", row(3))
     assert ids_that_stand(read(tmp_path)) == [first.id, third.id]
 
@@ -361,7 +405,8 @@ def test_a_line_that_could_not_be_written_does_not_stand_and_the_next_one_does(t
     os.environ.get("SIMULATED", os.name) in {"windows", "nt"},
     reason="Windows renames no folder of an open file",
 )
-def test_a_folder_that_was_exchanged_gets_a_new_file(tmp_path):
+def test_a_replaced_folder_gets_a_new_file(tmp_path):
+    """Somebody moves the ledger's folder away while the desk is open: the next line goes to a new one."""
     ledger = opened(tmp_path)
     ledger.add("note", row(1))
     shutil.move(tmp_path / "ledger", tmp_path / "old")
@@ -369,7 +414,8 @@ def test_a_folder_that_was_exchanged_gets_a_new_file(tmp_path):
     assert stands(read(tmp_path)) == [(line.id, row(2))]
 
 
-def test_a_table_that_finds_no_space_comes_in_with_no_row(tmp_path, monkeypatch):
+def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
+    """All rows of a table are imported or none, so that the import can be repeated."""
     ledger = opened(tmp_path)
     with monkeypatch.context() as disk:
         disk.setattr(io, "write_all", fail_to_write)
@@ -378,7 +424,8 @@ def test_a_table_that_finds_no_space_comes_in_with_no_row(tmp_path, monkeypatch)
     assert read(tmp_path).lines == {}
 
 
-def test_a_table_comes_in_once(tmp_path):
+def test_a_table_is_imported_once(tmp_path):
+    """A table is known by its digest: the second import of the same bytes adds no row."""
     ledger, digest = opened(tmp_path), token_hex(32)
     rows = [TableRow(row(1)), TableRow(row(2))]
     assert ledger.add_table(digest, "note", rows) == 2
@@ -390,18 +437,21 @@ ROW_THAT_IS_KNOWN = None
 """In place of a table's row that says nothing new."""
 
 
-def test_lines_have_the_numbers_of_a_tables_rows_among_which_are_those_that_are_known_already(tmp_path):
-    """Line 1 is on the table itself. The second of three rows, which is known, leaves out the number 3."""
+def test_lines_of_a_table_are_numbered_by_its_rows(tmp_path):
+    """Line 1 is on the table itself. The second of three rows, which is known, leaves out the number 3.
+
+    So a row has one number on all machines, whichever rows they know already.
+    """
     ledger = opened(tmp_path)
     ledger.add_table(token_hex(32), "note", [TableRow(row(1)), ROW_THAT_IS_KNOWN, TableRow(row(2))])
     assert [line.number for line in standing(ledger.lines.values())] == [2, 4]
 
 
-def test_one_table_on_two_machines_of_which_each_knew_another_row_gives_each_row_once(tmp_path):
+def test_a_table_imported_on_two_machines_gives_each_row_once(tmp_path):
     """The table has three rows. Here the second one was known, and there the third.
 
-    Both write a file of the same name, with the rows that are new to them. When the files are merged one of
-    them stays, with its two rows; the third one is in the ledger of the machine that knew it.
+    Both write a file of the same name, with the rows that are new to them. When the files are merged one
+    of them stays, with its two rows; the third one is in the ledger of the machine that knew it.
     """
     here, there, digest = tmp_path / "here", tmp_path / "there", token_hex(32)
     here.mkdir()
@@ -409,10 +459,12 @@ def test_one_table_on_two_machines_of_which_each_knew_another_row_gives_each_row
     opened(here).add_table(digest, "note", [TableRow(row(1)), ROW_THAT_IS_KNOWN, TableRow(row(2))])
     opened(there).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), ROW_THAT_IS_KNOWN])
     copy(there, here)
+
     assert len(ids_that_stand(read(here))) == 2
 
 
-def test_undo_and_redo_alternate_as_often_as_one_likes(tmp_path):
+def test_undo_and_redo_alternate(tmp_path):
+    """An undo of an undo is a redo: calm, replaced by violent, stands after each odd number of undos."""
     ledger = Ledger(tmp_path, pytest.fail)
     calm = ledger.add("judgement", {"level": "calm"})
     violent = ledger.add("judgement", {"level": "violent"}, [calm.id])
@@ -433,7 +485,7 @@ def two_notes_that_are_read(tmp_path):
     return reader, path, ids
 
 
-def test_a_sitting_that_became_shorter_and_long_again_is_read_anew(two_notes_that_are_read):
+def test_a_sitting_that_shrinks_and_grows_again_is_read_anew(two_notes_that_are_read):
     """A program that synchronises brings back an earlier version, and later this one."""
     reader, path, ids = two_notes_that_are_read
     whole = path.read_bytes()
@@ -441,13 +493,15 @@ def test_a_sitting_that_became_shorter_and_long_again_is_read_anew(two_notes_tha
     path.write_bytes(first_line)
     reader.read()
     assert [*reader.lines] == ids[:1]
+
     path.write_bytes(whole)
     reader.read()
     assert {*reader.lines} == {*ids}
     assert reader.damage == []
 
 
-def test_a_sitting_whose_file_is_replaced_by_a_longer_one_is_read_anew(two_notes_that_are_read):
+def test_a_sitting_replaced_by_a_longer_file_is_read_anew(two_notes_that_are_read):
+    """A reader that only read on from where it stopped would miss the lines at the new file's beginning."""
     reader, path, ids = two_notes_that_are_read
     _, second_line = path.read_bytes().splitlines(keepends=True)
     other_ids = ["0123456789abcdef-1", "0123456789abcdef-2"]
@@ -456,36 +510,43 @@ def test_a_sitting_whose_file_is_replaced_by_a_longer_one_is_read_anew(two_notes
     arriving.write_bytes(second_line + b"".join(other_lines))
     arriving.replace(path)
     reader.read()
+
     assert {*reader.lines} == {ids[1], *other_ids}
     assert reader.damage == []
 
 
-def test_a_line_that_another_file_has_too_stays_when_one_of_them_becomes_shorter(tmp_path):
+def test_a_line_stays_as_long_as_one_file_has_it(tmp_path):
+    """Two files have the same line, and one of them becomes empty."""
     line = opened(tmp_path).add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     path.with_name(f"{path.stem} (copy).jsonl").write_bytes(path.read_bytes())
     reader = read(tmp_path)
     path.write_bytes(b"")
     reader.read()
+
     assert [*reader.lines] == [line.id]
 
 
 @pytest.mark.parametrize(
     "levels", [("calm", "violent"), ("violent", "calm")], ids=["calm is read first", "violent is read first"]
 )
-def test_of_two_lines_with_one_id_every_machine_takes_the_same_and_both_people_are_named(tmp_path, levels):
-    """Two files have a line with the same id. Which of them counts does not depend on the files' names."""
+def test_all_machines_choose_the_same_of_two_lines_with_one_id(tmp_path, levels):
+    """Two files have a line with the same id, of two people, whom the message names.
+
+    Which of them counts does not depend on the files' names, so that all machines agree.
+    """
     for file_name, level in zip(("0" * 16, "1" * 16), levels, strict=True):
         cells = row(1, who=f"judge of {level}") | {"level": level}
         write_sitting(tmp_path, VALID | {"row": cells}, name=file_name)
     ledger = read(tmp_path)
     assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]  # always this one
+
     (message,) = ledger.damage
     assert "judge of calm" in message
     assert "judge of violent" in message
 
 
-def test_when_the_first_decision_is_kept_the_name_of_its_sitting_is_on_the_disk(tmp_path, monkeypatch):
+def test_the_first_decision_forces_the_name_of_its_file_to_the_disk(tmp_path, monkeypatch):
     """A new file's name is on the disk when its folder is forced to it, after the file was made.
 
     The ledger's folder is new, too, and so the folder that it is in must be forced to the disk as well.
@@ -511,18 +572,24 @@ def sitting_with_header(tmp_path):
     return header, path, line
 
 
-def test_a_sittings_first_line_holds_its_header_and_is_no_decision(sitting_with_header, tmp_path):
+def test_the_first_line_of_a_sitting_is_its_header(sitting_with_header, tmp_path):
+    """The header names the codebook that the sitting's decisions were made under.
+
+    It is no decision itself.
+    """
     header, path, line = sitting_with_header
     first_line, _ = path.read_bytes().splitlines()
     entry = json.loads(first_line)["entry"]
     assert entry["kind"] == "sitting"
     assert entry["header"]["codebook"]["definition"] == "d" * 64
+
     ledger = read(tmp_path)
     assert ledger.header_of(ledger.lines[line.id]) == header
     assert ids_that_stand(ledger) == [line.id]
 
 
-def test_readers_pass_over_what_a_later_version_wrote_into_a_header(sitting_with_header, tmp_path):
+def test_unknown_fields_of_a_header_are_ignored(sitting_with_header, tmp_path):
+    """A later version of the program may add fields, here `law`, which this one does not know."""
     header, path, line = sitting_with_header
     first_line, second_line = path.read_bytes().splitlines(keepends=True)
     entry = json.loads(first_line)["entry"]
@@ -531,7 +598,7 @@ def test_readers_pass_over_what_a_later_version_wrote_into_a_header(sitting_with
     assert read(tmp_path).header_of(line) == header
 
 
-def test_a_line_that_could_not_be_written_is_taken_back_whoever_decides_next(tmp_path, monkeypatch):
+def test_a_failed_line_is_taken_back_with_the_next_decision(tmp_path, monkeypatch):
     """AB was told that the line is not kept, but it may have got into the file. It must not stand.
 
     The ledger takes it back together with the next decision, which is CD's here.
@@ -543,10 +610,15 @@ def test_a_line_that_could_not_be_written_is_taken_back_whoever_decides_next(tmp
         with pytest.raises(OSError, match="error"):
             ledger.add("note", row(2, "AB"))
     next_of_cd = ledger.add("judgement", row(3, "CD"))
+
     assert {*ids_that_stand(read(tmp_path))} == {first_of_ab.id, next_of_cd.id}
 
 
-def test_after_a_failed_write_nothing_is_appended_behind_a_torn_line(tmp_path):
+def test_nothing_is_appended_after_a_torn_line(tmp_path):
+    """A failed write may have left half a line, and a line after it would be torn, too.
+
+    So the journal refuses to append from then on, even when it could write again.
+    """
     path = tmp_path / "journal"
     journal = lines.LineJournal(path)
     journal.append({"a": 1})
@@ -558,10 +630,12 @@ def test_after_a_failed_write_nothing_is_appended_behind_a_torn_line(tmp_path):
     with pytest.raises(OSError, match="descriptor"):
         journal.append({"c": 3})
     journal.close()
+
     assert [entry for _, entry in lines.read_lines(path, dict)] == [{"a": 1}]
 
 
-def test_a_row_of_a_table_replaces_a_line_of_a_late_clock(tmp_path):
+def test_an_edited_row_replaces_a_line_whatever_its_clock(tmp_path):
+    """The line was changed three times, so that its clock is later than the first clock of a new file."""
     ledger = opened(tmp_path)
     last = ledger.add("note", row(1))
     for number in range(3):  # each has a later clock
@@ -570,13 +644,14 @@ def test_a_row_of_a_table_replaces_a_line_of_a_late_clock(tmp_path):
     assert [cells for _, cells in stands(read(tmp_path))] == [row(9)]
 
 
-def test_of_many_damaged_lines_the_first_ten_are_named_and_the_others_counted(tmp_path):
-    """5,000 lines are empty."""
+def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
+    """Of 5,000 empty lines ten are named one by one, and 4,990 in one message."""
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "0000000000000000.jsonl").write_bytes(b"\n" * 5000)
     messages = []
     Ledger(tmp_path, messages.append).read()
     assert MOST_OF_A_KIND == 10
+
     *of_single_lines, on_all_others = messages
     assert len(of_single_lines) == 10
     assert "4990" in on_all_others.replace(",", "")

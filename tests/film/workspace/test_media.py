@@ -86,17 +86,22 @@ def made(film):
 
 
 def test_each_shot_has_its_own_still(made):
-    """Stills lie beside each other on a sheet, 96 by 54 pixels each."""
+    """Each shot is of one grey, so that the grey of a still tells which shot it is of.
+
+    Stills lie beside each other on a sheet, 96 by 54 pixels each.
+    """
     paths, about = made
     assert (about["starts"], about["width"], about["height"]) == (list(SHOTS), 96, 54)
+
     with Image.open(paths["stills.webp"]) as sheet:
         pixels = np.asarray(sheet.convert("L"), dtype=float)
     assert pixels.shape == (54, 96 * STILLS_IN_ROW)
+
     greys = [pixels[:, 96 * place : 96 * (place + 1)].mean() for place in range(len(SHOTS))]
     assert greys == pytest.approx(GREYS, abs=6)
 
 
-def test_colours_go_from_the_first_shots_to_the_last_shots(made):
+def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(made):
     """Each shot is lighter than the one before: the greys go from 20 to 170.
 
     A column of the picture may be a mean over several shots, so that its ends lie between.
@@ -106,12 +111,18 @@ def test_colours_go_from_the_first_shots_to_the_last_shots(made):
         row = np.asarray(colours.convert("L"), dtype=float)[0]
     assert row[0] == pytest.approx(20, abs=60)
     assert row[-1] == pytest.approx(170, abs=60)
+
     a_little_darker = -10  # by compression
     assert np.all(np.diff(row) > a_little_darker)
 
 
-def test_peaks_of_the_sound_are_where_there_is_any(made):
-    """Sound is from the fifth of ten seconds on. There are 4000 peaks, as percentages of the loudest."""
+def test_peaks_of_sound_are_where_the_film_has_sound(made):
+    """The film is silent for five seconds, and then has a tone for five.
+
+    There are 4000 peaks, as percentages of the loudest: the 40 groups of 100 are a quarter of a second
+    each. The groups around the fifth second are left out, as compression smears the beginning of the
+    tone.
+    """
     _, about = made
     quarter_seconds = np.array(about["peaks"]).reshape(40, 100).max(axis=1)
     until_4_5_s, from_5_5_s = quarter_seconds[:18], quarter_seconds[22:]
@@ -121,11 +132,13 @@ def test_peaks_of_the_sound_are_where_there_is_any(made):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
 @pytest.mark.usefixtures("made")
-def test_only_the_owner_reads_what_is_made(cache):
+def test_stills_and_peaks_are_readable_by_the_owner_only(cache):
+    """Films may be private, and so may be their stills."""
     assert cache.stat().st_mode & 0o777 == 0o700
 
 
-def test_media_of_a_film_that_was_moved_are_found_again_and_not_made(film, tmp_path, monkeypatch):
+def test_a_moved_film_keeps_its_stills(film, tmp_path, monkeypatch):
+    """A film is known by its content and not by its path, so nothing is made again at its new place."""
     path, scored = film
     make_media(path, scored)
     moved = path.rename(tmp_path / "moved.mp4")
@@ -134,20 +147,22 @@ def test_media_of_a_film_that_was_moved_are_found_again_and_not_made(film, tmp_p
     assert media_paths(moved, scored)["media.json"].is_file()
 
 
-def test_media_of_other_shots_have_files_of_their_own(film):
+def test_other_shots_get_files_of_their_own(film):
+    """If a film is cut into shots anew, its old stills are of the wrong shots and must not be found."""
     path, scored = film
     other_shots = scored.shots.assign(start_s=[0.0, 1, 2, 3, 4])
     assert media_paths(path, replace(scored, shots=other_shots)) != media_paths(path, scored)
 
 
 @pytest.mark.long
-def test_a_film_without_shots_or_sound_has_stills_all_the_same(shared_data):
+def test_a_film_without_shots_or_sound_has_100_stills(shared_data):
     """Where there are no shots, a film has 100 stills, at equal distances."""
     scored = invented_film(n_rows=10, duration_s=3.0)
     scored = replace(scored, shots=scored.shots.iloc[:0])
     path = shared_data / "videos" / "rotated_90.mov"
     make_media(path, scored)
     facts = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
+
     assert len(facts["starts"]) == 100
     assert facts["height"] > facts["width"]  # upright, as the file says that it is turned
 
@@ -164,25 +179,31 @@ def test_a_film_without_shots_or_sound_has_stills_all_the_same(shared_data):
     ids=["float32", "int16", "uint8, silent at 128", "silent uint8", "no samples"],
 )
 def test_a_peak_is_from_0_to_1_whatever_the_type_of_the_samples(samples, peak):
+    """A peak is the largest distance from silence, as a share of the largest that the type can hold."""
     assert media._peak_amplitude(samples) == pytest.approx(peak, abs=0.01)
 
 
-def test_a_film_that_cannot_be_decoded_is_named_and_the_next_one_gets_its_stills(film, tmp_path):
+def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path):
+    """Only the first 2000 bytes of a film are there; the message names its file."""
     path, scored = film
     torn, messages = tmp_path / "torn.mp4", []
     torn.write_bytes(path.read_bytes()[:2000])
     make_media_of_films({torn: scored, path: scored}, messages.append)
     (message,) = messages
+
     assert "torn.mp4" in str(message)
     assert media_paths(path, scored)["media.json"].is_file()
 
 
 def test_a_film_opened_without_stills_gets_them_in_the_background(film, capsys):
+    """The desk opens at once, and the stills appear when they are made."""
     path, scored = film
     paths = media_paths(path, scored)
     opened = SimpleNamespace(path=path, timeline=scored, media=paths, has_media=False)
     make_missing_media([opened])
+
     assert "making stills, colours and sound of 1 film" in capsys.readouterr().err
+
     give_up_at = time.monotonic() + 60
     while not paths["media.json"].is_file():
         assert time.monotonic() < give_up_at
@@ -197,6 +218,7 @@ def grey_of_still(data_url):
 
 
 def test_a_still_of_a_time_is_that_of_its_shot(film):
+    """Each shot is of one grey: .1 s after a shot's start, the still has the grey of this shot."""
     path, scored = film
     make_media(path, scored)
     sheet = StillSheet(media_paths(path, scored))

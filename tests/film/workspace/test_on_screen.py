@@ -67,7 +67,8 @@ WIDTH_OF_A4 = 718
 
 @pytest.mark.parametrize("path", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
-def test_axe_finds_nothing_and_nothing_overflows(opened, path, theme, width):
+def test_pages_are_accessible_and_nothing_overflows(opened, path, theme, width):
+    """Axe finds no barrier for people with disabilities, and nothing is cut at any width, nor in print."""
     page = opened[0]
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 720})
@@ -89,6 +90,7 @@ def test_axe_finds_nothing_and_nothing_overflows(opened, path, theme, width):
 
 
 def assert_nothing_overflows(page, width, media):
+    """See that nothing reaches beyond a window, or a printed page, of this width in pixels."""
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(media=media)
     assert page.evaluate(CUT) == [], (width, media)
@@ -123,27 +125,31 @@ def desk_of_a_scholar(serve, browser, film, tmp_path):
     page.context.close()
 
 
-def test_how_sure_is_this(desk_of_a_scholar):
+def test_the_desk_answers_how_sure_the_model_is(desk_of_a_scholar):
+    """A scholar gets a probability with its interval, what the numbers rest on, and a table by the minute."""
     page = desk_of_a_scholar
     evidence = page.locator("#d-why").inner_text()
     assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", evidence)  # a probability with its band
+
     page.get_by_role("button", name="How sure is this?").click()
     answer = page.get_by_role("dialog").inner_text()
     for words in ("films left out", "kappa", "cannot be judged"):
         assert words in answer
+
     tiers_as_a_table = page.locator("#d-minutes summary")
     tiers_as_a_table.click()
     wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
 
 
-def test_what_does_the_model_look_at_and_how_does_it_count(desk_of_a_scholar):
+def test_the_desk_shows_what_each_concept_contributes(desk_of_a_scholar):
     concepts = desk_of_a_scholar.locator("#d-parts tbody tr").all_inner_texts()
     assert len(concepts) > 1
     for text in concepts:
         assert re.search(r"[+−]?\d\.\d\d", text)
 
 
-def test_what_does_a_level_or_a_concept_mean(desk_of_a_scholar):
+def test_the_desk_defines_levels_and_concepts(desk_of_a_scholar):
+    """The definition comes by pointing at a button, or by reaching it with keys."""
     page = desk_of_a_scholar
     page.get_by_role("button", name="Hard Negative").hover()
     assert "can objectify a character, and do not here" in page.locator("#d-means").inner_text()
@@ -151,7 +157,8 @@ def test_what_does_a_level_or_a_concept_mean(desk_of_a_scholar):
     assert page.locator("#d-means").inner_text().startswith("Posture: ")
 
 
-def test_what_did_i_already_do(desk_of_a_scholar):
+def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
+    """The level Easy Negative is not what the model finds in this passage: one disagreement is counted."""
     page = desk_of_a_scholar
     press_and_hear(page, "1")  # Easy Negative
     assert "not 1" in page.locator("#d-progress").inner_text()
@@ -159,13 +166,14 @@ def test_what_did_i_already_do(desk_of_a_scholar):
     assert page.evaluate(SCROLLING) == []
 
 
-def test_what_if_i_disagree(desk_of_a_scholar):
+def test_the_desk_says_how_a_model_learns_from_disagreement(desk_of_a_scholar):
+    """Without a corpus the desk cannot learn, and says with which option it can."""
     page = desk_of_a_scholar
     page.get_by_role("button", name="Learn").click()
     assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
 
 
-def test_what_is_on_the_picture(desk_of_a_scholar):
+def test_the_desk_shows_stills_and_colours(desk_of_a_scholar):
     """Stills and colours are made in the background; the film has no sound, and the desk none to show."""
     page = desk_of_a_scholar
     wait_until(page, "document.querySelector('#d-stills').clientHeight")
@@ -174,7 +182,8 @@ def test_what_is_on_the_picture(desk_of_a_scholar):
     assert not page.locator("#d-sound").is_visible()
 
 
-def test_what_is_said_here(desk_of_a_scholar):
+def test_the_desk_shows_what_is_said_in_a_span(desk_of_a_scholar):
+    """A line is said from 119 to 122 s, within the span of 110 to 130 s."""
     page = desk_of_a_scholar
     drag(page, 110, 130)  # a line is said from 119 to 122 s
     wait_until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
@@ -183,6 +192,7 @@ def test_what_is_said_here(desk_of_a_scholar):
 
 
 def test_an_own_passage_cannot_end_before_it_begins(desk_of_a_scholar):
+    """It begins at 300 s, and its end is set at 290 s."""
     page = desk_of_a_scholar
     page.keyboard.press("Escape")
     seek(page, 300)
@@ -236,12 +246,18 @@ def served_with_everything(serve, tmp_path):
 def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     served_with_everything, browser, width, height
 ):
+    """The desk with everything it can have must fit on common screens.
+
+    The film is at least 120 pixels high.
+    """
     page = open_desk_in_browser(served_with_everything, browser, width=width, height=height)
     show_evidence(page)
     wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
     assert page.evaluate(DRAWN_OVER) == []
+
     least_height_of_film = 120  # pixels
     assert page.locator("video").bounding_box()["height"] >= least_height_of_film
+
     page.context.close()
 
 
@@ -250,6 +266,7 @@ ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|
 
 @pytest.fixture
 def french_page(opened):
+    """The workspace in a browser that prefers French."""
     page = opened[0]
     page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
     page.reload()
@@ -265,6 +282,7 @@ def assert_all_is_french(page):
 
 
 def give_name_in_french(page):
+    """Type a judge's name into the French page."""
     wait_until(page, TITLE)
     page.get_by_label("Votre nom").fill("AB")
 
@@ -282,6 +300,7 @@ def test_a_french_browser_gets_the_desk_in_french(french_page):
     page.keyboard.press(NEXT)
     press_and_hear(page, VIOLENT, "gardé")
     press_and_hear(page, UNDO, "annulé")
+
     assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
     assert_all_is_french(page)
 
@@ -296,6 +315,7 @@ def test_a_french_browser_gets_the_page_of_windows_in_french(french_page):
 
 
 def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
+    """Once the copy is made the page shows it: a video of ten minutes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page = opened[0]
     path = tmp_path / "tt2.mkv"
@@ -317,10 +337,13 @@ GREY = """(() => {
 """How light the picture is that the player shows."""
 
 
-def test_a_film_that_browsers_do_not_play_plays_while_it_is_encoded_from_where_one_looks(
+def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     opened, serve, films, tmp_path, monkeypatch
 ):
-    """In the film of 60 s, second n is as grey as 4 n, so that a grey tells which second is shown."""
+    """The picture of each time is shown soon, wherever one looks, and no part is encoded twice.
+
+    In the film of 60 s, second n is as grey as 4 n, so that a grey tells which second is shown.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page, requests, errors, _ = opened
     frame_rate = 25

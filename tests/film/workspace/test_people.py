@@ -64,25 +64,38 @@ def ab_and_cd(process, films, tmp_path):
 
 
 @pytest.mark.long
-def test_a_judge_sees_what_another_machine_judged_once_both_are_finished(ab_and_cd):
+def test_a_judge_sees_the_other_machines_judgements_once_finished(ab_and_cd):
+    """Judges must not influence each other: one who has not finished sees only their own judgements.
+
+    Both planned ten windows. CD finishes first and sees both; AB, after six windows, sees nothing of
+    CD's, and no share so far either.
+    """
     ab, cd = ab_and_cd
     ab.judge(6, "violent", other=cd)
     cd.judge(10, "calm", other=ab)
     assert ab.judges_seen() == {"AB"}
     assert cd.judges_seen() == {"AB", "CD"}
     assert "sofar" not in ab.desk.next(who="AB", n=10, tell=1)  # of AB's own six windows
+
     ab.judge(4, "violent", other=cd)
     assert ab.judges_seen() == {"AB", "CD"}
 
 
 @pytest.mark.long
-def test_two_machines_that_are_synchronised_give_one_share_and_have_the_same_files(ab_and_cd):
+def test_synchronised_machines_give_one_share_and_have_the_same_files(ab_and_cd):
+    """AB and CD judge the same ten windows, and none alike: both machines say so, and have all 20 judgements.
+
+    Each machine writes one file of the ledger. A third one would mean that a table was taken for an
+    edited one.
+    """
     ab, cd = ab_and_cd
     ab.judge(10, "violent", other=cd)
     cd.judge(10, "calm", other=ab)
+
     share = ab.desk.next(who="AB", n=10)["share"]
     assert "AB and CD: 0 windows of 10 alike" in share
     assert cd.desk.next(who="CD", n=10)["share"] == share
+
     synchronise(ab.folder, cd.folder)
     assert len(rows_of(ab.folder / JUDGEMENTS)) == len(rows_of(cd.folder / JUDGEMENTS)) == 20
     sittings_of_ab, sittings_of_cd = (
@@ -93,7 +106,7 @@ def test_two_machines_that_are_synchronised_give_one_share_and_have_the_same_fil
 
 
 def git(folder, *arguments):
-    """Run Git as on Windows, where it changes the ends of lines."""
+    """Run Git as on Windows, where it changes the ends of lines (`core.autocrlf`)."""
     options = ["-c", "user.name=x", "-c", "user.email=x", "-c", "core.autocrlf=true"]
     subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
 
@@ -111,15 +124,20 @@ def commit_judgement(folder, replaces, damage):
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no Git")
 def test_ledgers_of_two_clones_merge_without_a_conflict(tmp_path):
-    """Both replace one judgement without seeing each other: both stand."""
+    """Each clone writes a file of its own, so that Git merges the ledger without a conflict.
+
+    Both clones replace one judgement without seeing each other, so that both new judgements stand.
+    """
     one, other, damage = tmp_path / "one", tmp_path / "other", []
     one.mkdir()
     git(one, "init", "-b", "main")
     replaced = commit_judgement(one, [], damage)
     git(tmp_path, "clone", one, other)
+
     of_one = commit_judgement(one, [replaced.id], damage)
     of_other = commit_judgement(other, [replaced.id], damage)
     git(one, "pull", "--no-rebase", "--no-edit", other, "main")
+
     merged = Ledger(one, damage.append)
     merged.read()
     assert {line.id for line in standing(merged.lines.values())} == {of_one.id, of_other.id}

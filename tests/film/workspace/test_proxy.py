@@ -43,6 +43,7 @@ def noise_frame(rng, time_ms):
 
 
 def two_seconds_of_silence():
+    """Make one frame of sound that is silent."""
     rate = 48_000
     frame = av.AudioFrame.from_ndarray(np.zeros((1, 2 * rate), np.float32), "fltp", "mono")
     frame.sample_rate = rate
@@ -74,12 +75,16 @@ def uneven_times_ms(first_ms, n):
 
 
 def ignore_progress(_seconds):
-    pass
+    """Take the seconds that are copied, and do nothing with them."""
 
 
 @pytest.mark.parametrize("codec", ["mpeg2video", "libx264"], ids=["encoded anew", "copied"])
 def test_a_copy_of_a_film_that_begins_late_begins_at_0(tmp_path, codec):
-    """Its 50 pictures, 25 a second, begin at 10 s, as recordings from the air do."""
+    """Times are counted from the first picture, in the film and in its copy.
+
+    The film's 50 pictures, 25 a second, begin at 10 s, as recordings from the air do. The last one is
+    49/25 s after the first.
+    """
     pictures = (np.full((48, 64, 3), 5 * number, np.uint8) for number in range(50))
     film = encode(tmp_path / "late.ts", pictures, codec, times=range(10 * 25, 10 * 25 + 50))
     copied_s = []
@@ -89,19 +94,25 @@ def test_a_copy_of_a_film_that_begins_late_begins_at_0(tmp_path, codec):
 
 
 def test_pictures_of_a_copy_have_the_films_times(tmp_path, monkeypatch):
-    """Uneven ones, the first at .5 s, behind sound that starts at 0: MP4 has an edit list for it."""
+    """Decisions are on times of the film, so that each picture of the copy must be at its time.
+
+    The 61 times are uneven, the first at .5 s, behind sound that starts at 0: MP4 has an edit list for
+    it.
+    """
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
     film = film_with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven_times_ms(500, 61), "aac")
     copied_s = []
     make_proxy(film, proxy_path(film), copied_s.append)
     of_film, of_copy = times_of(film), times_of(proxy_path(film))
+
     assert of_film[0] > 0.4
     assert len(of_film) == len(of_copy) == 61
     assert np.abs(of_film - of_copy).max() < 0.001
     assert copied_s == sorted(copied_s)
 
 
-def test_of_a_copy_nothing_need_be_made_anew(tmp_path):
+def test_a_copy_needs_no_copy(tmp_path):
+    """Browsers play what `make_proxy` makes."""
     film = film_with_sounds(tmp_path / "film.mp4", "mpeg4", range(0, 2000, 40), "aac")
     assert needs_copy(film)
     make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
@@ -129,7 +140,7 @@ def test_pictures_of_a_copy_of_a_real_film_have_its_times(tmp_path, shared_data,
 
 @pytest.mark.long  # transcodes films
 @pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
-def test_the_sound_of_a_copy_of_a_real_film_ends_when_the_films_does(tmp_path, shared_data, name):
+def test_the_sound_of_a_copy_ends_when_the_films_does(tmp_path, shared_data, name):
     film = shared_data / "videos" / name
     make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
     end_s = times_of_sound(film)[-1]
@@ -150,8 +161,11 @@ PARTS = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_browsers_do_not_play_is_named_and_a_copy_has_the_films_times(tmp_path, part, first_ms):
-    """The times are uneven, and pictures of H.264 are not stored in their order (B frames)."""
+def test_the_part_that_browsers_do_not_play_is_named(tmp_path, part, first_ms):
+    """A copy is needed because of the container, the sound or the pictures, and keeps the film's times.
+
+    The times are uneven, and pictures of H.264 are not stored in their order (B frames).
+    """
     codec, sound = PARTS[part]
     film = film_with_sounds(tmp_path / "film.mkv", codec, uneven_times_ms(first_ms, 61), sound)
     assert remade_part(film) == part
@@ -161,6 +175,7 @@ def test_what_browsers_do_not_play_is_named_and_a_copy_has_the_films_times(tmp_p
 
 
 def n_bytes_of_pictures(path):
+    """Return the size of all encoded pictures: a copy of the same bytes has the same size."""
     with av.open(str(path)) as container:
         return sum(len(bytes(packet)) for packet in container.demux(video=0))
 
@@ -172,6 +187,10 @@ def codec_of_sound(path):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_pictures_are_encoded_anew_only_if_browsers_do_not_play_them(tmp_path, monkeypatch, part, first_ms):
+    """Encoding pictures is slow and loses quality: where browsers play them, their bytes are copied.
+
+    Sound is always AAC in a copy.
+    """
     encoded_anew, transcode = [], proxy._transcode
 
     def note_and_transcode(*arguments):
@@ -194,6 +213,7 @@ def test_pictures_are_encoded_anew_only_if_browsers_do_not_play_them(tmp_path, m
 
 
 def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
+    """Copies are kept by a key of the film's bytes, whatever its path."""
     film = shared_data / "videos" / "arm_wrestling.mp4"
     moved = tmp_path / "elsewhere.mp4"
     moved.write_bytes(film.read_bytes())
@@ -201,6 +221,7 @@ def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
 
 
 def test_a_film_with_another_last_byte_and_an_empty_file_are_other_films(tmp_path, shared_data):
+    """Three files, three keys: a copy of one film must never be shown for another."""
     film = shared_data / "videos" / "arm_wrestling.mp4"
     changed, empty = tmp_path / "changed.mp4", tmp_path / "empty"
     changed.write_bytes(film.read_bytes()[:-1] + b"x")
@@ -209,7 +230,10 @@ def test_a_film_with_another_last_byte_and_an_empty_file_are_other_films(tmp_pat
 
 
 def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
-    """The key of a DVD's folder, and of its first file, is that of all files together."""
+    """A film on a DVD is cut into files, which belong together.
+
+    The key of the folder, and of its first file, is that of all files together.
+    """
     first, second = (tmp_path / f"VTS_01_{n}.VOB" for n in (1, 2))
     first.write_bytes(b"one")
     key_of_first_alone = content_key(first)
@@ -217,25 +241,36 @@ def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
     key_of_both = content_key(tmp_path)
     assert content_key(first) == key_of_both
     assert key_of_both != key_of_first_alone
+
     second.write_bytes(b"ten")
     assert content_key(tmp_path) not in {key_of_first_alone, key_of_both}
 
 
-def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):
+def test_a_copy_of_an_upright_film_is_upright(tmp_path, shared_data):
+    """A telephone stores the picture lying, with a note to turn it by 90 degrees: the copy is turned.
+
+    Its pictures are those that are read from the film, but for the losses of compression.
+    """
     film = shared_data / "videos" / "rotated_90.mov"
     make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
     of_film = read_frames(film, uniform(2))
     of_copy = read_frames(tmp_path / "copy.mp4", uniform(2))
     assert of_copy.width / of_copy.height == pytest.approx(of_film.width / of_film.height, rel=0.02)
+
     thumbnails = [
         np.asarray(Image.fromarray(frames.images[0]).resize((16, 28)), dtype=float)
         for frames in (of_film, of_copy)
     ]
     greys_by_compression = 6
+
     assert np.abs(thumbnails[0] - thumbnails[1]).mean() < greys_by_compression
 
 
 def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
+    """A copy is written under another name, .part, and gets its own when it is whole.
+
+    A part is never played.
+    """
     suffixes_meanwhile = set()
 
     def stop_after_a_second(seconds):
@@ -251,6 +286,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
 
 
 def test_a_film_is_played_by_browsers_if_they_play_its_first_sound(tmp_path):
+    """Browsers play the first sound (AAC here) and ignore the second (AC-3), which they could not play."""
     film = film_with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
     assert not needs_copy(film)
 
@@ -267,10 +303,11 @@ def test_the_last_samples_of_the_first_sound_are_in_a_copy(tmp_path):
     ("size", "rotation", "shown_shape"),
     [((352, 288), 0, 16 / 9), ((288, 352), 90, 9 / 16), ((288, 352), 270, 9 / 16)],
 )
-def test_pictures_of_pixels_that_are_no_squares_are_written_in_the_shape_that_is_shown(
-    tmp_path, size, rotation, shown_shape
-):
-    """352 by 288 pixels, each 16/11 as wide as high, are shown as 16 to 9."""
+def test_pictures_of_oblong_pixels_are_copied_in_their_shown_shape(tmp_path, size, rotation, shown_shape):
+    """352 by 288 pixels, each 16/11 as wide as high, are shown as 16 to 9.
+
+    Turned by 90 or 270 degrees, they are shown as 9 to 16.
+    """
     width, height = size
     first = SimpleNamespace(width=width, height=height, rotation=rotation, stream={"sample_aspect": "16:11"})
     with av.open(str(tmp_path / "made.mp4"), "w") as made:
@@ -327,10 +364,15 @@ ENCODERS = {
 
 @pytest.mark.parametrize("encoder", ENCODERS.values(), ids=ENCODERS)
 def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, encoder):
+    """The model reads the film, and the judge sees the copy.
+
+    Both must see the same colours and the same part.
+    """
     film = encoder(tmp_path / "film.mov")
     make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
     (of_film,) = read_frames(film, uniform(1)).images
     (of_copy,) = read_frames(tmp_path / "copy.mp4", uniform(1)).images
     assert of_film.shape == of_copy.shape
+
     differences = np.abs(of_film.astype(int) - of_copy)
     assert np.median(differences, axis=(0, 1)).max() <= 3  # of 255, in each colour

@@ -80,30 +80,34 @@ def judged_round(films, planned_round, last_of_ef, tmp_path):
 
 
 @pytest.mark.long
-def test_the_progress_of_a_round_names_the_films_that_are_to_do(
+def test_progress_of_a_round_names_the_films_still_to_be_judged(
     planned_round, judged_round, last_of_ef, tmp_path, capsys
 ):
+    """EF has judged all films of their list but the last one, so this one is named as to do."""
     write_manifest(planned_round, tmp_path / "round.csv")
     capsys.readouterr()
     tables = (tmp_path / "round.csv").as_posix(), judged_round.as_posix()
     assert obygaze("manifest", "progress", *tables, "--task", "en_s") == 0
+
     printed = capsys.readouterr()
     assert f"EF: to do {last_of_ef}" in printed.out
     assert "left out" not in printed.err
 
 
 @pytest.mark.long
-def test_the_progress_of_a_round_counts_what_each_judged(planned_round, judged_round):
+def test_progress_of_a_round_counts_the_windows_judged(planned_round, judged_round):
+    """AB has judged all of their windows, and EF all but the 20 of the last film."""
     progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
     assert progress["AB"].clips_done == progress["AB"].clips
     assert progress["EF"].clips_done == progress["EF"].clips - 20  # the windows of the last film
 
 
 @pytest.mark.long
-def test_the_progress_of_a_round_finds_the_judge_whose_judgements_change_with_time(
-    planned_round, judged_round
-):
-    """`against` is a judge's drift: how the differences from the others' calls change from film to film."""
+def test_progress_of_a_round_finds_the_judge_who_drifts(planned_round, judged_round):
+    """AB calls more windows S in each later film, CD and EF the same share in all: only AB drifts.
+
+    `against` is a judge's drift: how the differences from the others' calls change from film to film.
+    """
     progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
     of_ab = progress["AB"].against
     assert of_ab.is_found

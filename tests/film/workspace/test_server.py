@@ -44,6 +44,7 @@ from tests.files import rows_of
 
 
 def free_port():
+    """Return a port that no program listens at now."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         return held.getsockname()[1]
 
@@ -93,6 +94,10 @@ def requests_of_strangers(served):
 
 @pytest.mark.long
 def test_requests_of_strangers_are_forbidden_and_write_nothing(serve, copied):
+    """The desk serves its owner's browser alone: it has the cookie, and sends the desk's own name and origin.
+
+    Requests that lack one of these are answered with 403.
+    """
     served = serve(*copied)
     for name, request in requests_of_strangers(served).items():
         answer, _ = served.ask(request.method, request.path, request.body, **request.differs)
@@ -100,7 +105,11 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(serve, copied):
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
 
 
-def test_nothing_is_served_but_pages_of_the_films_that_were_given(serve, copied):
+def test_only_pages_of_the_given_films_are_served(serve, copied):
+    """A video beside a film is not served, since nobody named it.
+
+    The owner chooses what the desk may read.
+    """
     (copied[0] / "tt1.mp4").write_bytes(b"not named on the command line")
     served = serve(*copied)
     for method, path, base in (
@@ -116,8 +125,10 @@ def test_nothing_is_served_but_pages_of_the_films_that_were_given(serve, copied)
         assert answer.status in {403, 404, 405}, path
 
 
-def test_a_page_of_the_owner_is_kept_from_other_sites_and_from_caches(serve, copied):
+def test_pages_are_closed_to_other_sites_and_caches(serve, copied):
+    """Headers forbid to show a page in another site, to keep it in a cache, and to pass on its address."""
     page, _ = serve(*copied).ask("GET", "/film/0/read")
+
     assert page.status == 200
     for name, value in {
         "content-security-policy": "frame-ancestors 'none'",
@@ -142,12 +153,16 @@ def secrets_of(served):
 
 
 def test_the_secrets_of_desks_are_long_and_differ(serve, copied):
+    """Each desk has three secrets, and none is used twice: two desks have six.
+
+    They are too long to be guessed.
+    """
     secrets = [*secrets_of(serve(*copied)), *secrets_of(serve(*copied))]
     assert len(set(secrets)) == 6
     assert min(map(len, secrets)) >= 32  # 24 random bytes
 
 
-def test_the_cookie_goes_to_the_desks_path_alone_and_to_no_script(serve, copied):
+def test_the_cookie_is_sent_to_the_desks_path_only_and_hidden_from_scripts(serve, copied):
     served = serve(*copied)
     assert served.entered.status == 200
     attributes = {part.strip().casefold() for part in served.set_cookie.split(";")}
@@ -155,9 +170,11 @@ def test_the_cookie_goes_to_the_desks_path_alone_and_to_no_script(serve, copied)
 
 
 def test_the_address_still_opens_after_requests_that_do_not_enter(serve, copied):
+    """The address opens once. Requests that guess it, or come from elsewhere, must not use it up."""
     served = serve(*copied, enter=False)
     assert served.ask("HEAD", served.entry)[0].status == 403
     assert served.ask("GET", served.entry, host="evil.example:80")[0].status == 403
+
     too_short, too_long = served.entry[:-1], served.entry + "x"
     for wrong in ("/enter/" + "x" * 32, "/enter/", too_short, too_long):
         assert served.ask("GET", wrong)[0].status == 403
@@ -165,6 +182,7 @@ def test_the_address_still_opens_after_requests_that_do_not_enter(serve, copied)
 
 
 def test_the_address_opens_once(serve, copied):
+    """Who finds the address later, as in the history of a terminal, cannot enter with it."""
     served = serve(*copied, enter=False)
     assert served.ask("GET", served.entry)[0].status == 200
     assert served.ask("GET", served.entry)[0].status == 403
@@ -183,6 +201,7 @@ NO_DECISIONS = (
 
 
 def assert_refused_with_a_reason(served, body):
+    """Send a decision; see that it is refused (400) and that the answer says why."""
     answer, text = served.ask("POST", DECIDE, body)
     assert answer.status == 400, body
     assert json.loads(text)["said"], body
@@ -196,18 +215,21 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(serve, cop
 
 
 @pytest.mark.long
-def test_a_blind_judgement_of_another_window_than_that_of_its_place_is_refused(serve, copied):
+def test_a_blind_judgement_must_name_the_place_of_its_window(serve, copied):
+    """The window is the first of the draw, so that no place but 1 is right. 1e999 is JSON for infinity."""
     served = serve(*copied)
     first_window = served.next(who="AB", n=10)["window"]
     blind = JUDGEMENT | {"start_s": first_window["start"], "end_s": first_window["end"]}
     for place in (2, 10**6, -1):
         assert_refused_with_a_reason(served, blind | {"place": place})
     infinite = json.dumps(blind).encode().replace(b"}", b', "place": 1e999}')
+
     assert_refused_with_a_reason(served, infinite)
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
 
 
 def test_a_decision_of_more_than_64_kib_is_refused(serve, copied):
+    """A body of 64 KiB is accepted; one more byte is too much."""
     served = serve(*copied)
     of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it
     assert_refused_with_a_reason(served, of_64_kib + b" ")
@@ -259,6 +281,7 @@ def assert_says_why_in_english_and_french(served, body, key):
          "another codebook's level"],
 )  # fmt: skip
 def test_why_a_decision_is_refused_is_said_in_english_and_french(serve, copied, wrong, key):
+    """`key` names the reason's text, which exists in both languages."""
     assert_says_why_in_english_and_french(serve(*copied), JUDGEMENT | wrong, key)
 
 
@@ -268,6 +291,11 @@ def test_why_a_decision_is_refused_is_said_in_english_and_french(serve, copied, 
     ids=["no space", "no right to write", "no answer of the disk"],
 )
 def test_why_a_disk_keeps_no_decision_is_said_in_english_and_french(serve, copied, monkeypatch, code, key):
+    """A full disk, one without the right to write and a broken one need different remedies.
+
+    Each has a text.
+    """
+
     def fail(*_):
         raise OSError(code, os.strerror(code), "ledger")
 
@@ -284,7 +312,9 @@ def wait_until_threads_are_at_most(n_threads):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the terminal says it
-def test_work_that_ends_by_a_fault_of_ours_is_said_to_have_failed_and_can_begin_again():
+def test_a_job_that_crashes_reports_failure_and_can_begin_again():
+    """A job runs in a thread, where an error would pass unseen: the desk says that the work failed."""
+
     def fail(_):
         raise ZeroDivisionError
 
@@ -331,23 +361,29 @@ def learning_state(workspace, film_number):
 
 
 def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
-    """The answer must read first whether learning is done, and only then which film is the last."""
+    """Learning scores a film anew and adds it to the desk; it may end while an answer is being made.
+
+    The answer must read first whether learning is done, and only then which film is the last.
+    """
     films = [SimpleNamespace(number=0, timeline=SimpleNamespace(movie="tt1"))]
     workspace = server.Workspace(films, str, lambda _: [])
     workspace.learning_job = JobThatEndsWhileItIsRead(films)
     state = learning_state(workspace, film_number=0)
     assert state["done"]
+
     learnt_film = films[-1]
     assert learnt_film.number > 0
     assert state["film"] == learnt_film.number
 
 
 @pytest.mark.long
-def test_several_films_are_shown_on_one_page_and_compared_by_a_column_of_a_table(serve, copied, tmp_path):
+def test_several_films_are_listed_and_compared_by_a_column(serve, copied, tmp_path):
+    """The table names the director of each film: both appear equally often on the page of films."""
     table = tmp_path / "films.csv"
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
     served = serve(*copied, "--films", str(table), "--by", "director")
     assert served.ask("GET", "/")[0].getheader("location") == "films"
+
     page, text = served.ask("GET", "/films")
     assert page.status == 200
     assert b'href="film/1/read"' in text
@@ -362,12 +398,14 @@ def test_each_film_is_named_in_the_terminal_as_it_is_read(serve, copied):
 
 
 def test_the_only_film_is_shown_at_once(serve, copied):
+    """With one film there is nothing to choose, so that the first page leads to its desk (303)."""
     served = serve(copied[0] / "tt2", copied[1])
     answer = served.ask("GET", "/")[0]
     assert (answer.status, answer.getheader("location")) == (303, "film/0/read")
 
 
-def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(serve, copied):
+def test_the_server_listens_on_both_loopback_addresses(serve, copied):
+    """Browsers take 127.0.0.1 or ::1 for localhost, so that the port must be open on both."""
     port = free_port()
     served = serve(*copied, "--port", str(port))
     assert served.host == f"127.0.0.1:{port}"
@@ -376,7 +414,8 @@ def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(ser
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all of 127.0.0.0/8 for this machine")
-def test_it_listens_on_no_other_address_of_the_machine(serve, copied):
+def test_the_server_listens_on_no_other_address(serve, copied):
+    """Nobody but this machine may reach the desk, and not even its other loopback addresses."""
     port = free_port()
     serve(*copied, "--port", str(port))
     with pytest.raises(ConnectionRefusedError):
@@ -384,6 +423,10 @@ def test_it_listens_on_no_other_address_of_the_machine(serve, copied):
 
 
 def test_no_level_of_headings_is_skipped(serve, copied):
+    """Screen readers navigate by headings.
+
+    After h1 comes h2 and not h3, though one may go back several levels.
+    """
     text = serve(*copied).ask("GET", "/film/0/read")[1].decode()
     levels = [int(level) for level in re.findall(r"<h([1-6])", text)]
     assert levels[0] == 1
@@ -399,9 +442,14 @@ def decide_of_each_kind(served):
     return answer
 
 
-def test_what_is_decided_is_shown_in_time_order_with_its_verdict(serve, copied):
+def test_decisions_are_shown_in_order_of_time_with_a_verdict(serve, copied):
+    """They were decided in the reverse order. The model finds "violent": a violent passage agrees with it.
+
+    A calm judgement disagrees.
+    """
     answer = decide_of_each_kind(serve(*copied))
     assert answer["said"] == "kept"
+
     passage, note, judgement = answer["you"]
     assert (passage["kind"], passage["verdict"], passage["start"], passage["end"]) == (
         "passage", "agree", 60, 90,
@@ -414,6 +462,7 @@ def test_what_is_decided_is_shown_in_time_order_with_its_verdict(serve, copied):
 
 
 def test_decisions_are_undone_from_the_last_to_the_first(serve, copied):
+    """Three decisions can be undone; the fourth undo has nothing to undo, and says so."""
     served = serve(*copied)
     decide_of_each_kind(served)
     answers = [served.decide(kind="undo")[1] for _ in range(4)]
@@ -421,7 +470,8 @@ def test_decisions_are_undone_from_the_last_to_the_first(serve, copied):
     assert answers[3]["said"] != answers[0]["said"]  # nothing is left to undo
 
 
-def test_a_passage_says_which_of_the_models_it_came_from_or_that_it_is_ones_own(serve, copied):
+def test_a_passage_names_its_origin_the_models_or_ones_own(serve, copied):
+    """The first began as the model's passage 2, and the second was marked freely."""
     served = serve(*copied)
     span = {"kind": "passage", "start_s": 60, "level": "violent"}
     served.decide(**span, end_s=80, origin="2")
@@ -429,7 +479,8 @@ def test_a_passage_says_which_of_the_models_it_came_from_or_that_it_is_ones_own(
     assert [row["origin"] for row in rows_of(copied[0] / "tt1" / PASSAGES)] == ["2", "own"]
 
 
-def test_rows_of_another_film_in_its_table_are_not_shown(serve, copied):
+def test_rows_of_another_film_are_not_shown(serve, copied):
+    """The table of tt1 has a passage of XY in the film tt9: only AB's decisions on tt1 are shown."""
     row = dict.fromkeys(COLUMNS[PASSAGES], "")
     row |= {
         "movie": "tt9",
@@ -442,6 +493,7 @@ def test_rows_of_another_film_in_its_table_are_not_shown(serve, copied):
     table = f"{','.join(row)}\n{','.join(row.values())}\n"
     (copied[0] / "tt1" / PASSAGES).write_text(table, "utf-8")
     answer = decide_of_each_kind(serve(*copied))
+
     assert {decision["who"] for decision in answer["you"]} == {"AB"}
 
 
@@ -452,6 +504,7 @@ def ask_about_span(served, start, end):
 
 
 def test_the_evidence_of_a_segments_span_is_that_of_the_segment(serve, copied):
+    """A segment (a passage of the timeline) has stored values, and asking for its span must give the same."""
     served = serve(*copied)
     film = Timeline.read(copied[0] / "tt1")
     for row in film.segments().to_dict("records")[:6]:
@@ -463,7 +516,7 @@ def test_the_evidence_of_a_segments_span_is_that_of_the_segment(serve, copied):
 
 
 def test_any_other_span_has_the_evidence_of_its_own_rows(serve, copied):
-    """A gun is planted from 150 to 190 seconds, and not from 190 to 301."""
+    """A gun is planted from 150 to 190 s, which makes the model find violence there, and not at 250 s."""
     served = serve(*copied)
     _, with_gun = ask_about_span(served, 155, 165)
     _, without = ask_about_span(served, 250, 260)
@@ -505,10 +558,11 @@ def gun_of(answer):
     return gun, p, p_at_usual
 
 
-def test_the_probability_at_a_concepts_usual_value_is_the_mean_over_the_rows_of_a_span(films, gun_at_160_s):
-    """At its usual value the gun contributes nothing to the logit of a row.
+def test_the_probability_without_a_concept_is_a_mean_over_the_spans_rows(films, gun_at_160_s):
+    """The desk shows what the probability would be at a concept's usual value.
 
-    Rows that reach beyond the span, 160 to 168 s, weigh by their seconds within it.
+    At its usual value the gun contributes nothing to the logit of a row. Rows that reach beyond the span,
+    160 to 168 s, weigh by their seconds within it.
     """
     answer, _, _ = gun_at_160_s
     film = Timeline.read(films / "scored" / "tt1")
@@ -518,26 +572,36 @@ def test_the_probability_at_a_concepts_usual_value_is_the_mean_over_the_rows_of_
     logit_without_gun = rows["logit"] - rows["Gun_contribution"]
     p_without_gun = mean_probability(draws, logit_without_gun.to_numpy())
     _, p, p_at_usual = gun_of(answer)
+
     assert f"{p:.2f}" == answer["p"]
     expected = np.average(p_without_gun, weights=seconds_within)
     assert p_at_usual == pytest.approx(expected, abs=0.0051)  # the desk has two decimals
 
 
-def test_a_concept_that_raises_the_probability_of_its_clip_raises_that_of_the_span(trained, gun_at_160_s):
+def test_a_concept_changes_clip_and_span_in_the_same_direction(trained, gun_at_160_s):
+    """The clip and the span are the same 8 s: what the model's explanation says of one holds for the other.
+
+    The sign that the desk shows is that of the change.
+    """
     answer, store, clip = gun_at_160_s
     model = load_model(trained.paths["pcbm_lr"])
     explained = explain(model, [store], clip.clip_id, {})
     change_of_clip = explained.changes[list(model.concepts).index("Gun")]
     gun, p, p_at_usual = gun_of(answer)
+
     raises_p_of_span = p > p_at_usual
     has_minus_sign = gun["value"].startswith("\N{MINUS SIGN}")
     assert raises_p_of_span == (change_of_clip > 0)
     assert raises_p_of_span == (not has_minus_sign)
 
 
-def test_spans_that_are_like_a_span_are_the_nearest_in_the_store(gun_at_160_s):
-    """Windows that overlap the span, 160 to 168 s, are left out: windows last 8 s."""
+def test_similar_spans_are_the_nearest_in_the_store(gun_at_160_s):
+    """The desk lists the four spans whose features are nearest to those of the span, 160 to 168 s.
+
+    Windows that overlap it are left out: windows last 8 s.
+    """
     answer, store, clip = gun_at_160_s
+
     hits = obygaze_features.search_like(store, clip.clip_id, top=40)
     nearest, *_ = [hit for hit in hits if hit.start_s <= 152 or hit.start_s >= 168]
     assert len(answer["like"]) == 4
@@ -560,30 +624,41 @@ def test_the_desks_scripts_are_served_and_no_other_files(serve, copied):
         script, _ = served.ask("GET", f"/desk/{name}.js")
         assert script.status == 200
         assert script.getheader("content-type").startswith("text/javascript")
+
     for name in ("timeline.js", "../html.py", "x.js"):
         assert served.ask("GET", f"/desk/{name}.js")[0].status == 404
 
 
 def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
+    """AB judged the first window in sight of the score, which is no judgement of the draw: it is still to do.
+
+    CD judged it blindly, so that CD's next window is the second.
+    """
     served = serve(*copied)
     first = served.next(who="AB", n=10)["window"]
     assert first["place"] == 1
+
     judgement = {"kind": "judgement", "start_s": first["start"], "end_s": first["end"], "level": "calm"}
     served.decide(**judgement, who="AB")  # in sight of the score: it has no place
     served.decide(**judgement, who="CD", place=1)
+
     next_of_ab, next_of_cd = served.next(who="AB", n=10), served.next(who="CD", n=10)
     assert (next_of_ab["done"], next_of_ab["window"]) == (0, first)
     assert (next_of_cd["done"], next_of_cd["window"]["place"]) == (1, 2)
     assert "window" not in served.next(who="CD", n=1)  # CD has judged as many
 
 
-def test_a_desk_is_that_of_the_name_typed_last_though_someone_else_decided_last(serve, copied):
-    """The page's script keeps the name in a cookie, percent-encoded."""
+def test_the_desk_offers_the_name_typed_last(serve, copied):
+    """CD decided last, and so is offered to a browser without a name. This browser has typed another name.
+
+    The page's script keeps the name in a cookie, percent-encoded.
+    """
     served = serve(*copied)
     served.decide(kind="judgement", start_s=0, end_s=8, level="calm", who="CD")
     nobody_typed = served.ask("GET", "/film/0/blind")[1].decode()
     with_name = f"{served.cookie}; who={quote('Aña B')}"
     named = served.ask("GET", "/film/0/blind", cookie=with_name)[1].decode()
+
     assert 'id="d-who"' in named
     assert 'value="CD"' in nobody_typed
     assert 'value="Aña B"' in named
@@ -591,7 +666,8 @@ def test_a_desk_is_that_of_the_name_typed_last_though_someone_else_decided_last(
 
 
 @pytest.mark.parametrize("n", ["words", "-1", "1000000"])
-def test_who_asks_for_no_number_of_windows_gets_none(serve, copied, n):
+def test_a_judge_who_plans_no_proper_number_of_windows_gets_none(serve, copied, n):
+    """How many windows one judges must be fixed before the first, as stopping at will would bias a share."""
     assert "window" not in serve(*copied).next(who="EF", n=n)
 
 
@@ -609,12 +685,14 @@ def blind_of_cd(serve, copied):
 
 
 def exported_for(served, name, viewer):
+    """Export the first film as a viewer may see it; return the text."""
     answer, data = served.ask("GET", f"/film/0/export/{name}?who={viewer}")
     assert answer.status == 200
     return data.decode()
 
 
-def test_the_table_of_a_kind_has_what_its_viewer_may_see(blind_of_cd):
+def test_an_exported_table_has_only_what_its_viewer_may_see(blind_of_cd):
+    """AB must not see CD's blind judgement before being finished, not even in an export; CD sees it."""
     header, passage = exported_for(blind_of_cd, "passage", "AB").splitlines()
     assert "concepts" in header
     assert "Gun" in passage
@@ -623,7 +701,11 @@ def test_the_table_of_a_kind_has_what_its_viewer_may_see(blind_of_cd):
 
 
 @pytest.mark.long
-def test_elans_document_has_a_tier_for_each_part_of_what_its_viewer_may_see(blind_of_cd):
+def test_an_elan_export_has_only_what_its_viewer_may_see(blind_of_cd):
+    """AB's passage has a level, concepts and a note, and a tier for each.
+
+    CD's blind judgement is CD's to see.
+    """
     for_ab = exported_for(blind_of_cd, "eaf", "AB")
     tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', for_ab, re.DOTALL)
     assert tiers == ["level", "concepts", "note"]
@@ -636,6 +718,7 @@ def test_an_unknown_format_is_not_found(blind_of_cd):
 
 
 def test_without_a_corpus_the_desk_does_not_learn(serve, copied):
+    """Learning needs the clips that the model was trained on, which `--learn` names."""
     assert serve(*copied).ask("POST", "/film/0/learn")[0].status == 404
 
 
@@ -663,7 +746,7 @@ def test_the_desk_learns_nothing_without_a_judgement(desk_that_learns):
 
 
 @pytest.mark.long  # trains
-def test_the_desk_learns_and_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_path):
+def test_learning_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_path):
     """The desk has films 0 and 1; film 0 as the learnt model scores it becomes film 2."""
     served = desk_that_learns
 
@@ -691,7 +774,11 @@ def test_the_desk_learns_and_opens_the_film_anew_with_its_decisions(desk_that_le
     assert len(decisions_of(0)) == 1
 
 
-def test_a_blind_page_shows_no_passages_and_no_decision_made_in_sight_of_the_score(serve, copied):
+def test_a_blind_page_shows_nothing_that_gives_the_score_away(serve, copied):
+    """A blind judge must not know the score, which the model's passages would give away.
+
+    Decisions that were made in sight of the score would, too.
+    """
     served = serve(*copied)
     page, body = served.ask("GET", "/film/0/blind")
     assert page.status == 200
@@ -699,12 +786,17 @@ def test_a_blind_page_shows_no_passages_and_no_decision_made_in_sight_of_the_sco
     assert "data-a" not in text  # what marks a span on the page
     state = json.loads(re.search('id="state">(.*?)</script>', text, re.DOTALL)[1])
     assert state["passages"] == []
+
     served.decide(kind="judgement", start_s=0, end_s=8, level="calm")
     assert json.loads(served.ask("GET", "/film/0/decisions?who=AB&mode=blind")[1])["you"] == []
 
 
 @pytest.mark.long
 def test_a_share_is_given_from_ten_windows_on(serve, copied):
+    """Ten windows are the fewest from which a share is given; three of them are violent.
+
+    AB planned ten, so that no further window is asked for.
+    """
     served = serve(*copied)
     for number in range(10):
         answer = served.next(who="AB", n=10)
@@ -713,6 +805,7 @@ def test_a_share_is_given_from_ten_windows_on(serve, copied):
         assert (answer["done"], window["place"]) == (number, number + 1)
         span = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
         served.decide(kind="judgement", level="violent" if number < 3 else "calm", **span)
+
     answer = served.next(who="AB", n=10)
     assert "window" not in answer
     assert "from 10 windows" in answer["share"]
@@ -759,12 +852,16 @@ def test_the_browser_opens_a_file_that_leads_to_the_address_and_is_removed(opene
 
 
 def test_a_browser_that_hangs_does_not_keep_the_desk_from_ending(opened_by_browser):
+    """The browser is started in a daemon thread, for which Python does not wait at its end."""
     file, _ = opened_by_browser
     assert file.thread.daemon
 
 
-def test_the_secret_of_the_address_is_in_a_file_of_its_owner_and_not_in_its_name(opened_by_browser):
-    """Names of files that programs open are read by everybody on the machine."""
+def test_the_secret_address_is_in_a_private_file(opened_by_browser):
+    """Names of files that programs open are read by everybody on the machine.
+
+    So the secret is in the file, which only its owner may read, and not in its name.
+    """
     file, printed_address = opened_by_browser
     *_, token = printed_address.split("/")
     assert token not in str(file.path)
@@ -779,12 +876,17 @@ def judgements_in_two_workspaces(one, other):
 
 
 def test_two_workspaces_of_one_folder_lose_nothing_of_each_other(serve, copied):
+    """AB and CD each judge three spans in a workspace of their own, in turns: the table has all six."""
     judgements_in_two_workspaces(serve(*copied), serve(*copied))
     rows = rows_of(copied[0] / "tt1" / JUDGEMENTS)
     assert sorted(row["annotator"] for row in rows) == ["AB"] * 3 + ["CD"] * 3
 
 
 def test_a_judgement_is_undone_in_the_workspace_in_which_it_was_made(serve, copied):
+    """AB judged from 0, 1 and 2 s in the first workspace. The second one has nothing of AB's to undo.
+
+    The first undoes the last judgement, that from 2 s.
+    """
     one, other = serve(*copied), serve(*copied)
     judgements_in_two_workspaces(one, other)
     _, answer = other.decide(kind="undo", who="AB")
@@ -794,6 +896,7 @@ def test_a_judgement_is_undone_in_the_workspace_in_which_it_was_made(serve, copi
 
 
 def test_what_is_undone_in_one_workspace_is_gone_in_another(serve, copied):
+    """Six judgements were made, three by AB and three by CD, and one of AB's is undone."""
     one, other = serve(*copied), serve(*copied)
     judgements_in_two_workspaces(one, other)
     one.decide(kind="undo", who="AB")
@@ -802,7 +905,8 @@ def test_what_is_undone_in_one_workspace_is_gone_in_another(serve, copied):
         assert len(answer["you"]) == 3 + 3 - 1
 
 
-def test_two_people_in_one_workspace_take_back_their_own(serve, copied):
+def test_undo_in_a_shared_workspace_takes_back_ones_own(serve, copied):
+    """CD decided last, but AB's undo takes back AB's judgement."""
     served = serve(*copied)
     served.decide(**JUDGEMENT | {"who": "AB"})
     served.decide(**JUDGEMENT | {"who": "CD"})
@@ -810,10 +914,12 @@ def test_two_people_in_one_workspace_take_back_their_own(serve, copied):
     assert [decision["who"] for decision in answer["you"]] == ["CD"]
 
 
-def test_that_a_table_was_edited_meanwhile_is_said_once_after_the_next_decision(serve, copied):
+def test_an_edited_table_is_reported_once_with_the_next_decision(serve, copied):
+    """Somebody edits the table in a spreadsheet while the desk is open: its edits are read, and said once."""
     served, path = serve(*copied), copied[0] / "tt1" / JUDGEMENTS
     served.decide(**JUDGEMENT)
     path.write_text(path.read_text("utf-8").replace(",calm,", ",violent,"), "utf-8")
+
     _, next_answer = served.decide(**JUDGEMENT | {"who": "CD"})
     assert next_answer["said"].startswith("kept; ")
     assert str(path) in next_answer["said"]
@@ -823,11 +929,13 @@ def test_that_a_table_was_edited_meanwhile_is_said_once_after_the_next_decision(
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
-def test_it_ends_on_a_signal_with_a_line(process, copied):
+def test_the_command_ends_on_a_signal_with_a_line(process, copied):
+    """143 is the exit status of a program that SIGTERM ended: 128 + 15."""
     started, address = process(*copied)
     connection = http.client.HTTPConnection(urlsplit(address).netloc)
     connection.request("GET", urlsplit(address).path)
     assert connection.getresponse().status < 500  # once it answers it has its handlers of signals
+
     connection.close()
     started.send_signal(signal.SIGTERM)
     assert started.wait(60) == 143
@@ -835,6 +943,7 @@ def test_it_ends_on_a_signal_with_a_line(process, copied):
 
 
 def test_an_address_with_a_number_of_thousands_of_digits_is_no_film(serve, copied):
+    """Python refuses to read a number of more than 4300 digits: that must not be an error of the server."""
     served = serve(*copied)
     assert served.ask("GET", f"/film/{'9' * 4400}/read")[0].status == 404
     assert served.ask("GET", "/film/-1/read")[0].status == 404
@@ -842,19 +951,19 @@ def test_an_address_with_a_number_of_thousands_of_digits_is_no_film(serve, copie
 
 @pytest.mark.parametrize("times", ["a=nan&b=3", "a=0&b=inf", "a=5&b=2", "a=-1&b=2", "b=2", "a=1&a=x&b=2"])
 @pytest.mark.parametrize("kind", ["svg", "pdf"])
-def test_a_figure_of_no_span_is_refused(serve, copied, kind, times):
+def test_a_figure_of_an_impossible_span_is_refused(serve, copied, kind, times):
     served = serve(*copied)
     assert served.ask("GET", f"/film/0/figure.{kind}?{times}")[0].status == 400
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("time_s", ["0", "nan", "-1", "1e999", "x", ""])
-def test_a_film_of_which_no_file_was_given_is_not_streamed(serve, copied, time_s):
+def test_a_film_without_a_video_file_is_not_streamed(serve, copied, time_s):
     assert serve(*copied).ask("GET", f"/film/0/stream?t={time_s}")[0].status == 404
 
 
 @pytest.mark.long
-def test_the_desk_begins_without_what_trains_models():
+def test_the_desk_starts_without_importing_scikit_learn():
     """Its address waits for what it imports, and scikit-learn takes longer than a film of twelve hours."""
     code = "import sys, obygaze_film.workspace.server; print({'sklearn', 'scipy.stats'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
@@ -862,6 +971,7 @@ def test_the_desk_begins_without_what_trains_models():
 
 
 def test_undo_and_redo_say_what_became_of_the_decision(serve, copied):
+    """AB judges and deletes the judgement; both acts are undone and done again."""
     served = serve(*copied)
     _, judged = served.decide(**JUDGEMENT | {"who": "AB"})
     served.decide(kind="delete", id=judged["id"], who="AB")

@@ -37,41 +37,47 @@ def are_open(decisions):
 
 
 def agreed_ids(decisions):
+    """Return the ids of the agreed decisions that stand."""
     return [clip.clip_id for clip in decisions.kept["agreed"]]
 
 
 @pytest.mark.long
-def test_people_differ_on_windows_to_which_they_gave_two_levels(judged):
+def test_people_differ_on_windows_that_they_judged_differently(judged):
+    """AB and CD judged three windows: alike the first, differently the second and the third."""
     assert are_open(judged) == [True, True]
     for disagreement in judged.disagreements():
         levels = {judged.lines[line_id].row["level"] for line_id in disagreement.decisions}
         assert levels == {"calm", "violent"}
 
 
-def test_a_judgement_in_sight_of_the_score_is_not_compared_with_a_blind_one(decisions):
+def test_a_judgement_in_sight_is_not_compared_with_a_blind_one(decisions):
+    """Only judgements made in the same way can be compared: CD saw the model's score, AB did not."""
     judge_blindly(decisions, "calm", who="AB")
     judge(decisions, *decisions.windows[0], "violent", who="CD")
     assert decisions.disagreements() == []
 
 
 def test_two_judgements_in_sight_of_the_score_are_compared(decisions):
+    """Both judges saw the score, so that both judged in the same way."""
     judge(decisions, *decisions.windows[0], "violent", who="CD")
     judge(decisions, *decisions.windows[0], "calm", who="AB")
     assert len(decisions.disagreements()) == 1
 
 
-def test_an_agreed_decision_settles_a_disagreement_and_leaves_all_judgements(judged):
+def test_settling_a_disagreement_leaves_all_judgements(judged):
+    """Both people write down what they agree on; their three judgements each stay, as measurements."""
     first, _ = judged.disagreements()
     agreed_id = settle(judged, first)
     assert are_open(judged) == [False, True]
     assert agreed_ids(judged) == [agreed_id]
     assert len(judged.kept["judgement"]) == 6
+
     blind = judged.blind_judgements()
     assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 3, "CD": 3}
 
 
 @pytest.mark.long
-def test_what_is_agreed_anew_replaces_what_was_agreed_until_it_is_undone(judged):
+def test_a_new_agreement_replaces_the_former_until_undone(judged):
     first, _ = judged.disagreements()
     violent_id = settle(judged, first, "violent")
     calm_id = settle(judged, first, "calm")
@@ -80,7 +86,7 @@ def test_what_is_agreed_anew_replaces_what_was_agreed_until_it_is_undone(judged)
     assert agreed_ids(judged) == [violent_id]
 
 
-def test_a_disagreement_is_open_again_once_what_was_agreed_is_deleted(judged):
+def test_deleting_an_agreement_reopens_the_disagreement(judged):
     first, _ = judged.disagreements()
     agreed_id = settle(judged, first)
     assert judged.delete(agreed_id, "AB").id == agreed_id
@@ -94,7 +100,11 @@ def judge_window_again(decisions, line_id, level):
     judge(decisions, clip.start_s, clip.end_s, level, clip.annotator, place=place, n_planned=99)
 
 
-def test_whoever_judges_again_opens_the_disagreement_until_they_take_it_back(judged):
+def test_judging_again_reopens_a_settled_disagreement(judged):
+    """An agreement settles two judgements. When AB judges the window again, one of them is no more.
+
+    So the agreement no longer stands, and a notice says so, until AB undoes the new judgement.
+    """
     first, _ = judged.disagreements()
     settle(judged, first)
     decision_of_ab, _ = first.decisions
@@ -102,12 +112,17 @@ def test_whoever_judges_again_opens_the_disagreement_until_they_take_it_back(jud
     assert are_open(judged) == [True, True]
     assert judged.kept["agreed"] == []
     assert any("agreed" in notice for notice in judged.notices)
+
     judged.undo("AB")
     assert are_open(judged) == [False, True]
 
 
 @pytest.mark.long
-def test_two_people_who_settle_one_disagreement_in_two_ways_settle_nothing(judged):
+def test_two_contrary_agreements_settle_nothing(judged):
+    """AB and EF settle one disagreement at the same time, as violent and as calm.
+
+    Both stand, and it is open.
+    """
     first, _ = judged.disagreements()
     settle(judged, first, "violent", who="AB")
     settle(open_again(judged), first, "calm", who="EF")
@@ -117,6 +132,7 @@ def test_two_people_who_settle_one_disagreement_in_two_ways_settle_nothing(judge
 
 
 def test_nothing_is_agreed_on_decisions_of_two_spans(judged):
+    """An agreement joins two judgements of one span by two people; these two are of different spans."""
     first, second = judged.disagreements()
     of_two_spans = first.decisions[:1] + second.decisions[:1]
     with pytest.raises(FilmError):
@@ -125,6 +141,7 @@ def test_nothing_is_agreed_on_decisions_of_two_spans(judged):
 
 
 def test_nothing_is_agreed_on_decisions_of_one_person(judged):
+    """An agreement joins judgements of two people; here it names one person's judgement twice."""
     first, _ = judged.disagreements()
     with pytest.raises(FilmError):
         settle(judged, first._replace(decisions=first.decisions[:1] * 2))
@@ -132,6 +149,7 @@ def test_nothing_is_agreed_on_decisions_of_one_person(judged):
 
 
 def test_nothing_is_agreed_on_a_decision_that_was_deleted(judged):
+    """An agreement settles two standing judgements, and one of them is no more."""
     first, _ = judged.disagreements()
     deleted_id = first.decisions[0]
     judged.delete(deleted_id, judged.lines[deleted_id].annotator)
@@ -140,14 +158,16 @@ def test_nothing_is_agreed_on_a_decision_that_was_deleted(judged):
     assert judged.kept["agreed"] == []
 
 
-def test_what_is_agreed_is_blind_only_where_the_desk_hides_the_scores(judged):
+def test_an_agreement_is_blind_only_where_the_desk_hides_the_scores(judged):
+    """In the mode "blind" the desk shows no scores (`seen_score` is 0), in the mode "read" it does (1)."""
     first, second = judged.disagreements()
     settle(judged, first, mode="blind")
     settle(judged, second, mode="read")
     assert [clip.extras["seen_score"] for clip in judged.kept["agreed"]] == ["0", "1"]
 
 
-def test_what_was_agreed_in_sight_of_the_score_is_not_blind_when_it_is_agreed_anew(judged):
+def test_an_agreement_made_in_sight_is_never_blind_again(judged):
+    """Whoever has once agreed in sight of the score knows it, even if they agree anew without seeing it."""
     first, _ = judged.disagreements()
     settle(judged, first, "violent", mode="read")
     agreed_anew = settle(judged, first, "calm", mode="blind")
@@ -156,17 +176,22 @@ def test_what_was_agreed_in_sight_of_the_score_is_not_blind_when_it_is_agreed_an
     assert clip.extras["seen_score"] == "1"
 
 
-def test_a_desk_without_scores_says_that_a_disagreement_was_settled_in_sight_and_not_how(decisions):
+def test_a_desk_without_scores_hides_how_a_disagreement_was_settled_in_sight(decisions):
+    """The agreement was made in sight of the score, and its level could give the score away.
+
+    The desk without scores says only that the disagreement is settled.
+    """
     judge_blindly(decisions, *OF_AB, who="AB", in_all=3)  # both are finished, and see each other's
     judge_blindly(decisions, *OF_CD, who="CD", in_all=3)
     first, _ = decisions.disagreements()
     agreed_id = settle(decisions, first, mode="read")
     shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
+
     assert [disagreement["agreed"] for disagreement in shown["differ"]] == [agreed_id, ""]
     assert agreed_id not in {decision["id"] for decision in shown["you"]}
 
 
-def test_what_is_agreed_is_a_table_with_both_decisions_of_each_row(judged):
+def test_the_table_of_agreements_names_both_judgements_of_each(judged):
     for disagreement in judged.disagreements():
         settle(judged, disagreement, "violent")
     rows = rows_of(judged.folder / SETTLED)
@@ -175,7 +200,7 @@ def test_what_is_agreed_is_a_table_with_both_decisions_of_each_row(judged):
 
 
 @pytest.mark.long
-def test_the_table_of_what_is_agreed_is_read_again_and_changes_nothing(judged):
+def test_reading_the_table_of_agreements_again_changes_nothing(judged):
     for disagreement in judged.disagreements():
         settle(judged, disagreement, "violent")
 
@@ -189,8 +214,11 @@ def test_the_table_of_what_is_agreed_is_read_again_and_changes_nothing(judged):
 
 
 @pytest.mark.long
-def test_models_learn_what_is_agreed_in_place_of_the_two_judgements_that_it_settles(judged):
-    """Of six judgements two differ on one span, and AB writes down that both agree on "unsure"."""
+def test_models_learn_an_agreement_in_place_of_two_judgements(judged):
+    """Of six judgements two differ on one span, and AB writes down that both agree on "unsure".
+
+    Models are trained on 6 - 2 + 1 clips: the agreed one takes the place of the two that it settles.
+    """
     disagreement, _ = judged.disagreements()
     settle(judged, disagreement, "unsure", who="AB")
     tables, folders = (JUDGEMENTS, PASSAGES), {judged.folder: judged.film}
@@ -206,10 +234,12 @@ def test_models_learn_what_is_agreed_in_place_of_the_two_judgements_that_it_sett
 
 
 def test_exports_say_who_agreed(judged):
+    """An exported agreement names both people; the six blind judgements are exported beside it."""
     first, _ = judged.disagreements()
     settle(judged, first, note="seen twice", mode="blind")
     decided = read_decided(judged.folder, judged.film).decided
     (agreed,) = [one for one in decided if one.is_agreed]
+
     assert agreed == Decided(
         first.start_s,
         first.end_s,
@@ -224,7 +254,7 @@ def test_exports_say_who_agreed(judged):
     assert [one.how for one in decided].count("blind") == 6
 
 
-def test_an_agreed_line_of_a_stranger_removes_no_decision_that_it_names(judged):
+def test_a_strangers_agreement_removes_no_decision(judged):
     """EF, who judged nothing, writes that two decisions are settled, and that the line replaces all.
 
     `parents` are the two judgements that an agreed line settles, `replaces` the lines that it takes away.
@@ -243,11 +273,16 @@ def test_an_agreed_line_of_a_stranger_removes_no_decision_that_it_names(judged):
     judged.ledger.add("agreed", row, replaces=[*ids])
     judged.refresh()
     judged._update()  # as after each act at the desk
+
     assert {line.id for line in judged.lines.values()} == ids
 
 
 @pytest.mark.long
-def test_what_is_agreed_is_in_no_table_of_judgements(judged, tmp_path):
+def test_an_agreement_is_in_no_table_of_judgements(judged, tmp_path):
+    """The table has the six judgements, three of each person.
+
+    An agreement is no judgement, and has its own table.
+    """
     first, _ = judged.disagreements()
     settle(judged, first, "calm")
     table = judged.folder / JUDGEMENTS

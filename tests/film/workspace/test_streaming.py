@@ -50,46 +50,57 @@ def received(stream):
 
 @pytest.mark.long
 @pytest.mark.parametrize("start_s", [0.0, 3.3, 11.9])
-def test_a_film_is_sent_from_a_time_on_with_the_films_own_times_and_pictures(film, start_s):
-    """Each second of the film is lighter than the one before, by `GREY_A_SECOND`."""
+def test_a_stream_has_the_films_own_times_and_pictures(film, start_s):
+    """A stream from 3.3 s on holds the film's pictures from the next one on, at the film's own times.
+
+    Each second of the film is lighter than the one before, by `GREY_A_SECOND`, so that its grey tells
+    which second a picture is of.
+    """
     stream = FilmStream(film, start_s)
     assert 0 <= stream.start_s - start_s < 1 / RATE  # it starts at the next picture
+
     times, greys = received(stream)
     rounding = 0.01  # of a picture: 3.3 s is the start of a picture, though 3.3 * RATE may be a little more
     first_picture = np.ceil(start_s * RATE - rounding)
     picture_numbers = np.arange(first_picture, RATE * LENGTH_S)
     assert times == pytest.approx(picture_numbers / RATE, abs=0.002)
+
     seconds = picture_numbers // RATE
     assert greys == pytest.approx(GREY_A_SECOND * seconds, abs=6)
 
 
 @pytest.mark.long
 def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
+    """A browser can begin to play once the first fragment (`moof`) of MP4 has come, in H.264."""
     chunks = FilmStream(film, 2.0).chunks()
     sent = b""
     while b"moof" not in sent:
         sent += next(chunks)
     with av.open(io.BytesIO(sent)) as container:
         assert container.streams.video[0].codec_context.name == "h264"
+
     rest = b"".join(chunks)
     assert len(rest) > len(sent)
 
 
 def test_sound_goes_on_to_the_films_end(film):
+    """The film lasts 12 s and is sent from 4 s on, so that the sound ends after 8 s."""
     data = b"".join(FilmStream(film, 4.0).chunks())
     with av.open(io.BytesIO(data)) as container:
         last = list(container.decode(audio=0))[-1]
     assert last.time == pytest.approx(LENGTH_S - 4, abs=0.1)
 
 
-def test_behind_its_end_there_is_nothing_to_send(film):
+def test_after_the_end_of_a_film_there_is_nothing_to_send(film):
     with pytest.raises(VideoError, match="no picture from 99 s on"):
         FilmStream(film, 99.0)
 
 
-def test_a_film_that_browsers_play_and_one_that_is_turned_are_not_encoded_while_they_play(
-    film, tmp_path, shared_data
-):
+def test_only_films_that_browsers_do_not_play_are_encoded_while_they_play(film, tmp_path, shared_data):
+    """MPEG-2 is encoded for the browser, with or without sound. MP4 is not, as browsers play it.
+
+    Nor is a film whose file says that it is turned.
+    """
     assert stream_type(film) == TYPE_WITH_SOUND
     pictures = (np.full((48, 64, 3), number, np.uint8) for number in range(30))
     assert stream_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == TYPE_WITHOUT_SOUND

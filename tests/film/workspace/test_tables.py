@@ -14,7 +14,7 @@ from tests.files import rows_of
 from tests.film.workspace.deciding import HEAD, ROW, judge, open_again, standing_levels, stands
 
 
-def test_concepts_that_an_earlier_version_kept_for_a_second_span_in_a_row_are_named(decisions, tmp_path):
+def test_concepts_that_may_have_stayed_ticked_by_mistake_are_named(decisions, tmp_path):
     """In an earlier version the concepts of a span stayed ticked at the next one.
 
     So a table of that version may have, at a span after another, concepts that nobody chose there: a notice
@@ -53,7 +53,11 @@ def earlier_version(scored_tt1):
     return folder
 
 
-def test_tables_of_an_earlier_version_are_read_into_the_ledger_and_named(earlier_version, scored_tt1):
+def test_tables_without_a_ledger_are_read_into_one(earlier_version, scored_tt1):
+    """An earlier version wrote tables only. Their rows become decisions, and a notice names each file.
+
+    8.50 is read as the number 8.5, and "Violent" as the codebook's level "violent".
+    """
     decisions = Decisions(*scored_tt1)
     assert stands(decisions)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
     assert stands(decisions)["note"] == [("XY", 0, 1, None, "why")]
@@ -63,14 +67,16 @@ def test_tables_of_an_earlier_version_are_read_into_the_ledger_and_named(earlier
 
 
 @pytest.mark.usefixtures("earlier_version")
-def test_columns_that_are_not_ours_stay_in_a_table(scored_tt1):
+def test_a_users_own_columns_stay_in_a_table(scored_tt1):
+    """The tables are written anew from the ledger, and keep the user's columns `mine` and `written_at`."""
     folder = Decisions(*scored_tt1).folder
     assert [row["mine"] for row in rows_of(folder / JUDGEMENTS)] == ["kept", ""]
     assert [row["written_at"] for row in rows_of(folder / NOTES)] == ["2020"]
 
 
 @pytest.mark.usefixtures("earlier_version")
-def test_tables_of_an_earlier_version_are_read_once_and_not_undone(scored_tt1):
+def test_tables_of_an_earlier_version_are_read_only_once(scored_tt1):
+    """A second opening has nothing to report. XY did not decide in this sitting, so has nothing to undo."""
     decisions = Decisions(*scored_tt1)
     again = open_again(decisions)
     assert again.notices == []
@@ -78,8 +84,12 @@ def test_tables_of_an_earlier_version_are_read_once_and_not_undone(scored_tt1):
     assert decisions.undo("XY") is None
 
 
-def test_an_old_table_that_a_synchronised_folder_brings_back_removes_nothing(earlier_version, scored_tt1):
-    """The old table has the two judgements of XY. AB's two, one before and one after it, stay beside them."""
+def test_an_old_table_that_comes_back_removes_nothing(earlier_version, scored_tt1):
+    """A program that synchronises folders brings back the table as it was with the two judgements of XY.
+
+    AB's two, one before and one after it, stay beside them: 4 in all. A row that is missing is no
+    deletion.
+    """
     path = earlier_version / JUDGEMENTS
     old_table = path.read_bytes()
     decisions = Decisions(*scored_tt1)
@@ -87,6 +97,7 @@ def test_an_old_table_that_a_synchronised_folder_brings_back_removes_nothing(ear
     again = open_again(decisions)
     path.write_bytes(old_table)
     judge(again, 30, 40)
+
     assert again.notices
     assert all(str(path) in notice for notice in again.notices)
     assert len(standing_levels(again)) == 4
@@ -105,6 +116,7 @@ def open_with_row_of(movie, scored_tt1):
     "spelling", ["TT1", "0000001", "x/tt1.mkv"], ids=["in capitals", "digits of IMDb", "the video's file"]
 )
 def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
+    """TT1, 0000001 and x/tt1.mkv all name the film tt1, so that no notice says "of another film"."""
     decisions = open_with_row_of(spelling, scored_tt1)
     (clip,) = decisions.kept["judgement"]
     assert clip.movie == "tt1"
@@ -133,8 +145,11 @@ def add_row(path, **cells):
         csv.DictWriter(file, columns, lineterminator="\n").writerow(cells)
 
 
-def test_a_decision_is_added_to_what_was_edited_in_the_table_meanwhile(decisions):
-    """AB judges twice, both rows are changed to violent, a colleague's row is added, and AB judges again."""
+def test_a_decision_is_added_to_a_table_edited_meanwhile(decisions):
+    """AB judges twice, both rows are changed to violent, a colleague's row is added, and AB judges again.
+
+    What was edited by hand is kept as decisions, and the new one is written beside it: 4 in all.
+    """
     path = decisions.folder / JUDGEMENTS
     first_id = judge(decisions, 0, 8)
     judge(decisions, 20, 28)
@@ -163,7 +178,8 @@ def save_as_a_spreadsheet_does(path):
         csv.writer(file, delimiter=";", lineterminator="\r\n").writerows(rows)
 
 
-def test_a_table_that_a_spreadsheet_saved_in_its_own_way_changes_nothing(decisions):
+def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
+    """A spreadsheet writes the same rows in another way; only cells that differ in meaning are edits."""
     judge(decisions, 0, 8.5, who="=A")
     judge(decisions, 10, 20, "violent", concepts=["Gun", "Dim light"])
     before = stands(decisions)
@@ -173,13 +189,15 @@ def test_a_table_that_a_spreadsheet_saved_in_its_own_way_changes_nothing(decisio
     assert text.startswith(b"\xef\xbb\xbf")
     assert b'"Gun;Dim light"' in text
     assert b"8.50" in text
+
     again = open_again(decisions)
     assert stands(again) == before
     assert again.notices == []
     assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1  # nothing came in
 
 
-def test_a_row_that_is_gone_from_a_table_is_written_anew(decisions):
+def test_a_row_deleted_from_a_table_is_written_again(decisions):
+    """A row may be missing by accident, so that deleting it deletes no decision: that is done at the desk."""
     path = decisions.folder / JUDGEMENTS
     judge(decisions, 0, 8)
     judge(decisions, 10, 20)
@@ -196,7 +214,8 @@ def test_a_row_that_is_gone_from_a_table_is_written_anew(decisions):
     assert len(standing_levels(again)) == 2
 
 
-def test_a_table_that_is_gone_is_written_anew_with_the_next_decision(decisions):
+def test_a_deleted_table_is_written_again_with_the_next_decision(decisions):
+    """The ledger has both decisions, so that the new table has two rows."""
     path = decisions.folder / JUDGEMENTS
     judge(decisions, 0, 8)
     path.unlink()
@@ -230,24 +249,29 @@ def write_with_wrong_row(path, wrong_row):
     path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
 
 
-def test_a_table_with_a_row_that_is_no_judgement_is_refused_by_file_and_line(scored_tt1, wrong_row):
+def test_a_table_with_a_wrong_row_is_refused_by_file_and_line(scored_tt1, wrong_row):
+    """The wrong row is on line 3, after the header and a good row. A film with such a table is not opened."""
     write_with_wrong_row(scored_tt1[0] / JUDGEMENTS, wrong_row)
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
         Decisions(*scored_tt1)
 
 
-def test_a_table_that_becomes_wrong_meanwhile_has_one_notice_and_stays_as_it_is_until_it_is_mended(
-    decisions, wrong_row
-):
+def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions, wrong_row):
+    """The user's edit must not be lost, so that the table is not written over as long as it has a wrong row.
+
+    Once the row is gone, the table has XY's row and the three judgements of AB made meanwhile: 4.
+    """
     path = decisions.folder / JUDGEMENTS
     write_with_wrong_row(path, wrong_row)
     before = path.read_bytes()
     judge(decisions, 10, 20)
     judge(decisions, 20, 30)
+
     (notice,) = decisions.notices
     assert str(path) in notice
     assert "line 3" in notice
     assert path.read_bytes() == before
+
     replace_text(path, wrong_row, "")
     judge(decisions, 30, 40)
     assert len(rows_of(path)) == len(standing_levels(decisions)) == 4
@@ -259,7 +283,11 @@ def test_a_file_of_other_columns_is_refused(scored_tt1):
         Decisions(*scored_tt1)
 
 
-def test_commands_read_what_a_ledger_got_since_its_tables_were_written(decisions):
+def test_commands_see_decisions_that_are_not_yet_in_the_table(decisions):
+    """CD's judgement came by a synchronised folder, into the ledger alone.
+
+    The command writes the table anew.
+    """
     judge(decisions, 10, 20)
     decisions.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
     read = read_judged({decisions.folder: decisions.film}, decisions.codebook, (JUDGEMENTS,))
@@ -285,17 +313,23 @@ def judged(decisions):
     return sorted((clip.annotator, clip.start_s, clip.level) for clip in decisions.kept["judgement"])
 
 
-def test_a_row_that_is_copied_for_another_judge_removes_nothing(decisions):
+def test_copying_a_row_for_another_judge_removes_nothing(decisions):
+    """The copy has the id of AB's judgement but BC as annotator: it is a new judgement of BC.
+
+    The notice names both, in case AB's name was changed by mistake.
+    """
     judge(decisions, 0, 8)
     judge(decisions, 8, 16)
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
     decisions.refresh()
+
     assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
     assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
     assert judged(open_again(decisions)) == judged(decisions)
 
 
-def test_a_row_that_is_filled_down_over_other_windows_removes_nothing(decisions):
+def test_filling_a_row_down_over_other_windows_removes_nothing(decisions):
+    """All four rows have the id of the first: those of other spans are new judgements of AB."""
     judge(decisions, 0, 8)
 
     def fill_down(rows):
@@ -307,7 +341,7 @@ def test_a_row_that_is_filled_down_over_other_windows_removes_nothing(decisions)
     assert decisions.conflicts() == set()
 
 
-def test_where_two_rows_have_the_id_of_one_judgement_the_second_is_a_judgement_of_its_own(decisions):
+def test_of_two_rows_with_one_id_the_second_is_a_new_judgement(decisions):
     """Somebody changes the level, and copies the row for another span."""
     judge(decisions, 0, 8)
 
@@ -321,7 +355,11 @@ def test_where_two_rows_have_the_id_of_one_judgement_the_second_is_a_judgement_o
     assert decisions.conflicts() == set()
 
 
-def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(decisions):
+def test_changing_a_rows_annotator_adds_a_judgement_of_that_person(decisions):
+    """Nobody can edit another person's judgement, so that AB's stands and BC's is new.
+
+    Neither replaces one.
+    """
     judge(decisions, 0, 8)
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
     decisions.refresh()
@@ -331,7 +369,9 @@ def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(de
 
 
 @pytest.mark.parametrize("column", ["clip_id", "definition"])
-def test_a_column_that_a_spreadsheet_empties_doubles_nothing(decisions, column):
+def test_an_emptied_column_doubles_no_judgement(decisions, column):
+    """Without its id or definition a row is still known by its annotator, span and level."""
+
     def empty_column(rows):
         for row in rows:
             row[column] = ""
@@ -343,8 +383,11 @@ def test_a_column_that_a_spreadsheet_empties_doubles_nothing(decisions, column):
     assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm")]
 
 
-def test_a_decision_at_the_desk_that_changes_an_edited_row_can_be_undone(decisions):
-    """The edited row is a second version already, so that its line in the ledger replaces another one."""
+def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
+    """A row was edited to "unsure", then judged "violent" at the desk: undo brings "unsure" back.
+
+    The edited row is a second version already, so that its line in the ledger replaces another one.
+    """
     judge(decisions, 0, 8, "calm")
     judge(decisions, 0, 8, "violent")
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
@@ -389,8 +432,11 @@ def edit_at_random(rows, rng, step):
     return act_by_id
 
 
-def test_of_random_edits_of_a_table_only_another_level_and_another_span_replace_a_judgement(decisions):
-    """A row that is given to somebody, copied or deleted leaves the judgement as it is."""
+def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
+    """A row that is given to somebody, copied or deleted leaves the judgement as it is.
+
+    Each edit but "leave" and "delete" adds one judgement.
+    """
     rng = np.random.default_rng(0)
     for number in range(6):
         judge(decisions, 8 * number, 8 * number + 8, "calm", who="AB" if number % 2 else "CD")
@@ -404,6 +450,7 @@ def test_of_random_edits_of_a_table_only_another_level_and_another_span_replace_
 
         edit_rows(path, edit)
         decisions.refresh()
+
         ids = {*decisions.lines}
         replaced = {line_id for line_id, act in act_by_id.items() if act in {"level", "move"}}
         assert ids_before - ids == replaced

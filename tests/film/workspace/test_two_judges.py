@@ -87,6 +87,7 @@ class Settled(NamedTuple):
 
 
 def settled_in(folder, book):
+    """Count the differences of two judges in a folder, and how many of them are settled."""
     decisions = Decisions(folder, Timeline.read(folder), book)
     disagreements = decisions.disagreements()
     n_agreed = sum(bool(disagreement.agreed) for disagreement in disagreements)
@@ -94,6 +95,7 @@ def settled_in(folder, book):
 
 
 def stop(process):
+    """End a process, and wait until it has ended."""
     process.terminate()
     process.wait()
 
@@ -110,7 +112,10 @@ def judge_on_the_page_of_windows(machine, folder, path):
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_path, mode):
-    """On two machines with a folder each, of which one is killed meanwhile."""
+    """Two people who judged 30 windows apart settle the 14 that they differ on, with at most 45 keys.
+
+    They use two machines with a folder each, and one program is killed meanwhile: no decision is lost.
+    """
     book, path = codebook(tmp_path), films / "violence.codebook.toml"
     here, there = (tmp_path / name / "tt1" for name in ("here", "there"))
     shutil.copytree(films / "scored" / "tt1", here)
@@ -236,6 +241,10 @@ def desk_of_both(machine, films, tmp_path):
 
 @pytest.mark.long
 def test_a_key_shows_one_kind_of_rows_after_the_other(desk_of_both):
+    """The numbers of rows are in `N_ROWS_OF_KINDS`.
+
+    30 windows of each judge, 14 of them judged differently.
+    """
     for name, n_rows in N_ROWS_OF_KINDS.items():
         desk_of_both.press(NEXT_KIND_OF_ROWS)
         wait_until(desk_of_both.page, is_shown(name))
@@ -244,7 +253,8 @@ def test_a_key_shows_one_kind_of_rows_after_the_other(desk_of_both):
 
 
 @pytest.mark.long
-def test_undecided_passages_are_ordered_by_strength_and_leave_the_table_when_decided(desk_of_both):
+def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
+    """The model found four passages. Sorted by probability, the strongest is judged: three are left."""
     page = desk_of_both.page
     show_kind_of_rows(desk_of_both, "undecided")
     page.locator("#d-order").focus()
@@ -263,6 +273,7 @@ def test_undecided_passages_are_ordered_by_strength_and_leave_the_table_when_dec
 
 @pytest.mark.long
 def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
+    """Of 14 differences one is settled, open again, and settled again by undo."""
     page = desk_of_both.page
     show_kind_of_rows(desk_of_both, "all")
     page.evaluate(DRAW_ALL_ROWS)
@@ -270,9 +281,11 @@ def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
     desk_of_both.press(VIOLENT)
     wait_until_said(page, "kept")
     assert any("settled by" in text for text in decided_texts(page))
+
     desk_of_both.press(DELETE)
     wait_until_said(page, "deleted")
     assert desk_of_both.count_of_differences() == "differ: 14, settled: 0"
+
     desk_of_both.press(UNDO)
     wait_until_said(page, "undo")
     assert desk_of_both.count_of_differences() == "differ: 14, settled: 1"
@@ -293,23 +306,26 @@ def unfinished(decisions):
     [("AB", 6, 0), ("CD", 0, 10), ("", 0, 16)],
     ids=["who is finished", "who is not", "who gives no name"],
 )
-def test_only_who_is_finished_sees_others_blind_judgements_and_where_they_differ(
-    unfinished, viewer, n_differ, n_hidden
-):
+def test_only_finished_judges_see_others_blind_judgements(unfinished, viewer, n_differ, n_hidden):
+    """AB has judged all ten windows planned: AB sees CD's six, and differs on all of them.
+
+    CD has judged six of ten, so that AB's ten are hidden. Without a name all 16 are.
+    """
     shown = visible_decisions(OpenFilm(0, unfinished.film, unfinished), viewer)
     assert len(shown["differ"]) == n_differ
     assert shown["hidden"] == n_hidden
 
 
-def test_until_a_judge_is_finished_films_are_compared_by_the_judgements_of_that_judge_alone(unfinished):
-    """CD judged last. From a comparison by both CD could tell what AB judged."""
+def test_an_unfinished_judges_comparison_uses_their_own_judgements_only(unfinished):
+    """CD judged last and is not finished. From a comparison by both CD could tell what AB judged."""
     shown = shown_judgements(OpenFilm(0, unfinished.film, unfinished))
     assert {clip.annotator for clip in shown.clips} == {"CD"}
     assert shown.note.endswith("10")  # AB's, which are left out
 
 
 @pytest.mark.long
-def test_once_both_are_finished_they_see_where_they_differ_and_films_are_compared_by_both(unfinished):
+def test_finished_judges_see_differences_and_compare_by_both(unfinished):
+    """CD judges the last four of ten windows: both called all ten differently."""
     judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
     film = OpenFilm(0, unfinished.film, unfinished)
     assert len(visible_decisions(film, "CD")["differ"]) == 10
@@ -319,20 +335,24 @@ def test_once_both_are_finished_they_see_where_they_differ_and_films_are_compare
 @pytest.mark.parametrize(
     ("language", "reason"), [("en", "their judges are finished"), ("fr", "leurs juges aient fini")]
 )
-def test_a_desk_that_is_opened_anew_compares_films_by_nobody_while_somebody_is_unfinished(
-    unfinished, language, reason
-):
-    """Whoever opened it has not given a name yet: it may be either judge."""
+def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(unfinished, language, reason):
+    """Whoever opened it has not given a name yet: it may be either judge.
+
+    So the ten judgements of AB and the six of CD are all left out, and the note says why.
+    """
     film = OpenFilm(0, unfinished.film, open_again(unfinished))
     assert film.decisions.default_annotator == ""
+
     shown = shown_judgements(film)
     assert shown.clips == ()
+
     note = Words(language).translated(shown.note)
     assert "16" in note
     assert reason in note
 
 
-def test_a_desk_that_is_opened_anew_compares_films_by_all_once_they_are_finished(unfinished):
+def test_a_newly_opened_desk_compares_by_all_finished_judges(unfinished):
+    """CD has judged the last four of ten windows: nothing is hidden any more."""
     judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
     film = OpenFilm(0, unfinished.film, open_again(unfinished))
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
@@ -356,24 +376,29 @@ def shown_without_scores(decisions):
 
 
 @pytest.mark.long
-def test_a_desk_without_scores_shows_nothing_that_was_decided_in_sight_of_them(shown_without_scores):
+def test_a_desk_without_scores_shows_no_decisions_made_in_sight(shown_without_scores):
+    """Of two agreements only the one made blindly is shown, and the passage, marked in sight, is not."""
     kinds = [decision["kind"] for decision in shown_without_scores["you"]]
     assert set(kinds) == {"judgement", "agreed"}
     assert kinds.count("agreed") == 1
 
 
 @pytest.mark.long
-def test_a_desk_without_scores_shows_no_probability_of_a_decisions_span(shown_without_scores):
+def test_a_desk_without_scores_shows_no_probability(shown_without_scores):
     for decision in shown_without_scores["you"]:
         assert not decision.keys() & {"p", "value"}
 
 
 def test_a_desk_without_scores_shows_where_people_differ(shown_without_scores):
-    """Their blind judgements are of windows drawn at random, which say nothing of the score."""
+    """Differences on ten windows are shown: these were drawn at random, and so say nothing of the score."""
     assert len(shown_without_scores["differ"]) == 10
 
 
 def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
+    """A name that is HTML with a script must be shown as text.
+
+    No image, and only the page's own two scripts.
+    """
     judge_blindly(decisions, *["calm"] * 10, who=HOSTILE, in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent", note=HOSTILE)
     film = OpenFilm(0, decisions.film, decisions)
