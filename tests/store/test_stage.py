@@ -163,7 +163,7 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
 
 
 def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, tmp_path):
-    """This writer does not know what another process has done meanwhile.
+    """A writer does not know what another process has done meanwhile.
 
     The same clip gives the same features, so doing it twice harms nothing.
     """
