@@ -351,9 +351,9 @@ def machine(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
 def test_a_gpu_is_found_by_its_file_in_dev(machine, device):
-    """This is quicker than loading a library for it.
+    """The files are those of NVIDIA, AMD and Windows' Linux.
 
-    The files are those of NVIDIA, AMD and Windows' Linux.
+    Looking for them is quicker than loading a library.
     """
     (machine / "null").touch()
     assert cores.no_gpu_here()

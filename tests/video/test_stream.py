@@ -418,6 +418,7 @@ def test_encrypted_sound_is_refused_beside_clear_pictures(tmp_path):
 
 
 def test_a_transport_stream_that_lost_a_byte_is_not_taken_for_a_scrambled_one(tmp_path):
+    """A lost byte shifts the packets behind it. Then their marks of scrambling are read at wrong places."""
     whole = encode(tmp_path / "a.ts", map(draw, range(30)), options=X264).read_bytes()
     (tmp_path / "torn.ts").write_bytes(whole[:9000] + whole[9001:])
     assert probe(tmp_path / "torn.ts").frames > 25
