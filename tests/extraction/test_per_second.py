@@ -159,6 +159,10 @@ def test_a_backbone_that_gives_tokens_too_is_refused():
 def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
     films, tmp_path, backbones, more, message
 ):
+    """A rate gives each clip a number of frames of its own.
+
+    So it excludes a fixed number, key frames, backbones that join frames, and those that hear.
+    """
     with pytest.raises(ExtractError, match=message):
         of.extract(films / "films.csv", tmp_path / "s", backbones, **{"per_second": 2, "workers": 1} | more)
     assert not (tmp_path / "s-1.0.0").exists()
