@@ -22,16 +22,25 @@ SLOW = {"decide", "evaluate", "film-run", "grow", "push"}
 
 
 @pytest.mark.parametrize("name", ["seal", "pack", "manifest"])
-def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, runner, inputs, tmp_path):
+def test_the_first_or_last_call_of_a_kind_may_fail(name, runner, inputs, tmp_path):
+    """A kind of call is write, fsync, rename and so on.
+
+    `Trials.problems` lists what is torn, lost or left behind.
+    """
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
     ends = [case for case in trials.cases() if case.n in (1, trials.truth.counts[case.kind])]
     assert [problem for case in ends for problem in trials.problems(case)] == []
 
 
 @pytest.mark.parametrize("name", ["stage", "seal"])
-def test_work_goes_on_where_it_was_when_a_quota_that_was_used_up_is_raised(name, runner, inputs, tmp_path):
+def test_work_resumes_after_a_used_up_quota_is_raised(name, runner, inputs, tmp_path):
+    """From some call on, all writing fails, as when a user's quota is used up.
+
+    The next run, with a larger quota, must end as if nothing had happened.
+    """
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
     cases = list(trials.cases(1, ("EDQUOT",)))
+
     chosen = [cases[len(cases) // 5], cases[len(cases) // 2], cases[-1]]
     assert [problem for case in chosen for problem in trials.problems(case)] == []
 
@@ -46,6 +55,7 @@ def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
     stride = STRIDES.get(name.removesuffix(RAGGED), 5)
     problems = [problem for case in trials.cases(stride) for problem in trials.problems(case)]
+
     rarer = [*trials.cases(4 * stride, ("ENOSPC",)), *trials.cases(12 * stride, ("KILL",))]
     problems += [problem for case in rarer for problem in trials.problems(case)]
     assert problems == []

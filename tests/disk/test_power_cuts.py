@@ -11,9 +11,9 @@ import pytest
 from .harness import WORKS
 from .power_cuts import Cuts
 
-AGAIN = {"stage": 6}
-"""Next runs that are made, where not two."""
-MORE = 15
+N_NEXT_RUNS = {"stage": 6}
+"""Kind of work -> power cuts after which the work is run again; two of others."""
+MOST_NEXT_RUNS = 15
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +37,16 @@ CUT = [name for name, work in WORKS.items() if not work.grows]
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["stage", "seal", "pack", "pull", "manifest"])
-def test_a_power_cut_leaves_nothing_or_the_whole_and_work_goes_on(name, cuts_of):
+def test_a_power_cut_leaves_nothing_or_all_of_a_result(name, cuts_of):
+    """After a cut at any moment, the result is absent, old or whole.
+
+    Work that is then run again ends as it does without a cut.
+    """
     cuts = cuts_of(name)
     tried = list(cuts.cuts())
     assert {f"{cut.moment}, {cut.which}: {torn}" for cut in tried if (torn := cuts.torn(cut))} == set()
-    for cut in random.Random(name).sample(tried, AGAIN.get(name, 2)):
+
+    for cut in random.Random(name).sample(tried, N_NEXT_RUNS.get(name, 2)):
         assert cuts.unlike(cut) == "", (cut.moment, cut.which)
 
 
@@ -55,5 +60,6 @@ def test_after_any_power_cut_the_next_run_ends_in_the_same_bytes(name, cuts_of):
     cuts = cuts_of(name)
     tried = list(cuts.cuts(seed=1))
     assert [cut.moment for cut in tried if cuts.torn(cut)] == []
-    for cut in random.Random(name).sample(tried, min(MORE, len(tried))):
+
+    for cut in random.Random(name).sample(tried, min(MOST_NEXT_RUNS, len(tried))):
         assert cuts.unlike(cut) == "", (cut.moment, cut.which)

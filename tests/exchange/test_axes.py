@@ -87,15 +87,20 @@ def test_axes_of_length_one_are_left_out_without_an_option(save_frames, form):
     assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), TRUTH["a"])
 
 
-def test_an_array_that_seems_to_have_more_frames_than_features_names_the_option_axes(save_frames, capfd):
+def test_more_frames_than_features_are_imported_with_a_note_on_axes(save_frames, capfd):
+    """The arrays are saved as [16 features, 7 frames] and read as 16 frames of 7 numbers.
+
+    That is unusual, so the note names the option by which they are read the other way.
+    """
     folder = save_frames(lambda values: values.T)
     assert import_frames(folder) == 0
+
     output = capfd.readouterr()
     assert f"{D} frames of {T} numbers" in output.out
     assert "--axes DT" in output.err
 
 
-def test_an_array_of_more_frames_than_features_is_not_doubted_where_the_option_states_it(save_frames, capfd):
+def test_stated_axes_are_not_doubted(save_frames, capfd):
     folder = save_frames(lambda values: values.T)
     assert import_frames(folder, "--axes", "TD") == 0
     assert "--axes" not in capfd.readouterr().err
@@ -136,14 +141,19 @@ for _forms in SAVED_AS.values():
 
 
 @pytest.mark.parametrize("form", ALL_FORMS.values(), ids=ALL_FORMS)
-def test_frames_imported_as_one_vector_are_refused_with_the_options_that_import_them(
-    save_frames, capfd, form
-):
+def test_frames_imported_as_one_vector_are_refused_with_the_right_options(save_frames, capfd, form):
+    """The import asks for one vector of each clip, and the files have several.
+
+    The refusal names the options by which they are imported as frames.
+    """
     folder = save_frames(form)
     assert import_frames(folder, "--array", "pooled") == 1
+
     refusal = capfd.readouterr().err
     assert "c.npy" not in refusal  # it ends at the first clip
+
     assert import_frames(folder, *options_named_for(refusal, f"{T} frames of {D} numbers")) == 0
+
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
         assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
@@ -155,9 +165,7 @@ def options_named_for(refusal, reading):
 
 
 @pytest.mark.parametrize("options", [(), ("--array", "tokens"), ("--axes", "TD")])
-def test_vectors_imported_as_frames_or_tokens_are_refused_with_the_option_that_imports_them(
-    save_frames, capfd, options
-):
+def test_vectors_imported_as_frames_are_refused_with_the_right_option(save_frames, capfd, options):
     folder = save_frames(lambda values: values[0])
     assert import_frames(folder, *options) == 1
     assert "--array pooled" in capfd.readouterr().err
@@ -177,17 +185,18 @@ def test_an_array_that_no_order_of_axes_can_read_is_refused_without_naming_one(
 
 
 def test_frames_in_an_array_of_an_npz_file_that_is_named_pooled_are_refused(save_frames, capfd):
+    """The name says one vector of each clip, and the array has seven."""
     folder = save_frames()
     for clip, values in TRUTH.items():
         (folder / "npy" / f"{clip}.npy").unlink()
         np.savez(folder / "npy" / f"{clip}.npz", pooled=values)
+
     assert import_frames(folder) == 1
     assert f"a.npz: the axes of pooled are [{T}, {D}]" in capfd.readouterr().err
 
 
-def test_one_npy_file_of_the_frames_of_all_clips_is_refused_with_the_options_that_import_it(
-    save_frames, capfd
-):
+def test_one_npy_of_all_clips_is_refused_with_the_right_options(save_frames, capfd):
+    """A file of an array for all clips needs a list of their ids beside it."""
     folder = save_frames()
     np.save(folder / "all.npy", np.stack(list(TRUTH.values())))
     (folder / "ids.txt").write_text("".join(f"{clip}\n" for clip in TRUTH), encoding="utf-8")
@@ -197,25 +206,30 @@ def test_one_npy_file_of_the_frames_of_all_clips_is_refused_with_the_options_tha
         return obygaze("store", "import", *places, *options, "--backbone", "lab", "--licence", "MIT")
 
     assert import_one_file("--from", "npy") == 1
+
     named_options = re.search(r"--from table .*", capfd.readouterr().err)[0]
     assert import_one_file(*named_options.replace("FILE", str(folder / "ids.txt")).split()) == 0
     assert open_store(folder / "lab")["lab"].read("b", "frames").tobytes() == TRUTH["b"].tobytes()
 
 
 def test_the_option_axes_is_refused_for_vectors(save_frames):
+    """A vector has one axis alone."""
     folder = save_frames(lambda values: values[0])
     assert import_frames(folder, "--array", "pooled", "--axes", "DT") == 1
 
 
 def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_frames, capfd):
+    """At 8 frames a second, frame k of a clip is shown k/8 s after the start of the clip."""
     folder = save_frames()
     assert import_frames(folder, "--rate", "8") == 0
     assert "8 a second" in capfd.readouterr().out
+
     store = open_store(folder / "lab")
     starts_of_clips = (0.0, 10.0, 20.0)
     assert store["lab"].time_s.tolist() == [
         [start + frame / 8 for frame in range(T)] for start in starts_of_clips
     ]
+
     assert (store["lab"].frame_index == -1).all()  # the numbers of frames stay unknown
     assert store["lab"].provenance["sampling"]["per_second"] == 8
     assert verify(store, "full").ok
@@ -227,6 +241,7 @@ def test_a_rate_that_is_not_a_positive_number_is_refused(save_frames, rate):
 
 
 def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
+    """Both might say different times."""
     frames_with_times = {"frames": TRUTH["a"], "time_s": np.arange(float(T))}
     items = {"a": ImportItem("a.npz", lambda: frames_with_times)}
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):

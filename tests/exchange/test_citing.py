@@ -21,6 +21,7 @@ def fields(entry: str) -> dict[str, str]:
 
 
 def test_both_texts_name_the_version_the_fingerprint_and_the_licence(tmp_path):
+    """The two texts are an entry for BibTeX and a sentence in the style of the APA."""
     store = of.open_store(sealed(tmp_path))
     citation = cite(store)
     entry = citation.bibtex()
@@ -52,9 +53,11 @@ def test_an_entry_of_bibtex_that_the_makers_state_stays_an_entry_of_its_own(cita
 
 @pytest.mark.parametrize("title", ["Films_of {1990} 100 % & $5 #1", "a\\b", "x^2 ~ y"])
 def test_special_characters_of_tex_are_escaped_in_bibtex(citation, title):
+    """Unescaped, they would stop TeX or be read as commands."""
     title_in_braces = fields(replace(citation, title=title).bibtex())["title"]
     written = title_in_braces.removeprefix("{").removesuffix("}")
     assert written.count("{") == written.count("}")
+
     special_without_backslash = r"(?<!\\)[&%$#_]"
     assert not re.search(special_without_backslash, written)
 
@@ -69,6 +72,7 @@ def test_special_characters_of_tex_are_escaped_in_bibtex(citation, title):
     ],
 )
 def test_a_url_is_cited_without_what_is_secret_in_it(tmp_path, where, cited):
+    """A password, a signature of a link, or a path on one's own machine must not be published."""
     store = of.open_store(sealed(tmp_path))
     store.where = where
     assert cite(store).url == cited

@@ -62,6 +62,7 @@ def test_without_an_option_the_features_are_the_only_columns_that_are_numbered(k
     ids=["f*", "all but the label", "the label too", "f* but f0", "all", "a column of lists"],
 )
 def test_columns_that_are_asked_for_are_the_features(kinds, patterns, features):
+    """Patterns name columns with wildcards; those that begin with "!" leave columns out."""
     assert features_among(kinds, *patterns) == features
 
 
@@ -84,6 +85,7 @@ COLUMNS_TO_BE_ASKED_FOR = {
 
 @pytest.mark.parametrize("kinds", COLUMNS_TO_BE_ASKED_FOR.values(), ids=COLUMNS_TO_BE_ASKED_FOR)
 def test_columns_that_are_not_clearly_one_numbered_series_are_refused(kinds):
+    """Any other number might be a label, which must never become a feature unnoticed."""
     with pytest.raises(StoreError, match=r"^a\.csv: "):
         features_among(kinds)
 
@@ -102,14 +104,17 @@ def test_any_column_of_numbers_beside_a_series_must_be_left_out_by_name(others, 
 
 
 def test_the_pattern_that_a_refusal_names_matches_the_numbered_columns_alone():
+    """The refusal proposes a pattern: "f*" would also match the columns "fps" and "fold"."""
     kinds = {"f0": NUMBERS, "f1": NUMBERS, "fps": NUMBERS, "fold": NUMBERS, "title": TEXTS}
     with pytest.raises(StoreError) as refused:
         features_among(kinds)
+
     (pattern,) = re.findall(r"--columns '([^!']*)'", str(refused.value))
     assert features_among(kinds, pattern) == ["f0", "f1"]
 
 
-def test_a_column_with_a_number_of_thousands_of_digits_is_not_one_of_the_numbered_series():
+def test_a_column_numbered_with_thousands_of_digits_is_no_feature():
+    """Python refuses to read such a number, which must not stop the import with a traceback."""
     kinds = numbered("f", 2) | {"f" + "9" * 5000: NUMBERS}
     with pytest.raises(StoreError, match="--columns"):
         features_among(kinds)
@@ -121,6 +126,7 @@ COLUMNS_WITH_LABEL = numbered("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
 
 @pytest.mark.parametrize("patterns", [(), ("*",)], ids=["nothing asked for", "all"])
 def test_labels_of_the_manifest_are_never_features(patterns):
+    """A column that has the name of a label is left out even if all columns are asked for."""
     assert features_among(COLUMNS_WITH_LABEL, *patterns, never={"Weapon", "clip_id"}) == ["f0", "f1"]
 
 
@@ -197,6 +203,7 @@ def read_items(*arguments, **options):
 
 @pytest.mark.parametrize("name", OTHER_NUMBERS)
 def test_a_number_beside_features_is_refused_by_name(table_with_other_number, name):
+    """Tables of experiments have labels, folds and times beside features; none may slip in."""
     with pytest.raises(StoreError, match=rf"\b{name}\b.*--columns"):
         read_items(table_with_other_number(name), None)
 

@@ -34,6 +34,7 @@ def seal_store(tmp_path, name, pooled=None, frames=None, clips=CLIPS, groups=("t
 
 
 def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
+    """The four arrays are vectors, frames, times and indices of frames."""
     difference = diff(seal_store(tmp_path, "a"), seal_store(tmp_path, "b"))
     assert difference.equal
     assert describe_differences(difference, "a", "b") == []
@@ -57,6 +58,7 @@ def two_changed_clips(tmp_path):
 
 
 def test_the_difference_of_a_changed_vector_is_measured(two_changed_clips):
+    """[3, 0, 0, 0] became [3, 4, 0, 0]: the largest change is 4, and the cosine 3/5."""
     by_name = {array.array: array for array in two_changed_clips.arrays}
     assert by_name["toy/pooled"] == ArrayDiff(
         "toy/pooled",
@@ -68,6 +70,7 @@ def test_the_difference_of_a_changed_vector_is_measured(two_changed_clips):
         max_abs_clip="c005",
         min_cosine=pytest.approx(0.6),
     )
+
     assert not two_changed_clips.equal
 
 
@@ -122,6 +125,7 @@ def test_clips_whose_status_differs_are_named_and_counted(stores_of_other_clips)
 
 
 def test_clips_with_features_in_both_stores_are_compared_by_id_and_not_by_row(stores_of_other_clips):
+    """c000 and c069 are in one store alone, and c004 and c007 failed in one: four of 70 are not compared."""
     n_in_one_store_alone = 4
     for array in stores_of_other_clips.arrays:
         assert array.clips == N_CLIPS - n_in_one_store_alone
@@ -144,6 +148,7 @@ def other_device_and_contact(tmp_path):
 
 
 def test_a_difference_of_provenance_that_forbids_mixing_is_described_as_such(other_device_and_contact):
+    """Another device may give other numbers; another contact does not."""
     assert describe_differences(other_device_and_contact, "a", "b") == [
         'provenance of toy: compute.device is "cpu" in a, "another" in b (so the features must not be mixed)',
         'provenance of toy: contact is "" in a, "lab b" in b',
@@ -205,6 +210,10 @@ def other_numbers_of_frames(ragged_store):
 
 
 def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(other_numbers_of_frames):
+    """Clip b has a frame less in the second store.
+
+    Clip c has its frames doubled: by at most 1, in the same direction.
+    """
     of_frames = other_numbers_of_frames.arrays[0]
     assert of_frames.clips == 3
     assert of_frames.changed == 2  # b and c
@@ -241,4 +250,8 @@ ONES = np.ones(2, np.float16)
     ids=["of zeros", "of zeros and ones", "beyond float16", "of opposites", "the smallest of two"],
 )
 def test_the_smallest_cosine_of_two_arrays(first, second, cosine):
+    """A cosine with a vector of zeros is 0, and that of two such vectors 1.
+
+    Of several frames, the smallest counts.
+    """
     assert min_cosine(first, second) == cosine

@@ -58,13 +58,19 @@ def test_the_same_store_is_exported_to_the_same_bytes(store, tmp_path, export):
 
 
 def test_ids_that_are_paths_to_hdf5_are_exported(tmp_path):
+    """In HDF5, "/" and "." have a meaning in names.
+
+    Each planted vector has its 1 at the place of its clip.
+    """
     ids = ["a/b", "a%2Fb", ".", "..", "a b"]
     arrays = {"toy": {"pooled": np.eye(5, dtype=np.float32)}}  # a one in the place of the clip
     export_hdf5(
         open_store(seal_arrays(tmp_path / "odd", dict.fromkeys(ids, "m"), arrays)), "toy", tmp_path / "x.h5"
     )
+
     with h5py.File(tmp_path / "x.h5") as file:
         pooled_of = {node.attrs["clip"]: node["pooled"][()] for node in file.values()}
+
     assert pooled_of.keys() == set(ids)
     for place, clip in enumerate(ids):
         assert pooled_of[clip][place] == 1
@@ -102,4 +108,5 @@ def test_an_export_to_anndata_has_what_is_known_of_the_clips(store, anndata, lev
 
 
 def test_an_export_to_anndata_counts_the_clips_that_it_leaves_out(store, tmp_path):
+    """3 of 20 clips have failed."""
     assert export_anndata(store, "toy", tmp_path / "x.h5ad") == (17, 3)

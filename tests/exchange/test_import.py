@@ -50,8 +50,10 @@ def all_items():
 def test_arrays_are_imported_bit_for_bit_with_or_without_an_axis_of_the_batch(
     tmp_path, array, shape, saved_shape, dtype
 ):
+    """Networks compute batches of clips, and labs often save the axis of a batch of one: [1, ...]."""
     values = {clip: values_of(clip, shape, dtype) for clip in "abc"}
     items = items_of(**{clip: values[clip].reshape(saved_shape) for clip in "abc"})
+
     group = import_store(tmp_path, items, array)["lab"]
     assert group.clip_ids == ("a", "b", "c")
     for clip in "abc":
@@ -69,6 +71,7 @@ def test_provenance_that_is_not_declared_is_null(tmp_path):
 
 
 def test_times_and_numbers_of_frames_that_are_not_declared_are_unknown(tmp_path):
+    """Unknown times are NaN, and unknown numbers of frames -1."""
     group = import_store(tmp_path, all_items())["lab"]
     assert np.isnan(group.time_s).all()
     assert (group.frame_index == -1).all()
@@ -90,6 +93,7 @@ def test_declared_provenance_is_kept_and_the_rest_unknown(tmp_path):
 
 
 def test_a_complete_declaration_differs_in_being_imported_alone():
+    """Features declared in all fields still count as imported, and are not mixed with our own."""
     complete = provenance("lab")
     assert same_numerics(declaration(complete, "lab"), complete) == ["imported"]
 
@@ -117,6 +121,7 @@ def test_how_values_are_stored_cannot_be_declared(tmp_path):
     ids=["longer", "two rows", "empty", "of another type", "not finite", "whole numbers"],
 )
 def test_an_array_that_does_not_fit_the_others_is_refused_by_file(tmp_path, value):
+    """All clips of a store have arrays of one shape and type, with finite real numbers."""
     with pytest.raises(StoreError, match=r"b\.npy"):
         import_store(tmp_path, items_of(a=values_of("a"), b=value, c=values_of("c")))
     assert not list(tmp_path.iterdir())
@@ -184,9 +189,12 @@ def test_values_too_large_for_the_type_that_is_asked_for_are_refused(tmp_path):
 
 
 def test_an_import_after_a_killed_one_takes_the_values_of_its_own_files(tmp_path):
+    """The killed import had other values, of which nothing may be left in the store."""
     undisturbed = import_store(tmp_path / "undisturbed", all_items())
     other_values = items_of(a=values_of("b"), b=values_of("a"), c=values_of("c"))
+
     kill_an_import(tmp_path, other_values)
+
     store = import_store(tmp_path, all_items())
     assert store.fingerprint == undisturbed.fingerprint
     assert not (tmp_path / "films-1.0.0.importing").exists()
@@ -212,6 +220,7 @@ def test_an_import_without_any_features_is_refused(tmp_path):
 
 
 def test_clips_whose_features_are_constant_are_noted(tmp_path):
+    """Constant features are often those of a clip that could not be read."""
     notes = []
     zeros, sevens = np.zeros(N_FEATURES, np.float32), np.full(N_FEATURES, 7, np.float32)
     import_store(tmp_path, items_of(a=zeros, b=values_of("b"), c=sevens), note=notes.append)
@@ -229,9 +238,11 @@ ITEMS_IN_FOLDERS = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "
 
 
 def test_files_are_given_to_clips_by_their_path():
+    """Two files are called x; the folders m1 and m2 tell them apart."""
     assert set(ITEMS_IN_FOLDERS) == {"m1/x", "m1/y", "m2/x", "z"}
     matched, unmatched = match_to_clips(ITEMS_IN_FOLDERS, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
     assert {clip: item.where for clip, item in matched.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
+
     assert unmatched == ("m1/y", "z")
 
 
@@ -241,6 +252,7 @@ def test_a_file_is_given_to_a_clip_by_its_bare_name():
 
 
 def test_two_files_for_one_clip_are_refused():
+    """Clip a is called x, and so are two files."""
     with pytest.raises(StoreError, match=r"m2/x\.npy and m1/x\.npy"):
         match_to_clips(ITEMS_IN_FOLDERS, {"a": "x"})
 
@@ -260,6 +272,7 @@ def test_npy_files_are_found_below_a_folder(tmp_path):
 
 
 def test_an_npy_file_of_python_objects_is_never_unpickled(tmp_path):
+    """Unpickling runs code that the file holds."""
     np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(StoreError, match=r"evil\.npy"):
         array_files(tmp_path, ArrayChoice())["evil"].load()
@@ -325,6 +338,7 @@ def test_a_damaged_npy_file_is_refused_by_name(tmp_path, damage):
 
 
 def test_two_files_that_differ_in_their_suffix_alone_are_refused(tmp_path):
+    """Both would be the features of clip a."""
     for name in ("a.pth", "a.pt"):
         (tmp_path / name).touch()
     with pytest.raises(StoreError, match=r"a\.pt.*a\.pth"):
@@ -333,6 +347,7 @@ def test_two_files_that_differ_in_their_suffix_alone_are_refused(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".avi", ".MP4"])
 def test_a_file_named_after_a_video_with_its_suffix_is_given_to_the_videos_clip(suffix):
+    """The features of scene.avi are often saved as scene.avi.npy."""
     item_of_video = items_of(**{f"scene{suffix}": values_of("a")})
     matched, _ = match_to_clips(item_of_video, {"1": "scene"}, VIDEO_SUFFIXES)
     assert matched["1"].where == f"scene{suffix}.npy"
@@ -351,6 +366,7 @@ def test_a_suffix_that_is_not_of_videos_belongs_to_the_name():
 
 
 def test_files_of_two_videos_that_differ_in_their_suffix_are_refused():
+    """Clip 1 is called a, and there are features of a.avi and of a.mkv."""
     items = items_of(**{"a.avi": values_of("a"), "a.mkv": values_of("b")})
     with pytest.raises(StoreError, match="both"):
         match_to_clips(items, {"1": "a"}, VIDEO_SUFFIXES)

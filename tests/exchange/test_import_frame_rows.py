@@ -105,13 +105,16 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_of_a_table_in_any_order_become_the_frames_of_their_clips_ordered_by_time(folder, capfd, form):
+def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
+    """Each row of the table is one frame of a clip, with its time; the rows are shuffled."""
     table = shuffled(frame_table(time_s=at_two_a_second))
     FORMS[form](table, folder / f"all.{form}")
     assert import_frames(folder, f"all.{form}") == 0
+
     printed = capfd.readouterr()
     assert "1 to 9 frames of 6 numbers" in printed.out
     assert "'time_s' in seconds" in printed.err
+
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
@@ -130,6 +133,7 @@ def test_times_in_milliseconds_become_seconds(folder, name):
 
 
 def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
+    """Single precision would round 7200.04 s to steps of half a millisecond."""
     late_s = 7200.04
     frame_table(time_s=lambda numbers: late_s + numbers / 2).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv") == 0
@@ -137,6 +141,7 @@ def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
 
 
 def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
+    """Every twelfth frame was taken; at 2 frames a second these are 0.5 s apart."""
     shuffled(frame_table(frame_index=lambda numbers: 12 * numbers)).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv", "--rate", "2") == 0
     group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
@@ -148,6 +153,7 @@ def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(
     table = frame_table(success=1, timestamp=at_two_a_second, frame=lambda numbers: numbers + 1)
     shuffled(table).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv", "--columns", "f[0-9]*") == 0
+
     group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
     assert (group.frame_index == -1).all()  # unknown
 
@@ -215,6 +221,7 @@ def test_a_table_of_frames_needs_no_option_axes(folder, capfd):
 
 
 def test_the_option_axes_is_refused_for_a_table_of_frames(folder):
+    """The rows of a table are frames, so there is nothing to choose."""
     frame_table().to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv", "--axes", "DT") == 2
 
@@ -284,9 +291,11 @@ def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(fold
     assert "all.csv" in line
 
 
-def test_several_rows_of_a_clip_are_refused_as_its_vector_with_the_option_for_frames(folder, capfd):
+def test_several_rows_of_a_clip_are_refused_as_its_vector(folder, capfd):
+    """Without an option, a table has one vector a clip; the refusal names the option for frames."""
     frame_table().to_csv(folder / "all.csv", index=False)
     places = (folder / "films.csv", folder / "all.csv", folder / "lab")
     settings = ("--from", "table", "--backbone", "lab", "--licence", "MIT")
+
     assert obygaze("store", "import", *places, *settings) == 1
     assert "--array frames" in capfd.readouterr().err

@@ -60,6 +60,7 @@ MOST_MEMORY_MB = 300
     ids=["HDF5", "AnnData"],
 )
 def test_an_exported_store_is_imported_again_bit_for_bit(source, through, arrays):
+    """The digests of both stores agree for each array that the format can hold."""
     imported = through(source)
     for theirs, ours in zip(source.clips, imported.clips, strict=True):
         for array in arrays:
@@ -85,6 +86,7 @@ def test_provenance_of_an_exported_store_comes_back_but_marked_as_imported(sourc
 
 
 def test_the_one_dataset_of_a_group_is_read_whatever_its_name(tmp_path):
+    """Labs give the features of a clip many names; where there is one array, it is meant."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for clip in "abc":
             file[f"m/{clip}/whatever"] = values_of(clip)
@@ -102,7 +104,6 @@ def test_an_hdf5_file_without_provenance_gives_empty_texts(tmp_path):
 
 
 # --- groups of clips
-# ---------------------------------------------------------------------------
 def cycle(file):
     file.create_group("a/b")
     file["a/b/c"] = file["a"]
@@ -169,7 +170,6 @@ def other_file_beside(file):
 
 
 # --- one matrix of all clips
-# ---------------------------------------------------------------------------
 def matrix_linked(file):
     file["ids"] = ["a", "b"]
     file["features"] = h5py.ExternalLink(other_file_beside(file), "/s/x")
@@ -203,7 +203,6 @@ def ids_all_the_same_long_text(file):
 
 
 # --- AnnData
-# ---------------------------------------------------------------------------
 def write_anndata(file, index="_index", ids=("a", "b")):
     """Write a matrix of two clips; gives the table of observations, with their ids unless there are none."""
     file["X"] = np.ones((2, 4), np.float32)
@@ -306,7 +305,11 @@ print(json.dumps({"results": results, "peak_mb": max(own_peak_mb, peak_of_childr
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(tmp_path):
+def test_hdf5_readers_refuse_links_cycles_and_giants_in_little_memory(tmp_path):
+    """Each hostile file could read a file beside it, run for ever, or fill the memory.
+
+    Every reader refuses it by name, and none takes more than 300 MB.
+    """
     paths = []
     for makers, suffix in ((HOSTILE_HDF5, "h5"), (HOSTILE_ANNDATA, "h5ad")):
         for make in makers:
@@ -314,6 +317,7 @@ def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(t
             with h5py.File(path, "w") as file:
                 make(file)
             paths.append(path)
+
     document = json.loads(python("-c", READ_IN_LITTLE_MEMORY, *paths).stdout)
     n_readers = 2
     assert len(document["results"]) == n_readers * len(paths)

@@ -195,9 +195,14 @@ LAYOUTS = {
 @pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_layout_of_the_field_is_imported_bit_for_bit(films, tmp_path, layout):
+    """`LAYOUTS` has the ways in which published features are kept.
+
+    Kinds of files, names, and arrays beside.
+    """
     layout.make(tmp_path / layout.name)
     options = ("--array", "frames", *layout.options)
     assert was_imported(films, tmp_path / layout.name, layout.kind, *options)
+
     store = open_store(tmp_path / f"store-{layout.name}-1.0.0")
     for clip in CLIPS:
         assert store["lab"].read(clip, "frames").tobytes() == features(clip).tobytes()
@@ -205,6 +210,7 @@ def test_a_layout_of_the_field_is_imported_bit_for_bit(films, tmp_path, layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_the_import_of_a_layout_says_what_it_leaves_out(films, tmp_path, capfd, layout):
+    """Nothing beside the features is left out in silence."""
     layout.make(tmp_path / layout.name)
     was_imported(films, tmp_path / layout.name, layout.kind, "--array", "frames", *layout.options)
     notices = capfd.readouterr().err
@@ -214,6 +220,7 @@ def test_the_import_of_a_layout_says_what_it_leaves_out(films, tmp_path, capfd, 
 
 @pytest.mark.parametrize("layout", [LAYOUTS["vsumm"], LAYOUTS["pt of dicts"]], ids=["vsumm", "pt of dicts"])
 def test_features_are_never_guessed_among_several_arrays_of_real_numbers(tmp_path, layout):
+    """One of them may be labels or scores; the option --key or --columns says which are features."""
     layout.make(tmp_path / layout.name)
     with pytest.raises(StoreError, match=layout.left_out):
         load(layout.kind, tmp_path / layout.name)
@@ -234,6 +241,7 @@ def load(kind, source):
 
 
 def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
+    """Unpickling runs code that the file holds, and the features can be read without it."""
     np.savez(tmp_path / "a.npz", x=features("a"), words=np.array([{"a": 1}], object))
     choice = ArrayChoice()
     (loaded,) = array_files(tmp_path, choice)["a"].load().values()
@@ -253,6 +261,7 @@ def test_an_archive_without_clear_features_is_refused_and_not_called_damaged(tmp
 
 @pytest.mark.parametrize("keep", [0, 3, 90, -8])
 def test_a_damaged_member_of_a_tar_is_named(tmp_path, keep):
+    """The array of the only member is cut off: to nothing, within its header, or before its end."""
     content = io.BytesIO()
     np.save(content, features("a"))
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
@@ -260,6 +269,7 @@ def test_a_damaged_member_of_a_tar_is_named(tmp_path, keep):
         data = content.getvalue()[:keep]
         member.size = len(data)
         archive.addfile(member, io.BytesIO(data))
+
     item = array_files(tmp_path / "a.tar", ArrayChoice())["a"]
     with pytest.raises(StoreError, match=r"a\.tar, a\.npy"):
         item.load()
@@ -360,6 +370,7 @@ LOST_OR_WRONG = {
 
 @pytest.mark.parametrize("files", LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
 def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(tmp_path, files):
+    """In each of these files, a plain reader would find some values and miss that others are lost."""
     files.make(tmp_path)
     with pytest.raises((StoreError, OSError), match=files.reason):
         load(files.kind, tmp_path / files.name)
@@ -369,6 +380,7 @@ def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(tmp_p
 def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch, column):
     matrices_in_parquet(tmp_path / "a.parquet", column)
     monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)  # bytes
+
     without_options = TableOptions(None, (), frozenset())
     rows = parquet_rows(tmp_path / "a.parquet", without_options)
     with pytest.raises(StoreError, match=f"column '{column}'"), rows:
@@ -448,18 +460,21 @@ SAVED_COLUMNS = {f"f{n}": np.full(3, n, np.float32) for n in range(N_FEATURES)}
 
 @pytest.mark.parametrize("asked", [(), ("f*",)], ids=["nothing asked for", "f*"])
 def test_arrays_of_an_npz_with_a_number_for_each_clip_are_columns_of_a_table(tmp_path, asked):
+    """Four arrays f0 to f3 have a number for each of three clips."""
     np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), **SAVED_COLUMNS)
     with table_items(tmp_path / "a.npz", None, columns=asked) as (items, _):
         assert array_of(items["b"]).tolist() == list(range(N_FEATURES))
 
 
 def test_a_label_saved_beside_columns_is_refused_until_columns_are_asked_for(tmp_path):
+    """It might be taken for a feature."""
     np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), label=np.zeros(3), **SAVED_COLUMNS)
     with pytest.raises(StoreError, match="label"), table_items(tmp_path / "a.npz", None):
         pass
 
 
-def test_an_array_called_frames_with_a_number_for_each_clip_is_not_taken_for_features(tmp_path):
+def test_an_array_frames_with_one_number_a_clip_is_no_features(tmp_path):
+    """It counts the frames of each clip."""
     matrix = np.stack([values_of(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
     with table_items(tmp_path / "a.npz", None) as (items, _):
@@ -492,6 +507,7 @@ def test_features_of_an_anndata_file_are_asked_for_by_their_names(anndata_file, 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKD"])
 def test_names_match_in_any_form_of_unicode(form):
+    """ "é" may be one sign or two; systems write file names in different forms."""
     name = "Amélie – Ünïcode"
     items = {normalize(form, name): ImportItem("x", dict)}
     for wanted in ("NFC", "NFD"):
@@ -508,6 +524,7 @@ def test_ids_that_are_paths_of_any_system_match_by_their_last_part(path):
     [("a.h5", "hdf5"), ("a.npy", "npy"), ("a.npz", "npy"), ("a.pt", "pth"), ("a.csv", "table")],
 )
 def test_a_pointer_in_place_of_features_is_called_one(tmp_path, name, kind):
+    """Without git-lfs, a clone of a repository has small text files in place of large ones."""
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
     with pytest.raises(StoreError, match=f"{name}.*git-lfs"):
         load(kind, tmp_path)
@@ -561,6 +578,7 @@ def test_a_refusal_of_a_tensor_is_one_line_without_advice_of_torch(outcomes):
 def test_a_tensor_that_is_no_plain_array_is_refused_in_one_line(tmp_path, make):
     torch = pytest.importorskip("torch")
     torch.save(make(torch), tmp_path / "a.pt")
+
     outcome = outcome_of_reading(tmp_path)
     assert outcome != "read"
     assert "\n" not in outcome
@@ -634,6 +652,7 @@ def was_imported(films, source, kind, *options):
 
 @pytest.mark.parametrize("name", OPTIONS_OF_LABELS)
 def test_labels_saved_as_real_numbers_are_not_taken_for_features(films, labels_alone, name):
+    """They are real numbers, as features are, but are all 0 or 1."""
     assert not was_imported(films, labels_alone / name, *OPTIONS_OF_LABELS[name])
 
 
@@ -650,16 +669,19 @@ def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(films, labels_alone
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders there")
 @pytest.mark.parametrize("kind", ["npy", "pth", "hdf5", "table"])
 def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(films, tmp_path, kind):
+    """Reading a named pipe waits for ever if nobody writes to it."""
     os.mkfifo(tmp_path / "features")
     assert not was_imported(films, tmp_path / "features", kind)
 
 
 def test_features_may_be_whole_numbers(films, tmp_path):
+    """The array is called "features", so values of 0 and 1 do not make it labels."""
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), features=np.eye(3, 4, dtype=np.float32))
     assert was_imported(films, tmp_path / "a.npz", "table")
 
 
 def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
+    """Clip b has an array "label" where the others have "features"."""
     folder = tmp_path / "mixed"
     folder.mkdir()
     name_in_file_of = {"a": "features", "b": "label", "c": "features"}
@@ -669,6 +691,7 @@ def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
 
 
 def test_a_table_with_decimal_points_and_commas_is_refused(films, tmp_path):
+    """In "1.234;0,5", a point might separate thousands."""
     table = tmp_path / "table.csv"
     table.write_text("\n".join(["clip_id;f0;f1", *(f"{clip};1.234;0,5" for clip in CLIPS)]))
     assert not was_imported(films, table, "table")

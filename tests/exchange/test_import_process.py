@@ -64,7 +64,7 @@ def import_with(folder, capfd, monkeypatch):
     return run
 
 
-def assert_that_a_sound_file_is_imported(folder):
+def assert_a_good_file_is_imported(folder):
     (folder / "x.h5").unlink()
     with h5py.File(folder / "x.h5", "w") as file:
         for clip in "abcd":
@@ -80,6 +80,7 @@ EITHER_MOMENT = pytest.mark.parametrize(
 
 @EITHER_MOMENT
 def test_a_crash_of_the_library_is_one_line(import_with, moment, where):
+    """HDF5 runs in a process of its own, so that its crash does not end the import with it."""
     code, line = import_with(moment, "die", int(signal.SIGSEGV))
     assert code == 1
     assert line == f"obygaze: error: {where}: HDF5 crashed while reading it (signal 11): {DAMAGED}"
@@ -89,7 +90,7 @@ def test_a_crash_of_the_library_is_one_line(import_with, moment, where):
 @pytest.mark.parametrize("moment", ["opening", "clip c"])
 def test_an_import_after_a_crash_of_the_library_succeeds(folder, import_with, moment):
     import_with(moment, "die", int(signal.SIGSEGV))
-    assert_that_a_sound_file_is_imported(folder)
+    assert_a_good_file_is_imported(folder)
 
 
 def test_a_file_that_needs_too_much_memory_is_one_line(import_with):
@@ -98,7 +99,8 @@ def test_a_file_that_needs_too_much_memory_is_one_line(import_with):
     assert line.endswith("x.h5, clip c: HDF5 needs more memory to read it than this process may use")
 
 
-def test_a_library_that_is_killed_as_linux_does_without_memory_is_one_line(import_with):
+def test_a_library_killed_for_want_of_memory_is_one_line(import_with):
+    """Linux kills (signal 9) a process that takes too much memory."""
     code, line = import_with("opening", "die", int(signal.SIGKILL))
     assert code == 1
     assert line.endswith(
@@ -120,4 +122,4 @@ def test_ctrl_c_ends_the_import_and_the_process_that_reads(folder, import_with):
     assert import_with("clip c", "stop", os.getpid()) == (130, "obygaze: stopped")
     with (folder / "x.h5").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # waits until the process that reads has ended
-    assert_that_a_sound_file_is_imported(folder)
+    assert_a_good_file_is_imported(folder)

@@ -197,12 +197,14 @@ def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(folder, cap
     assert "--axes" not in output.err
 
 
-def test_an_exported_store_of_frames_is_imported_again_with_the_same_times_and_values(folder):
+def test_an_exported_store_of_frames_is_imported_again_unchanged(folder):
     save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
     assert import_frames(folder, "npy", "npy", "--rate", "2") == 0
+
     assert obygaze("store", "export", folder / "lab", folder / "lab.h5", "--to", "hdf5") == 0
     (folder / "lab-1.0.0").rename(folder / "first-1.0.0")
     assert import_frames(folder, "lab.h5", "hdf5") == 0
+
     check_frames(folder, TWO_A_SECOND)
     first, again = open_store(folder / "first")["lab"], open_store(folder / "lab")["lab"]
     assert again.digests("frames") == first.digests("frames")
@@ -217,6 +219,7 @@ def folder_of_bytes(folder):
 
 
 def test_whole_numbers_are_refused_without_a_type_to_convert_them_to(folder_of_bytes):
+    """Features in a store are real numbers; whole numbers may be compressed values or labels."""
     folder, _ = folder_of_bytes
     assert import_frames(folder, "npy", "npy", "--columns", "*") == 1
 
@@ -227,11 +230,13 @@ def test_whole_numbers_are_converted_to_the_real_type_that_is_asked_for(folder_o
     check_frames(folder, NO_TIMES, {clip: values.astype(np.float16) for clip, values in features.items()})
 
 
-def test_clips_of_as_many_frames_each_make_a_store_of_version_1_0_of_the_format(folder):
+def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder):
+    """Only different numbers of frames need version 1.3, which older readers cannot read."""
     (folder / "npy").mkdir()
     for clip in TRUTH:
         np.save(folder / "npy" / f"{clip}.npy", values_of(clip, (4, D)))
     assert import_frames(folder, "npy", "npy") == 0
+
     store = open_store(folder / "lab")
     assert store.attributes["spec_version"] == "1.0"
     assert not store["lab"].ragged
@@ -244,6 +249,7 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
     (folder / "npy").mkdir()
     for clip, values in truth.items():
         np.save(folder / "npy" / f"{clip}.npy", values)
+
     assert import_frames(folder, "npy", "npy") == 0
     no_times = {clip: np.full(length, np.nan) for clip, length in lengths.items()}
     check_frames(folder, no_times, truth)
@@ -387,17 +393,18 @@ def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd
     assert not list(folder.glob("lab*"))
 
 
-def test_frames_whose_axes_are_equally_long_are_imported_with_a_note_on_the_other_order(folder, capfd):
+def test_axes_of_equal_length_are_imported_with_a_note(folder, capfd):
     """Nothing tells 16 frames of 16 numbers from their transpose."""
     save_clips(folder, SQUARE)
     assert import_frames(folder, "all", "npy") == 0
     assert "--axes DT" in capfd.readouterr().err
 
 
-def test_arrays_called_time_s_and_frame_index_beside_the_features_are_their_times_and_indices(folder):
+def test_arrays_time_s_and_frame_index_are_times_and_indices(folder):
     save_clips(folder, TRUTH, time_s=lambda n: np.arange(n, dtype=np.float32) / 2, frame_index=np.arange)
     assert import_frames(folder, "all", "npy") == 0
     check_frames(folder, TWO_A_SECOND)
+
     indices = open_store(folder / "lab")["lab"].read("v_two", "frame_index")
     assert indices.tolist() == list(range(LENGTHS["v_two"]))
 
@@ -424,6 +431,7 @@ def test_impossible_times_and_indices_are_refused_in_a_line(folder, capfd, besid
 
 
 def test_a_rate_needs_frames_at_even_distances(folder, capfd):
+    """The frames 0, 1, 4, 9, ... were taken, which no rate gives."""
     save_clips(folder, TRUTH, frame_index=lambda n: np.arange(n) ** 2)
     assert import_frames(folder, "all", "npy", "--rate", "2") == 1
     assert "--rate" in capfd.readouterr().err
@@ -434,11 +442,13 @@ def test_whole_numbers_beside_times_may_still_be_labels(folder, capfd):
     for clip, length in LENGTHS.items():
         labels = np.ones((length, 2), np.int8)
         np.savez(folder / "all" / f"{clip}.npz", y=labels, time_s=TWO_A_SECOND[clip] + 0.25)
+
     assert import_frames(folder, "all", "npy", "--dtype", "float32") == 1
     assert "labels" in capfd.readouterr().err
 
 
 def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(folder, capfd):
+    """Such a file can hold code that runs when it is loaded; here it would make a file "ran"."""
     torch = pytest.importorskip("torch")
 
     class Runs:
@@ -446,6 +456,7 @@ def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(fol
             return Path.touch, (folder / "ran",)
 
     torch.save({"v_one": Runs()}, folder / "all.pt")
+
     assert import_frames(folder, "all.pt", "pth") == 1
     assert "all.pt" in capfd.readouterr().err
     assert not (folder / "ran").exists()

@@ -46,6 +46,7 @@ def store_of(tmp_path):
     "spelling", ["\u0421asablanca", "casablanca"], ids=["a Cyrillic letter", "small letters"]
 )
 def test_stores_whose_films_have_confusable_names_are_not_merged(store_of, tmp_path, spelling):
+    """The two spellings are likely one film, whose clips would count as two films in cross-validation."""
     assert_not_merged([store_of("a", "Casablanca"), store_of("b", spelling)], tmp_path, "are one name")
 
 
@@ -74,7 +75,8 @@ NAMES_THE_PARENTS = "features.zarr/zarr.json"
 """The file of a store that says of which stores it was merged."""
 
 
-def test_a_merged_store_equals_one_sealed_at_once_but_for_naming_its_parents(two_parts, tmp_path, toy):
+def test_a_merged_store_equals_one_sealed_at_once(two_parts, tmp_path, toy):
+    """Only the attributes differ: those of the merged store name its parents."""
     at_once = sealed(tmp_path, N, [toy])
     merged = merge(two_parts, tmp_path / "merged")
     assert files_that_differ(merged, at_once) == {NAMES_THE_PARENTS}
@@ -113,6 +115,7 @@ def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_p
     with pytest.raises(KeyboardInterrupt):
         merge(stores, tmp_path / "interrupted", progress=interrupt_second_step)
     assert not (tmp_path / "interrupted-1.0.0.merging").exists()
+
     merged = merge(stores, tmp_path / "interrupted")
     assert open_store(merged).fingerprint == open_store(undisturbed).fingerprint
 
@@ -127,21 +130,25 @@ def leave_a_killed_merge(place, toy):
 
 
 def test_a_merge_after_a_killed_one_takes_the_values_of_the_stores(tmp_path, toy):
+    """What the killed merge left has another value in its first clip."""
     stores = [
         seal_part(tmp_path, "a", range(8), groups=[toy]),
         seal_part(tmp_path, "b", range(8, N), groups=[toy]),
     ]
     undisturbed = merge(stores, tmp_path / "undisturbed")
+
     leave_a_killed_merge(tmp_path / "merged-1.0.0.merging", toy)
     merged = merge(stores, tmp_path / "merged")
     assert open_store(merged).fingerprint == open_store(undisturbed).fingerprint
 
 
 def test_contacts_and_licences_of_merged_stores_are_joined(tmp_path):
+    """Whoever uses the merged store must obey both licences. Commits that differ cannot both be named."""
     first = seal_part(tmp_path, "a", range(8), groups=[group(contact="b@b", licence="MIT", commit="1" * 40)])
     second = seal_part(
         tmp_path, "b", range(8, N), groups=[group(contact="a@a", licence="CC0-1.0", commit=None)]
     )
+
     joined = open_store(merge([first, second], tmp_path / "merged"))["toy"].provenance
     assert (joined["contact"], joined["licence"], joined["commit"]) == ("a@a; b@b", "CC0-1.0 AND MIT", None)
     assert joined["hub"] == first["toy"].provenance["hub"]
@@ -168,15 +175,18 @@ CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
     ids=["cropped", "imported", "a common clip with another frame", "another backbone", "ragged frames"],
 )
 def test_stores_that_do_not_fit_are_not_merged(tmp_path, rows, other, message):
+    """They differ in settings that change numbers, or a clip that both have is not the same in both."""
     first_eight = seal_part(tmp_path, "a", range(8))
     assert_not_merged([first_eight, seal_part(tmp_path, "b", rows, **other)], tmp_path, message)
 
 
 def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_path):
+    """Store a planned all 20 clips and has 8; store b has the other 12."""
     stage = Stage.open(staging_path(tmp_path / "a"), plan(N), [group()], CORPUS)
     commit_clips(stage, [clip.clip_id for clip in plan(N)[:8]])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
     with_missing_clips = open_store(seal(None, tmp_path / "a", allow_missing=True, **about))
+
     the_rest = seal_part(tmp_path, "b", range(8, N))
     merged = merge([with_missing_clips, the_rest], tmp_path / "merged")
     assert files_that_differ(merged, sealed(tmp_path, N)) == {NAMES_THE_PARENTS}

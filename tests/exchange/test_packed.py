@@ -45,6 +45,7 @@ def same_values(store, other):
 
 
 def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packed, tmp_path):
+    """Permissions and times of files are not packed, so that one digest holds for every copy of the zip."""
     copied = shutil.copytree(pristine, tmp_path / pristine.name)
     (copied / "data/clips.csv").chmod(0o600)
     os.utime(copied / "README.md", (1, 1))
@@ -74,6 +75,7 @@ def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tm
     data = packed.read_bytes()
     start_of_list = data.index(b"PK\x01\x02")
     path = tmp_path / "flipped.zip"
+
     for number in range(N_FLIPS):
         first_byte = start_of_list if number % 2 else 0
         bit = rng.randrange(8 * first_byte, 8 * len(data))
@@ -85,6 +87,7 @@ def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
     downloaded = download(open_zip(packed), tmp_path / "out")
     files = tree(pristine)
     assert tree(tmp_path / "out") == files
+
     n_listed = len(files) - 1  # the list of files is not in it itself
     assert (downloaded.files, downloaded.kept, downloaded.left) == (n_listed, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -224,13 +227,16 @@ def test_verifying_a_zip_finds_a_file_that_its_manifest_does_not_list(packed, tm
 
 @EXTRA_FILES
 def test_a_file_of_a_zip_that_its_manifest_does_not_list_is_not_unpacked(packed, tmp_path, mode):
+    """Only files with a digest in the list are taken out of the zip."""
     download(open_zip(zip_with_extra_file(packed, tmp_path, mode)), tmp_path / "out")
     assert not (tmp_path / "out/data/extra").exists()
 
 
 def test_a_store_in_a_zip_of_more_than_4_gb_reads_the_same(pristine, tmp_path, monkeypatch):
+    """Larger zips need other records (Zip64), which are forced here in a small one."""
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 500)  # as if files and places were beyond 2 GB
     path = pack(FolderFiles(pristine), tmp_path / "large.zip")
+
     record_of_zip64 = b"PK\x06\x06"
     assert record_of_zip64 in path.read_bytes()
     assert verify(path).ok

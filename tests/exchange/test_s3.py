@@ -96,6 +96,7 @@ def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, store_o
 @pytest.mark.long
 @pytest.mark.usefixtures("bucket")
 def test_a_store_whose_objects_need_several_parts_may_be_pushed_again(url, store_of_a_large_chunk):
+    """S3 gives such an object no digest of its content, by which it could be recognised."""
     store, _ = store_of_a_large_chunk
     push(FolderFiles(store), url)
     push(FolderFiles(store), url)
@@ -105,6 +106,7 @@ def test_a_store_whose_objects_need_several_parts_may_be_pushed_again(url, store
 def test_the_tag_manifest_is_uploaded_first_and_the_manifest_last(bucket, store, url):
     """The first says what is on its way, and without the last there is no store."""
     push(FolderFiles(store), url)
+
     uploads = bucket.names("PUT")
     assert uploads[0] == "tagmanifest-sha256.txt"
     assert uploads[-1] == "manifest-sha256.txt"
@@ -126,17 +128,20 @@ def stopped_push(bucket, store, url):
 
 @pytest.mark.usefixtures("stopped_push")
 def test_a_push_that_is_stopped_leaves_no_store(store, url):
+    """The list of digests is uploaded last, so a stopped push has none."""
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), store.with_name("copy"))
 
 
 def test_the_error_of_a_push_that_is_stopped_tells_no_secret(stopped_push):
+    """ "dont-tell" is the secret key of the client."""
     assert "dont-tell" not in str(stopped_push)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("stopped_push")
 def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url):
+    """One request lists all objects; the seven that are there are not sent again."""
     bucket.requests.clear()
     push(FolderFiles(store), url)
     assert len(bucket.names("LIST")) == 1
@@ -146,6 +151,7 @@ def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url
 
 @pytest.mark.long
 def test_a_store_that_is_there_already_is_not_sent_again(bucket, store, pushed_url):
+    """Two requests are enough: the list of objects, and the list of digests."""
     bucket.requests.clear()
     push(FolderFiles(store), pushed_url)
     assert [method for method, _ in bucket.requests] == ["LIST", "GET"]

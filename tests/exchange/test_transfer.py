@@ -62,6 +62,7 @@ def pull(url, destination, **settings):
 def test_what_is_pulled_is_the_store_byte_for_byte(server, toy_files, tmp_path, place):
     pulled = pull(f"{server.url}/{place}", tmp_path / "copy-1.0.0")
     assert tree(tmp_path / "copy-1.0.0") == toy_files
+
     n_files_but_the_tag_manifest = len(toy_files) - 1
     assert (pulled.files, pulled.kept, pulled.left) == (n_files_but_the_tag_manifest, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
@@ -85,12 +86,15 @@ class Busy(Handler):
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     served_folder, toy_files, tmp_path, monkeypatch, busy_status
 ):
+    """The statuses are: too slow, too many requests, an error of the server, and not available now."""
+
     class BusyWithThisStatus(Busy):
         status = busy_status
 
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     with serving(served_folder, BusyWithThisStatus) as server:
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
+
     assert tree(tmp_path / "copy-1.0.0") == toy_files
 
 
@@ -101,8 +105,10 @@ def test_pulling_again_fetches_only_what_was_damaged(server, served_folder, toy_
     (copy / CHUNK).write_bytes(b"rubbish")
     (copy / "README.md").unlink()
     (copy / "README.md").symlink_to(served_folder / "toy-1.0.0" / "README.md")
+
     server.requests.clear()
     pulled = pull(f"{server.url}/toy-1.0.0", copy)
+
     assert tree(copy) == toy_files
     assert not (copy / "README.md").is_symlink()
     assert pulled.files == 2
@@ -121,6 +127,7 @@ def big_file(tmp_path):
 
 @pytest.mark.usefixtures("client")
 def test_a_file_that_breaks_off_on_the_way_is_continued_where_it_stopped(big_file, tmp_path):
+    """After six breaks, less than a tenth of the bytes was sent twice."""
     progress_bytes = []
     with serving(tmp_path) as server:
         server.n_breaks_left = {"/big": 6}  # more often than the client itself tries again
@@ -131,6 +138,7 @@ def test_a_file_that_breaks_off_on_the_way_is_continued_where_it_stopped(big_fil
             hashlib.sha256(big_file).hexdigest(),
             lambda _n_files, _n_of_files, n_bytes: progress_bytes.append(n_bytes),
         )
+
     assert (tmp_path / "big").read_bytes() == big_file
     assert server.n_bytes_sent < 1.1 * len(big_file)
     assert sum(progress_bytes) == len(big_file)
@@ -150,6 +158,7 @@ def test_a_server_that_always_breaks_off_in_the_middle_is_given_up(big_file, tmp
     with serving(tmp_path) as server:
         server.answers_ranges = False
         server.n_breaks_left = {"/big": 100}
+
         digest = hashlib.sha256(big_file).hexdigest()
         with pytest.raises(InterruptedTransferError):
             download_file(locate(f"{server.url}/store"), "big", tmp_path / "big", digest, lambda *_: None)
@@ -167,12 +176,15 @@ def test_a_pull_that_is_stopped_makes_no_store(server, tmp_path):
 
 
 def test_pulling_again_goes_on_where_a_stopped_pull_was(server, toy_files, leave_partial_chunk, tmp_path):
+    """The stopped pull left 700 bytes of a chunk; the next one asks for the bytes from 700 on."""
     server.missing_files = {CHUNK}
     with pytest.raises(StoreError):
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+
     server.missing_files = set()
     server.requests = []
     leave_partial_chunk(toy_files[CHUNK][:700])
+
     pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == toy_files
     assert pulled.kept > 20  # nearly all files of the store
@@ -187,7 +199,8 @@ def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(server, toy_files, leave_
 
 
 @pytest.mark.usefixtures("client")
-def test_a_file_that_arrives_with_a_wrong_byte_is_fetched_once_more_and_then_refused(server, tmp_path):
+def test_a_file_with_a_wrong_byte_is_fetched_twice_and_then_refused(server, tmp_path):
+    """The first time, the network may have been at fault."""
     server.damaged_files = {CHUNK}
     with pytest.raises(StoreError, match=CHUNK):
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
@@ -243,6 +256,7 @@ SOME_DIGEST = "a" * 64
     ],
 )
 def test_a_manifest_that_names_a_file_that_no_store_has_is_refused(served_folder, tmp_path, name, digest):
+    """A server could otherwise have files written anywhere on this machine."""
     folder = tmp_path / "served"
     shutil.copytree(served_folder / "toy-1.0.0", folder / "toy")
     list_another_file(folder / "toy", name, digest)
@@ -257,6 +271,7 @@ N_CHUNKS = {"frames": 3, "tokens": 10}
 
 @pytest.mark.usefixtures("client")
 def test_without_ranges_a_whole_store_can_still_be_pulled(server, toy_files, leave_partial_chunk, tmp_path):
+    """Each file is then fetched from its first byte, although 99 bytes of a chunk are there."""
     server.answers_ranges = False
     server.n_breaks_left = {CHUNK: 1}
     leave_partial_chunk(toy_files[CHUNK][:99])
@@ -314,11 +329,13 @@ def test_pulling_one_array_asks_for_no_chunk_of_another(server, pooled_copy):
     ids=["frames", "tokens", "tokens of a clip"],
 )
 def test_reading_an_array_that_was_not_pulled_names_the_list_of_absent_files(pooled_copy, read):
+    """fetch.txt lists the files that a partial copy lacks, with their URLs."""
     with pytest.raises(StoreError, match=r"fetch.txt"):
         read(open_store(pooled_copy)["toy"])
 
 
 def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server, tmp_path):
+    """Of `toy`, 3 chunks of frames and 10 of tokens are absent."""
     pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     absent = absent_files(FolderFiles(tmp_path / "copy"))
     assert len(absent) == pulled.left == N_CHUNKS["frames"] + N_CHUNKS["tokens"]
@@ -337,7 +354,8 @@ PULLED_FILES = [CHUNK, "data/features.zarr/toy/pooled/c/0/0", "README.md"]
 
 
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_copy_of_some_clips_verifies_and_counts_the_files_that_were_not_pulled(copy_of_one_clip, depth):
+def test_a_copy_of_some_clips_verifies_and_counts_absent_files(copy_of_one_clip, depth):
+    """The frames of the clip are in one chunk, so the other two are absent, and all 10 of tokens."""
     report = verify(copy_of_one_clip, depth)
     assert report.ok, report.problems
     n_chunks_of_other_clips = N_CHUNKS["frames"] - 1
@@ -369,7 +387,7 @@ def test_verifying_a_partial_copy_by_digests_finds_that_a_file_was_lost(copy_of_
 
 
 @pytest.mark.parametrize("depth", ["digests", "full"])
-def test_verifying_by_digests_finds_a_list_of_absent_files_that_the_store_never_had(copy_of_one_clip, depth):
+def test_verify_finds_a_list_of_files_that_the_store_never_had(copy_of_one_clip, depth):
     (copy_of_one_clip / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
     assert any(problem.file == "fetch.txt" for problem in verify(copy_of_one_clip, depth).problems)
 
@@ -382,14 +400,20 @@ def test_verifying_at_any_depth_finds_a_torn_list_of_absent_files(copy_of_one_cl
 
 
 def test_the_frames_of_some_clips_come_with_their_chunks(server, served_folder, tmp_path):
+    """A chunk has the frames of 64 clips.
+
+    Those of clips 70 and 149 are in two chunks, and clip 0 is in another.
+    """
     copy = tmp_path / "copy"
     pull(f"{server.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
+
     same = open_store(served_folder / "toy-1.0.0")["toy"]
     group = open_store(copy)["toy"]
     for clip in ("tt0070-é", "tt0149-é"):
         for array in ("pooled", "frames", "tokens"):
             assert np.array_equal(group.read(clip, array), same.read(clip, array))
     assert np.array_equal(group.pooled(), same.pooled(), equal_nan=True)
+
     with pytest.raises(StoreError):
         group.read("tt0000-é", "frames")
 
@@ -423,6 +447,7 @@ def copied_chunks(copy):
 def test_a_copy_of_some_clips_has_only_the_chunks_with_their_frames(served_folder, ragged_copy):
     chunks_of = frame_chunks(open_store(served_folder / "ragged-1.0.0")["toy"])
     all_chunks = set().union(*chunks_of.values())
+
     pulled_chunks = copied_chunks(ragged_copy)
     assert pulled_chunks == chunks_of["c07"] | chunks_of["c31"]
     assert pulled_chunks < all_chunks
@@ -506,6 +531,7 @@ def test_pulling_everything_makes_a_partial_copy_whole(server, toy_files, pooled
 
 
 def test_pulling_one_array_leaves_a_whole_copy_whole(server, toy_files, tmp_path):
+    """Files that are there are never removed."""
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     assert tree(tmp_path / "copy") == toy_files
@@ -535,6 +561,7 @@ def oddly_named_store(served_folder, tmp_path):
 
 
 def test_a_partial_copy_of_an_oddly_named_store_verifies_and_can_be_completed(oddly_named_store, tmp_path):
+    """fetch.txt names files by URLs, in which blanks and percents must be escaped."""
     copy = tmp_path / "copy of it"
     pull(oddly_named_store, copy, arrays=["pooled"])
     assert verify(copy, "full").ok
@@ -572,6 +599,7 @@ def test_a_store_is_pushed_to_a_folder_byte_for_byte(served_folder, toy_files, t
 
 
 def test_a_store_is_not_pushed_over_http(served_folder):
+    """A plain web server takes no files."""
     with pytest.raises(StoreError):
         push(FolderFiles(served_folder / "toy-1.0.0"), "https://example.org/toy")
 
@@ -585,6 +613,10 @@ def test_a_store_is_not_pushed_into_another_store(served_folder, toy_files, tmp_
 
 
 def test_a_store_without_a_licence_is_not_pushed(tmp_path):
+    """NOASSERTION says that nobody has stated a licence.
+
+    The refusal names the options that seal it with one.
+    """
     staged(tmp_path, 8)
     store = seal(None, tmp_path / "toy", licence="NOASSERTION")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):

@@ -54,7 +54,7 @@ def findings_of(extraction) -> dict[str, Diagnosis]:
 
 # --- on the login node
 # ---------------------------------------------------------------------------
-def test_an_examination_of_a_run_that_will_succeed_finds_no_fault_and_writes_nothing(films):
+def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
     before = sorted(films.iterdir())
     assert "fault" not in {finding.level for finding in examine_run(prepare_extraction(films))}
     assert sorted(films.iterdir()) == before
@@ -64,11 +64,12 @@ def test_an_examination_of_a_run_that_will_succeed_finds_no_fault_and_writes_not
     "free", [FreeSpace(bytes=1000, files=None), FreeSpace(bytes=10**12, files=3)], ids=["bytes", "files"]
 )
 def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypatch, free):
+    """The disk has 1000 bytes free, or can take 3 more files: the stage of three clips needs more of both."""
     monkeypatch.setattr(before_queue, "free_space", lambda _: free)
     assert findings_of(prepare_extraction(films))["room"].level == "fault"
 
 
-def answer_reservations(monkeypatch, error_number: int | None) -> list[tuple[Path, int]]:
+def stub_reservations(monkeypatch, error_number: int | None) -> list[tuple[Path, int]]:
     """Refuse reservations with an error, or grant them (None); return the folder and bytes of each."""
     reservations = []
 
@@ -93,16 +94,17 @@ def answer_reservations(monkeypatch, error_number: int | None) -> list[tuple[Pat
     ],
     ids=["over the quota", "no space", "too large a file", "granted"],
 )
-def test_a_refused_reservation_is_a_fault_if_the_quota_is_its_reason_and_else_a_note(
-    films, monkeypatch, error_number, level
-):
-    """Some disks report a quota as a lack of space, and some refuse what would have room: that is noted."""
-    answer_reservations(monkeypatch, error_number)
+def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, error_number, level):
+    """To learn of quotas, the bytes of the store are reserved on the disk for a moment.
+
+    Some disks report a quota as a lack of space, and some refuse what would have room: that is noted.
+    """
+    stub_reservations(monkeypatch, error_number)
     assert findings_of(prepare_extraction(films))["room"].level == level
 
 
 def test_what_a_store_needs_is_reserved_once_in_its_folder(films, monkeypatch):
-    reservations = answer_reservations(monkeypatch, None)
+    reservations = stub_reservations(monkeypatch, None)
     examine_run(prepare_extraction(films))
     [(folder, size)] = reservations
     assert folder == films
@@ -164,15 +166,14 @@ def first_half_begun_on_alpha(twenty_clips, monkeypatch):
 
 @pytest.mark.long
 def test_a_share_that_another_cluster_has_begun_is_not_extracted(first_half_begun_on_alpha, monkeypatch):
+    """Clusters do not see each other's jobs, so a share belongs to the cluster that began it."""
     run_on_cluster(monkeypatch, "beta")
     with pytest.raises(StoreError, match="alpha"):
         prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2))
 
 
 @pytest.mark.long
-def test_an_examination_calls_a_share_that_another_cluster_has_begun_a_fault(
-    first_half_begun_on_alpha, monkeypatch
-):
+def test_a_share_begun_by_another_cluster_is_a_fault(first_half_begun_on_alpha, monkeypatch):
     """An examination looks at all shares of the stage, not only at that of the task that is prepared."""
     run_on_cluster(monkeypatch, "beta")
     extraction = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2))
@@ -183,6 +184,7 @@ def test_an_examination_calls_a_share_that_another_cluster_has_begun_a_fault(
 def test_two_clusters_extract_different_shares_of_one_store(first_half_begun_on_alpha, monkeypatch):
     run_on_cluster(monkeypatch, "beta")
     prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2)).run()
+
     run_on_cluster(monkeypatch, "alpha", node="n2")
     stage, _ = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
     assert stage.missing() == []
@@ -211,6 +213,7 @@ def test_only_the_cluster_of_a_killed_writer_removes_what_it_left(twenty_clips, 
     run_on_cluster(monkeypatch, "alpha")
     stage, _ = prepare_extraction(twenty_clips, "twenty", shard=(0, 2), limit=1).run()
     piece = leave_an_open_piece(stage)
+
     run_on_cluster(monkeypatch, "beta")
     prepare_extraction(twenty_clips, "twenty", shard=(1, 2)).run()
     assert piece.exists()
@@ -237,9 +240,7 @@ def test_a_run_notes_that_its_clock_differs_from_that_of_the_disk(twenty_clips, 
 
 
 @pytest.mark.long
-def test_an_examination_finds_that_the_clock_differs_from_that_of_the_disk(
-    first_half_begun_on_alpha, monkeypatch
-):
+def test_an_examination_finds_a_clock_that_differs_from_the_disks(first_half_begun_on_alpha, monkeypatch):
     set_clock_ahead(monkeypatch, 3600.0)
     extraction = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2))
     assert "clock" in findings_of(extraction)
@@ -291,7 +292,7 @@ def test_tasks_without_clips_are_counted(films):
     assert "7 of 8 tasks" in on_clips.text  # three clips are one piece, which one task does
 
 
-def as_if_a_network_ran(extraction, device: str):
+def with_network_on(extraction, device: str):
     """Copy an extraction whose record says that its backbone is computed on a device.
 
     On a GPU, the record also says how many clips are computed at once.
@@ -306,9 +307,11 @@ def as_if_a_network_ran(extraction, device: str):
 
 
 @pytest.mark.long
-def test_a_login_node_without_a_gpu_accepts_to_queue_a_run_begun_on_gpus_but_not_to_do_it(films):
-    as_if_a_network_ran(prepare_extraction(films, limit=1), "cuda").run()
-    on_login_node = as_if_a_network_ran(prepare_extraction(films), "cpu")
+def test_a_run_begun_on_gpus_can_be_queued_but_not_done_without_one(films):
+    """Jobs are queued on a login node, which has no GPU. A store must be computed on one kind of device."""
+    with_network_on(prepare_extraction(films, limit=1), "cuda").run()
+
+    on_login_node = with_network_on(prepare_extraction(films), "cpu")
     assert findings_of(on_login_node)["stage"].level == "ok"
     with pytest.raises(StoreError, match="device"):
         on_login_node.run()
@@ -324,6 +327,7 @@ def test_weights_that_the_cache_lacks_are_named_with_the_ways_to_get_them(monkey
 
 
 def test_an_examination_loads_a_network_for_the_gpu_on_the_cpu():
+    """Only whether it loads is examined; the login node may have no GPU."""
     pytest.importorskip("torch")
     from obygaze_features.backbones import Compute
 
@@ -347,6 +351,10 @@ def machine(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
 def test_a_gpu_is_found_by_its_file_in_dev(machine, device):
+    """The files are those of NVIDIA, AMD and Windows' Linux.
+
+    Looking for them is quicker than loading a library.
+    """
     (machine / "null").touch()
     assert cores.no_gpu_here()
     (machine / device).touch()
@@ -360,6 +368,7 @@ def test_a_gpu_that_cuda_visible_devices_hides_is_not_found(machine, monkeypatch
 
 
 def test_which_backbones_run_a_network_is_known_without_loading_them():
+    """A backbone that runs a network has the option `compute`, as a network can run on several devices."""
     pytest.importorskip("torch")
     for name in (*BACKBONES, *TEXT_BACKBONES):
         assert is_known_network(name) == ("compute" in of.backbones.backbone_options(name)), name
@@ -377,6 +386,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
         "    print('torch' in sys.modules)"
     )
     no_gpu = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+
     result = python("-c", script, code=1, cwd=films, env=no_gpu)
     assert result.stdout.split() == ["False"]
     assert "CUDA_VISIBLE_DEVICES" in result.stderr
@@ -398,6 +408,7 @@ def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
 
     with pytest.raises(ExtractError, match=r"s\.staging.*renamed"):
         extraction.run(stopped=rename_stage)
+
     renamed_stage.rename(extraction.stage_path)
     stage, _ = prepare_extraction(films).run()
     assert not stage.missing()
@@ -433,6 +444,7 @@ def test_an_examination_does_not_mention_a_stage_of_other_settings(films_with_re
 
 @pytest.mark.long
 def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
+    """The stage was begun with three clips, and the manifest now lists two of them."""
     prepare_extraction(films, limit=1).run()
     write_manifest_of(films, 2, "fewer")
     with pytest.raises(StoreError, match=r"3 clips of 'films', 1 of which your list 'fewer' of 2 lacks"):
@@ -440,7 +452,8 @@ def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
 
 
 @pytest.mark.long
-def test_a_stage_is_resumed_from_a_renamed_manifest_if_the_corpus_is_named_as_before(films):
+def test_a_renamed_manifest_resumes_its_stage_by_the_old_corpus_name(films):
+    """A corpus is named after its manifest, so the option must name it as before."""
     prepare_extraction(films, limit=1).run()
     (films / "films.csv").rename(films / "renamed.csv")
     with pytest.raises(StoreError, match="--corpus films"):
@@ -496,7 +509,8 @@ def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
     [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EROFS, True), (errno.ENOENT, False)],
     ids=["no space", "over the quota", "read-only", "no such file"],
 )
-def test_an_error_of_the_system_is_one_line_with_the_path_and_what_can_be_done(number, may_be_mended):
+def test_a_system_error_is_one_line_with_its_path_and_remedy(number, may_be_mended):
+    """For want of space, the same command can be run again later; a missing file does not come by itself."""
     line = system_error_line(OSError(number, os.strerror(number), "stores/films.staging/pieces/0.rows"))
     assert line.startswith(f"stores/films.staging/pieces/0.rows: {os.strerror(number)}")
     assert ("run the same command again" in line) == may_be_mended

@@ -79,7 +79,7 @@ def without_remarks_on_decoders(clip):
     return replace(clip, remarks=tuple(remark for remark in clip.remarks if not is_on_decoder(remark)))
 
 
-def assert_as_by_cores(clips, tasks):
+def assert_equal_clips_of_cores(clips, tasks):
     """Assert that clips are those that one core gives for the same tasks."""
     assert len(clips) == len(tasks)
     for clip, task in zip(clips, tasks, strict=True):
@@ -113,7 +113,8 @@ def decode_with(card, tasks, timeout_s=LIMIT_S):
 def test_a_card_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
     tasks = [task for name in FILMS for task in windows_of(folder / name, number=2)]
     clips = decode_with(PretendedCard(), tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
+
     remarks = remarks_on_decoders(clips)
     assert set(remarks) == {ON_CARD}
     assert remarks[ON_CARD] >= 8  # of the 12 clips; others may have been given to a worker that was free
@@ -140,54 +141,63 @@ def test_key_frames_of_a_whole_film_come_from_a_card_too(folder):
     requests = {"keys": Request(keyframes(3), quarter)}
     whole_film = DecodeTask("whole", folder / "h264.mp4", start_s=None, end_s=None, requests=requests)
     clips = decode_with(PretendedCard(), [whole_film])
-    assert_as_by_cores(clips, [whole_film])
+    assert_equal_clips_of_cores(clips, [whole_film])
     assert remarks_on_decoders(clips) == {ON_CARD: 1}
 
 
 @pytest.mark.long
-def test_a_codec_and_pixel_format_of_which_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
-    """Both films are of one codec and pixel format; the card changes a bit in their first group."""
+def test_a_codec_of_which_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
+    """The first group of pictures of each codec and pixel format is decoded by a core too, and compared.
+
+    Both films are of one codec and pixel format; the card changes a bit in their first group.
+    """
     tasks = windows_of(folder / "h264.mp4", number=2) + windows_of(folder / "interlaced.mkv", number=2)
     clips = decode_with(WrongBit(), tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     remarks = remarks_on_decoders(clips)
     assert all("other bits of h264, yuv420p" in remark for remark in remarks)
     assert remarks.total() == len(tasks)
 
 
 @pytest.mark.long
-def test_a_file_in_whose_first_picture_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
+def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder):
     """The card is right in the first group, by which the codec is tried, and wrong from then on."""
     film = folder / "h264.mp4"
     n_in_first_group = len(group_around(index_packets(film), 0))
     tasks = windows_of(film, number=2)
     clips = decode_with(WrongBit(right=n_in_first_group), tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     (remark,) = remarks_on_decoders(clips)
     assert "other bits of this file" in remark
 
 
 @pytest.mark.long
-def test_a_codec_that_ffmpeg_decodes_by_a_core_in_place_of_the_card_goes_to_the_cores(folder):
+def test_a_codec_that_the_card_leaves_to_ffmpeg_goes_to_the_cores(folder):
+    """FFmpeg falls back to a core silently where a card has no decoder of the codec."""
     tasks = windows_of(folder / "vp9.webm")
     clips = decode_with(FallsBack(), tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     (remark,) = remarks_on_decoders(clips)
     assert "does not decode vp9, yuv420p" in remark
 
 
 @pytest.mark.long
-def test_a_size_that_the_card_does_not_decode_goes_to_the_cores_and_other_sizes_do_not(folder, tmp_path):
-    """The card decodes pictures of up to 96 pixels in width, as the film in the folder has."""
+def test_a_size_that_the_card_does_not_decode_goes_to_the_cores(folder, tmp_path):
+    """The card decodes pictures of up to 96 pixels in width, as the film in the folder has.
+
+    Other sizes stay on it.
+    """
     wide_pictures = (np.tile(draw(number), (2, 2, 1)) for number in range(50))  # 192 pixels
     wide_tasks = windows_of(encode(tmp_path / "wide.mp4", wide_pictures), number=2)
     narrow_tasks = windows_of(folder / "h264.mp4", number=1)
+
     with CardPool(1, LIMIT_S, 1, Narrow()) as pool:
         wait_for_card(pool)
         wide_clips = in_order(pool.decode(wide_tasks), wide_tasks)
         narrow_clips = in_order(pool.decode(narrow_tasks), narrow_tasks)
-    assert_as_by_cores(wide_clips, wide_tasks)
-    assert_as_by_cores(narrow_clips, narrow_tasks)
+
+    assert_equal_clips_of_cores(wide_clips, wide_tasks)
+    assert_equal_clips_of_cores(narrow_clips, narrow_tasks)
     assert ON_CARD not in remarks_on_decoders(wide_clips)
     assert set(remarks_on_decoders(narrow_clips)) == {ON_CARD}
 
@@ -199,16 +209,17 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
     film = encode(tmp_path / "grain.mkv", pictures(50), "libsvtav1", options=with_grain)
     tasks = windows_of(film, number=2)
     clips = decode_with(PretendedCard(), tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     (remark,) = remarks_on_decoders(clips)
     assert "film grain" in remark
 
 
 @pytest.mark.long
 def test_files_that_are_not_for_a_card_go_to_the_cores(files_not_for_a_card):
+    """The kinds of files are listed in the fixture; no clip of them may say that the card decoded it."""
     tasks = [task for tasks_of_file in files_not_for_a_card.values() for task in tasks_of_file]
     clips = decode_with(PretendedCard(least_pixels=48 * 32 + 1), tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     remarks = remarks_on_decoders(clips)
     assert ON_CARD not in remarks
     assert remarks.total() == len(tasks)
@@ -218,7 +229,7 @@ def test_files_that_are_not_for_a_card_go_to_the_cores(files_not_for_a_card):
 def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
     tasks = windows_of(spoiled(folder / "h264.mp4", tmp_path / "damaged.mp4", [30]))
     clips = decode_with(PretendedCard(), tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     assert "partial" in {clip.status for clip in clips}
 
 
@@ -227,7 +238,7 @@ def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
     """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun."""
     tasks = [task for name in FILMS[:3] for task in windows_of(folder / name, number=3)]
     clips = decode_with(Breaks(n=4, hangs=hangs), tasks, timeout_s=4.0 if hangs else LIMIT_S)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     assert any("its process ended" in remark for remark in remarks_on_decoders(clips))
 
 
@@ -239,9 +250,10 @@ def test_a_codec_that_the_card_does_not_decode_is_tried_on_it_once(folder, tmp_p
     tasks = [
         DecodeTask(str(i), folder / "h264.mp4", 0.1 * i, 0.1 * i + 0.2, requests) for i in range(n_clips)
     ]
+
     card = Noted(notes=tmp_path / "opened")
     clips = decode_with(card, tasks)
-    assert_as_by_cores(clips, tasks)
+    assert_equal_clips_of_cores(clips, tasks)
     assert (tmp_path / "opened").read_text(encoding="utf-8").split() == ["h264.mp4"]
 
 
@@ -288,6 +300,7 @@ def install_card(monkeypatch):
 def test_a_store_that_is_extracted_with_a_card_is_that_of_the_cores(
     folder, tmp_path, card, install_card, file_digests, store_by_cores
 ):
+    """Every file has the same digest, whether the card works, dies on the way, or gives wrong bits."""
     install_card(card)
     store, report = extract_films(folder, tmp_path / "s", decoder="cuda")
     assert file_digests(store.path) == file_digests(store_by_cores.path)
@@ -330,12 +343,14 @@ def test_only_a_few_clips_at_a_time_are_begun_where_a_card_hands_all_back(folder
         film.symlink_to(folder / "h264.mp4")
         tasks.append(DecodeTask(str(number), film, None, None, requests))
     card_of_larger_pictures = PretendedCard(least_pixels=1 << 30)
+
     most_begun = 0
     with CardPool(1, LIMIT_S, 1, card_of_larger_pictures) as pool:
         wait_for_card(pool)
         for _clip in pool.decode(tasks):
             n_begun = len(pool._running) + len(pool._handed_back)
             most_begun = max(most_begun, n_begun)
+
     most_of_one_worker = 3
     most_on_card = CARD_THREADS + PASSES_AHEAD
     most_handed_back = most_on_card

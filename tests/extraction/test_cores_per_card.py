@@ -12,6 +12,7 @@ from obygaze_features.extraction.report import RunReport, sum_reports
 
 
 def test_a_report_says_how_many_cores_decode_as_fast_as_a_card_computes():
+    """480 s of decoding on cores for 20 s of a busy card: 24 cores keep it busy all the time."""
     decode_cpu_s, gpu_busy_s = 480.0, 20.0
     report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=decode_cpu_s, n_decoded=9_600, gpu_busy_s=gpu_busy_s)
     assert report.cores_per_card() == decode_cpu_s / gpu_busy_s == 24
@@ -21,16 +22,18 @@ def test_a_report_says_how_many_cores_decode_as_fast_as_a_card_computes():
 
 
 def test_the_sum_of_the_reports_of_two_cards_has_the_cores_of_one():
+    """Both sums double, and their ratio is for each card."""
     report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=480.0, n_decoded=9_600, gpu_busy_s=20.0)
     assert sum_reports([report, report]).cores_per_card() == report.cores_per_card()
 
 
-def test_a_report_divides_the_wall_time_by_what_it_was_spent_on():
+def test_a_report_gives_the_time_spent_in_percent():
+    """Two encoders have 2 x 40 s: 30, 40 and 8 of 80 s are 37.5, 50 and 10 percent."""
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=40.0, write_s=8.0, encoders=2)
     assert report.time_percentages() == {"decode": 37.5, "infer": 50.0, "write": 10.0}
 
 
-def test_a_report_says_which_share_of_the_time_was_decoding_inference_and_writing_beside_them():
+def test_a_report_sentence_gives_the_shares_of_decoding_and_inference():
     """Writing goes on beside the others. Texts are not decoded, so that their sentence leaves that out."""
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=10.0, write_s=2.0)
     # 30 / 40, 10 / 40 and 2 / 40
@@ -116,6 +119,7 @@ def pretended_trial(tmp_path, monkeypatch):
 
 
 def test_a_trial_divides_the_seconds_of_decoding_by_those_of_the_card(pretended_trial):
+    """0.6 s on a core and 0.05 s on a card for each clip: 12 cores keep the card busy."""
     estimate = pretended_trial(on_card=True)
     assert estimate.cores_per_card == pytest.approx(DECODE_CPU_S / CARD_S)
     assert dict(estimate.facts())["decoding cores"] == f"12 keep a card busy; {usable_cores()} here"

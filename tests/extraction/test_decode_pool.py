@@ -154,7 +154,11 @@ def sizes_of_passes(tasks, workers):
     [(1, [PASS_CLIPS, N_WINDOWS - PASS_CLIPS]), (4, [5, 5, 5, 5]), (64, [1] * N_WINDOWS)],
     ids=["one", "four", "more workers than windows"],
 )
-def test_windows_of_a_film_are_grouped_into_passes_so_that_each_worker_has_one(film, workers, sizes):
+def test_windows_of_a_film_are_grouped_into_a_pass_for_each_worker(film, workers, sizes):
+    """A pass reads a part of a film once for several windows.
+
+    More workers get smaller passes of the twenty.
+    """
     assert sizes_of_passes(tasks_of(film), workers) == sizes
 
 
@@ -166,6 +170,7 @@ def test_a_whole_film_is_a_pass_of_its_own(film):
 
 
 def test_windows_on_both_sides_of_one_of_another_film_are_not_one_pass(film):
+    """The order of clips is kept, so only neighbours of one film share a pass."""
     window, other_window, *_ = tasks_of(film)
     of_other_film = replace(window, path=Path("other.mkv"))
     assert sizes_of_passes([window, of_other_film, other_window], workers=1) == [1, 1, 1]
@@ -188,13 +193,16 @@ def test_no_windows_have_no_passes():
     ids=["a crash", "an exception"],
 )
 def test_a_crash_or_an_exception_fails_only_the_window_in_which_it_happens(film, prepare, reason):
+    """Windows begin every 0.4 s: numbers 0 and 8 do not reach into the film's third second, and 4 does."""
     windows = tasks_of(film, prepare)
     before, in_third_second, after = windows[0], windows[4], windows[8]
     tasks = [before, in_third_second, after]
+
     with DecodePool(1, 600) as pool:
         clip_before, clip_at_fault, clip_after = in_order(pool.decode(tasks), tasks)
     assert clip_at_fault.status == "failed"
     assert clip_at_fault.reason.endswith(reason)
+
     harmless_windows = tasks_of(film)
     assert_same(clip_before, decoded_alone(harmless_windows[0]))
     assert_same(clip_after, decoded_alone(harmless_windows[8]))
@@ -283,11 +291,13 @@ def test_clips_of_any_lengths_take_five_percent_longer_at_most_than_the_best_ord
     """The best order takes as long as an even share of the work or as the longest clip, or longer."""
     clip_seconds = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
     tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(len(clip_seconds))]
+
     pretended_workers = PretendedWorkers(workers, {str(i): seconds for i, seconds in enumerate(clip_seconds)})
     with DecodePool(workers, 600.0, batch_size=8) as pool:
         pool._pool.close()  # the real workers
         pool._pool = pretended_workers
         clip_ids = [clip.clip_id for clip in pool.decode(tasks)]
+
     assert len(set(clip_ids)) == len(clip_seconds)
     best_s = max(clip_seconds.sum() / workers, clip_seconds.max())
     assert pretended_workers.clock_s <= 1.05 * best_s

@@ -18,7 +18,7 @@ GB = 10**9
 ROOT = Path(__file__).parents[2]
 
 
-def only(findings: list[Diagnosis], about: str) -> Diagnosis:
+def only_finding(findings: list[Diagnosis], about: str) -> Diagnosis:
     """Return the one finding about a subject."""
     (finding,) = [finding for finding in findings if finding.about == about]
     return finding
@@ -69,6 +69,7 @@ NOT_MENTIONED = None
 def test_a_package_that_is_missing_or_old_is_a_fault_only_for_uses_that_need_it(
     installed, name, version, use, level
 ):
+    """Whoever only reads stores on a laptop needs no PyAV, so that it is not mentioned there."""
     installed(name, version)  # None: it is missing
     levels = [finding.level for finding in doctor.extras(use) if finding.about == name]
     assert levels == ([] if level is NOT_MENTIONED else [level])
@@ -82,11 +83,12 @@ def test_every_extra_is_listed_and_an_absent_one_with_its_install_line(installed
     assert "obygaze[sound]" in finding_about["extra sound"].text
 
 
-def test_without_a_use_it_says_for_each_use_whether_the_machine_is_ready_and_calls_nothing_a_fault(installed):
+def test_without_a_use_every_use_is_judged_and_nothing_is_a_fault(installed):
     """Nobody has said that the uses for which PyAV is missing are wanted: they are notes."""
     installed("av", None)
     finding_about = {finding.about: finding for finding in doctor.examine()}
     assert "fault" not in {finding.level for finding in finding_about.values()}
+
     levels = {use: finding_about[f"for {use}"].level for use in USES}
     assert levels == {"laptop": "ok", "extract": "note", "film": "note", "share": "ok"}
     assert "av: not installed" in finding_about["for extract"].text
@@ -106,9 +108,10 @@ def test_without_torch_it_says_which_backbones_are_ready(installed):
 
 
 def test_a_place_alone_is_examined_for_an_extraction(installed, tmp_path):
+    """Whoever names the place of a store, and no use, is taken to plan an extraction there."""
     installed("av", None)
-    assert only(doctor.examine(tmp_path), "av").level == "fault"
-    assert only(doctor.examine(tmp_path), "locks").level == "ok"
+    assert only_finding(doctor.examine(tmp_path), "av").level == "fault"
+    assert only_finding(doctor.examine(tmp_path), "locks").level == "ok"
 
 
 # --- the place of a store
@@ -159,6 +162,7 @@ def test_a_place_to_which_nothing_can_be_written_is_a_fault(tmp_path, monkeypatc
     "lock", [failing(errno.ENOSYS), lambda *_: None], ids=["no locks", "everybody gets a lock"]
 )
 def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, lock):
+    """A lock is tried by two processes: both must not get it."""
     monkeypatch.setattr("fcntl.flock", lock)
     assert "fault" in levels_of_findings(tmp_path, "locks")
 
@@ -169,6 +173,7 @@ def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, lock):
     ids=["of this machine on Lustre", "of this machine on NFS", "of all machines"],
 )
 def test_locks_that_other_machines_do_not_see_are_a_fault(tmp_path, monkeypatch, options_of_mount, level):
+    """With these options of a mount, each machine keeps its locks to itself, and two could write at once."""
     monkeypatch.setattr(doctor, "mount_of", mounted(options_of_mount))
     assert level in levels_of_findings(tmp_path, "locks")
 
@@ -192,7 +197,8 @@ def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, lev
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (140 * GB, 141 * GB))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a card")
     monkeypatch.setattr(doctor, "usable_cores", lambda: cores)
-    finding = only(list(doctor.devices()), "decoding")
+
+    finding = only_finding(list(doctor.devices()), "decoding")
     assert finding.level == level
     assert f"{cores / 2:.3g} cores a card" in finding.text
 
@@ -203,7 +209,7 @@ def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, lev
 def test_an_install_says_where_its_pages_are():
     folder = doctor.docs_folder()
     assert (folder / "first-hour.md").is_file()
-    assert str(folder) in only(doctor.examine(), "obygaze").text
+    assert str(folder) in only_finding(doctor.examine(), "obygaze").text
 
 
 def files_of_wheel():

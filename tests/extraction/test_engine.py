@@ -106,6 +106,7 @@ def test_every_failed_clip_has_a_reason_of_one_line(undisturbed):
 
 
 def test_features_are_those_of_the_very_frames(undisturbed, corpus):
+    """Frames read and encoded here, without workers and stage, give what the store has."""
     group = open_store(undisturbed.store)["descriptors"]
     backbone = load_backbone("descriptors", N)
     for clip in corpus.clips[7:10]:  # a whole file, and the two spans of one
@@ -130,14 +131,16 @@ def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
 
 
 @pytest.mark.long
-def test_a_killed_extraction_goes_on_to_the_same_bytes(
+def test_a_killed_extraction_resumes_to_the_same_bytes(
     undisturbed, corpus, tmp_path, file_digests, obygaze, stop_by
 ):
+    """The exit code 3 says that some clips have failed: four of this corpus cannot be read."""
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--licence", "CC0-1.0"]
     command += ["--workers", 1, "--batch-size", 1]
     for n_clips in (1, 5):  # killed once at the beginning and once in the middle
         stop_by(signal.SIGKILL, tmp_path, n_clips, *command)
         assert not (tmp_path / "films-1.0.0").exists()
+
     result = obygaze(tmp_path, *command)
     assert result.returncode == 3, result.stderr
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(undisturbed.store)
@@ -146,6 +149,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
 @pytest.mark.long
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_cleanly_and_says_how_to_go_on(corpus, tmp_path, stop_by, wish):
+    """Ctrl-C, a stop by the system and a closed terminal: some clips are done, and not all."""
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--workers", 1, "--batch-size", 1]
     output = stop_by(wish, tmp_path, 1, *command).stderr
     assert "Run the same command again to go on" in output
@@ -165,10 +169,12 @@ def hang(frame: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.long
-def test_a_clip_at_which_the_decoder_crashes_has_failed_and_the_next_is_done(corpus, tmp_path):
+def test_a_clip_that_crashes_the_decoder_fails_alone(corpus, tmp_path):
+    """The decoder runs in a process of its own, which is started again for the next clip."""
     job, stage = begin_with(corpus, tmp_path / "s", prepare=crash)
     readable, empty_file = "tt1-000", "tt3-002"  # the empty file is refused before a frame is prepared
     last_report(run_local(job, stage, [readable, empty_file], workers=1, batch_size=4, timeout_s=600))
+
     entries = stage.status()
     assert {entry.status for entry in entries.values()} == {"failed"}
     assert "crashed on this file 3 times" in entries[readable].reason
@@ -176,12 +182,14 @@ def test_a_clip_at_which_the_decoder_crashes_has_failed_and_the_next_is_done(cor
 
 
 @pytest.mark.long
-def test_a_clip_at_which_the_decoder_hangs_has_failed_and_the_next_is_done(corpus, tmp_path):
+def test_a_clip_that_hangs_the_decoder_fails_alone(corpus, tmp_path):
+    """Its process is ended after the time limit, and started again for the next clip."""
     job, stage = begin_with(corpus, tmp_path / "s", prepare=hang)
     readable, empty_file = "tt1-000", "tt3-002"
     last_report(run_local(job, stage, [readable], workers=1, batch_size=4, timeout_s=1))
     # Not under the short limit: a slow machine takes longer than a second for any clip.
     last_report(run_local(job, stage, [empty_file], workers=1, batch_size=4, timeout_s=600))
+
     entries = stage.status()
     assert {entry.status for entry in entries.values()} == {"failed"}
     assert "longer than the limit of 1 s" in entries[readable].reason
@@ -229,6 +237,7 @@ def test_features_of_two_backbones_together_are_those_of_each_alone(
     run_three_clips(corpus, two_backbones, tmp_path / "s")
     sealed = seal(staging_path(tmp_path / "s"), tmp_path / "s", licence="CC0-1.0", allow_missing=True)
     store = open_store(sealed)
+
     alone = open_store(undisturbed.store)["descriptors"]
     n_descriptors = alone.read(THREE_CLIPS[0], "frames").shape[1]
     for clip in THREE_CLIPS:

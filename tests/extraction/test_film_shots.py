@@ -93,17 +93,20 @@ def store_without_shots(film, tmp_path_factory) -> dict[str, bytes]:
 
 @pytest.mark.long
 def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_shots, tmp_path):
+    """Windows overlap, and shots need all 1,440 frames. Up to 2 % more may be decoded, where workers meet."""
     table = tmp_path / "shots.csv"
     work = prepare(windows(film), tmp_path / "features", n_frames=4, workers=2, **NAMED, shots=table)
     stage, report = work.run()
+
     assert report.n_decoded <= 1.02 * N_FRAMES
     assert bytes_below(work.seal(stage)) == store_without_shots
     assert table.read_bytes() == shots_of(film)
+
     _, report_of_second_run = work.run()  # which may find the table there
     assert report_of_second_run.n_decoded == 0
 
 
-def n_measured_stretches(folder: Path) -> int:
+def count_measured_stretches(folder: Path) -> int:
     """Count the stretches of the film whose differences between pictures are in the stage."""
     return len(list((folder / "features.staging" / MEASUREMENTS_FOLDER).iterdir()))
 
@@ -119,7 +122,7 @@ def killed_extraction(film, tmp_path_factory) -> Path:
     for killed_at in ("measured", "commit"):
         python(script, folder, killed_at, code=-signal.SIGKILL)
         assert not (folder / "shots.csv").exists()
-        assert n_measured_stretches(folder) >= 2  # they are kept
+        assert count_measured_stretches(folder) >= 2  # they are kept
     return folder
 
 
@@ -152,14 +155,16 @@ def done_with_shots_lost(film, folder, **settings):
 
 
 @pytest.mark.long  # decodes a film twice
-def test_a_film_is_decoded_again_for_its_shots_where_a_stretchs_measurement_is_damaged(film, tmp_path):
+def test_a_damaged_measurement_of_shots_decodes_the_film_again(film, tmp_path):
     """A measurement that cannot be read counts as one of a stretch that could not be decoded."""
     notes: list[str] = []
     fewest_frames = {"n_frames": 1}  # to save time
     work = done_with_shots_lost(film, tmp_path, note=notes.append, **fewest_frames)
+
     first_measurement = min((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
     cut_off = first_measurement.read_bytes()[:1000]
     first_measurement.write_bytes(cut_off)
+
     work.run()
     assert "film.mp4 is decoded a second time for its shots: it could not be decoded without errors" in notes
     assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
@@ -167,11 +172,13 @@ def test_a_film_is_decoded_again_for_its_shots_where_a_stretchs_measurement_is_d
 
 @pytest.mark.long
 @pytest.mark.parametrize("backbone", ["descriptors", "sound"], ids=["seen", "heard"])
-def test_only_stretches_whose_measurement_was_lost_are_decoded_again_for_shots(film, tmp_path, backbone):
+def test_only_stretches_without_a_measurement_are_decoded_again(film, tmp_path, backbone):
+    """Workers measure shots in stretches of a film. All but the first measurement are removed."""
     work = done_with_shots_lost(film, tmp_path, backbones=[backbone], licence="CC0-1.0")
     _, *lost = sorted((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
     for measurement in lost:
         measurement.unlink()
+
     _, report = work.run()
     assert 0 < report.n_decoded < N_FRAMES
     assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
@@ -183,6 +190,7 @@ def test_only_stretches_whose_measurement_was_lost_are_decoded_again_for_shots(f
     ids=["shard", "limit", "gpus", "engine"],
 )
 def test_options_that_do_not_go_with_shots_are_refused_before_any_work(film, tmp_path, settings):
+    """Shots need the whole film in one run: no share, no limit, and no engine of several processes."""
     (option,) = settings
     with pytest.raises(ExtractError, match=f"--{option}"):
         prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)

@@ -87,7 +87,7 @@ def store_of_one_process(job, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_processes_of_gpus_that_are_killed_are_started_again_to_the_same_bytes(
+def test_killed_gpu_processes_are_started_again_to_the_same_bytes(
     pausing_job, pause, store_of_one_process, pools, tmp_path, file_digests
 ):
     """Only here are the real processes of two GPUs killed; test_schedule.py has pretended ones."""
@@ -98,24 +98,29 @@ def test_processes_of_gpus_that_are_killed_are_started_again_to_the_same_bytes(
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     pause.end()
+
     report = last_report(reports)
     assert len(killed) == 2
     assert stage.missing() == []
     assert report.encoders == 2
+
     sealed = seal(stage.path, tmp_path / "films", licence="CC0-1.0")
     assert file_digests(sealed) == file_digests(store_of_one_process)
 
 
 @pytest.mark.long
 def test_a_gpu_whose_process_builds_another_backbone_is_refused(job, tmp_path):
+    """Here the process of a GPU is told five frames a clip where the job says four."""
     stage = begin_stage(job, tmp_path / "films")
     four_frames, five_frames = load_backbone("descriptors", 4), Recipe("descriptors", 5)
     mismatched = replace(job, backbones=(four_frames,), recipes=(five_frames,))
+
     with pytest.raises(ExtractError, match="GPU 0"):
         last_report(run_gpus(mismatched, stage, stage.missing(), gpus=(0,), **SETTINGS))
 
 
 def test_gpus_are_refused_where_no_backbone_is_a_network():
+    """Descriptors are computed on cores alone."""
     with pytest.raises(ExtractError, match="descriptors"):
         on_gpus([Recipe("descriptors")], (0, 1))
 
@@ -133,6 +138,10 @@ def two_gpus(monkeypatch):
 
 @pytest.mark.usefixtures("two_gpus")
 def test_networks_are_moved_to_the_first_of_the_gpus_that_are_typed():
+    """The main process builds each network once, on the GPU typed first, "1".
+
+    Other backbones stay as they are.
+    """
     network, descriptors = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
     assert network.options["compute"].device == "cuda:1"
     assert descriptors == Recipe("descriptors")

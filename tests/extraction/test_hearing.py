@@ -69,6 +69,10 @@ def clip_of(store, clip_id):
 def test_a_clip_without_sound_is_absent_from_what_is_heard_alone(
     store_of_both, clip_id, status, why_no_sound
 ):
+    """Its features of pictures are there all the same.
+
+    Clips are 4 s of a file: short-1 is from 4 to 8 s of a file whose sound ends at 6 s.
+    """
     clip = clip_of(store_of_both, clip_id)
     assert clip.status == status
     assert clip.absent.get("sound", "") == why_no_sound
@@ -93,6 +97,7 @@ def test_a_store_with_absent_clips_is_of_version_1_2_and_verifies(store_of_both)
 
 @pytest.mark.long
 def test_the_summary_of_an_extraction_counts_clips_without_sound_by_reason(store_of_both):
+    """Three clips are of the file without a sound track, the first of which is silent-0."""
     stage = read_stage(store_of_both.path.with_name("both.staging"))
     summary = outcome(stage, RunReport(), None, Stop(), "clip")
     assert re.search(r"3 +absent in sound +no sound track +silent-0", str(summary.text))
@@ -125,6 +130,7 @@ def test_what_is_seen_does_not_depend_on_what_is_heard(manifest, store_of_both, 
 
 @pytest.mark.long
 def test_workers_and_resumption_do_not_change_a_byte(manifest, tmp_path, file_digests):
+    """One store is made at once, and the other in two runs with other numbers of workers."""
     extract(manifest, tmp_path / "at-once", SEEN_AND_HEARD, corpus="films")
     of_five_clips = {"n_frames": 4, "workers": 2, "limit": 5, "licence": "CC0-1.0", "corpus": "films"}
     prepare(manifest, tmp_path / "resumed", SEEN_AND_HEARD, **of_five_clips).run()
@@ -141,6 +147,7 @@ def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
 
 @pytest.mark.long
 def test_sound_that_no_backbone_hears_is_remarked(manifest, tmp_path):
+    """Six of the clips are of the two files with sound."""
     work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
     _, report = work.run()
     assert {note: n for note, n in report.remarks.items() if "sound" in note} == {
@@ -160,6 +167,7 @@ def test_a_network_of_sound_is_extracted_beside_descriptors_of_pictures(manifest
     n_frames, width_of_tiny_hubert = 4, 32
     network = of.load_backbone("waveform", n_frames, weights=str(weights))
     store = extract(manifest, tmp_path / "both", [network, "descriptors"], note=lambda _: None)
+
     assert clip_of(store, "full-1").status == "ok"
     assert clip_of(store, "silent-0").absent == {"waveform": "no sound track"}
     assert store["waveform"].read("full-0", "frames").shape == (n_frames, width_of_tiny_hubert)
@@ -182,6 +190,7 @@ def test_shots_are_the_same_where_only_sound_is_extracted(film_with_cuts, tmp_pa
     for name, backbone in (("seen", "descriptors"), ("heard", "sound")):
         table = tmp_path / f"{name}.csv"
         extract(film_with_cuts, tmp_path / name, [backbone], shots=table, note=notes.append)
+
     assert (tmp_path / "heard.csv").read_bytes() == (tmp_path / "seen.csv").read_bytes()
     assert not [note for note in notes if "second time" in note]  # the film is decoded once
 
@@ -227,9 +236,8 @@ def planted(tmp_path_factory):
     [("sound", 0.95, 1.0), ("descriptors", 0.15, 0.85)],
     ids=["heard", "seen: about chance"],
 )
-def test_a_level_that_is_only_heard_is_predicted_from_sound_and_not_from_pictures(
-    planted, backbone, least_auc, most_auc
-):
+def test_a_level_that_is_only_heard_is_predicted_from_sound_alone(planted, backbone, least_auc, most_auc):
+    """An AUC of 1 is a perfect prediction, and 0.5 is chance."""
     manifest, store = planted
     run = om.evaluate(om.load_dataset(store, manifest, backbone=backbone), ["linear"], "en_s")
     aucs = run.metrics.query("model == 'linear' and metric == 'auc'")["movie_mean"]
@@ -262,6 +270,7 @@ def scored_film(model_of_both, tmp_path_factory):
 
 @pytest.mark.long
 def test_windows_of_a_film_whose_sound_is_of_the_level_have_higher_scores(scored_film):
+    """Every other 4 s of the film have the tone that the model learnt to hear as the level."""
     windows = pd.read_csv(scored_film / "timeline.csv")
     is_positive = windows["start_s"] // 4 % 2 == 1
     assert windows.loc[is_positive, "logit"].min() > windows.loc[~is_positive, "logit"].max()

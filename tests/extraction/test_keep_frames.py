@@ -98,12 +98,15 @@ def files(folder: Path):
 
 
 @pytest.mark.long
-def test_a_later_run_reads_what_the_first_kept_and_gives_the_same(clips, tmp_path):
+def test_a_later_run_reads_the_kept_frames_and_gives_the_same(clips, tmp_path):
+    """Frames of clips are kept as JPEG in a folder, so that a later run need not decode the videos."""
     first_store, first_report = run(clips, tmp_path / "a", tmp_path / "kept", ("descriptors", "signature"))
     second_store, second_report = run(clips, tmp_path / "b", tmp_path / "kept")
+
     assert first_report.n_decoded > 0
     assert second_report.n_decoded == 0
     assert [clip.source for clip in first_store.clips] == [clip.source for clip in second_store.clips]
+
     first = first_store["descriptors"]
     second = second_store["descriptors"]
     assert first.provenance == second.provenance
@@ -113,12 +116,18 @@ def test_a_later_run_reads_what_the_first_kept_and_gives_the_same(clips, tmp_pat
 
 @pytest.mark.long
 def test_kept_frames_are_near_the_exact_ones(clips, tmp_path):
+    """JPEG changes pixels a little.
+
+    The run that keeps frames computes from them too, so that both runs agree.
+    """
     kept = decoded(clips, tmp_path / "kept")
     read = decoded(clips, tmp_path / "kept")
     exact = decoded(clips, None)
+
     assert_equal(read, kept)
     assert remarks(kept) == remarks(read) == remarks(exact)
     assert [clip.source for clip in kept] == [clip.source for clip in exact]
+
     for kept_clip, exact_clip in zip(kept, exact, strict=True):
         near = kept_clip.encoded["descriptors"]
         expected = exact_clip.encoded["descriptors"]
@@ -128,6 +137,8 @@ def test_kept_frames_are_near_the_exact_ones(clips, tmp_path):
 
 
 def test_the_provenance_names_kept_frames(clips, tmp_path):
+    """Features of kept frames are not those of the video, so a store must say which of them it has."""
+
     def provenance(folder):
         job = Job(clips, "clips", (load_backbone("descriptors", N),), keep_frames=folder)
         (group,) = job.groups()
@@ -138,11 +149,13 @@ def test_the_provenance_names_kept_frames(clips, tmp_path):
 
 @pytest.mark.parametrize("turned", [False, True], ids=["wide", "high"])
 def test_a_large_picture_is_kept_with_a_short_side(turned):
+    """The shorter side of the picture, 300 pixels, becomes `SHORT_SIDE`, and the other one in proportion."""
     picture = moving(0, height=300, width=400)[0]
     kept_shape = (SHORT_SIDE, 400 * SHORT_SIDE // 300, 3)
     if turned:
         picture = picture.swapaxes(0, 1)
         kept_shape = (kept_shape[1], kept_shape[0], 3)
+
     assert from_jpeg(to_jpeg(picture).item()).shape == kept_shape
 
 
@@ -197,6 +210,7 @@ def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, da
     first = decoded(clips, tmp_path / "kept")
     file = files(tmp_path / "kept")[0]
     content = file.read_bytes()
+
     damage(file)
 
     again = decoded(clips, tmp_path / "kept")
@@ -224,6 +238,7 @@ def test_frames_that_cannot_be_kept_are_noted_and_the_features_are_the_same(clip
 
 @pytest.mark.long
 def test_another_video_of_the_same_name_has_frames_of_its_own(clips, tmp_path):
+    """Kept frames belong to a digest of the video, and not to its name."""
     decoded(clips, tmp_path / "kept")
     encode(tmp_path / "0.mp4", moving(7), options={"preset": "ultrafast"})
     changed = decoded(clips, tmp_path / "kept")
@@ -232,6 +247,7 @@ def test_another_video_of_the_same_name_has_frames_of_its_own(clips, tmp_path):
 
 
 def test_another_number_of_frames_has_files_of_its_own(clips, tmp_path):
+    """Three clips, so three files more."""
     decoded(clips, tmp_path / "kept")
     n_files = len(files(tmp_path / "kept"))
     decoded(clips, tmp_path / "kept", n_frames=2)
@@ -306,9 +322,11 @@ def test_shots_are_the_same_where_the_frames_of_windows_are_kept_ones(extract_wi
 
 @pytest.mark.long
 def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
+    """Both write the same three files; afterwards nothing has to be decoded."""
     with ThreadPoolExecutor(2) as threads:
         runs = [threads.submit(decoded, clips, tmp_path / "kept") for _ in range(2)]
         first, second = [run.result() for run in runs]
+
     assert_equal(first, second)
     assert n_decoded(decoded(clips, tmp_path / "kept")) == 0
     assert len(files(tmp_path / "kept")) == 3

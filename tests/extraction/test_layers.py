@@ -68,6 +68,7 @@ def store(films, weights, tmp_path_factory):
 
 @pytest.mark.long
 def test_every_layer_is_a_group_of_the_store(store):
+    """The tiny network has two layers, whose groups are named after it."""
     assert store.names == ("clip", "clip.1", "clip.2")
     assert store.backbones == ("clip",)
     assert store["clip.1"].arrays == ("pooled",)
@@ -75,6 +76,7 @@ def test_every_layer_is_a_group_of_the_store(store):
 
 
 def test_a_layer_has_the_vectors_of_the_pass_that_gives_the_output(films, weights, store):
+    """The network is run here on one clip, and its second layer must be the row of the store."""
     backbone = load_backbone("clip", 2, weights=weights, layers=Layers((2,)), compute=cpu())
     frames = read_frames(films / "3.mp4", uniform(2)).images
     batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
@@ -91,8 +93,10 @@ def test_a_failed_clip_has_no_vector_in_a_layer(store):
 def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(films, weights, store, tmp_path):
     without_layers = extracted(films, tmp_path / "films", weights)
     assert without_layers.names == ("clip",)
+
     for array in ("pooled", "frames", "time_s"):
         assert without_layers["clip"].digests(array) == store["clip"].digests(array)
+
     assert without_layers["clip"].provenance == store["clip"].provenance
     assert without_layers.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
 
@@ -122,6 +126,7 @@ def run_layers(films, weights, tmp_path, obygaze):
 def test_the_command_extracts_a_normalised_layer_with_its_frames(run_layers, tmp_path):
     result = run_layers("--layers", "2", "--layer-norm", "--layer-frames")
     assert result.returncode == 3, result.stderr  # one file is no video
+
     store = of.open_store(tmp_path / "s")
     assert store.names == ("clip", "clip.2")
     assert store["clip.2"].arrays == ("pooled", "frames")
@@ -129,6 +134,7 @@ def test_the_command_extracts_a_normalised_layer_with_its_frames(run_layers, tmp
 
 
 def test_layers_of_descriptors_are_a_usage_error(run_layers):
+    """Descriptors are no network, and have no layers."""
     assert run_layers("--layers", "2", network=False).returncode == 2
 
 
@@ -138,6 +144,7 @@ def test_a_norm_without_layers_is_a_usage_error(run_layers):
 
 @pytest.mark.parametrize("layer", ["3", "0", "first"])
 def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_layers, layer):
+    """The network has the layers 1 and 2."""
     result = run_layers("--layers", layer)
     assert result.returncode in {1, 2}
     assert "Traceback" not in result.stderr
@@ -145,14 +152,17 @@ def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_layer
 
 @pytest.mark.long
 def test_a_store_with_layers_grows(films, weights, store, tmp_path):
+    """Five clips are extracted first, and the others are added; the result is that of all at once."""
     clips = of.read_manifest(films / "films.csv").clips
     of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
     some = extracted(films, tmp_path / "films", weights, "some.csv", layers=BOTH_LAYERS)
     grown = extracted(
         films, tmp_path / "films", weights, layers=BOTH_LAYERS, append=some.path, version="1.1.0"
     )
+
     for group in store.names:
         assert grown[group].digests("pooled") == store[group].digests("pooled")
+
     compared = diff(store, grown)
     assert not any(array.changed for array in compared.arrays)
     assert not any(compared.numerics.values())
@@ -201,16 +211,19 @@ def test_a_store_of_another_backbone_is_not_merged_with_one_of_layers(films, ref
 
 @pytest.mark.long
 def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, weights, tmp_path):
+    """Eight frames a second, each encoded here alone, give the rows of the layer."""
     layer_1 = Layers((1,), frames=True)
     store = extracted(films, tmp_path / "s", weights, layers=layer_1, per_second=8)
     group = store["clip.1"]
     assert group.arrays == ("frames",)
     assert group.ragged  # each clip has a number of frames of its own
     assert np.array_equal(group.row_size, store["clip"].row_size)
+
     backbone = load_backbone("clip", 1, weights=weights, layers=Layers((1,)), compute=cpu())
     frames = read_frames(films / "3.mp4", fps(8)).images
     batches_of_one = [backbone.prepare(frame)[np.newaxis, np.newaxis] for frame in frames]
     vectors = np.stack([backbone.encode(batch)["1/pooled"][0] for batch in batches_of_one])
+
     np.testing.assert_allclose(group.read("c03", "frames"), vectors, rtol=1e-4, atol=1e-5)
 
 
@@ -228,12 +241,14 @@ def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound
     folder = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
     of_sound = Recipe("waveform", options={"weights": str(folder), "compute": cpu(), "layers": Layers((1,))})
     store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors", of_sound], n_frames=2, **QUIET)
+
     assert store.names == ("descriptors", "waveform", "waveform.1")
     assert not store["waveform.1"].usable.any()
     assert of.verify(store, "full").ok
 
 
 def test_clips_like_another_are_searched_in_the_layer_that_is_named(store):
+    """Without a name, the output of the network is searched."""
     assert of.search_like(store, "c03").backbone == "clip"
     assert of.search_like(store, "c03", backbone="clip.2").backbone == "clip.2"
 

@@ -71,9 +71,8 @@ def test_a_call_of_extract_gives_the_very_bytes_of_the_command(films, by_call, o
 
 
 @pytest.mark.long
-def test_another_licence_for_a_store_that_is_sealed_is_refused_with_the_option_for_a_new_version(
-    films, obygaze
-):
+def test_a_sealed_store_keeps_its_licence(films, obygaze):
+    """A sealed version never changes; the message names the option that makes a new version."""
     obygaze(films, *COMMAND, "CC0-1.0")
     with_another_licence = obygaze(films, *COMMAND, "MIT")
     assert "keeps licence" in with_another_licence.stderr
@@ -102,6 +101,7 @@ def events_of_extraction(films):
 
 @pytest.mark.long
 def test_a_licence_is_asked_for_before_the_first_clip_is_done(events_of_extraction):
+    """Extraction may take days, and sealing needs a licence: the note comes as the first event."""
     kind, text, *_ = events_of_extraction()[0]
     assert kind == "note"
     assert "--licence SPDX" in text
@@ -113,7 +113,8 @@ def test_a_licence_that_is_given_is_not_asked_for(events_of_extraction):
 
 
 @pytest.mark.long
-def test_a_call_that_is_limited_to_one_clip_makes_no_store_and_says_what_is_left(films):
+def test_a_call_limited_to_one_clip_says_how_many_are_left(films):
+    """Of three clips, two are left, so nothing is sealed."""
     notes = []
     settings = {**SETTINGS, "progress": False, "note": notes.append}
     assert of.extract(films / "films.csv", films / "store", limit=1, **settings) is None
@@ -127,6 +128,7 @@ def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
         of.extract(films / "films.csv", films / "in-two", limit=1, **settings)
     in_two_calls = of.extract(films / "films.csv", films / "in-two", **settings)
     in_one_call = of.extract(films / "films.csv", films / "in-one", **settings)
+
     assert [clip.status for clip in in_two_calls.clips] == ["ok", "ok", "failed"]
     vectors = in_two_calls["descriptors"].pooled()
     assert np.array_equal(vectors, in_one_call["descriptors"].pooled(), equal_nan=True)
@@ -152,6 +154,7 @@ def one_clip_more(extracted):
 
 @pytest.mark.long
 def test_a_store_that_grows_counts_the_clips_of_a_stream(one_clip_more):
+    """Two clips of the old store and the new one are of films encoded alike."""
     folder, store, stream = one_clip_more
     grown = of.extract(
         folder / "more.csv", folder / "mine", append=store.path, version="1.1.0", note=str, **SETTINGS
@@ -161,6 +164,7 @@ def test_a_store_that_grows_counts_the_clips_of_a_stream(one_clip_more):
 
 @pytest.mark.long
 def test_a_merged_store_counts_the_clips_of_a_stream(one_clip_more):
+    """Two clips of one store and one of the other are of films encoded alike."""
     folder, store, stream = one_clip_more
     other = of.extract(folder / "more.csv", folder / "other", note=str, **SETTINGS)
     merged = of.open_store(of.merge([store, other], folder / "both", corpus="films"))
@@ -173,6 +177,7 @@ def test_a_merged_store_of_common_clips_counts_no_streams(one_clip_more):
     other = of.extract(folder / "more.csv", folder / "other", note=str, **SETTINGS)
     merged = of.open_store(of.merge([store, other], folder / "with_more", corpus="films"))
     overlapping = of.open_store(of.merge([merged, other], folder / "twice", corpus="films"))
+
     assert "streams" not in overlapping.attributes
 
 
@@ -203,6 +208,7 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_its_workers(films):
     """It prints when it begins, why its first extraction is refused, and the clips of its second."""
     (films / "script.py").write_text(SCRIPT_WITHOUT_MAIN_GUARD, encoding="utf-8")
     result = python("script.py", cwd=films)
+
     beginning, refusal, statuses = result.stdout.splitlines()
     assert beginning == "once"
     assert refusal.startswith("backbone 'mine' cannot be sent to worker processes: 'prepare' is defined in")
@@ -230,6 +236,7 @@ def test_an_estimate_of_a_store_that_is_done_counts_no_clips(extracted_films):
 
 @pytest.mark.long
 def test_an_estimate_with_other_settings_than_the_stage_is_refused(extracted_films):
+    """The stage has two frames of each clip, and the estimate is asked for three."""
     with pytest.raises(StoreError, match="other settings"):
         estimate(extracted_films / "films.csv", extracted_films / "mine", n_frames=3)
 
@@ -242,6 +249,7 @@ def test_an_estimate_of_a_sealed_store_without_its_stage_is_refused(extracted_fi
 
 
 def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch):
+    """Of three clips one is no video: two batches of one clip each are encoded."""
     module = import_module("obygaze_features.extraction.cost_estimate")
     sizes_of_batches = []
     encode_batch = module.encode_batch
@@ -251,6 +259,7 @@ def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch
         return encode_batch(backbones, clips)
 
     monkeypatch.setattr(module, "encode_batch", note_size)
+
     cost = estimate(films / "films.csv", films / "other", n_frames=2)
     assert cost.tried == 3  # with the one that cannot be decoded
     assert sizes_of_batches == [1, 1]
@@ -280,6 +289,7 @@ def estimate_of_windows(folder_of_film, monkeypatch):
 
 
 def test_an_estimate_of_windows_counts_the_passes_over_the_film_that_they_share(estimate_of_windows):
+    """A pass reads the film once for up to 16 windows. So 32 windows cost less than 32 times one."""
     cost = estimate_of_windows(32)
     assert (cost.clips, cost.files, cost.tried) == (32, 1, 32)
     assert cost.passes == 2

@@ -85,19 +85,20 @@ def results_of_batches(card):
 
 
 def test_both_networks_get_two_batches_before_the_first_result_is_waited_for(results_of_batches, card):
+    """So the card is never idle while a result is fetched. Ten clips are batches of 4, 4 and 2."""
     assert [len(results) for results in results_of_batches] == [4, 4, 2]
+
     calls = [call for call in card.calls if call in ("upload", "synchronize")]
     n_uploads = len(TWO_NETWORKS) * 2
     assert calls[:n_uploads] == ["upload"] * n_uploads
     assert calls[n_uploads : n_uploads + 2] == ["synchronize"] * 2
 
 
-def test_features_of_batches_on_a_card_are_those_of_clips_one_by_one_on_a_cpu(
-    results_of_batches, monkeypatch
-):
+def test_batches_on_a_card_give_the_features_of_a_cpu(results_of_batches, monkeypatch):
     on_card = list(chain.from_iterable(results_of_batches))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     on_cpu = encode_batch([backbone(name=name) for name in TWO_NETWORKS], ten_decoded_clips(TWO_NETWORKS))
+
     assert [result.clip_id for result in on_card] == IDS
     for result, expected in zip(on_card, on_cpu, strict=True):
         for name, features in expected.groups.items():
@@ -105,7 +106,8 @@ def test_features_of_batches_on_a_card_are_those_of_clips_one_by_one_on_a_cpu(
                 assert np.array_equal(result.groups[name].arrays[array], values)
 
 
-def test_a_clip_that_could_not_be_decoded_has_failed_among_the_results_of_a_card(results_of_batches):
+def test_an_undecoded_clip_has_failed_among_results_of_a_card(results_of_batches):
+    """The fourth of the ten clips, number 3, was cut off."""
     results = list(chain.from_iterable(results_of_batches))
     assert (results[3].status, results[3].reason) == ("failed", "cut off")
 
@@ -160,11 +162,16 @@ def store_of_two_cards(card, monkeypatch, tmp_path):
 
 
 def test_a_store_counts_the_clips_of_each_card_and_number_of_clips_at_once(store_of_two_cards):
+    """Seven clips are of the H200, of which one failed.
+
+    Three are of the A100, which took fewer at once for one.
+    """
     assert store_of_two_cards.attributes["devices"] == {
         "NVIDIA A100": 2,
         "NVIDIA A100 (net: 4 at once)": 1,
         "NVIDIA H200": 6,
     }
+
     card_of_store = (store_of_two_cards.path / "README.md").read_text(encoding="utf-8")
     assert "- 6 clips computed on NVIDIA H200" in card_of_store
 

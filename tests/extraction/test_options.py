@@ -46,6 +46,7 @@ def toys(monkeypatch):
 
 
 def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
+    """ "one=random:1" is for backbone `one` alone."""
     options = NONE | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
     one, two = read_recipes(["one", "two"], 32, options, PLAIN)
     assert one.options == {"preset": "a", "weights": "random:1"}
@@ -53,6 +54,7 @@ def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
 
 
 def test_device_and_precision_go_to_those_that_compute():
+    """Descriptors are no network, and take none of these options."""
     asked = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
     descriptors, one = read_recipes(["descriptors", "one"], None, NONE, asked)
     assert descriptors.options == {}
@@ -109,18 +111,21 @@ def test_a_task_of_an_array_has_its_share(tmp_path, capsys):
 
 @pytest.mark.usefixtures("task_1_of_2")
 def test_a_share_that_is_typed_is_taken_without_a_word(tmp_path, capsys):
+    """It is the share that the task has anyway."""
     assert choose_shard((1, 2), tmp_path) == (1, 2)
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("task_1_of_2")
 def test_a_typed_share_of_another_task_is_refused(tmp_path):
+    """All tasks of an array run the same command, so all would do share 0."""
     with pytest.raises(ExtractError, match="share of its own"):
         choose_shard((0, 2), tmp_path)
 
 
 @pytest.mark.usefixtures("task_1_of_2")
 def test_a_first_array_of_fewer_tasks_than_shares_is_refused(tmp_path):
+    """Two tasks would leave the third share undone."""
     with pytest.raises(ExtractError, match="job array of 2 tasks"):
         choose_shard((0, 3), tmp_path)
 
@@ -163,6 +168,7 @@ def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share
     """Clip c18 of twenty has no video; it is in the second piece of 16 clips."""
     rows = [f"c{row:02},m,{'absent' if row == 18 else 0}.png,,,,,\n" for row in range(20)]
     write_rows(images / "many.csv", rows)
+
     result = obygaze(images, "extract", "many.csv", "s", "--workers", 1, "--shard", share)
     assert result.returncode == code
 
@@ -187,6 +193,7 @@ def three_extracted(extracted_once, tmp_path):
 
 @pytest.mark.long
 def test_a_store_that_is_there_is_not_extracted_again(three_extracted, obygaze):
+    """A version of a store is never overwritten."""
     words = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
     assert obygaze(three_extracted, *words).returncode == 1
 
@@ -197,8 +204,10 @@ def test_growing_a_store_extracts_only_the_new_clips(three_extracted, obygaze):
     words = ("extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION, "--json")
     result = obygaze(three_extracted, *words)
     assert result.returncode == 0, result.stderr
+
     n_new = len(ROWS) - 3
     assert json.loads(result.stdout)["run"]["clips"] == n_new
+
     store = open_store(three_extracted / "stores/s")
     assert store.version == "1.1.0"
     assert verify(store, "full").ok
@@ -206,8 +215,10 @@ def test_growing_a_store_extracts_only_the_new_clips(three_extracted, obygaze):
 
 @pytest.mark.long
 def test_a_grown_store_keeps_its_licence_and_the_name_of_its_corpus(three_extracted, obygaze):
+    """Neither is typed again. The corpus is named after the first manifest, old.csv."""
     write_rows(three_extracted / "new.csv", ROWS)
     obygaze(three_extracted, "extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION)
+
     attributes = open_store(three_extracted / "stores/s-1.1.0").attributes
     assert attributes["licence"] == "CC0-1.0"
     assert attributes["corpus"]["name"] == "old"
@@ -246,7 +257,7 @@ def test_a_dry_run_counts_the_new_clips(extract_first):
 
 
 @pytest.mark.long
-def test_a_store_grows_from_version_to_version_though_the_stage_of_the_last_is_still_there(grown_twice):
+def test_a_store_grows_while_the_stage_of_the_last_version_is_there(grown_twice):
     """The stage of a version whose clips are all sealed is replaced by that of the next one."""
     store = open_store(grown_twice / "stores/s-1.2.0")
     assert [clip.clip_id for clip in store.clips] == ["c0", "c1", "c2", "c3"]
@@ -263,6 +274,7 @@ def test_growing_to_the_same_version_again_changes_nothing(extract_first):
 def test_growing_to_a_version_that_is_there_is_refused_with_the_next_one(grown_twice, extract_first):
     stage = grown_twice / "stores/s.staging/stage.json"
     before = stage.read_bytes()
+
     result = extract_first(5, *growing("1.0.0", "1.2.0"))
     assert result.returncode == 1
     assert "1.3.0" in result.stderr
@@ -270,7 +282,8 @@ def test_growing_to_a_version_that_is_there_is_refused_with_the_next_one(grown_t
 
 
 @pytest.mark.long
-def test_a_stage_of_which_a_share_is_done_is_not_replaced_by_another_growth(grown_twice, extract_first):
+def test_a_stage_with_a_finished_share_is_not_replaced(grown_twice, extract_first):
+    """The first command did one of two shares of version 1.3.0; the second asks for another version."""
     assert extract_first(5, *growing("1.2.0", "1.3.0"), "--shard", "1/2").returncode == 0
     assert extract_first(4, *growing("1.1.0", "1.4.0")).returncode == 1
     assert (grown_twice / "stores/s.staging").is_dir()
@@ -278,11 +291,14 @@ def test_a_stage_of_which_a_share_is_done_is_not_replaced_by_another_growth(grow
 
 @pytest.mark.long
 def test_new_clips_are_added_to_a_store_of_which_a_clip_had_no_video(images, obygaze):
+    """The failed clip stays in the store, whether or not it is tried again."""
     write_rows(images / "old.csv", [*ROWS[:3], "gone,m,gone.png,,,,,\n"])
     write_rows(images / "new.csv", ROWS[3:])
     assert obygaze(images, "extract", "old.csv", "stores/s", "--workers", 1).returncode == 3
+
     result = obygaze(images, "extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION)
     assert result.returncode in {0, 3}, result.stderr
+
     status = {clip.clip_id: clip.status for clip in open_store(images / "stores/s-1.1.0").clips}
     assert status == {"c0": "ok", "c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok", "gone": "failed"}
 
@@ -292,6 +308,7 @@ def test_a_task_that_cannot_tell_its_share_exits_as_after_a_typing_error(images,
     write_rows(images / "new.csv", ROWS)
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "1")
+
     result = obygaze(images, "extract", "new.csv", "s", "--workers", 1)
     assert result.returncode == 2
     assert "--array=0-7" in result.stderr

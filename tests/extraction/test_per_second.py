@@ -55,6 +55,7 @@ def store_of_two_a_second(films, tmp_path_factory):
 
 @pytest.mark.long
 def test_a_clip_has_two_frames_for_each_of_its_seconds(store_of_two_a_second):
+    """3.5 s have 7 frames, 1 s has 2, a span of 1.5 s has 3, and what is no video has none."""
     group = store_of_two_a_second["descriptors"]
     assert group.ragged
     assert group.arrays == ("frames",)
@@ -101,12 +102,14 @@ def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
 
 @pytest.mark.long
 def test_a_store_of_frames_a_second_grows(films, tmp_path):
+    """Two of the clips are extracted first, and the others are added; the result is that of all at once."""
     settings = {"per_second": 2, "workers": 1, **QUIET}
     whole = of.extract(films / "films.csv", tmp_path / "whole", **settings)
     clips = of.read_manifest(films / "films.csv").clips
     of.write_manifest(of.Manifest(clips[1:3], films), films / "some.csv")
     some = of.extract(films / "some.csv", tmp_path / "some", **settings)
     grown = of.extract(films / "films.csv", tmp_path / "some", append=some.path, version="1.1.0", **settings)
+
     for array in ("frames", "time_s", "frame_index"):
         assert grown["descriptors"].digests(array) == whole["descriptors"].digests(array)
 
@@ -122,8 +125,10 @@ def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(f
         workers=1,
         **QUIET,
     )
+
     group = store["clip"]
     assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == N_FRAMES
+
     backbone = load_backbone("clip", 1, **options)
     for clip in SECONDS:
         vectors, _, _ = encoded_one_by_one(films / f"{clip}.mp4", backbone)
@@ -154,6 +159,10 @@ def test_a_backbone_that_gives_tokens_too_is_refused():
 def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
     films, tmp_path, backbones, more, message
 ):
+    """A rate gives each clip a number of frames of its own.
+
+    So it excludes a fixed number, key frames, backbones that join frames, and those that hear.
+    """
     with pytest.raises(ExtractError, match=message):
         of.extract(films / "films.csv", tmp_path / "s", backbones, **{"per_second": 2, "workers": 1} | more)
     assert not (tmp_path / "s-1.0.0").exists()
@@ -172,6 +181,7 @@ def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_p
 
     (frames,) = [output for output in load_backbone("descriptors", 1).outputs if output.name == "frames"]
     frame_bytes = 4 * frames.shape[1] + 8 + 8
+
     few, many = 2, 2000
     n_more_frames = n_clips * seconds * (many - few)
     more_bytes = estimated_bytes(many) - estimated_bytes(few)

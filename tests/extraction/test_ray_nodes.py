@@ -263,10 +263,12 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, nodes, bl
         extraction_by_ray(films, tmp_path, nodes.environment) as running,
     ):
         assert running.wait(timeout=1200) == 1, messages(tmp_path)
+
     said = messages(tmp_path)
     assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", said)
     assert "Traceback" not in said
     assert not (tmp_path / "films-1.0.0").exists()
+
     entries = read_stage(tmp_path / "films.staging").status().values()
     clip_that_no_node_finds = "tt1-901"
     missing = {entry.clip_id for entry in entries if "no such file" in entry.reason}
@@ -285,16 +287,19 @@ def test_a_run_goes_on_to_the_same_bytes_when_a_node_is_killed(
         nodes.kill("third")
         pause.end()
         assert running.wait(timeout=1200) == DONE_BUT_FOR_CLIPS_THAT_FAILED, messages(tmp_path)
+
     assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in messages(tmp_path)
     nodes.wait(2)  # before the next test begins: the head takes a while to notice
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 def test_a_run_that_waits_for_busy_cores_says_so_and_can_be_stopped(films, nodes, tmp_path):
+    """A process that ends by a signal has the exit code 128 and the number of the signal."""
     with cores_taken(nodes), extraction_by_ray(films, tmp_path, nodes.environment) as running:
         wait_until(lambda: "free in the Ray cluster: 0 of " in messages(tmp_path), running.poll)
         running.terminate()
         assert running.wait(timeout=1200) == 128 + signal.SIGTERM, messages(tmp_path)
+
     n_left = N_CLIPS + 1  # with the empty file; that the other video is nowhere is noted before
     assert f"stopped; {n_left} clips are left" in messages(tmp_path)
     assert "Traceback" not in messages(tmp_path)
@@ -322,6 +327,7 @@ def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
         pause.end()
         assert running.wait(timeout=1200) == 1, messages(tmp_path)
     assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", messages(tmp_path))
+
     Path(environment["NAP_GATE"]).unlink()
     execute(
         *command(films),
@@ -374,6 +380,7 @@ def test_the_wait_for_a_head_that_never_answers_can_be_stopped(films, mute_head,
 
 
 def test_a_user_hears_of_a_wait_for_a_ray_cluster_within_a_minute():
+    """These are the limits of time after which a message comes."""
     from obygaze_features.extraction import ray_driver, ray_leader
 
     assert ray_leader.ANSWER_S + ray_leader.JOIN_S <= 60

@@ -27,6 +27,7 @@ def sealed(videos, obygaze):
 
 @pytest.mark.long  # decodes every real file
 def test_every_clip_ends_ok_or_with_a_reason_that_a_person_understands(sealed):
+    """Seven files are whole, and one is damaged."""
     rows = {row["clip"]: row for row in rows_of(sealed / "data" / "clips.csv")}
     assert {clip for clip, row in rows.items() if row["status"] == "ok"} == {
         "arm_wrestling",
@@ -43,8 +44,10 @@ def test_every_clip_ends_ok_or_with_a_reason_that_a_person_understands(sealed):
 
 @pytest.mark.long
 def test_strict_fails_what_is_damaged(videos, obygaze):
+    """Of eight files, two are done: a whole one, and the damaged one, which fails. Six are left."""
     result = obygaze(videos, "extract", "videos.csv", "strict", "--strict", "--limit", "2", "--json")
     assert result.returncode == 3
+
     document = json.loads(result.stdout)
     assert document["clips"] == {"ok": 1, "partial": 0, "failed": 1, "left": 6}
     assert [clip["clip_id"] for clip in document["not_ok"]] == ["corrupted"]

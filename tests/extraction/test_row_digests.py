@@ -27,6 +27,7 @@ def digests_of(digests, file, parts):
 
 @pytest.mark.long
 def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path, digests):
+    """The parts of a file may overlap. A worker that was killed is replaced."""
     data = os.urandom(700_000)
     file = tmp_path / "rows"
     file.write_bytes(data)
@@ -34,14 +35,13 @@ def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path,
     expected = [hashlib.sha256(data[offset : offset + size]).hexdigest() for offset, size in parts]
 
     assert digests_of(digests, file, parts) == expected
+
     for pid in digests.pids():
         os.kill(pid, signal.SIGKILL)
     assert digests_of(digests, file, parts) == expected
 
 
-def test_a_store_has_the_same_bytes_whether_or_not_another_process_digests_its_rows(
-    tmp_path, monkeypatch, digests
-):
+def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch, digests):
     monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store count as large
     parts_digested = []
 
@@ -60,5 +60,6 @@ def test_a_store_has_the_same_bytes_whether_or_not_another_process_digests_its_r
 
     clips_with_rows = [clip for clip in clip_ids if status_of(clip) != "failed"]
     assert len(parts_digested) == len(clips_with_rows)
+
     digested_elsewhere = seal(None, store, **LICENSED)
     assert tree(digested_elsewhere) == tree(digested_here)

@@ -122,8 +122,10 @@ def test_every_clip_is_done_once_and_the_reports_add_up(begin):
 
     assert sorted(chain.from_iterable(processes.shares)) == sorted(stage.rows)
     assert stage.missing() == []
+
     last_report, _ = steps[-1]
     assert (last_report.ok, last_report.engine, last_report.encoders) == (200, "ray", 2)
+
     n_results = np.cumsum([len(results) for _, results in steps])
     assert [report.clips for report, _ in steps] == n_results.tolist()
 
@@ -137,6 +139,7 @@ def test_processes_of_unequal_speed_on_uneven_clips_end_together(begin, workers)
     seconds = dict(zip(stage.rows, rng.lognormal(0.0, 1.0, 1000), strict=True))
     processes = PretendedProcesses(stage, workers, seconds)
     extract_all(stage, processes)
+
     evenly_s = sum(seconds.values()) / workers
     assert processes.now <= 1.1 * evenly_s
 
@@ -156,6 +159,7 @@ def test_only_a_clip_that_kills_every_process_fails(begin, data):
     steps = extract_all(stage, PretendedProcesses(stage, workers, killers=killers, unlucky=unlucky))
 
     report, _ = steps[-1]
+
     failed = {clip for clip, entry in stage.status().items() if entry.status == "failed"}
     assert failed == killers
     assert stage.missing() == []
@@ -168,25 +172,34 @@ def test_a_clip_that_failed_in_an_earlier_run_is_done_again(begin):
     clips = sorted(stage.rows)
     with stage.writer() as writer:
         writer.commit([result(clip, [TOY], "failed") for clip in clips])
+
     third_row, first_share = 2, 1
     processes = PretendedProcesses(stage, 1, unlucky={(third_row, first_share)})
     for _ in extract_in_processes(stage, clips, processes, RunReport(), stopped=lambda: False):
         pass
+
     assert {entry.status for entry in stage.status().values()} == {"ok"}
 
 
 def test_processes_that_always_die_end_the_run(begin):
+    """Every clip kills its process.
+
+    When the limit of deaths in a row is reached, other processes may be dying.
+    """
     stage = begin(100)
     processes = PretendedProcesses(stage, 2, killers=stage.rows)
+
     with pytest.raises(ExtractError):
         extract_all(stage, processes)
     assert MOST_DEATHS_IN_A_ROW <= processes.deaths <= MOST_DEATHS_IN_A_ROW + processes.workers - 1
 
 
 def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin):
+    """Each of three processes has been given one share; no further one is given."""
     stage = begin(200)
     processes = PretendedProcesses(stage, 3)
     extract_all(stage, processes, stopped=lambda: processes.now > 0)
+
     assert len(processes.shares) == 3
     assert {key for key, _ in processes.stops} == {0, 1, 2}
     assert 0 < len(stage.missing()) < 200

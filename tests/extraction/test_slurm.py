@@ -35,6 +35,7 @@ N_SHARES = 8
     ],
 )
 def test_a_task_of_an_array_knows_its_share(variables, shard):
+    """Task 3 of the tasks 0 to 7 does share 3 of 8; outside an array there are no shares."""
     assert array_shard(variables) == shard
 
 
@@ -50,6 +51,7 @@ def test_a_task_of_an_array_knows_its_share(variables, shard):
     ids=["--array=3", "--array=3,5", "--array=3,4", "--array=1-8", "--array=0-6:2"],
 )
 def test_tasks_of_an_incomplete_array_cannot_tell_their_share(variables):
+    """Only an array that counts from 0 without gaps says how many shares there are."""
     with pytest.raises(ExtractError, match="cannot tell its share"):
         array_shard(variables)
 
@@ -64,6 +66,7 @@ def test_tasks_of_an_incomplete_array_cannot_tell_their_share(variables):
     ids=["--array=3", "--array=3,5", "--array=0-7 again"],
 )
 def test_a_later_array_keeps_the_number_of_shares(variables, shard):
+    """The first array had 8 tasks; later ones do some of these 8 shares again."""
     assert array_shard(variables, N_SHARES) == shard
 
 
@@ -73,6 +76,7 @@ def test_a_later_array_keeps_the_number_of_shares(variables, shard):
     ids=["--array=0-15", "--array=8"],
 )
 def test_a_later_array_of_more_tasks_than_shares_is_refused_by_every_task(variables):
+    """Also by tasks with a number below 8, so that nobody takes the array for a division by 16."""
     with pytest.raises(ExtractError, match="8 shares"):
         array_shard(variables, N_SHARES)
 
@@ -104,6 +108,7 @@ def test_a_repeated_sigterm_stops_no_sooner_than_the_first():
 
 @pytest.mark.usefixtures("interrupted_by_ctrl_c")
 def test_a_second_ctrl_c_interrupts_at_once():
+    """The first one lets the clips in hand be finished."""
     with stop_on_signals() as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop()
@@ -155,11 +160,17 @@ ARRAY_SCRIPT = ("array.sbatch", "films.csv", "my store")
         "its time is up, and is up again",
     ],
 )
-def test_the_array_script_asks_slurm_to_queue_its_task_again_unless_it_is_done_or_cancelled(
+def test_a_task_is_queued_again_unless_it_is_done_or_cancelled(
     tmp_path, command, signals, code, is_queued_again
 ):
+    """The command `obygaze extract` is replaced by one that ends as stated.
+
+    Slurm sends USR1 before time is up, and TERM when a job is cancelled. The exit codes 2 (a typing error)
+    and 3 (clips failed) would be the same in another turn.
+    """
     slurm = FakeSlurm(tmp_path, command)
     ended, output = slurm.run(*ARRAY_SCRIPT, signals=signals)
+
     assert ended == code
     assert output.splitlines()[-1].endswith(f"share 2 ended with {code}")
     assert slurm.asked_of_slurm == ("requeue 9_2" if is_queued_again else "")
@@ -188,6 +199,7 @@ WRONG_SITES = {
 
 @pytest.mark.parametrize("limit", ["4:00", "9:59"])
 def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit):
+    """A task gets its signal minutes before the end, and would have no time to work."""
     code, output = FakeSlurm(tmp_path, limit=limit).run(*ARRAY_SCRIPT)
     assert code == 2
     assert "is too short" in output
@@ -222,6 +234,7 @@ SITE_OF_A_LAB = Site(
 
 
 def test_the_scripts_of_a_site_have_its_options_of_sbatch(tmp_path):
+    """Both jobs have the account and the partition; the job that seals needs no GPU."""
     paths = {path.name: path for path in write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB)}
     array, sealing = directives(paths["array.sbatch"]), directives(paths["seal.sbatch"])
     assert {"account": "film", "partition": "gpu"}.items() <= array.items() & sealing.items()
@@ -290,6 +303,7 @@ SEAL_AFTER_JOB_9 = ("seal.sbatch", "stores/films", "--licence", "CC0-1.0")
     [({}, "cuda"), ({"gres": "gpu:a100:1"}, "cuda"), ({"gres": "none"}, "cpu"), ({"gpus": "1"}, "cuda")],
 )
 def test_the_scripts_name_the_device_that_the_site_asks_slurm_for(tmp_path, sbatch, device):
+    """A GPU is asked for by default, and `gres: none` asks for none."""
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=sbatch))
     for name in ("array.sbatch", "ray.sbatch"):
         script = (tmp_path / "jobs" / name).read_text(encoding="utf-8")
@@ -297,6 +311,7 @@ def test_the_scripts_name_the_device_that_the_site_asks_slurm_for(tmp_path, sbat
 
 
 def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_path):
+    """Task 0 failed once and was then right; task 1 failed, and task 2 was driven away by another job."""
     no_gpu, no_room = "obygaze: error: no GPU here", "obygaze: error: st/pieces/0: Disk quota exceeded"
     preempted = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***"
     lines_of_task = {
@@ -305,8 +320,10 @@ def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_
         2: ["--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20", preempted],
     }
     write_logs_of_tasks(tmp_path, lines_of_task)
+
     code, output = FakeSlurm(tmp_path).run(*SEAL_AFTER_JOB_9, ARRAY="9")
     assert code == 0
+
     last_errors = re.findall("last error: (.*)", output)
     assert last_errors == [no_room, preempted]
 
@@ -319,6 +336,7 @@ def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path)
         2: [begun, "obygaze: note"],  # it was killed: no line says how it ended
     }
     write_logs_of_tasks(tmp_path, lines_of_task)
+
     code, output = FakeSlurm(tmp_path, "exit 1").run(*SEAL_AFTER_JOB_9, ARRAY="9")
     assert code == 1
     assert re.findall(r"^(failed|killed): (\S+?):? ", output, re.MULTILINE) == [
@@ -328,6 +346,7 @@ def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path)
 
 
 def test_a_task_that_fails_within_a_minute_in_two_turns_is_not_queued_again(tmp_path):
+    """A fault that comes at once is likely to come again for ever."""
     slurm = FakeSlurm(tmp_path, "exit 1")
     code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1")  # its second turn
     assert code == 1
@@ -336,6 +355,7 @@ def test_a_task_that_fails_within_a_minute_in_two_turns_is_not_queued_again(tmp_
 
 
 def test_a_task_that_fails_later_in_two_turns_is_queued_again(tmp_path):
+    """Nodes may have trouble that passes."""
     slurm = FakeSlurm(tmp_path, "exit 1")
     no_turn_is_quick = {"QUICK": "0"}  # in seconds, in place of a minute
     code, _ = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", **no_turn_is_quick)
@@ -380,12 +400,11 @@ def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]
     ],
     ids=["nothing", "a licence", "a licence and a version", "a citation"],
 )
-def test_options_that_are_typed_go_to_both_jobs_and_a_typed_licence_overrides_that_of_the_site(
-    cluster, typed
-):
+def test_typed_options_go_to_both_jobs_behind_those_of_the_site(cluster, typed):
     """The last licence counts, and what is typed comes last. The array checks it before it begins."""
     code, output = submit(cluster, "films.csv", "films", *typed)
     assert code == 0, output
+
     extraction, sealing = cluster.asked_of_slurm.splitlines()
     assert extraction.endswith(" ".join(["array.sbatch films.csv films", *typed]))
     assert sealing.endswith(" ".join(["seal.sbatch films --licence CC-BY-4.0", *typed]))
@@ -393,6 +412,7 @@ def test_options_that_are_typed_go_to_both_jobs_and_a_typed_licence_overrides_th
 
 @pytest.mark.long
 def test_the_job_that_seals_waits_for_the_array(cluster):
+    """It waits for the end of all tasks, also of those that fail (afterany)."""
     submit(cluster, "films.csv", "films")
     _, sealing = cluster.asked_of_slurm.splitlines()
     number_of_array = 17
@@ -420,10 +440,12 @@ def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(
 
 
 @pytest.mark.long
-def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_is_queued(cluster):
+def test_a_store_divided_by_another_number_is_found_before_queuing(cluster):
+    """The stage says 4 shares, and the site's array has another number of tasks."""
     shares = cluster.folder / "films.staging" / "shares"
     shares.mkdir(parents=True)
     (shares / "number").write_text("4\n", encoding="utf-8")
+
     code, _ = submit(cluster, "films.csv", "films")
     assert code == 1
     assert cluster.asked_of_slurm == ""
@@ -468,7 +490,7 @@ def test_shares_that_the_same_cluster_has_begun_are_submitted_again(cluster, fir
     assert "cluster" not in output
 
 
-def test_with_the_setting_check_no_jobs_are_submitted_though_the_manifest_is_not_found(cluster):
+def test_check_no_submits_jobs_without_a_manifest_in_sight(cluster):
     """The login node may not see the folders that the compute nodes see."""
     code, output = submit(cluster, "absent.csv", "films", CHECK="no")
     assert code == 0, output

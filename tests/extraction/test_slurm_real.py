@@ -123,7 +123,7 @@ def states(jobs: Jobs) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.nightly
-def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
+def test_an_array_whose_time_is_up_resumes_in_another_turn(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
     """Every task pauses after its first clip, until Slurm has stopped all tasks and has begun them again."""
@@ -138,6 +138,7 @@ def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
         SHORTEST=0,  # else the script refuses to work in turns of two minutes
         **pause.variables(after_clips=1),
     )
+
     sealing = submit_sealing(slurm, tmp_path, array)
 
     def end_pause_in_second_turn(jobs: Jobs) -> None:
@@ -148,16 +149,20 @@ def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
     jobs = slurm.wait(array, seen=end_pause_in_second_turn)
     assert states(jobs) == EXTRACTED_TO_THE_END, logs(tmp_path)
     assert "turn 2 of 20" in logs(tmp_path)
+
     assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, tmp_path, pause):
+    """A task that ends for want of time is queued again; one that was cancelled must not be."""
     two_tasks = "--array=0-1"
     array = submit_array(slurm, tmp_path, films, two_tasks, **pause.variables(after_clips=1))
     pause.wait_until_paused(2)
+
     slurm.ask("scancel", array)
     time.sleep(10)  # were it queued again, it would be so within seconds
+
     jobs = slurm.wait(array)
     assert {job["JobState"] for job in jobs.values()} == {"CANCELLED"}, jobs
     assert {job["Restarts"] for job in jobs.values()} == {"0"}
@@ -174,13 +179,16 @@ def test_tasks_of_a_node_that_is_killed_are_begun_again(
         slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
     pause.wait_until_paused(SHARDS)
+
     node_of_task_0 = slurm.jobs(array)["0"]["NodeList"]
     slurm.kill_node(node_of_task_0)
     pause.end()
+
     jobs = slurm.wait(array)
     slurm.start_node(node_of_task_0)
     assert states(jobs) == EXTRACTED_TO_THE_END, logs(tmp_path)
     assert int(jobs["0"]["Restarts"]) == 1
+
     assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
@@ -212,9 +220,11 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
     array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
     sealing = submit_sealing(slurm, tmp_path, array)
     slurm.ask("scontrol", "release", f"{array}_3")
+
     assert states(slurm.wait(array))["3"] == ("FAILED", "1"), logs(tmp_path)
     assert slurm.wait(sealing)[""]["JobState"] == "FAILED"
     assert not (tmp_path / "films-1.0.0").exists()
+
     log = logs(tmp_path)
     assert re.search(r"n3 does not find the videos of 20 clips, such as .*/tt3/.*, and n1 does", log)
     assert re.search(rf"failed: extract-{array}_3\.log: .* ended with 1", log)
@@ -224,14 +234,16 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
     assert missing <= {"tt1-901"}
 
 
-def test_a_task_that_failed_on_a_node_without_the_videos_is_done_by_another_node(
+def test_another_node_does_a_task_that_lacked_the_videos(
     slurm, films, local_store, node_without_videos, tmp_path, file_digests
 ):
     array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
     slurm.ask("scontrol", "release", f"{array}_3")
     assert states(slurm.wait(array))["3"] == ("FAILED", "1"), logs(tmp_path)
+
     again = submit_array(slurm, tmp_path, films, "--array=3", "--nodelist=n1")
     assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
+
     assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
@@ -243,10 +255,12 @@ def test_a_task_that_an_urgent_job_drives_from_its_node_is_begun_again(
         slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
     pause.wait_until_paused(SHARDS)
+
     node = slurm.jobs(array)["0"]["NodeList"]
     urgent_job = f"sbatch --partition=urgent --nodelist={node} --exclusive --wrap=true"
     slurm.ask(*urgent_job.split(), f"--output={tmp_path / 'urgent'}")
     wait_until(lambda: int(slurm.jobs(array)["0"]["Restarts"]))
+
     pause.end()
     assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END, logs(tmp_path)
     assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
@@ -271,12 +285,11 @@ def test_the_script_submit_makes_the_store_in_one_command(
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_the_script_submit_queues_nothing_where_slurm_would_refuse_the_job_that_seals(
-    slurm, films, tmp_path, submit_script
-):
+def test_submit_queues_nothing_if_slurm_would_refuse_the_seal_job(slurm, films, tmp_path, submit_script):
     sealing = submit_script.with_name("seal.sbatch")
     script = sealing.read_text(encoding="utf-8")
     sealing.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")  # no node has so much
+
     result = execute(submit_script, *extraction_words(films), cwd=tmp_path, env=slurm.environment, code=1)
     assert "nothing was submitted" in result.stderr
     assert slurm.ask("squeue", "-h").split() == []
@@ -307,27 +320,34 @@ def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
     array = submit_array(slurm, tmp_path, films, ALL_TASKS, TURNS=1, **pause.variables(after_clips=1))
+
     (pid_of_task_3,) = [pid for pid in pause.wait_until_paused(SHARDS) if task_of(pid) == "3"]
     os.kill(pid_of_task_3, signal.SIGKILL)
     pause.end()
+
     state_of = {task: state for task, (state, _) in states(slurm.wait(array)).items()}
     assert state_of == {"0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"}
     assert "turn 1 of 1: not queued again" in logs(tmp_path)
+
     n_done_before = len(journal_entries(tmp_path))
+
     again = submit_array(slurm, tmp_path, films, "--array=3")
     assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
     n_failed = 2
     assert n_done_before < len(journal_entries(tmp_path)) == N_CLIPS + n_failed
     assert not (tmp_path / "films-1.0.0").exists()  # a task does not seal
+
     assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_a_task_that_slurm_does_not_queue_again_when_its_time_is_up_has_failed(slurm, films, tmp_path, pause):
+def test_a_task_that_may_not_be_queued_again_has_failed(slurm, films, tmp_path, pause):
     only_task = ["--array=0", "--no-requeue"]
     array = submit_array(slurm, tmp_path, films, *only_task, **pause.variables(after_clips=1))
     pause.wait_until_paused(1)
+
     slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")  # as Slurm does when time is up
+
     code_of_sigterm = "143"  # with which the script stops the command
     assert states(slurm.wait(array)) == {"0": ("FAILED", code_of_sigterm)}, logs(tmp_path)
     assert "Slurm refused another turn" in logs(tmp_path)

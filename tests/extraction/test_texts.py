@@ -36,7 +36,7 @@ def sentence(folders):
     return load_text_backbone("sentence", weights=str(folders["sentence"]), compute=Compute(device="cpu"))
 
 
-def texts_with_a_long_one(count):
+def make_texts_with_a_long_one(count):
     """Make texts of one to three words in a mixed order, and before them one that is too long."""
     rng = np.random.default_rng(0)
     rows = [("long", LONG)]
@@ -65,21 +65,22 @@ def extract_and_seal(text_list, backbones, store, batch_size=64):
 
 
 def test_texts_that_are_too_long_are_reported_as_partial(sentence, tmp_path):
-    report = extract(texts_with_a_long_one(40), (sentence,), tmp_path / "texts", batch_size=64)
+    """The first of 40 texts has more tokens than the network takes, and is cut."""
+    report = extract(make_texts_with_a_long_one(40), (sentence,), tmp_path / "texts", batch_size=64)
     assert (report.ok, report.partial, report.failed) == (39, 1, 0)
 
 
 @pytest.mark.long
 def test_stores_of_texts_do_not_depend_on_the_size_of_batches(sentence, tmp_path):
     fingerprints = {
-        extract_and_seal(texts_with_a_long_one(40), (sentence,), tmp_path / str(size), size).fingerprint
+        extract_and_seal(make_texts_with_a_long_one(40), (sentence,), tmp_path / str(size), size).fingerprint
         for size in (1, 7, 64)
     }
     assert len(fingerprints) == 1
 
 
 def test_vectors_of_texts_do_not_depend_on_the_order_of_texts(sentence, tmp_path):
-    text_list = texts_with_a_long_one(40)
+    text_list = make_texts_with_a_long_one(40)
     reversed_list = TextList(text_list.rows[::-1])
     forwards = extract_and_seal(text_list, (sentence,), tmp_path / "forwards")["sentence"]
     backwards = extract_and_seal(reversed_list, (sentence,), tmp_path / "backwards", 5)["sentence"]
@@ -88,7 +89,8 @@ def test_vectors_of_texts_do_not_depend_on_the_order_of_texts(sentence, tmp_path
 
 
 def test_the_vector_of_a_text_is_that_of_the_text_alone(sentence, tmp_path):
-    text_list = texts_with_a_long_one(40)
+    """Texts are encoded in batches, which must not change a vector."""
+    text_list = make_texts_with_a_long_one(40)
     group = extract_and_seal(text_list, (sentence,), tmp_path / "texts")["sentence"]
     for name, text in text_list.rows:
         (tokens,) = sentence.tokenize([text])
@@ -98,15 +100,18 @@ def test_the_vector_of_a_text_is_that_of_the_text_alone(sentence, tmp_path):
 
 def test_two_text_backbones_share_a_store_and_each_says_where_it_cut_a_text(folders, sentence, tmp_path):
     clip = load_text_backbone("clip-text", weights=str(folders["clip"]), compute=Compute(device="cpu"))
-    store = extract_and_seal(texts_with_a_long_one(5), (clip, sentence), tmp_path / "both")
+    store = extract_and_seal(make_texts_with_a_long_one(5), (clip, sentence), tmp_path / "both")
     assert store.names == ("clip-text", "sentence")
     assert store["clip-text"].text == store["sentence"].text
+
     (tokens_of_clip,), (tokens_of_sentence,) = clip.tokenize([LONG]), sentence.tokenize([LONG])
+
     (long_text,) = [clip for clip in store.clips if clip.clip_id == "long"]
     assert long_text.reason == (
         f"clip-text: cut at {LIMIT} of {tokens_of_clip.n_tokens} tokens; "
         f"sentence: cut at {LIMIT} of {tokens_of_sentence.n_tokens} tokens"
     )
+
     assert verify(store.path, "full").ok
 
 
@@ -145,6 +150,7 @@ def odd_backbone():
 def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(odd_backbone, tmp_path):
     text_list = TextList((("a", "good"), ("b", "?"), ("c", "bad")))
     store = extract_and_seal(text_list, (odd_backbone,), tmp_path / "odd")
+
     assert [(clip.status, clip.reason) for clip in store.clips] == [
         ("ok", ""),
         ("failed", "odd has no token for this text"),
@@ -160,7 +166,7 @@ N_TEXTS = 300
 def sentence_command(folders, tmp_path, monkeypatch):
     """Make the words that extract 300 texts, one of them too long, into a store by batches of a size."""
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
-    write_texts(tmp_path / "prompts.csv", texts_with_a_long_one(N_TEXTS))
+    write_texts(tmp_path / "prompts.csv", make_texts_with_a_long_one(N_TEXTS))
 
     def command(store, batch_size):
         words = ["extract", "prompts.csv", store, "--batch-size", batch_size, "--backbone", "sentence"]
@@ -178,11 +184,13 @@ def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
     stop_by(signal.SIGKILL, tmp_path, n_texts_before_kill, *sentence_command("killed", 2))
     n_done_before = len(read_stage(tmp_path / "killed.staging").status())
     assert 0 < n_done_before <= n_texts_before_kill
+
     resumed = obygaze(tmp_path, *sentence_command("killed", 7), "--json")
     assert resumed.returncode == 0, resumed.stderr
     result = json.loads(resumed.stdout)
     assert result["clips"] == {"ok": N_TEXTS - 1, "partial": 1, "failed": 0, "left": 0}
     assert result["run"]["clips"] == N_TEXTS - n_done_before
+
     assert obygaze(tmp_path, *sentence_command("whole", 64)).returncode == 0
     assert file_digests(tmp_path / "killed-1.0.0") == file_digests(tmp_path / "whole-1.0.0")
 
@@ -210,15 +218,18 @@ def captions_command(folders, tmp_path):
 
 
 def test_a_dry_run_of_a_shard_counts_its_texts(captions_command, obygaze, tmp_path):
+    """20 texts are a piece of 16 and one of 4; shard 0 of 2 does the first."""
     dry = obygaze(tmp_path, *captions_command, "--shard", "0/2", "--dry-run", "--json")
     assert json.loads(dry.stdout)["texts"] == 16  # the first piece
 
 
 def test_two_shards_of_texts_make_one_store(captions_command, obygaze, tmp_path):
+    """Shard 1 does the piece of 4 texts, which leaves 16, and shard 0 does these."""
     n_left = {"1/2": 16, "0/2": 0}
     for shard in ("1/2", "0/2"):
         result = obygaze(tmp_path, *captions_command, "--shard", shard, "--json")
         assert json.loads(result.stdout)["clips"]["left"] == n_left[shard], result.stderr
+
     seal(None, tmp_path / "captions", licence="CC0-1.0")
     lines = (tmp_path / "captions.txt").read_text(encoding="utf-8").splitlines()
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(lines)

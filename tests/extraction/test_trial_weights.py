@@ -16,10 +16,12 @@ def weights_of_clip_are_cached(monkeypatch):
 
 @pytest.mark.usefixtures("weights_of_clip_are_cached")
 def test_a_trial_of_a_network_without_its_weights_uses_random_ones_and_notes_it():
+    """Of three backbones, `clip` has its weights here, and `descriptors` needs none."""
     notes: list[str] = []
     recipes = (Recipe("xclip", 32, {"tokens": "none"}), Recipe("clip"), Recipe("descriptors"))
     of_trial = with_untrained_networks(recipes, notes.append)
     assert of_trial == (Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"}), *recipes[1:])
+
     (note,) = notes
     assert "xclip" in note
     assert "random" in note
@@ -49,5 +51,6 @@ def test_a_sentence_encoder_of_random_weights_is_as_large_as_the_usual_one():
 @pytest.mark.usefixtures("weights_of_clip_are_cached")
 @pytest.mark.parametrize("named", ["lab/other", "/nowhere", "random:3"])
 def test_weights_that_were_named_are_never_replaced(named):
+    """Whoever names weights wants these; only weights by default are replaced for a trial."""
     recipe = Recipe("xclip", None, {"weights": named})
     assert with_untrained_networks([recipe], pytest.fail) == (recipe,)

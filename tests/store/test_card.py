@@ -44,16 +44,21 @@ def test_the_front_matter_is_what_the_hub_reads(path):
 
 @pytest.mark.parametrize("name", ["README.md", "croissant.json"])
 def test_a_store_that_is_sealed_again_has_the_same_card(path, tmp_path, name):
+    """Nothing in a card, such as a date, depends on when or where the store was sealed."""
     assert (sealed(tmp_path, 20) / name).read_bytes() == (path / name).read_bytes()
 
 
-def test_a_card_made_from_a_store_is_its_own_card_with_lines_on_how_to_cite_it(path):
+def test_a_card_made_later_adds_only_how_to_cite_the_store(path):
+    """A store is cited by its fingerprint.
+
+    That is a digest of its files, so the card inside cannot name it.
+    """
     regenerated = card_files(open_store(path))
     assert regenerated["croissant.json"] == (path / "croissant.json").read_bytes()
     assert without_citation(regenerated["README.md"]) == (path / "README.md").read_bytes()
 
 
-def test_a_card_made_from_a_store_says_how_to_cite_it_by_its_fingerprint(path):
+def test_a_card_made_later_cites_the_store_by_its_fingerprint(path):
     store = open_store(path)
     card = card_files(store)["README.md"].decode()
     cited = card.partition("## How to cite")[2]
@@ -64,6 +69,7 @@ def test_a_card_made_from_a_store_says_how_to_cite_it_by_its_fingerprint(path):
 
 
 def test_croissant_gives_the_real_digest_of_the_table(path):
+    """Croissant is the JSON in which catalogues of data sets describe files, with their sizes and digests."""
     croissant = json.loads((path / "croissant.json").read_bytes())
     table = (path / "data/clips.csv").read_bytes()
     (file,) = croissant["distribution"]
@@ -88,7 +94,8 @@ def test_croissant_states_the_terms_of_responsible_ai(path):
 
 @pytest.mark.long
 @pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
-def test_mlcroissant_accepts_it(path):
+def test_mlcroissant_accepts_the_description_of_a_store(path):
+    """Mlcroissant is the reference validator of Croissant."""
     command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]
     process = execute(*command, cwd=path)
     assert "Done." in process.stderr
@@ -97,6 +104,7 @@ def test_mlcroissant_accepts_it(path):
 
 
 def test_the_card_marks_groups_of_untrained_networks_and_imported_ones(tmp_path):
+    """Features of random weights, or made by other tools, must not be taken for those of a known model."""
     kinds = [group("a", untrained=True), group("b", imported=True)]
     card = (sealed(tmp_path, 2, kinds) / "README.md").read_text(encoding="utf-8")
     _, of_a, of_b = re.split("^## [ab]$", card, flags=re.MULTILINE)

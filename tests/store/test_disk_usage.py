@@ -26,6 +26,10 @@ def disk_usage_of(folder):
     ids=["frames", "tokens that are linked", "tokens on a disk without links"],
 )
 def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(tmp_path, monkeypatch, array, links):
+    """A store takes up less room where its files can be links to those of its stage.
+
+    Tokens are linked, if the disk can link; frames are copied.
+    """
     arrays = (ArraySpec("pooled", (256,), "float32"), ArraySpec(array, (16, 256), "float16"))
     kind = GroupSpec("big", arrays, 16, provenance("big"))
     clips = [PlannedClip(f"tt{row:07d}-001", f"tt{row:07d}", float(row), row + 8.5) for row in range(320)]
@@ -45,7 +49,8 @@ def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(tmp_path, m
     assert expected.store_files == store_files
 
 
-def test_the_free_space_of_a_folder_that_is_not_there_yet_is_that_of_its_disk(tmp_path):
+def test_free_space_is_known_for_a_folder_that_does_not_exist_yet(tmp_path):
+    """It is the free space of the disk on which the folder will be made."""
     free = free_space(tmp_path / "not" / "there")
     assert free.bytes > 0
     assert free.files is None or free.files > 0  # not every file system counts files

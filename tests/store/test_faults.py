@@ -53,8 +53,11 @@ print(exit_codes)
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_four_processes_that_start_at_once_make_the_store_of_one(tmp_path, kind):
-    """`FOUR_PROCESSES` open and fill one stage, which is sealed here."""
+def test_four_processes_make_the_same_store_as_one(tmp_path, kind):
+    """`FOUR_PROCESSES` open and fill one stage, which is sealed here.
+
+    One process does the same work alone.
+    """
     stage = staging_path(tmp_path / "shared" / "toy")
     process = python("-c", FOUR_PROCESSES, Path(__file__).with_name("toy_stores.py"), stage, kind)
     exit_codes = json.loads(process.stdout)
@@ -111,10 +114,13 @@ FSYNCS = range(1, 9)
     ("call", "error_number", "first_failure"),
     [("write", errno.ENOSPC, first) for first in WRITES] + [("fsync", errno.EIO, first) for first in FSYNCS],
 )
-def test_clips_committed_before_a_disk_fails_are_kept_and_the_others_are_done_again(
+def test_clips_committed_before_a_disk_fails_are_kept(
     tmp_path, monkeypatch, toy, reference, call, error_number, first_failure
 ):
-    """The disk fails at every call of a run, so wherever a commit may be interrupted."""
+    """The disk fails at each call of a run in turn, so at every moment at which a commit may be interrupted.
+
+    The clips committed before stay done, and a second run makes the same bytes as an undisturbed one.
+    """
     # Given a stage with every second clip,
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     committed = stage.missing()[::2]
@@ -141,7 +147,8 @@ def test_clips_committed_before_a_disk_fails_are_kept_and_the_others_are_done_ag
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-def test_a_writer_whose_disk_is_full_keeps_the_clips_before_and_takes_no_more(tmp_path, monkeypatch):
+def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatch):
+    """The second of two commits fails for want of space; the first clip stays recorded."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
     write = os.write
 
@@ -170,7 +177,9 @@ def test_a_disk_that_fills_while_a_stage_is_made_leaves_nothing(tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_fills_while_a_stage_is_sealed_leaves_the_stage_to_seal_later(tmp_path, monkeypatch):
+def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatch):
+    """The half-made folder "toy.building" is removed, and the stage stays as it was."""
+
     def no_space(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

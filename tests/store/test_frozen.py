@@ -35,7 +35,8 @@ FINGERPRINTS = {
 
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 @pytest.mark.parametrize("version", FINGERPRINTS)
-def test_the_store_of_every_format_verifies(version, depth):
+def test_the_frozen_store_of_every_format_verifies(version, depth):
+    """The stores are files of this repository, sealed when each version of the format was new."""
     store = open_store(FROZEN / f"format-{version}")
     assert store.attributes["spec_version"] == version
     assert [clip.status for clip in store.clips] == STATUSES[version]
@@ -45,6 +46,7 @@ def test_the_store_of_every_format_verifies(version, depth):
 
 
 def test_the_store_of_format_1_0_reads_as_it_was_written():
+    """Clips a and b have features (ok, partial), c failed, and ä was never done."""
     store = open_store(FROZEN / "format-1.0")
     assert store.attributes["corpus"] == CORPUS
     assert store.clips[2].reason == "the file is failed"
@@ -61,6 +63,7 @@ def test_the_store_of_format_1_0_reads_as_it_was_written():
 
 
 def test_the_store_of_format_1_1_reads_as_it_was_written():
+    """Format 1.1 added rows that are texts. The planted vectors are [1, code of the letter]."""
     store = open_store(FROZEN / "format-1.1")
     toy_group = store["toy"]
     assert toy_group.clip_ids == ("a", "b", "c", "ä")
@@ -69,6 +72,7 @@ def test_the_store_of_format_1_1_reads_as_it_was_written():
 
 
 def test_the_store_of_format_1_2_reads_as_it_was_written():
+    """Format 1.2 added clips that are absent in one group: b and d have no features in "wave"."""
     store = open_store(FROZEN / "format-1.2")
     absent = {clip.clip_id: clip.absent for clip in store.clips if clip.absent}
     assert absent == {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
@@ -82,6 +86,10 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
 
 
 def test_the_store_of_format_1_3_reads_as_it_was_written():
+    """Format 1.3 added groups whose clips have different numbers of frames.
+
+    `row_size` counts them: 0 where a clip has no features.
+    """
     store = open_store(FROZEN / "format-1.3")
     toy_group = store["toy"]
     wave = store["wave"]
@@ -101,6 +109,7 @@ STRETCHES = ((0.25, 0.5), (2.0, 2.5))
 
 
 def test_the_store_of_format_1_4_reads_as_it_was_written():
+    """Format 1.4 added the stretches of a clip, in seconds, that have no pictures."""
     store = open_store(FROZEN / "format-1.4")
     stretches = {clip.clip_id: clip.without_pictures_s for clip in store.clips if clip.without_pictures_s}
     assert stretches == {"b": STRETCHES}
@@ -108,7 +117,8 @@ def test_the_store_of_format_1_4_reads_as_it_was_written():
         assert np.array_equal(store["toy"].read("b", array), values)
 
 
-def test_a_clip_without_pictures_in_a_part_seals_today_as_the_frozen_store(tmp_path):
+def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
+    """Sealing the same clips today must give the bytes that were frozen for format 1.4."""
     plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "c", "b", "a")]
     stage = Stage.open(tmp_path / "toy.staging", plan, [group()], CORPUS)
     statuses = {"a": "ok", "c": "failed"}
@@ -116,6 +126,7 @@ def test_a_clip_without_pictures_in_a_part_seals_today_as_the_frozen_store(tmp_p
     partial = replace(result("b", [group()], "partial"), without_pictures_s=STRETCHES)
     with stage.writer(["b"]) as writer:
         writer.commit([partial])
+
     assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / "format-1.4-1.0.0")
 
 
@@ -150,6 +161,10 @@ WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged)]
 
 @pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
 def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, kind):
+    """The lowest version that can hold the clips is written.
+
+    That is 1.2 for fixed numbers of frames, and 1.3 for others.
+    """
     staged = stage_frozen_clips(tmp_path / "toy.staging", kind)
     assert json.loads((staged.path / "stage.json").read_bytes())["layout"] == layout
     assert staged.missing() == ["ä"]
@@ -157,7 +172,8 @@ def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, 
 
 
 @pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
-def test_the_stage_of_each_layout_resumes_and_seals_as_the_store_beside_it(tmp_path, version, layout, kind):
+def test_a_frozen_stage_resumes_and_seals_to_the_frozen_store(tmp_path, version, layout, kind):
+    """A stage begun by an older release, with clip "ä" still to do, must not have to be done again."""
     path = shutil.copytree(FROZEN / f"layout-{layout}.staging", tmp_path / "toy.staging")
     stage = read_stage(path)
     assert stage.missing() == ["ä"]
@@ -166,6 +182,7 @@ def test_the_stage_of_each_layout_resumes_and_seals_as_the_store_beside_it(tmp_p
 
 
 def test_a_stage_of_layout_2_is_refused_in_one_line():
+    """Stages of layout 2 are no longer read; the message names the stage."""
     with pytest.raises(StoreError, match=r"layout-2.staging") as caught:
         read_stage(FROZEN / "layout-2.staging")
     assert "\n" not in str(caught.value)

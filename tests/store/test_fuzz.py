@@ -87,7 +87,7 @@ def key_of_step(container, step):
     return index
 
 
-def assert_refused_in_one_line_and_found_by_verify(path):
+def assert_damage_is_refused_and_found_by_verify(path):
     """Read all arrays, which may go well or end in an error of one line; verify must find the damage."""
     try:
         store = open_store(path)
@@ -148,14 +148,16 @@ FILES = [
 @pytest.mark.parametrize("file", FILES)
 @FEW_EXAMPLES
 @given(edits=EDITS_OF_BYTES)
-def test_a_damaged_file_of_a_store_is_refused_in_one_line_and_found_by_verify(
-    store, changed_files, file, edits
-):
+def test_random_damage_to_a_store_file_is_found_by_verify(store, changed_files, file, edits):
+    """Reading succeeds where the damage is elsewhere, and is refused in one line otherwise.
+
+    Verify always finds the damage.
+    """
     good = changed_files.original(store / file)
     damaged = with_edits(good, edits)
     assume(damaged != good)
     changed_files.write(store / file, damaged)
-    assert_refused_in_one_line_and_found_by_verify(store)
+    assert_damage_is_refused_and_found_by_verify(store)
 
 
 @pytest.mark.long
@@ -163,13 +165,12 @@ def test_a_damaged_file_of_a_store_is_refused_in_one_line_and_found_by_verify(
 @pytest.mark.parametrize("node", NODES_OF_ZARR)
 @FEW_EXAMPLES
 @given(steps=st.lists(st.integers(0, 20), min_size=1, max_size=7), value=ODD_VALUES)
-def test_hostile_values_in_metadata_are_refused_in_one_line_and_found_by_verify(
-    store, changed_files, node, steps, value
-):
+def test_odd_values_in_the_metadata_are_found_by_verify(store, changed_files, node, steps, value):
+    """One value of a zarr.json becomes null, a huge number, "../.." and the like."""
     path = store / f"{ZARR}{node}/zarr.json"
     document = json.loads(changed_files.original(path))
     changed_files.write(path, json.dumps(with_value(document, steps, value)).encode())
-    assert_refused_in_one_line_and_found_by_verify(store)
+    assert_damage_is_refused_and_found_by_verify(store)
 
 
 @pytest.mark.hypothesis
@@ -177,6 +178,7 @@ def test_hostile_values_in_metadata_are_refused_in_one_line_and_found_by_verify(
 @FEW_EXAMPLES
 @given(edits=EDITS_OF_BYTES)
 def test_a_damaged_file_of_a_stage_reads_or_is_refused_in_one_line(store, changed_files, file, edits):
+    """A stage has no list of digests, so damage may go unnoticed here; it must not end in a traceback."""
     (path,) = store.with_name("toy.staging").glob(file)
     changed_files.write(path, with_edits(changed_files.original(path), edits))
     try:

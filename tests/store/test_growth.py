@@ -43,25 +43,28 @@ def array_files(path):
     return {name: data for name, data in tree(path).items() if "/c/" in name}
 
 
-def test_a_stage_of_a_growing_store_has_the_new_clips_to_do_alone(tmp_path, toy):
+def test_a_growing_store_has_only_the_new_clips_to_do(tmp_path, toy):
     path = sealed(tmp_path, OLD_CLIPS, toy)
     stage = begin_growth(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
     assert stage.missing() == [clip.clip_id for clip in NEW_CLIPS]
 
 
 @pytest.mark.long
-def test_a_grown_store_is_the_store_of_all_clips_at_once_but_for_its_parent(tmp_path, toy):
+def test_a_grown_store_equals_one_made_of_all_clips_at_once(tmp_path, toy):
+    """All arrays and the table are the same bytes; only the attributes name the older store as the parent."""
     path = sealed(tmp_path, OLD_CLIPS, toy)
     grown_store = seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
     assert verify(grown_store, "full").ok
     at_once = sealed(tmp_path / "whole", [*OLD_CLIPS, *NEW_CLIPS], toy)
+
     assert array_files(grown_store) == array_files(at_once)
     assert (grown_store / "data/clips.csv").read_bytes() == (at_once / "data/clips.csv").read_bytes()
     assert open_store(grown_store).attributes["parent"] == open_store(path).fingerprint
     assert open_store(grown_store).attributes["corpus"] == CORPUS
 
 
-def test_a_store_that_grows_stays_as_it_was(tmp_path, toy):
+def test_growing_a_store_leaves_the_old_version_unchanged(tmp_path, toy):
+    """The grown store is another folder; files shared by hard links must not be written to."""
     path = sealed(tmp_path, OLD_CLIPS, toy)
     before = tree(path)
     seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
@@ -69,6 +72,7 @@ def test_a_store_that_grows_stays_as_it_was(tmp_path, toy):
 
 
 def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, toy):
+    """A shard of tokens holds 16 clips, and new clips sort after the 80 old ones: 80 / 16 = 5 shards stay."""
     path = sealed(tmp_path, OLD_CLIPS, toy)
     grown_store = seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
     linked = {name for name in array_files(path) if (path / name).samefile(grown_store / name)}
@@ -78,6 +82,7 @@ def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, toy):
 
 @pytest.mark.long
 def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, toy):
+    """Rows are sorted by clip id, so old rows move; the result is that of sealing all clips at once."""
     path = sealed(tmp_path, [*OLD_CLIPS[::2], *NEW_CLIPS], toy)
     grown_store = seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
     assert verify(grown_store, "full").ok
@@ -99,7 +104,8 @@ def test_a_stage_of_a_growing_store_can_be_resumed(tmp_path, toy):
     assert begin_growth(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy).missing() == stage.missing()
 
 
-def test_a_stage_of_a_growing_store_is_not_resumed_for_another_store_or_for_none(tmp_path, toy):
+def test_a_growing_stage_is_resumed_only_for_its_own_parent(tmp_path, toy):
+    """The stage keeps which store it adds to; opening it with another store, or with none, is an error."""
     path = sealed(tmp_path, OLD_CLIPS, toy)
     another = sealed(tmp_path, OLD_CLIPS[:70], toy, name="other")
     stage = begin_growth(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
@@ -109,7 +115,8 @@ def test_a_stage_of_a_growing_store_is_not_resumed_for_another_store_or_for_none
         Stage.open(stage.path, stage.clips, stage.groups, stage.corpus)
 
 
-def test_a_stage_whose_parent_was_renamed_is_refused_with_the_path_that_it_had(tmp_path, toy):
+def test_a_stage_whose_parent_was_renamed_names_its_old_path(tmp_path, toy):
+    """The finished clips of such a stage lie in its parent, which is not at its place any more."""
     path = sealed(tmp_path, OLD_CLIPS, toy)
     stage = begin_growth(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], toy)
     renamed = path.rename(tmp_path / "away")
@@ -129,6 +136,7 @@ def test_a_stage_whose_parent_was_renamed_is_refused_with_the_path_that_it_had(t
     ],
 )  # fmt: skip
 def test_clips_and_settings_that_do_not_fit_the_parent_are_refused(tmp_path, version, clips, kind, message):
+    """A grown store has a new version, the same settings, and the old clips unchanged."""
     path = sealed(tmp_path, OLD_CLIPS, TOY)
     with pytest.raises(StoreError, match=message) as caught:
         plan_growth(open_store(path), version, clips, [kind], CORPUS)
@@ -147,17 +155,19 @@ def flip_a_bit(file, place):
     [[*OLD_CLIPS, *NEW_CLIPS], [*OLD_CLIPS, PlannedClip("a0001x", "n", 0.0, 1.5)]],
     ids=["old files are linked", "old rows are copied"],
 )
-def test_a_damaged_parent_is_named_and_what_was_staged_stays(tmp_path, toy, chunk, clips):
-    """The damaged row is of a piece of 16 old clips without new ones, which is taken from the parent.
+def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(tmp_path, toy, chunk, clips):
+    """Old rows are checked against their digests as they are taken from the parent.
 
-    Byte 645 is of row 40 of pooled, which has 16 bytes a row, or of row 10 of a chunk of tokens, which has 16
-    rows of 60 bytes: chunk 2 has the rows 32 to 47, and chunk 4 the rows 64 to 79.
+    The damaged row is of a piece of 16 old clips without new ones. Byte 645 is of row 40 of pooled, which has
+    16 bytes a row, or of row 10 of a chunk of tokens, which has 16 rows of 60 bytes: chunk 2 has the rows 32
+    to 47, and chunk 4 the rows 64 to 79.
     """
     path = sealed(tmp_path, OLD_CLIPS, toy)
     stage = begin_growth(tmp_path, path, clips, toy)
     commit_clips(stage, stage.missing(), lambda _: "ok")
     flip_a_bit(path / "data/features.zarr/toy" / chunk, 645)
     array, *_ = chunk.split("/")
+
     with pytest.raises(StoreError, match=rf"clip a\d+, array toy/{array}"):
         seal(None, tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stage.missing() == []
@@ -165,11 +175,13 @@ def test_a_damaged_parent_is_named_and_what_was_staged_stays(tmp_path, toy, chun
 
 
 @pytest.mark.parametrize("chunk", ["frames/c/0/0", "time_s/c/0", "row_size/c/0"])
-def test_damaged_ragged_frames_of_a_parent_are_named_and_what_was_staged_stays(tmp_path, chunk):
+def test_sealing_names_damaged_ragged_frames_of_a_parent(tmp_path, chunk):
+    """Frames of old clips are checked as they are taken from the parent; the clips staged since then stay."""
     path = sealed(tmp_path, OLD_CLIPS, ragged())
     stage = begin_growth(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], ragged())
     commit_clips(stage, stage.missing(), lambda _: "ok")
     flip_a_bit(path / "data/features.zarr/toy" / chunk, 200)
+
     with pytest.raises(StoreError, match=rf"toy/{chunk.partition('/')[0]}"):
         seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], ragged())
     assert stage.missing() == []
@@ -177,11 +189,15 @@ def test_damaged_ragged_frames_of_a_parent_are_named_and_what_was_staged_stays(t
 
 
 def test_chunks_of_frames_before_the_first_new_clip_do_not_change(tmp_path):
-    """Only chunks from there on are others: a copy of the older version fetches no more than these."""
+    """Frames of all clips lie one after the other, so a new clip moves only the frames behind it.
+
+    A copy of the older version fetches no chunk before them again.
+    """
     frames = {f"c{number:02d}": np.full((4800, 2), number, np.float32) for number in range(9)}
     old = {clip: values for clip, values in frames.items() if clip != "c05"}
     before = array_files(seal_frames(tmp_path / "old", dict.fromkeys(old, "m"), old))
     after = array_files(seal_frames(tmp_path / "new", dict.fromkeys(frames, "m"), frames))
+
     unchanged = sorted(name for name, data in before.items() if data == after.get(name))
     # Five clips of 4,800 frames come before the new one: two whole chunks of 8,192 and a part of the third.
     assert [name for name in unchanged if "/frames/c/" in name] == [
@@ -198,16 +214,21 @@ def test_chunks_of_frames_before_the_first_new_clip_do_not_change(tmp_path):
 def test_moved_frames_counts_the_clips_that_a_new_one_moves(
     tmp_path, added, first_moved, n_moved, chunks_kept
 ):
-    """9 clips of 4,800 frames: 6 chunks of 8,192 frames, one chunk of times and one of indices."""
+    """A clip added in the middle moves the clips behind it, and keeps the chunks before it.
+
+    Of 9 clips of 4,800 frames there are 6 chunks of 8,192 frames, one chunk of times and one of indices.
+    """
     frames = {f"c{number:02d}": np.full((4800, 2), number, np.float32) for number in range(9)}
     old = {clip: values for clip, values in frames.items() if clip != added}
     before = open_store(seal_frames(tmp_path / "old", dict.fromkeys(old, "m"), old))
     after = open_store(seal_frames(tmp_path / "new", dict.fromkeys(frames, "m"), frames))
+
     moved = MovedFrames("toy", first_moved, n_moved, chunks=8, chunks_kept=chunks_kept)
     assert moved_frames(before, after) == [moved]
 
 
 def test_nothing_moves_between_a_store_and_itself(tmp_path):
+    """All 8 chunks are kept: 6 of frames, one of times and one of indices."""
     frames = {f"c{number:02d}": np.full((4800, 2), number, np.float32) for number in range(9)}
     store = open_store(seal_frames(tmp_path / "toy", dict.fromkeys(frames, "m"), frames))
     assert moved_frames(store, store) == [MovedFrames("toy", "", 0, chunks=8, chunks_kept=8)]

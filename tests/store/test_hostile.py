@@ -29,16 +29,19 @@ def store(tmp_path):
 
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json"])
 def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name):
+    """A list of digests that leaves out a file would let a copy lack that file unnoticed."""
     digests, _ = parse_digests((store / MANIFEST).read_bytes())
     del digests[name]
     (store / MANIFEST).write_bytes(digests_bytes(digests))
     retag(store)
+
     with pytest.raises(StoreError, match=f"{MANIFEST}"):
         download(FolderFiles(store), tmp_path / "copy")
     assert not (tmp_path / "copy.pulling").exists()
 
 
-def test_a_damaged_chunk_is_named_with_its_first_row_where_the_table_of_clips_is_damaged_too(store):
+def test_a_damaged_chunk_is_named_by_row_if_the_table_is_damaged_too(store):
+    """Verify usually names the clips of a damaged chunk; without a readable table it names the first row."""
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"\x00")
     (store / "data/clips.csv").write_text("torn", encoding="utf-8")
@@ -47,7 +50,7 @@ def test_a_damaged_chunk_is_named_with_its_first_row_where_the_table_of_clips_is
 
 
 @pytest.mark.parametrize("name", STATED)
-def test_a_store_without_an_attribute_that_every_store_has_is_refused_when_opened(store, name):
+def test_a_store_without_a_required_attribute_is_refused(store, name):
     change_attributes(store, lambda attributes, _: attributes.pop(name))
     with pytest.raises(StoreError, match=name):
         open_store(store)
@@ -57,18 +60,21 @@ def test_a_store_without_an_attribute_that_every_store_has_is_refused_when_opene
 # --- a few bytes that ask for much memory
 
 
-def test_a_chunk_that_is_smaller_than_its_metadata_ask_for_is_refused(store):
+def test_a_chunk_smaller_than_its_metadata_state_is_refused(store):
+    """A reader advises to run `obygaze store verify`, which does not advise to run itself."""
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-5])
     with pytest.raises(StoreError, match=r"pooled/c/0/0: this chunk is damaged.*; run: obygaze store verify"):
         open_store(store)["toy"].raw("pooled")
+
     # The command that checks all of a store does not advise to run itself.
     whats = [problem.what for problem in verify(store, "full").problems]
     assert any("this chunk is damaged" in what for what in whats)
     assert not any("obygaze store verify" in what for what in whats)
 
 
-def test_more_clips_than_the_table_has_are_refused_before_memory_is_asked_for(store):
+def test_metadata_that_state_10_to_the_12_clips_are_refused_unread(store):
+    """The table of clips has 20 rows: arrays of 10^12 are refused before memory is allocated for them."""
     n_clips = 10**12
     root = store / "data/features.zarr"
     document = json.loads((root / "zarr.json").read_bytes())
@@ -81,7 +87,8 @@ def test_more_clips_than_the_table_has_are_refused_before_memory_is_asked_for(st
         open_store(store)["toy"]
 
 
-def test_a_chunk_that_is_larger_than_any_is_not_read(store):
+def test_a_chunk_file_of_a_terabyte_is_refused_unread(store):
+    """No chunk of the format can be so large, so the file is refused by its size."""
     opened = open_store(store)["toy"]
     with (store / "data/features.zarr/toy/pooled/c/0/0").open("r+b") as chunk:
         chunk.truncate(1 << 40)  # sparse: takes no disk
@@ -89,7 +96,7 @@ def test_a_chunk_that_is_larger_than_any_is_not_read(store):
         opened.pooled()
 
 
-def test_strings_beyond_a_chunk_are_read_as_they_were_sealed(tmp_path):
+def test_strings_of_more_than_one_chunk_are_read_as_sealed(tmp_path):
     """1,500 ids are more than one chunk of strings holds; each has signs of 4 bytes in UTF-8."""
     clapper_board = "\U0001f3ac"
     movies = {f"clip {row:05d} {clapper_board}" * 3: "m" for row in range(1500)}
@@ -99,7 +106,8 @@ def test_strings_beyond_a_chunk_are_read_as_they_were_sealed(tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 300, 65791, 65792])
-def test_what_a_compressed_frame_says_of_its_size_is_read(size):
+def test_the_stated_size_of_a_zstandard_frame_is_read(size):
+    """Zstandard writes sizes with 1, 2 or 4 bytes; 255/256 and 65,791/65,792 are where the width changes."""
     assert _zstd_size(Zstd().encode(bytes(size))) == size
 
 
@@ -179,7 +187,7 @@ REFUSED = {"open": 1, "verify": 3, "inspect": 1, "pull": 1}
 """Use -> exit code."""
 
 
-def assert_refused_in_little_memory(outcome, store, message):
+def assert_every_reader_refused_in_little_memory(outcome, store, message):
     assert outcome.codes == REFUSED
     assert message in outcome.message
     assert outcome.peak_mb < MOST_MB
@@ -187,16 +195,18 @@ def assert_refused_in_little_memory(outcome, store, message):
 
 
 @pytest.mark.long
-def test_every_reader_refuses_strings_that_decode_to_gigabytes_in_little_memory(tmp_path):
+def test_readers_refuse_strings_that_decode_to_gigabytes(tmp_path):
+    """Opening, verifying, inspecting and pulling all refuse, and none takes more than 200 MB of memory."""
     stores = [with_string_bomb(tmp_path / str(n), bomb) for n, bomb in enumerate(STRING_BOMBS.values())]
     outcomes, errors = run_readers(*stores)
     for store, outcome in zip(stores, outcomes, strict=True):
-        assert_refused_in_little_memory(outcome, store, "clip/c/0: this chunk")
+        assert_every_reader_refused_in_little_memory(outcome, store, "clip/c/0: this chunk")
     assert errors.count("clip/c/0: this chunk") == 2 * len(stores)  # inspect and pull print it
 
 
 @pytest.mark.long
-def test_every_reader_refuses_a_gigabyte_in_another_compressor_in_little_memory(tmp_path):
+def test_readers_refuse_a_gigabyte_in_another_compressor(tmp_path):
+    """The format allows one compressor; a chunk packed by gzip is refused before it is decompressed."""
     store = with_bomb_of_another_compressor(tmp_path)
     (outcome,), _ = run_readers(store)
-    assert_refused_in_little_memory(outcome, store, "codecs: not as the format demands")
+    assert_every_reader_refused_in_little_memory(outcome, store, "codecs: not as the format demands")

@@ -67,7 +67,8 @@ class Lies(Handler):
 
 
 @pytest.mark.parametrize("claims", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"])
-def test_a_wrong_length_gives_no_wrong_bytes(served_folder, tmp_path, claims):
+def test_a_wrong_content_length_is_refused(served_folder, tmp_path, claims):
+    """The server states more or fewer bytes than it sends: every use refuses, and no wrong copy is kept."""
     with serving(served_folder, type("Lies", (Lies,), {"claims": claims})) as server:
         refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
     assert refusals
@@ -91,7 +92,8 @@ class Endless(Flood):
                     self.server.count(1 << 20)
 
 
-def test_verify_reads_no_more_of_a_file_than_its_whole_store_should_have(served_folder):
+def test_verify_stops_reading_a_file_longer_than_its_whole_store(served_folder):
+    """A server sends zeros without end in place of a chunk; less than 64 MB of them may be read."""
     with serving(served_folder, Endless) as server:
         report = verify(f"{server.url}/toy-1.0.0")
         assert server.n_bytes_sent < 64 << 20
@@ -113,6 +115,7 @@ class Slow(Handler):
 
 
 def test_a_server_that_sends_a_byte_at_a_time_is_given_up(served_folder, tmp_path, monkeypatch):
+    """The least speed of a server is measured over `SLOW_S`, which is 0.1 s here."""
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.1)
     with serving(served_folder, Slow) as server:
         url = f"{server.url}/toy-1.0.0"
@@ -146,6 +149,10 @@ class Stalls(Handler):
 def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
     served_folder, tmp_path, monkeypatch, n_bytes_sent
 ):
+    """Only a connection that breaks off is tried again.
+
+    A silent server would cost the same wait each time.
+    """
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
     monkeypatch.setattr(Stalls, "n_bytes_sent", n_bytes_sent)
     with serving(served_folder, Stalls) as server:
@@ -174,6 +181,7 @@ class Crumbs(Handler):
 
 
 def test_a_server_that_breaks_off_after_every_byte_is_given_up(served_folder, tmp_path, monkeypatch):
+    """A broken transfer resumes where it stopped, but not for ever: it must bring a stated speed."""
     monkeypatch.setattr(
         "obygaze_features.store.served.SLOW_S", 0.2
     )  # for which the client tries again by itself
@@ -208,9 +216,8 @@ class Notes(Handler):
 @pytest.mark.parametrize(
     "to", ["file:///etc/passwd", "data:text/plain,x", "http://me:hunter2@127.0.0.1:9/x?token=hunter2"]
 )
-def test_a_redirection_to_a_file_or_with_a_password_gives_nothing_and_shows_nothing(
-    served_folder, tmp_path, to
-):
+def test_a_redirection_to_a_file_or_with_a_password_is_refused(served_folder, tmp_path, to):
+    """A server must not make us read our own files, and no message shows the password ("hunter2")."""
     with serving(served_folder, type("Elsewhere", (Elsewhere,), {"to": to})) as server:
         refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
         assert len(server.requests) < 40
@@ -241,7 +248,8 @@ def secrets_in(text):
     return [secret for secret in (*TOKENS.values(), "mark-key") if secret in text]
 
 
-def test_a_redirection_of_http_is_followed_and_credentials_are_sent_nowhere(redirecting, tmp_path):
+def test_an_http_redirection_is_followed_without_credentials(redirecting, tmp_path):
+    """The environment has tokens of S3 and of the Hub; a plain HTTP server is sent none of them."""
     server, other_host = redirecting
     refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
@@ -252,6 +260,7 @@ def test_a_redirection_of_http_is_followed_and_credentials_are_sent_nowhere(redi
 
 
 def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
+    """Requests to S3 carry credentials, which the other host would get."""
     server, other_host = redirecting
     refusals = open_verify_and_pull("s3://bucket/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
@@ -261,12 +270,13 @@ def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
     assert all("the server redirects to another host, and credentials" in text for text in refusals)
 
 
-def test_with_a_proxy_in_the_environment_the_client_is_left_to_use_it(monkeypatch):
+def test_a_proxy_in_the_environment_is_used(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     no_settings_of_ours = {}
     assert _only_known_hosts() == no_settings_of_ours
 
 
-def test_without_a_proxy_the_hosts_of_s3_are_the_only_ones_that_the_client_reaches(monkeypatch):
+def test_without_a_proxy_the_client_reaches_hosts_of_s3_alone(monkeypatch):
+    """All other hosts go to a proxy that does not exist; hosts excluded from it are reached directly."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://s3.lab.example:9000/x")
     assert _only_known_hosts()["proxy_excludes"].startswith("s3.lab.example,amazonaws.com,")

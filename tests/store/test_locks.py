@@ -30,7 +30,7 @@ def listing(folder):
     return sorted(Path(root, name) for root, folders, files in os.walk(folder) for name in folders + files)
 
 
-WORKS_THAT_LOCK = {
+ACTIONS_THAT_LOCK = {
     "extract": lambda _, new: seal_arrays(new / "deep" / "films", CLIPS, ARRAYS),
     "resume": lambda sealed, _: read_stage(sealed.parent / "films.staging").writer(),
     "seal": lambda sealed, new: seal(sealed.parent / "films.staging", new / "s", licence="CC0-1.0"),
@@ -38,11 +38,10 @@ WORKS_THAT_LOCK = {
 }
 
 
-@pytest.mark.parametrize("work", WORKS_THAT_LOCK)
+@pytest.mark.parametrize("work", ACTIONS_THAT_LOCK)
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
-def test_on_a_file_system_without_locks_nothing_is_written_and_the_folder_is_named(
-    sealed, tmp_path, monkeypatch, work, number
-):
+def test_a_file_system_without_locks_is_named_and_left_untouched(sealed, tmp_path, monkeypatch, work, number):
+    """The three error numbers are those with which file systems say that they have no locks."""
     new = tmp_path / "new"
     new.mkdir()
     before = listing(tmp_path)
@@ -51,14 +50,17 @@ def test_on_a_file_system_without_locks_nothing_is_written_and_the_folder_is_nam
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", flock)
+
     with pytest.raises(StoreError) as error:
-        WORKS_THAT_LOCK[work](sealed, new)
+        ACTIONS_THAT_LOCK[work](sealed, new)
     assert str(tmp_path) in str(error.value)
     assert "\n" not in str(error.value)
     assert listing(tmp_path) == before
 
 
-def test_on_windows_an_error_other_than_a_lock_that_is_held_is_raised_at_once(tmp_path, monkeypatch):
+def test_on_windows_an_unknown_lock_error_is_raised_at_once(tmp_path, monkeypatch):
+    """Only a lock that another process holds is waited for; "Invalid argument" is another error."""
+
     def locking(*_):
         raise OSError(errno.EINVAL, "Invalid argument")
 
@@ -68,6 +70,7 @@ def test_on_windows_an_error_other_than_a_lock_that_is_held_is_raised_at_once(tm
     monkeypatch.setattr(locks, "sys", SimpleNamespace(platform="win32"))
     monkeypatch.setattr(locks.time, "sleep", sleep)
     monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+
     (tmp_path / "file").touch()
     with (tmp_path / "file").open("r+b") as file, pytest.raises(OSError, match="Invalid"):
         locks.hold(file.fileno(), tmp_path / "file")

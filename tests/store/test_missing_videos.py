@@ -94,25 +94,32 @@ def show(corpus: Manifest, movie: str = "tt1") -> None:
     (corpus.root / "away").rename(corpus.root / movie)
 
 
-def test_a_machine_without_videos_that_another_has_found_fails_no_clip(nodes, corpus):
+def test_a_machine_without_its_videos_stops_and_fails_no_clip(nodes, corpus):
+    """Machine n1 noted that it found the folder tt1.
+
+    Where n2 does not see it, a disk is not mounted: the clips are not recorded as failed, and n2 does them
+    once the folder is there.
+    """
     nodes("n1").run((0, 2))
     hide(corpus)
     blind = nodes("n2")
     with pytest.raises(StoreError):
         blind.run((1, 2))
     assert blind.done == []
+
     show(corpus)
     assert nodes("n2").run((1, 2)).missing() == []
 
 
 @pytest.mark.long
-def test_clips_failed_for_videos_that_another_machine_finds_later_are_done_again(nodes, corpus, monkeypatch):
+def test_clips_are_done_again_if_another_machine_finds_their_videos(nodes, corpus, monkeypatch):
     """Machine n2 does not see the folder tt1, whose clips are its share; n1, which does, runs meanwhile."""
     share_of_n1, share_of_n2 = (0, 2), (1, 2)
     hide(corpus)
     blind = nodes("n2")
 
     def run_n1() -> None:
+
         show(corpus)
         nodes("n1").run(share_of_n1)
         hide(corpus)
@@ -127,11 +134,16 @@ def test_clips_failed_for_videos_that_another_machine_finds_later_are_done_again
     assert seeing.done == SECOND
 
 
-def test_a_stage_is_not_sealed_where_a_machine_has_found_videos_that_another_missed(nodes, corpus, tmp_path):
+def test_clips_that_one_machine_alone_did_not_find_forbid_sealing(nodes, corpus, tmp_path):
+    """n2 failed the clips of tt1 for want of videos, and n1 finds them.
+
+    They could still be done, so sealing without them must be allowed explicitly.
+    """
     hide(corpus)
     nodes("n2").run()
     show(corpus)
     nodes("n1").run((0, 2))  # its share has no clip to do, but n1 notes that it finds the videos
+
     with pytest.raises(StoreError, match="tt1-16"):
         seal(None, tmp_path / "store", licence="CC0-1.0")
     assert seal(None, tmp_path / "store", licence="CC0-1.0", allow_missing=True).exists()
@@ -144,12 +156,14 @@ def test_clips_whose_videos_one_machine_missed_are_done_by_one_that_finds_them(n
     seeing = nodes("n1")
     seeing.run((0, 2))
     assert seeing.done == []
+
     seeing.run()
     assert seeing.done == SECOND
     assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
 
 
-def test_videos_that_go_away_during_a_run_stop_it_and_are_tried_again(nodes, corpus):
+def test_a_run_stops_when_its_videos_go_away(nodes, corpus):
+    """The folder tt0 disappears at the second clip: the first stays done, the second is tried again."""
     node = nodes("n1")
     begun = []
 
@@ -161,6 +175,7 @@ def test_videos_that_go_away_during_a_run_stop_it_and_are_tried_again(nodes, cor
     with pytest.raises(StoreError, match="clip tt0-01"):
         node.run(during=unmount_at_the_second_clip)
     assert node.done == FIRST[:2]
+
     show(corpus, "tt0")
     node.run()
     assert node.done == [*FIRST[1:], *SECOND]
@@ -175,7 +190,8 @@ def test_a_machine_that_finds_no_video_at_all_does_nothing(nodes, corpus, tmp_pa
     assert node.done == []
 
 
-def test_a_video_absent_everywhere_is_a_failed_clip_and_not_tried_again(nodes, corpus, tmp_path):
+def test_a_video_that_no_machine_finds_is_a_failed_clip(nodes, corpus, tmp_path):
+    """Two machines see all other videos: the file is really not there, and its clip is not tried again."""
     (corpus.root / "tt1" / "clip-31.mp4").unlink()
     first, second = nodes("n1"), nodes("n2")
     first.run()
@@ -186,6 +202,7 @@ def test_a_video_absent_everywhere_is_a_failed_clip_and_not_tried_again(nodes, c
 
 
 def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):
+    """The files are no videos, so all 32 clips fail: more than 3, and not more than 32."""
     nodes("n1").run()
     with pytest.raises(StoreError):
         seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)

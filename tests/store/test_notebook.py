@@ -63,12 +63,14 @@ def test_a_table_has_the_times_of_clips_or_nan(store):
 
 
 def test_a_table_with_a_manifest_counts_the_clips_that_are_not_in_it(store, manifest):
+    """Of four clips, b-0 failed and b-1 is not in the manifest: two rows are left."""
     frame = store["net"].to_frame(manifest)
     assert frame["clip_id"].tolist() == ["a-0", "a-1"]
     assert frame.attrs == {"left_out": {"failed": 1, "not in the manifest": 1}}
 
 
 def test_a_manifest_adds_levels_to_the_table(store, manifest):
+    """The manifest gives clip a-1 the level S, and a-0 none."""
     levels = store["net"].to_frame(manifest).set_index("clip_id")["level"]
     assert levels["a-1"] == "S"
     assert levels.isna()["a-0"]
@@ -80,11 +82,13 @@ def test_a_manifest_adds_a_column_for_each_concept_to_the_table(store, manifest)
     behind_level = frame.columns.get_loc("level") + 1
     assert frame.columns[behind_level : behind_level + len(concepts)].tolist() == concepts
     assert frame[concepts].dtypes.eq("boolean").all()
+
     marked = frame.loc["a-1", concepts]
     assert sorted(marked[marked.astype(bool)].index) == ["Body", "Look"]
 
 
 def test_xarray_gets_a_group_with_named_dimensions(store):
+    """Four clips, of which each has 2 frames of 3 features, and 5 tokens of 7."""
     data = store["net"].to_xarray()
     assert np.array_equal(data.pooled, store["net"].pooled(), equal_nan=True)
     assert dict(data.sizes) == {"clip": 4, "feature": 3, "frame": 2, "token": 5, "token_feature": 7}
@@ -127,6 +131,7 @@ def test_xarray_indexes_each_dimension_by_itself(store):
 
 
 def test_html_names_what_there_is_and_is_escaped(tmp_path):
+    """A store called "R&D" must be shown as R&amp;D, which browsers display as R&D."""
     path = seal_arrays(tmp_path / "R&D", CLIPS, {"net": {"pooled": np.ones((4, 3), dtype=np.float32)}})
     html = open_store(path)._repr_html_()
     assert "R&amp;D 1.0.0" in html

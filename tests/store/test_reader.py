@@ -36,6 +36,7 @@ def shelf(tmp_path_factory):
 
 
 def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
+    """Rows of failed clips are NaN and not usable; every other row is the planted vector of its clip."""
     group = open_store(shelf / "toy-1.0.0")["toy"]
     pooled = group.pooled()
     assert pooled.dtype == np.float32
@@ -53,6 +54,7 @@ def whole_array(group, array):
 
 @pytest.mark.parametrize(("array", "block_rows"), [("pooled", 150), ("frames", 64), ("tokens", 16)])
 def test_blocks_of_an_array_join_to_the_whole(shelf, array, block_rows):
+    """A block is read from whole chunks: 64 rows of frames, 16 of tokens, and all rows of pooled at once."""
     group = open_store(shelf / "toy")["toy"]
     blocks = list(group.blocks(array))
     assert [start for start, _ in blocks] == list(range(0, 150, block_rows))
@@ -72,6 +74,7 @@ def test_clips_that_are_read_alone_are_rows_of_the_whole_array(shelf, array):
 
 
 def test_reading_a_clip_that_failed_or_that_is_unknown_is_refused(shelf):
+    """In `status_of`, clips whose number is 3 modulo 7 have failed."""
     group = open_store(shelf / "toy")["toy"]
     with pytest.raises(StoreError, match="clip tt0003-é is failed"):
         group.read("tt0003-é", "pooled")
@@ -80,6 +83,7 @@ def test_reading_a_clip_that_failed_or_that_is_unknown_is_refused(shelf):
 
 
 def test_a_name_without_version_opens_the_highest(tmp_path):
+    """Versions are compared as numbers: 1.10.0 is higher than 1.9.9."""
     staged(tmp_path, 8)
     for version in ("1.0.0", "1.10.0", "1.9.9"):
         seal(None, tmp_path / "toy", licence="MIT", version=version)
@@ -88,6 +92,7 @@ def test_a_name_without_version_opens_the_highest(tmp_path):
 
 
 def test_an_attribute_that_the_reader_does_not_know_is_kept(tmp_path):
+    """A later version of the format may add attributes that do not change how the store is read."""
     path = sealed(tmp_path, 8)
     respecify(path, novelty={"kept": True})
     assert open_store(path).attributes["novelty"] == {"kept": True}
@@ -104,6 +109,7 @@ def test_a_store_of_a_newer_format_is_refused_with_its_version(tmp_path, version
 
 @pytest.mark.parametrize("nonsense", ["one", None, 1.0, "1.0.0"])
 def test_a_version_that_is_no_version_is_refused(tmp_path, nonsense):
+    """A version of the format is a text of two numbers, such as "1.4"."""
     path = sealed(tmp_path, 8)
     respecify(path, spec_version=nonsense)
     with pytest.raises(StoreError):
@@ -115,6 +121,7 @@ def test_a_version_that_is_no_version_is_refused(tmp_path, nonsense):
     ["toy.staging", "toy", "other.building", "nowhere", ".", "toy.staging/plan.jsonl"],
 )
 def test_a_path_that_is_no_sealed_store_is_refused_by_name(tmp_path, place):
+    """A stage, a folder in the making and a plain file are none, and "toy" has no sealed version yet."""
     staged(tmp_path, 8)
     (tmp_path / "other.building").mkdir()
     with pytest.raises(StoreError, match=re.escape(str(tmp_path / place))):
@@ -136,14 +143,15 @@ def test_a_url_of_a_kind_that_is_not_read_is_refused_by_name():
         ("data/features.zarr/toy/tokens/c/2/0/0", None),
     ],
 )
-def test_reading_a_store_without_one_of_its_files_is_an_error_and_gives_no_nan(tmp_path, file, message):
+def test_reading_a_store_without_one_of_its_files_is_an_error(tmp_path, file, message):
+    """Zarr fills missing chunks with NaN, which would look like failed clips."""
     path = sealed(tmp_path, 72)
     (path / file).unlink()
     with pytest.raises(StoreError, match=message):
         read_all(path)
 
 
-def test_reading_clips_of_an_open_store_whose_table_was_removed_is_an_error(tmp_path):
+def test_an_open_store_whose_table_was_removed_is_an_error(tmp_path):
     path = sealed(tmp_path, 72)
     opened = open_store(path)
     (path / "data/clips.csv").unlink()
@@ -166,6 +174,7 @@ def test_a_flipped_bit_in_a_chunk_is_an_error(tmp_path, array):
 
 @pytest.mark.long
 def test_sealing_and_opening_load_nothing_heavy(tmp_path):
+    """The light half of the package works without torch and the like, and the command starts fast."""
     code = (
         "import sys; from pathlib import Path; import numpy as np\n"
         "from obygaze_features.store import open_store\n"
@@ -175,6 +184,7 @@ def test_sealing_and_opening_load_nothing_heavy(tmp_path):
         "heavy = 'torch transformers av sklearn pandas xarray zarr obstore huggingface_hub'.split()\n"
         "print([m for m in heavy if m in sys.modules])"
     )
+
     process = python("-c", code)
     assert process.stdout.strip() == "[]"
 
@@ -203,11 +213,15 @@ print(n, peak_mb() - before)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for its memory")
 @pytest.mark.parametrize(("method", "most_mb"), [("blocks", 20), ("read", 8)])
 def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, most_mb):
-    """The tokens lie in shards of 3.2 MB, of which a block holds several."""
+    """160 clips of 100 x 1000 half-precision numbers are 32 MB, in shards of 16 clips, 3.2 MB each.
+
+    A block holds several shards; reading clip by clip needs one.
+    """
     kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "ok")
     path = seal(None, tmp_path / "big", licence="MIT")
+
     n_clips, grown_mb = map(int, python("-c", STREAMING, path, method).stdout.split())
     assert n_clips == 160
     assert grown_mb < most_mb

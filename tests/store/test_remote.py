@@ -18,29 +18,30 @@ PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{folder
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
-def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(served_folder, server, place):
+def test_a_served_or_zipped_store_reads_as_its_folder(served_folder, server, place):
     store = open_store(served_folder / "toy-1.0.0")
     remote = open_store(place.format(url=server.url, folder=served_folder))
     assert remote.fingerprint == store.fingerprint
     assert (remote.name, remote.version, remote.names) == (store.name, store.version, store.names)
     assert remote.clips == store.clips
     group = store["toy"]
-    two = remote["toy"]
-    assert two.clip_ids == group.clip_ids
+    remote_group = remote["toy"]
+    assert remote_group.clip_ids == group.clip_ids
     for array in ("pooled", "frames", "tokens"):
-        assert np.array_equal(getattr(two, array)(), getattr(group, array)(), equal_nan=True)
-        assert np.array_equal(two.read("tt0140-é", array), group.read("tt0140-é", array))
-    assert np.array_equal(two.time_s, group.time_s, equal_nan=True)
+        assert np.array_equal(getattr(remote_group, array)(), getattr(group, array)(), equal_nan=True)
+        assert np.array_equal(remote_group.read("tt0140-é", array), group.read("tt0140-é", array))
+    assert np.array_equal(remote_group.time_s, group.time_s, equal_nan=True)
 
 
-def test_a_server_is_asked_for_the_one_chunk_of_an_array_alone(server):
+def test_reading_an_array_of_one_chunk_is_one_request(server):
     group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     server.requests.clear()
     group.pooled()
     assert [path for _, path, _ in server.requests] == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
 
 
-def test_a_server_sends_a_part_of_the_shard_that_holds_a_clip(server):
+def test_reading_one_clip_fetches_a_part_of_its_shard(server):
+    """A shard packs the tokens of 16 clips in one file; a range request fetches those of one clip."""
     shard = "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"
     group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     server.requests.clear()
@@ -50,7 +51,8 @@ def test_a_server_sends_a_part_of_the_shard_that_holds_a_clip(server):
     assert server.n_bytes_sent < (server.root / shard).stat().st_size
 
 
-def test_clips_of_a_chunk_cost_one_request_together_and_one_by_one(server):
+def test_clips_of_one_chunk_cost_one_request(server):
+    """The vectors of all clips lie in one chunk. It is fetched once, also where clips are read one by one."""
     group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     ids = [clip for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable][::-1]
     server.requests.clear()
@@ -68,7 +70,7 @@ def test_reading_many_clips_refuses_a_clip_that_the_store_has_not(server):
 
 @pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_store_verifies(served_folder, server, place, depth):
+def test_a_served_or_zipped_store_verifies_as_its_folder(served_folder, server, place, depth):
     local = verify(served_folder / "toy-1.0.0", depth)
     remote = verify(place.format(url=server.url, folder=served_folder), depth)
     assert remote.ok, remote.problems
@@ -86,7 +88,8 @@ FIRST_CHUNKS = {
 
 
 @pytest.mark.parametrize("chunk", FIRST_CHUNKS.values(), ids=FIRST_CHUNKS)
-def test_reading_a_chunk_that_the_server_lost_is_an_error_and_gives_no_nan(server, chunk):
+def test_reading_a_chunk_that_the_server_lost_is_an_error(server, chunk):
+    """Zarr fills missing chunks with NaN, which would look like failed clips."""
     read_all(f"{server.url}/toy-1.0.0")
     server.missing_files = {f"/{chunk}"}
     with pytest.raises(StoreError, match=chunk):
@@ -101,6 +104,7 @@ def test_verify_finds_a_chunk_that_the_server_lost(server, chunk):
 
 
 def test_a_dropped_connection_is_tried_again(served_folder, server):
+    """The server drops one chunk once and another twice; then the numbers are those of the folder."""
     server.n_breaks_left = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
     group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     same = open_store(served_folder / "toy-1.0.0")["toy"]
@@ -140,6 +144,10 @@ def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder(place, file
     ],
 )
 def test_a_url_without_a_store_is_refused_in_one_line_that_keeps_secrets(server, place, message):
+    """A user, password or query in a URL may be a secret.
+
+    The message says that there is one, not what it is.
+    """
     url = place.format(url=server.url, host=server.url.removeprefix("http://"))
     with pytest.raises((StoreError, OSError), match=message) as error:
         open_store(url)

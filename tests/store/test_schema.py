@@ -33,23 +33,23 @@ PAGE = (DOCS / "store-format.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```json (\w+)\n(.*?)\n```", PAGE, flags=re.DOTALL)
 
 
-def check(kind, document):
+def check_against_schema(kind, document):
     jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": SCHEMA["$defs"]}).validate(document)
 
 
 def check_store(path):
     root = json.loads((path / "data/features.zarr/zarr.json").read_bytes())
-    check("attributes", root["attributes"]["obygaze"])
+    check_against_schema("attributes", root["attributes"]["obygaze"])
     for node in (path / "data/features.zarr").glob("*/zarr.json"):
-        check("provenance", json.loads(node.read_bytes())["attributes"]["provenance"])
+        check_against_schema("provenance", json.loads(node.read_bytes())["attributes"]["provenance"])
     arrays = list((path / "data/features.zarr").glob("*/*/zarr.json"))
     assert {node.parent.name for node in arrays} <= ARRAYS.keys()
     for node in arrays:
-        check("array", json.loads(node.read_bytes()))
+        check_against_schema("array", json.loads(node.read_bytes()))
     lines = rows_of(path / "data/clips.csv")
     assert len(lines) == len(open_store(path).clips)
     for line in lines:
-        check("clip", line)
+        check_against_schema("clip", line)
 
 
 def test_the_schema_is_valid_and_lists_the_columns_and_arrays_of_the_code():
@@ -64,9 +64,10 @@ def test_frozen_stores_of_every_format_version_obey_the_schema():
     assert stores
     for path in stores:
         check_store(path)
+
     for journal in FROZEN.glob("layout-[34].staging/journal/*.jsonl"):
         for line in journal.read_bytes().splitlines():
-            check("journal", json.loads(line))
+            check_against_schema("journal", json.loads(line))
 
 
 def test_a_store_that_is_sealed_today_obeys_the_schema(tmp_path):
@@ -76,10 +77,11 @@ def test_a_store_that_is_sealed_today_obeys_the_schema(tmp_path):
 def test_a_journal_that_is_written_today_obeys_the_schema(tmp_path):
     for journal in (staged(tmp_path, 9).path / "journal").iterdir():
         for line in journal.read_bytes().splitlines():
-            check("journal", json.loads(line))
+            check_against_schema("journal", json.loads(line))
 
 
 def test_a_store_that_is_merged_today_obeys_the_schema(tmp_path):
+    """One part has a clip without features, whose row of the table has empty cells."""
     arrays = {"toy": {"pooled": np.ones((1, 4), np.float32)}}
     whole = seal_arrays(tmp_path / "a", {"a": "m"}, arrays)
     of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, arrays, failed={"b": "no such file"})
@@ -146,6 +148,10 @@ def is_accepted_by_code(document):
 
 @pytest.mark.parametrize("imported", [False, True])
 def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
+    """Each field in turn gets each odd value, or is removed.
+
+    Whoever validates by the schema must get the verdict of the code.
+    """
     schema = jsonschema.Draft202012Validator({"$ref": "#/$defs/provenance", "$defs": SCHEMA["$defs"]})
     valid = VALID_PROVENANCE | ({"imported": True} if imported else {})
     n_accepted = 0
@@ -164,7 +170,8 @@ def blocks_of(kind):
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])
 def test_every_json_block_in_store_format_obeys_the_schema(kind, text):
-    check(kind, json.loads(text))
+    """A block is marked in docs/store-format.md with the kind of document that it shows."""
+    check_against_schema(kind, json.loads(text))
     assert kind in {"array", "attributes", "provenance", "journal"}  # each has a test below
 
 
@@ -181,6 +188,7 @@ def test_the_attributes_in_store_format_are_read_by_the_code(text, tmp_path):
     node = tmp_path / "data/features.zarr"
     node.mkdir(parents=True)
     (node / "zarr.json").write_text(json.dumps({"attributes": {ATTRIBUTE: document}}), encoding="utf-8")
+
     assert read_attributes(tmp_path) == document
     validate_corpus(document["corpus"])
     validate_licence(document["licence"])
@@ -215,6 +223,7 @@ ROW_OF_ARRAYS = re.compile(
 
 
 def test_the_table_of_arrays_in_store_format_is_that_of_the_code():
+    """The page lists each array with its dimensions, types, rows of a chunk and fill value."""
     rows = ROW_OF_ARRAYS.findall(PAGE)
     assert [name for name, *_ in rows] == list(ARRAYS)
     for name, dimensions, types, chunk, fill in rows:

@@ -41,6 +41,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, toy, reference):
+    """No file of a store holds its name, its folder or the time at which it was sealed."""
     assert tree(sealed(tmp_path / "elsewhere", groups=[toy], name="other")) == reference
 
 
@@ -50,9 +51,7 @@ def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, toy, re
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
-    tmp_path_factory, toy, reference, data
-):
+def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, reference, data):
     """Three writers share the clips, each commits its own in two parts, and some announce them before."""
     folder = tmp_path_factory.mktemp("order")
     clips = data.draw(st.permutations(plan(20)))
@@ -66,6 +65,7 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
             n_of_first_part = data.draw(st.integers(0, len(own)))
             for part in (own[:n_of_first_part], own[n_of_first_part:]):
                 writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
+
     path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **LICENSED)
     assert tree(path) == reference
 
@@ -131,7 +131,8 @@ def ragged_store(tmp_path_factory):
     return sealed(tmp_path_factory.mktemp("ragged"), groups=[RAGGED])
 
 
-def test_xarray_opens_ragged_frames_in_one_dimension_with_the_number_of_each_clip(ragged_store):
+def test_xarray_opens_ragged_frames_in_one_dimension(ragged_store):
+    """Frames of all clips lie one after the other; `row_size` says how many of them are of each clip."""
     import xarray
 
     group = open_store(ragged_store)["toy"]
@@ -144,11 +145,12 @@ def test_xarray_opens_ragged_frames_in_one_dimension_with_the_number_of_each_cli
         data.close()
 
 
-def test_to_xarray_of_a_ragged_group_says_of_each_frame_whose_it_is(ragged_store):
+def test_to_xarray_of_a_ragged_group_names_the_clip_of_each_frame(ragged_store):
     group = open_store(ragged_store)["toy"]
     data = group.to_xarray()
     assert data.frames.dims == ("row", "feature")
     assert data.row_size.attrs == {"sample_dimension": "row"}
+
     of_one_clip = data.frames[(data.row_clip == "tt0001-é").values]
     assert np.array_equal(of_one_clip.values, features("tt0001-é", RAGGED).arrays["frames"])
     assert np.array_equal(data.frames[3:9].values, group.frames()[3:9])
@@ -156,6 +158,7 @@ def test_to_xarray_of_a_ragged_group_says_of_each_frame_whose_it_is(ragged_store
 
 
 def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
+    """20 clips of 3 frames of 4 features, and of 5 tokens of 6; status 1 is "ok"."""
     path = sealed(tmp_path)
     import xarray
 
@@ -193,7 +196,8 @@ def metadata_document(array):
 
 
 @pytest.mark.long
-def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
+def test_python_without_assertions_seals_the_same_bytes(tmp_path):
+    """`python -O` leaves out assertions, so no check of the format may be one."""
     path = tmp_path / "optimised-1.0.0"
     code = f"from tests.store.toy_stores import *; sealed(Path({str(tmp_path)!r}), name='optimised')"
     python("-O", "-c", code, cwd=ROOT)
@@ -207,14 +211,20 @@ def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
     ids=["tokens", "pooled", "ragged", "ragged frames"],
 )
 def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
-    """Of three pieces, the first is whole, the second is empty, and the third has one clip."""
+    """A stage records clips in pieces of 16.
+
+    Of three pieces here, the first is whole, the second is empty, and the third has one clip.
+    """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [kind], CORPUS)
     ids = stage.missing()
-    commit_clips(stage, [*ids[:16], ids[32]])
-    n_missing = 40 - 17
+    first_piece, one_of_third_piece = ids[:16], ids[32]
+    commit_clips(stage, [*first_piece, one_of_third_piece])
+    n_missing = 40 - 16 - 1
+
     with pytest.raises(StoreError, match="tt0016-é"):
         seal(None, tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
+
     path = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True)
     assert [clip.status for clip in open_store(path).clips].count("missing") == n_missing
     assert verify(path, "full").ok
@@ -222,6 +232,7 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
 
 
 def test_a_sealed_store_is_never_overwritten(tmp_path):
+    """Another version is another folder beside it."""
     path = sealed(tmp_path)
     before = tree(path)
     with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
@@ -239,7 +250,7 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
         ({"citation": "a\nb"}, "citation"),
     ],
 )
-def test_bad_arguments_leave_nothing_behind(tmp_path, arguments, message):
+def test_sealing_with_a_bad_argument_leaves_the_stage_alone(tmp_path, arguments, message):
     staged(tmp_path)
     with pytest.raises(StoreError, match=message):
         seal(None, tmp_path / "toy", **{"licence": "MIT", **arguments})
@@ -255,7 +266,7 @@ def fill_with_zeros(content, _content_of_next):
     return bytes(len(content))
 
 
-def take_those_of_the_next_clip(_content, content_of_next):
+def take_bytes_of_the_next_clip(_content, content_of_next):
     return content_of_next
 
 
@@ -284,11 +295,12 @@ def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference,
 
 
 @pytest.mark.parametrize("allow_missing", [False, True])
-@pytest.mark.parametrize("harm", [flip_a_bit, take_those_of_the_next_clip])
-def test_a_record_that_changed_after_its_commit_is_refused_and_only_its_clip_done_again(
-    tmp_path, harm, allow_missing, toy, reference
-):
-    """The records of a piece, with times, statuses and pooled vectors, are in its file `rows`."""
+@pytest.mark.parametrize("harm", [flip_a_bit, take_bytes_of_the_next_clip])
+def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missing, toy, reference):
+    """The records of a piece, with times, statuses and pooled vectors, are in its file `rows`.
+
+    A digest of each is in the journal; where it differs, that clip alone has to be done again.
+    """
     stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.rows")
     change_second_clip(file, stage.layout.small_row_bytes, harm)
@@ -298,9 +310,11 @@ def test_a_record_that_changed_after_its_commit_is_refused_and_only_its_clip_don
 
 
 @pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros])
-def test_tokens_that_changed_after_their_commit_are_refused_and_only_their_clip_done_again(
-    tmp_path, harm, toy, reference
-):
+def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, reference):
+    """The journal has a digest of each clip's tokens.
+
+    Where it differs, that clip alone has to be done again.
+    """
     stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.toy.tokens")
     bytes_of_a_clip = stage.layout.sharded_arrays[0].offset(1)
@@ -308,10 +322,12 @@ def test_tokens_that_changed_after_their_commit_are_refused_and_only_their_clip_
     assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "toy", reference)
 
 
-@pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros, take_those_of_the_next_clip])
-def test_ragged_frames_that_changed_after_their_commit_are_refused_and_only_their_clip_done_again(
-    tmp_path, harm
-):
+@pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros, take_bytes_of_the_next_clip])
+def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, harm):
+    """The journal has a digest of each clip's frames.
+
+    Where it differs, that clip alone has to be done again.
+    """
     reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
     stage = staged(tmp_path / "work", groups=[RAGGED])
     change_ragged_frames_of_second_clip(stage, harm)
@@ -341,13 +357,17 @@ def change_ragged_frames_of_second_clip(stage, harm):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, workers):
-    """200 clips of up to 800 frames, 80,000 in all: more than a chunk of times, and many of vectors."""
+def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers):
+    """Frames of all clips lie one after the other, so a clip may begin in one chunk and end in the next.
+
+    200 clips of up to 800 frames are 80,000 in all: more than a chunk of times, and many of vectors.
+    """
     rng = np.random.default_rng(5)
     n_frames = {f"c{number:03d}": int(rng.integers(1, 800)) for number in range(200)}
     vectors = {clip: 4 + rng.random((n, 1), np.float32) for clip, n in n_frames.items()}
     times = {clip: np.arange(n) + float(number) for number, (clip, n) in enumerate(n_frames.items())}
     movies = dict.fromkeys(n_frames, "m")
+
     path = seal_frames(tmp_path / "toy", movies, vectors, times=times, workers=workers)
 
     group = open_store(path)["toy"]
@@ -362,10 +382,12 @@ def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, worke
     assert sum(piece.stop - piece.start for piece in pieces) == len(n_frames)
     parts = [group.rows("frames", piece) for piece in pieces]
     assert np.array_equal(np.concatenate(parts), all_vectors)
+
     assert verify(path, "full").ok
 
 
 def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
+    """Its array of frames has no row at all, which is a case of its own in Zarr."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "failed")
     path = seal(None, tmp_path / "toy", **LICENSED)
@@ -375,11 +397,16 @@ def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
 
 
 def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, reference):
+    """A stage records clips in pieces of 16.
+
+    The second piece has clips 16 to 19, and loses its tokens: those with features have to be done again.
+    """
     stage = staged(tmp_path, groups=[toy])
     second_piece = "1.*"
     for path in (stage.path / "pieces").glob(f"{second_piece}.toy.tokens"):
         path.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
+
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
         seal(None, tmp_path / "toy", **LICENSED)
     assert stage.missing() == lost
@@ -400,6 +427,7 @@ def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, 
     with stage.writer() as first, stage.writer() as second:
         first.commit(results(failed_by_first))
         second.commit(results(failed_by_second))
+
     statuses = {clip: entry.status for clip, entry in stage.status().items()}
     assert statuses == {clip: status_of(clip) for clip in clips}
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
@@ -418,9 +446,8 @@ def two_failed(tmp_path, toy):
 # old files. Of two such runs at once, the second finds files gone: before it copies rows, or while it does.
 
 
-def test_two_runs_that_try_failed_clips_again_one_after_the_other_lose_nothing(
-    tmp_path, toy, reference, two_failed
-):
+def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(tmp_path, toy, reference, two_failed):
+    """Two runs do the same two failed clips again, and each commits after the other."""
     stage, failed = two_failed
     first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
     with stage.writer(failed) as one, stage.writer(failed) as other:
@@ -431,7 +458,7 @@ def test_two_runs_that_try_failed_clips_again_one_after_the_other_lose_nothing(
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-def test_two_runs_that_try_failed_clips_again_and_copy_rows_at_once_lose_nothing(
+def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
     tmp_path, toy, reference, two_failed, monkeypatch
 ):
     """Two runs do the same two clips again. A piece is closed when its last clip is committed.
@@ -461,6 +488,10 @@ def same_files(stage, store):
 
 
 def test_shards_are_links_to_files_of_the_stage(tmp_path, toy, reference):
+    """Tokens are large and are not written twice.
+
+    A shard of the store is a hard link to a file of its stage.
+    """
     stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
     assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
@@ -474,9 +505,8 @@ def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, r
     assert tree(store) == reference
 
 
-def test_a_sealed_store_keeps_its_bytes_when_its_stage_is_continued_and_sealed_again(
-    tmp_path, toy, reference
-):
+def test_sealing_a_stage_again_leaves_the_first_store_unchanged(tmp_path, toy, reference):
+    """Files of the store are links to those of the stage, which must not be written to after sealing."""
     stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
     commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
@@ -485,6 +515,7 @@ def test_a_sealed_store_keeps_its_bytes_when_its_stage_is_continued_and_sealed_a
 
 
 def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
+    """A process that seals holds a lock on the folder "toy.building" until it ends."""
     staged(tmp_path, 8)
     (tmp_path / "toy.building").mkdir()
     with locked(tmp_path / "toy.building", wait=False) as has_lock:  # as the other process has

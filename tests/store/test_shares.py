@@ -21,6 +21,7 @@ OF_NO_CLUSTER = Machine("", "desk")
 
 
 def test_the_first_share_that_is_begun_decides_the_number_of_shares(tmp_path):
+    """A share is (number, of how many): share 3 of 8 is begun, and 7 shares are not."""
     assert number_of_shares(tmp_path) is None
     begin_share(tmp_path, (3, 8), ALPHA)
     assert number_of_shares(tmp_path) == 8
@@ -28,6 +29,7 @@ def test_the_first_share_that_is_begun_decides_the_number_of_shares(tmp_path):
 
 
 def test_a_share_may_be_begun_twice_by_one_machine(tmp_path):
+    """A job that was killed starts the same share again."""
     begin_share(tmp_path, (3, 8), ALPHA)
     begin_share(tmp_path, (3, 8), ALPHA)
     assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
@@ -35,17 +37,24 @@ def test_a_share_may_be_begun_twice_by_one_machine(tmp_path):
 
 @pytest.mark.parametrize("refuse", [check_shares, begin_share])
 def test_a_share_of_another_number_of_shares_is_refused(tmp_path, refuse):
+    """Shares of 8 and of 16 would overlap: some clips would be done twice and others by nobody."""
     begin_share(tmp_path, (3, 8), ALPHA)
     with pytest.raises(StoreError, match="8 shares"):
         refuse(tmp_path, (3, 16), ALPHA)
 
 
-def test_one_process_that_does_everything_is_no_division(tmp_path):
+def test_a_process_that_does_everything_may_join_divided_work(tmp_path):
+    """Share 0 of 1 is the whole stage, and leaves out no clip, so it does not clash with 2 shares."""
     begin_share(tmp_path, (0, 2), ALPHA)
     check_shares(tmp_path, (0, 1), ALPHA)
 
 
-def test_of_two_numbers_of_shares_that_are_begun_at_once_one_is_refused(tmp_path):
+def test_only_one_number_of_shares_is_accepted_at_once(tmp_path):
+    """Eight threads begin shares of 4 and of 6 at the same moment.
+
+    All of one number succeed, none of the other.
+    """
+
     def begin(shard):
         try:
             begin_share(tmp_path, shard, ALPHA)
@@ -56,6 +65,7 @@ def test_of_two_numbers_of_shares_that_are_begun_at_once_one_is_refused(tmp_path
     shards = [(share, number) for share in range(4) for number in (4, 6)]
     with ThreadPoolExecutor(8) as pool:
         begun = {shard for shard, done in zip(shards, pool.map(begin, shards), strict=True) if done}
+
     number = number_of_shares(tmp_path)
     assert begun == {shard for shard in shards if shard[1] == number}
 
@@ -64,6 +74,7 @@ def test_of_two_numbers_of_shares_that_are_begun_at_once_one_is_refused(tmp_path
     ("shares", "shown"), [([], ""), ([3], "3"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8"), ([1, 3], "1,3")]
 )
 def test_shares_are_written_as_slurm_reads_them(shares, shown):
+    """The text fits `sbatch --array`: ranges with a dash, separated by commas."""
     assert shown_shares(shares) == shown
 
 
@@ -84,12 +95,14 @@ def two_clusters(tmp_path):
 
 
 @pytest.mark.parametrize("machine", [ALPHA_TOO, OF_NO_CLUSTER], ids=["of the same cluster", "of no cluster"])
-def test_a_share_is_begun_again_by_its_own_cluster_and_by_a_machine_of_none(two_clusters, machine):
+def test_a_share_may_be_begun_again_by_its_cluster(two_clusters, machine):
+    """A machine outside any cluster, such as a desktop, may also begin it again."""
     begin_share(two_clusters, (0, 4), machine)
     begin_share(two_clusters, (0, 4), ALPHA)
 
 
 def test_a_share_that_another_cluster_has_begun_is_refused_until_it_is_done(two_clusters):
+    """Two clusters cannot see each other's jobs, so each share belongs to the one that began it."""
     with pytest.raises(StoreError, match=r"cluster alpha .* shares 0,2 of 4, .* cluster beta"):
         begin_share(two_clusters, (2, 4), BETA)
     finish_share(two_clusters, (2, 4), ALPHA)
@@ -97,16 +110,19 @@ def test_a_share_that_another_cluster_has_begun_is_refused_until_it_is_done(two_
 
 
 def test_a_refusal_names_the_shares_that_are_left_to_the_cluster(two_clusters):
+    """Beta has share 1; alpha has begun 0 and 2, and nobody 3: alpha may run 0, 2 and 3."""
     with pytest.raises(StoreError, match="--array=0,2-3"):
         check_shares(two_clusters, (1, 4), ALPHA)
 
 
 def test_shares_of_other_clusters_are_listed_but_not_to_a_machine_of_none(two_clusters):
+    """Beta may not begin shares 0 and 2 of alpha. A machine of no cluster may begin any."""
     assert list(shares_elsewhere(two_clusters, BETA)) == [0, 2]
     assert shares_elsewhere(two_clusters, OF_NO_CLUSTER) == {}
 
 
-def test_a_share_is_taken_over_when_its_note_is_deleted_as_the_refusal_says(tmp_path):
+def test_deleting_the_note_of_a_share_lets_another_cluster_take_it(tmp_path):
+    """The refusal names the folder of notes, so that the share of a dead cluster can be taken over."""
     begin_share(tmp_path, (1, 2), ALPHA)
     with pytest.raises(StoreError) as refused:
         begin_share(tmp_path, (1, 2), BETA)

@@ -44,18 +44,22 @@ def test_a_new_stage_has_every_clip_to_do_sorted_by_id(stage, ids):
     assert stage.status() == {}
 
 
-def test_a_stage_opens_again_with_the_clips_in_another_order_and_takes_the_new_digest(stage):
+def test_a_stage_opens_again_with_the_clips_in_another_order(stage):
+    """A manifest that was sorted otherwise has another digest, which the stage takes over."""
     reopened = Stage.open(stage.path, plan(40)[::-1], [TOY], {**CORPUS, "manifest_sha256": "cd" * 32})
     assert reopened.clips == stage.clips
     assert read_stage(stage.path).corpus["manifest_sha256"] == "cd" * 32
 
 
 def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
+    """A failed clip counts as done, unless failed clips are to be tried again."""
     statuses = {ids[0]: "ok", ids[1]: "partial", ids[2]: "failed"}
     commit_clips(stage, statuses, statuses.get)
+
     reopened = Stage.open(stage.path, plan(40), [TOY], CORPUS)
     assert reopened.missing() == ids[3:]
     assert reopened.missing(retry_failed=True) == ids[2:]
+
     entries = reopened.status()
     assert {clip: entry.status for clip, entry in entries.items()} == statuses
     assert entries[ids[2]].reason == "the file is failed"
@@ -63,17 +67,26 @@ def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
 
 
 def test_two_shards_divide_the_pieces_of_a_stage(stage, ids):
+    """40 clips are pieces of 16, 16 and 8.
+
+    Shard 0 gets every second piece from the first, shard 1 the other.
+    """
     first, second, third = ids[:16], ids[16:32], ids[32:]
     assert stage.missing((0, 2)) == first + third
     assert stage.missing((1, 2)) == second
 
 
 def test_a_shard_behind_the_last_is_refused(stage):
+    """Shards count from 0, so there is no shard 3 of 3."""
     with pytest.raises(StoreError):
         stage.missing((3, 3))
 
 
-def test_a_piece_is_recorded_once_its_writer_has_committed_all_clips_of_it_that_it_announced(stage, ids):
+def test_a_piece_is_recorded_once_all_its_announced_clips_are_committed(stage, ids):
+    """Clips 2 and 7 are in piece 0, and 20 in piece 1.
+
+    A line of the journal is of a whole piece, or of as much of it as the writer said that it would do.
+    """
     of_first_piece, of_second_piece = [ids[2], ids[7]], ids[20]
     with stage.writer([*of_first_piece, of_second_piece]) as writer:
         writer.commit([result(ids[7], [TOY])])
@@ -82,7 +95,8 @@ def test_a_piece_is_recorded_once_its_writer_has_committed_all_clips_of_it_that_
         assert list(stage.status()) == of_first_piece
 
 
-def test_a_writer_that_is_closed_records_the_piece_that_it_had_begun(stage, ids):
+def test_closing_a_writer_records_the_piece_it_has_begun(stage, ids):
+    """It announced two clips of a piece, and is closed after the first."""
     with stage.writer([ids[20], ids[21]]) as writer:
         writer.commit([result(ids[20], [TOY])])
         assert list(stage.status()) == []
@@ -99,6 +113,7 @@ def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage, ids):
 
 
 def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
+    """Three writers have three names, also the one that begins after the others have ended."""
     assert stage.n_writers() == 0
     with stage.writer() as first, stage.writer() as second:
         assert stage.n_writers() == 2
@@ -132,6 +147,10 @@ def features_with(clip, **arrays):
     ],
 )
 def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, ids, arrays, message):
+    """A commit is written as a whole or not at all.
+
+    The good clip beside the bad one is not written either.
+    """
     good, bad = ids[:2]
     with stage.writer() as writer:
         with pytest.raises(StoreError, match=rf"clip {bad}, group toy.*{message}"):
@@ -144,11 +163,17 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
 
 
 def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, tmp_path):
+    """A writer does not know what another process has done meanwhile.
+
+    The same clip gives the same features, so doing it twice harms nothing.
+    """
     missing = stage.missing()
+
     another = Stage.open(stage.path, plan(40), [TOY], CORPUS)
     commit_clips(another, ids[:20], ok)
     with stage.writer(missing) as writer:
         writer.commit([result(clip, [TOY]) for clip in ids[:3]])
+
     commit_clips(stage, ids[20:], ok)
     assert not stage.missing()
     assert not stage.damage()
@@ -167,6 +192,7 @@ def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, 
     ids=["out of plan", "twice at once", "without a group", "done by this writer", "done before"],
 )
 def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, message):
+    """Clip tt0001 was done before, and tt0000 by the same writer."""
     commit_clips(stage, ["tt0001-é"], ok)
     with stage.writer() as writer:
         writer.commit([result("tt0000-é", [TOY])])
@@ -201,9 +227,8 @@ def test_a_closed_writer_takes_no_commit(stage):
         (plan(8), [TOY], {}, "corpus"),
     ],
 )
-def test_a_stage_is_not_opened_for_other_clips_groups_or_corpus_and_stays_as_it_was(
-    tmp_path, clips, groups, corpus, message
-):
+def test_a_stage_is_not_opened_for_other_clips_groups_or_corpus(tmp_path, clips, groups, corpus, message):
+    """A stage keeps its plan: resuming it with another one is refused, and changes no file."""
     path = staged(tmp_path, 8).path
     before = tree(path)
     with pytest.raises(StoreError, match=message):
@@ -219,8 +244,8 @@ def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
 
 
 # --- earlier attempts
-# ---------------------------------------------------------------------------
-def test_an_attempt_that_completes_a_piece_replaces_its_files_and_keeps_the_other_rows(stage, ids):
+def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage, ids):
+    """Clip 3 of a piece of 16 fails and is tried again: new files hold its row and copies of the other 15."""
     commit_clips(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
     old_files = files(stage)
     old_digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
@@ -228,25 +253,33 @@ def test_an_attempt_that_completes_a_piece_replaces_its_files_and_keeps_the_othe
     commit_clips(stage, [ids[3]], ok)
 
     assert not old_files & files(stage)
+
     status = stage.status()
     assert {status[clip].attempt for clip in ids[:16]} == {2}
     assert all(status[clip].sha256 == old_digests[clip] for clip in ids[:16] if clip != ids[3])
+
     reader = stage.reader()
     assert all(reader.small_rows(status[clip]) is not None for clip in ids[:16])
 
 
-def test_a_damaged_row_is_not_copied_by_the_next_attempt_and_its_file_stays_for_sealing_to_find(stage, ids):
+def test_a_damaged_row_is_not_copied_and_its_file_is_kept(stage, ids):
+    """15 of 16 clips are done, and the row of the first is damaged.
+
+    Committing the last would copy them all, but the old file stays, and sealing finds the damage there.
+    """
     commit_clips(stage, ids[:15], ok)
     (rows,) = (stage.path / "pieces").glob("*.rows")
     rows.write_bytes(bytes([rows.read_bytes()[0] ^ 1]) + rows.read_bytes()[1:])
+
     before = files(stage)
     commit_clips(stage, ids[15:16], ok)
+
     assert before < files(stage)
     assert stage.status()[ids[0]].attempt == 1
     assert stage.missing() == ids[16:]
 
 
-def test_sweeping_removes_the_open_piece_of_a_killed_writer_alone(stage, ids):
+def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage, ids):
     """Files are named after their pieces of 16 clips: those of piece 1 begin with a 1."""
     commit_clips(stage, ids[:16], ok)
     killed = stage.writer(ids[16:20])
@@ -254,16 +287,17 @@ def test_sweeping_removes_the_open_piece_of_a_killed_writer_alone(stage, ids):
     killed.commit([result(ids[16], [TOY])])
     alive.commit([result(ids[32], [TOY])])
     killed._journal.close()  # its lock ends, as with its process
+
     n_clips_that_may_be_lost = stage.sweep()
     assert n_clips_that_may_be_lost == 16  # which of piece 1 were written is not known
     assert {name.partition(".")[0] for name in files(stage)} == {"0", "2"}
+
     alive.close()
     assert stage.sweep() == 0
     assert stage.missing() == ids[16:32] + ids[33:]
 
 
 # --- journals
-# ---------------------------------------------------------------------------
 @pytest.fixture
 def journal(stage, ids):
     """A journal of two pieces."""
@@ -273,6 +307,7 @@ def journal(stage, ids):
 
 
 def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
+    """A power cut may leave any part of the last line, which recorded the second piece of 16 clips."""
     complete = journal.read_bytes()
     *_, last_line = complete.splitlines(keepends=True)
     every_99th_place = range(2, len(last_line), 99)  # from where the line is whole but for its last byte
@@ -282,19 +317,27 @@ def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
         assert stage.damage() == ()
 
 
-def test_a_last_line_whose_only_fault_is_a_missing_line_break_counts(stage, ids, journal):
+def test_a_last_line_without_line_break_counts(stage, ids, journal):
+    """The line has a digest of its own, which shows that it is whole."""
     journal.write_bytes(journal.read_bytes().removesuffix(b"\n"))
     assert stage.missing() == ids[32:]
     assert stage.damage() == ()
 
 
 def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage, ids, journal):
+    """Each of the two lines records a piece of 16 clips.
+
+    A bit of the first is flipped, and no power cut does that: the damage is told, and clips 0 to 15 are done
+    again.
+    """
     damaged = bytearray(journal.read_bytes())
     damaged[60] ^= 1
     journal.write_bytes(damaged)
+
     assert stage.missing() == ids[:16] + ids[32:]
     assert len(stage.damage()) == 1
     assert f"{journal}, line 1: damaged" in stage.damage()[0]
+
     assert stage.sweep() == 16
     commit_clips(stage, ids[:16], ok)
     assert stage.missing() == ids[32:]
@@ -306,17 +349,21 @@ def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(sta
     entry = json.loads(checked_entry(line))
     entry["rows"][3]["attempt"] = 2**31
     journal.write_bytes(encode_line(entry) + last)
+
     assert len(stage.damage()) == 1
     assert stage.missing() == ids[:16] + ids[32:]
+
     commit_clips(stage, [*ids[:16], *ids[32:]], ok)
     assert verify(seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0"), "full").ok
 
 
 def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
+    """Each line of a journal has a checksum of itself."""
     line = encode_line({"rows": [{"row": 1, "clip_id": "é", "status": "failed"}]})
     path = tmp_path / "0001.jsonl"
     path.write_bytes(line)
     assert len(read_journals(tmp_path, 1)[0]) == 1
+
     for bit in range(8 * (len(line) - 1)):
         flipped = bytearray(line)
         flipped[bit // 8] ^= 1 << bit % 8
@@ -343,7 +390,7 @@ def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):
         ("plan.jsonl", lambda _: b"", r"plan.jsonl"),
     ],
 )
-def test_damaged_stage_metadata_say_so(stage, file, change, message):
+def test_damaged_stage_metadata_are_refused_by_file_name(stage, file, change, message):
     path = stage.path / file
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(StoreError, match=message):

@@ -18,8 +18,8 @@ pytestmark = [
 ]
 
 SURVIVE = Path(__file__).parents[2] / "benchmarks" / "survive.py"
-WORKS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "hdf5"]
-KINDS = [*WORKS, *(f"{work}-ragged" for work in WORKS)]
+ACTIONS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "hdf5"]
+KINDS = [*ACTIONS, *(f"{action}-ragged" for action in ACTIONS)]
 
 
 def survive(*words: str) -> str:
@@ -42,16 +42,16 @@ def trials() -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_work_that_is_killed_and_started_again_ends_in_the_undisturbed_bytes(trials, kind):
+def test_an_action_that_is_killed_and_restarted_gives_the_same_bytes(trials, kind):
     (line,) = [line for line in trials.splitlines() if line.startswith(f"{kind}: 1 kills")]
     assert "0 wrong, 0 with litter" in line
     assert "found 0 torn" in line
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_work_that_is_done_twice_at_once_ends_in_the_undisturbed_bytes(trials, kind):
+def test_an_action_done_twice_at_once_gives_the_same_bytes(trials, kind):
     assert any(line.startswith(f"{kind}, twice at once: right") for line in trials.splitlines())
 
 
-def test_a_killed_push_to_s3_goes_on():
+def test_a_killed_push_to_s3_resumes():
     assert "0 wrong" in survive("push-s3", "--number", "1")

@@ -38,12 +38,13 @@ TAKES_A_TEXT = {
     "corpus.name": lambda bad, path: staged(path, bad),
     "citation": lambda bad, path: seal(staged(path, "toy"), path / "s", licence="MIT", citation=bad),
 }
-"""What takes a text -> how to hand it one."""
+"""What takes a text -> a call that hands it one."""
 
 
 @pytest.mark.parametrize("bad", OBEYED_BY_TERMINALS)
 @pytest.mark.parametrize("place", TAKES_A_TEXT)
 def test_texts_that_a_terminal_obeys_are_refused_everywhere(tmp_path, place, bad):
+    """Control characters can change a terminal's title, clear its screen or reverse its text when shown."""
     with pytest.raises(StoreError, match=place):
         TAKES_A_TEXT[place](f"a{bad}", tmp_path)
     assert not (tmp_path / "s-1.0.0").exists()
@@ -61,6 +62,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 def test_full_verification_finds_texts_that_a_terminal_obeys(tmp_path, change):
+    """The store was changed and its digests made to fit, so that only reading the texts finds it."""
     store = sealed(tmp_path)
     change_attributes(store, change)
     assert verify(store).ok  # the digests fit
@@ -80,7 +82,8 @@ def test_commands_show_texts_that_a_terminal_obeys_escaped(tmp_path, capsys, com
 
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
-def test_json_of_a_hostile_store_parses_to_its_very_citation(tmp_path, capsys, change):
+def test_json_of_a_hostile_store_keeps_its_citation(tmp_path, capsys, change):
+    """JSON escapes control characters, so that programs get the text unchanged."""
     store = sealed(tmp_path)
     change_attributes(store, change)
     obygaze("store", "inspect", store, "--json")
@@ -88,13 +91,15 @@ def test_json_of_a_hostile_store_parses_to_its_very_citation(tmp_path, capsys, c
 
 
 @pytest.mark.parametrize("column", ["movie", "reason"])
-def test_full_verification_finds_such_a_text_in_the_table_of_clips(tmp_path, column):
+def test_full_verification_finds_hostile_texts_in_the_table_of_clips(tmp_path, column):
+    """U+202E shows the text behind it from right to left, so that a name can look like another one."""
     store = sealed(tmp_path)
     table = store / "data/clips.csv"
     header, first_clip, *others = table.read_text(encoding="utf-8").split("\n")
     cells = first_clip.split(",")
     cells[header.split(",").index(column)] = f"x{RIGHT_TO_LEFT}"
     table.write_text("\n".join([header, ",".join(cells), *others]), encoding="utf-8")
+
     resealed(store)
     assert verify(store).ok  # the digests fit
     whats = [problem.what for problem in verify(store, "full").problems]

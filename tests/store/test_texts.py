@@ -61,8 +61,10 @@ def sealed(path, texts=TEXTS, failed=(), **options):
 
 
 def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
+    """Rows are sorted by id. The text of c-04 failed, and has a row and its text all the same."""
     store = open_store(sealed(tmp_path / "texts", failed=["c-04"]))
     assert store.attributes["spec_version"] == "1.1"
+
     group = store["toy"]
     assert group.clip_ids == ("a-01", "b-02", "c-04", "é-03")
     assert group.text == tuple(TEXTS[name] for name in group.clip_ids)  # a failed row has its text too
@@ -89,6 +91,7 @@ def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path
 
 @pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
 def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(odd, tmp_path):
+    """Such signs have a meaning in CSV, and must be quoted there."""
     path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
     assert open_store(path)["toy"].text == (odd, "a man")
     assert verify(path, "full").ok
@@ -96,10 +99,12 @@ def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(o
 
 
 def test_a_merged_store_keeps_its_texts(tmp_path):
+    """The two parts share one text."""
     items = list(TEXTS.items())
     whole = open_store(sealed(tmp_path / "whole"))
     first = open_store(sealed(tmp_path / "1", dict(items[:2])))
     second = open_store(sealed(tmp_path / "2", dict(items[1:])))
+
     merged = open_store(merge([first, second], tmp_path / "merged"))
     assert merged["toy"].text == whole["toy"].text
     assert verify(merged.path, "full").ok
@@ -120,6 +125,7 @@ def test_a_store_of_texts_may_grow_by_more_texts(tmp_path):
 
 
 def test_a_store_of_texts_does_not_grow_by_a_text_that_changed(tmp_path):
+    """The same id with another text would make old features those of the new text."""
     store = open_store(sealed(tmp_path / "whole"))
     stage = read_stage(staging_path(tmp_path / "whole"))
     changed = [PlannedClip("a-01", "", text="A man")]
@@ -136,6 +142,7 @@ def test_diff_names_the_rows_whose_texts_differ(tmp_path):
 
 
 def test_stores_whose_texts_differ_are_not_merged(tmp_path):
+    """Row a-01 has another text in the second store, so its features cannot be those of both."""
     store = open_store(sealed(tmp_path / "1"))
     second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
     with pytest.raises(StoreError, match="clip a-01"):
@@ -153,6 +160,7 @@ def test_exports_carry_the_texts(tmp_path):
 
 
 def test_a_text_in_the_table_that_differs_from_the_one_in_the_array_is_found(tmp_path):
+    """A store keeps each text twice: in its table of clips and in an array beside the features."""
     path = sealed(tmp_path / "texts")
     table = path / "data/clips.csv"
     table.write_text(table.read_text(encoding="utf-8").replace("Mädchen", "Junge"), encoding="utf-8")

@@ -32,7 +32,8 @@ from .toy_stores import provenance
         ({"architecture": {"a": "\ud800"}}, None),
     ],
 )
-def test_what_no_store_may_hold_of_an_architecture_is_named(change, message):
+def test_an_unfit_value_in_a_provenance_is_refused_by_field(change, message):
+    """Provenance is JSON without paths or host names: it is published, and must not tell of one machine."""
     with pytest.raises(StoreError, match=message):
         validate_provenance(provenance(**change))
 
@@ -45,7 +46,8 @@ def test_numpy_scalars_and_tuples_become_plain_json_and_unknown_fields_are_kept(
     assert [type(value) for value in validated["extra"]["b"]] == [int, bool]
 
 
-def test_fields_that_do_not_change_numbers_do_not_keep_two_groups_apart():
+def test_fields_that_do_not_change_numbers_may_differ_between_groups():
+    """Groups with the same numerical settings may be merged, whoever made them under whatever licence."""
     second = provenance(contact="me", licence="0BSD", commit="a" * 40, hub=None, citation="x")
     assert same_numerics(provenance(), second) == []
 
@@ -57,6 +59,7 @@ def test_every_other_field_that_differs_between_two_groups_is_named():
 
 
 def test_a_whole_and_a_real_number_are_not_the_same_field():
+    """In JSON, 4 and 4.0 are written differently, although they are equal in Python."""
     whole = provenance(architecture={"width": 4})
     assert same_numerics(whole, provenance(architecture={"width": 4.0})) == ["architecture.width"]
 
@@ -65,6 +68,7 @@ def test_a_whole_and_a_real_number_are_not_the_same_field():
     "licence", ["CC-BY-4.0", "NOASSERTION", "MIT OR Apache-2.0", "LicenseRef-lab", "(MIT AND 0BSD)"]
 )
 def test_licences_are_spdx_expressions(licence):
+    """SPDX is the list of short names for licences, which can be joined by AND and OR."""
     assert validate_licence(licence) == licence
 
 
@@ -73,6 +77,7 @@ def test_licences_are_spdx_expressions(licence):
     ["", "free for all", "foo", "MIT\n", "MIT OR", "MIT OR foo", "/", "MIT OR NOASSERTION", "cc-by-4.0"],
 )
 def test_other_licences_are_refused(licence):
+    """Names must be on the list of SPDX in their spelling, and NOASSERTION stands alone."""
     with pytest.raises(StoreError, match=r"SPDX|spelt"):
         validate_licence(licence)
 
@@ -139,7 +144,7 @@ TWO_VECTORS_OF_A_CLIP = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np
 
 
 def test_vectors_of_several_frames_each_have_the_dimension_tubelet():
-    """ViViT makes such vectors; times remain those of frames."""
+    """ViViT makes one vector of several frames (a tubelet). Here 6 frames have 2 vectors, and 6 times."""
     group = toy_group("vivit", TWO_VECTORS_OF_A_CLIP, n_frames=6)
     assert group.dimensions("frames") == ("clip", "tubelet", "feature")
     assert group.dimensions("time_s") == ("clip", "frame")
@@ -151,6 +156,7 @@ def test_vectors_of_one_frame_each_have_the_dimension_frame():
 
 
 def test_a_number_of_frames_that_is_no_multiple_of_the_vectors_is_refused():
+    """Every vector covers as many frames as any other, but 5 frames cannot be divided by 2 vectors."""
     with pytest.raises(StoreError):
         toy_group("vivit", {"frames": np.zeros((1, 2, 4), np.float32)}, n_frames=5)
 

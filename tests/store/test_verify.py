@@ -39,6 +39,7 @@ def test_a_sound_store_passes_at_every_depth(pristine, depth):
 
 
 def test_a_full_verification_counts_the_clips_by_status(pristine):
+    """Of the numbers 0 to 19, three are 3 modulo 7 (failed) and three are 5 modulo 7 (partial)."""
     counts = verify(pristine, "full").counts
     assert [counts[status] for status in ("ok", "partial", "failed", "missing")] == [14, 3, 3, 0]
 
@@ -85,6 +86,7 @@ def test_a_missing_file_is_found_at_every_depth(store, depth, name):
 @pytest.mark.parametrize("depth", ["digests", "full"])
 @pytest.mark.parametrize("name", FILES_TO_REMOVE)
 def test_a_missing_file_is_named_where_digests_are_compared(store, depth, name):
+    """The quick check compares numbers of files and bytes alone, and cannot name the file."""
     (store / name).unlink()
     assert name in {problem.file for problem in verify(store, depth).problems}
 
@@ -99,12 +101,14 @@ def test_a_file_too_many_is_found_at_every_depth(store, depth, name):
 @pytest.mark.parametrize("depth", ["digests", "full"])
 @pytest.mark.parametrize("name", FILES_TO_ADD)
 def test_a_file_too_many_is_named_where_digests_are_compared(store, depth, name):
+    """The quick check compares numbers of files and bytes alone, and cannot name the file."""
     (store / name).write_text("hello", encoding="utf-8")
     problems = [problem.what for problem in verify(store, depth).problems if problem.file == name]
     assert any(what.startswith("extra") for what in problems)
 
 
 def test_a_link_in_place_of_a_file_is_found(store):
+    """The content of a link may change without the store, so a store has plain files alone."""
     file = store / "data/clips.csv"
     file.rename(store.parent / "clips.csv")
     file.symlink_to(store.parent / "clips.csv")
@@ -114,12 +118,16 @@ def test_a_link_in_place_of_a_file_is_found(store):
 
 
 def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
+    """A chunk of tokens has 16 rows, so chunk 2 begins with row 32.
+
+    The quick check sees sizes alone, and these are what they were.
+    """
     path = sealed(tmp_path, 72)
-    one, two = (path / f"data/features.zarr/toy/tokens/c/{i}/0/0" for i in (0, 2))
-    first = one.read_bytes()
-    second = two.read_bytes()
-    one.write_bytes(second)
-    two.write_bytes(first)
+    chunk_0, chunk_2 = (path / f"data/features.zarr/toy/tokens/c/{i}/0/0" for i in (0, 2))
+    bytes_of_0 = chunk_0.read_bytes()
+    bytes_of_2 = chunk_2.read_bytes()
+    chunk_0.write_bytes(bytes_of_2)
+    chunk_2.write_bytes(bytes_of_0)
     assert verify(path, "quick").ok  # sizes are what they were
     problems = verify(path).problems
     assert [problem.file.split("/")[-3] for problem in problems] == ["0", "2"]
@@ -163,7 +171,12 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("case", FORGERIES)
-def test_forged_content_with_fitting_manifests_is_found_by_full_alone(store, case):
+def test_forged_arrays_with_fitting_digests_are_found_by_full_alone(store, case):
+    """The lists of digests fit the forged files.
+
+    The table of clips still has a digest of each clip's values, which only the full check compares. Row 3 is
+    that of a failed clip.
+    """
     node, array, change = FORGERIES[case]
     rewrite_array(store, node, array, change)
     resealed(store)  # as a clever forger would
@@ -192,6 +205,10 @@ FORGED_NUMBERS_OF_FRAMES = {
     ("change", "message"), FORGED_NUMBERS_OF_FRAMES.values(), ids=FORGED_NUMBERS_OF_FRAMES
 )
 def test_forged_numbers_of_frames_are_found(store, change, message):
+    """`row_size` says how many frames each clip has, so it decides whose frames are whose.
+
+    The lists of digests fit the forged file.
+    """
     rewrite_array(store, "theirs", "row_size", change)
     resealed(store)
     assert verify(store, "digests").ok
@@ -217,6 +234,7 @@ def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(four_clips):
 
 @pytest.mark.parametrize(("chunk", "first_frame"), [(0, 0), (1, 8192)])
 def test_a_damaged_chunk_of_frames_is_named_by_its_first_frame(four_clips, chunk, first_frame):
+    """A chunk has 8,192 frames."""
     file = f"data/features.zarr/toy/frames/c/{chunk}/0"
     edit_file(four_clips, file, lambda data: data[:40] + b"!!" + data[42:])
     problems = [problem.what for problem in verify(four_clips).problems]
@@ -239,7 +257,8 @@ def test_a_damaged_chunk_of_frames_is_named_by_its_first_frame(four_clips, chunk
         ("../clips.csv", b"row,clip", b"row,Clip", "line 1"),
     ],
 )  # fmt: skip
-def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, file, old, new, message):
+def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(store, file, old, new, message):
+    """The lists of digests fit the forged file, and only the full check reads what it says."""
     file = f"data/features.zarr/{file}"
     assert old in (store / file).read_bytes()
     edit_file(store, file, lambda data: data.replace(old, new, 1))
@@ -249,7 +268,8 @@ def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, f
     assert any(message in problem.what for problem in problems), problems
 
 
-def test_sha256sum_agrees_with_the_manifest_depth(store):
+def test_sha256sum_blames_the_same_damaged_file(store):
+    """The list of digests is in the format of `sha256sum`. So a store can be checked without this package."""
     edit_file(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
     process = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)
     assert process.stdout.startswith(verify(store).problems[0].file)

@@ -21,7 +21,7 @@ from obygaze_features.store.format import FEATURES, TABLE
 from obygaze_features.store.records import StoredClip, clips_csv_bytes, parse_clips_csv
 from obygaze_features.store.testing import seal_arrays
 
-from .test_schema import check
+from .test_schema import check_against_schema
 from .toy_stores import CORPUS, LICENSED, features, group, respecify
 
 STRETCHES = ((1.25, 2.5), (4.0, 6.1))
@@ -56,14 +56,16 @@ STRETCHES_OF_CLIPS = {"a": (), "b": STRETCHES, "c": ()}
 
 
 def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
+    """A stretch is its start and end in seconds; several are separated by semicolons."""
     rows = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
     assert [row["without_pictures_s"] for row in rows] == ["", "1.25 2.5;4.0 6.1", ""]
     assert list(rows[0])[3:6] == ["reason", "without_pictures_s", "movie"]
     for row in rows:
-        check("clip", row)
+        check_against_schema("clip", row)
 
 
 def test_an_opened_store_gives_the_stretches_without_pictures_as_numbers(path):
+    """Clip b is row 1. A store with stretches needs version 1.4 of the format."""
     store = open_store(path)
     assert store.attributes["spec_version"] == "1.4"
     assert stretches_of(path) == STRETCHES_OF_CLIPS
@@ -71,7 +73,8 @@ def test_an_opened_store_gives_the_stretches_without_pictures_as_numbers(path):
     assert verify(path, "full").ok
 
 
-def test_a_store_of_whole_clips_has_no_column_for_stretches_and_stays_version_1_0(tmp_path):
+def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
+    """It stays version 1.0, so that older readers can read it."""
     plain = sealed(tmp_path, stretches=())
     assert b"without_pictures_s" not in (plain / TABLE).read_bytes()
     assert open_store(plain).attributes["spec_version"] == "1.0"
@@ -85,10 +88,11 @@ def test_stretches_without_pictures_survive_in_a_stage_that_is_resumed(tmp_path)
     values = {"toy": features("b", kind)}
     with stage.writer() as writer:
         writer.commit([ClipResult("b", "partial", "cut", groups=values, without_pictures_s=STRETCHES)])
+
     stage = Stage.open(stage.path, plan, [kind], CORPUS)
     assert stage.status()["b"].without_pictures_s == STRETCHES
     line = json.loads(next((stage.path / "journal").glob("*.jsonl")).read_text(encoding="utf-8"))
-    check("journal", line)
+    check_against_schema("journal", line)
     with stage.writer() as writer:
         writer.commit([ClipResult("a", "ok", groups={"toy": features("a", kind)})])
     assert stretches_of(seal(None, tmp_path / "toy", **LICENSED)) == {"a": (), "b": STRETCHES}
@@ -110,11 +114,14 @@ def test_a_store_that_grows_keeps_the_stretches_of_its_old_clips(tmp_path):
     ]
     with stage.writer() as writer:
         writer.commit(results)
+
     first = seal(None, tmp_path / "toy", **LICENSED)
+
     stage = Stage.open(staging_path(tmp_path / "more"), plan, [kind], CORPUS, parent=first)
     with stage.writer() as writer:
         writer.commit([ClipResult("d", "ok", groups={"toy": features("d", kind)})])
     grown = seal(stage.path, tmp_path / "toy", version="1.1.0", **LICENSED)
+
     assert stretches_of(grown) == {"a": (), "b": STRETCHES, "d": ()}
     assert verify(grown, "full").ok
 
@@ -133,7 +140,7 @@ def test_diff_names_the_clips_whose_stretches_differ(path, tmp_path):
 @pytest.mark.parametrize(
     ("export", "name", "origin"), [(export_hdf5, "a.h5", "hdf5"), (export_anndata, "a.h5ad", "table")]
 )
-def test_stretches_are_exported_and_come_back_by_import(path, tmp_path, export, name, origin):
+def test_exported_stretches_come_back_by_import(path, tmp_path, export, name, origin):
     export(open_store(path), "toy", tmp_path / name)
     manifest = tmp_path / "clips.csv"
     lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
@@ -141,6 +148,7 @@ def test_stretches_are_exported_and_come_back_by_import(path, tmp_path, export, 
     manifest.write_text("\n".join(lines) + "\n", encoding="utf-8")
     words = ["store", "import", manifest, tmp_path / name, tmp_path / "back", "--from", origin]
     words += ["--licence", "CC0-1.0", "--allow-missing"]
+
     result = CliRunner().invoke(root_command(), [str(word) for word in words])
     assert result.exit_code == 0, result.output
     assert stretches_of(tmp_path / "back-1.0.0") == STRETCHES_OF_CLIPS
@@ -160,8 +168,10 @@ WRONG = {
 
 @pytest.mark.parametrize(("stretches", "reason"), WRONG.values(), ids=WRONG)
 def test_impossible_stretches_are_neither_sealed_nor_read(tmp_path, stretches, reason):
+    """The clip lasts from 1 s to 7 s: stretches lie in it, in order, and do not overlap."""
     with pytest.raises(StoreError, match=f"clip b: .*{reason}"):
         sealed(tmp_path, stretches=stretches)
+
     clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=stretches)
     with pytest.raises(StoreError, match=f"here, line 2: .*{reason}"):
         parse_clips_csv([clips_csv_bytes([clip], [])], "here")
@@ -169,6 +179,7 @@ def test_impossible_stretches_are_neither_sealed_nor_read(tmp_path, stretches, r
 
 @pytest.mark.parametrize("status", ["ok", "failed", "missing"])
 def test_stretches_of_a_clip_that_is_not_partial_are_refused(status):
+    """A clip with all pictures is ok, and one without any has failed: neither has stretches."""
     clip = StoredClip("b", status, "why", "m", *SPAN, without_pictures_s=STRETCHES)
     with pytest.raises(StoreError, match=f"of a clip that is {status}"):
         parse_clips_csv([clips_csv_bytes([clip], [])], "here")
@@ -176,15 +187,18 @@ def test_stretches_of_a_clip_that_is_not_partial_are_refused(status):
 
 @pytest.mark.parametrize("cell", ["1.25", "1.25 2.5 3.0", "1.25 2.5;", "x y", "1.25,2.5"])
 def test_a_cell_that_is_no_list_of_stretches_is_refused(cell):
+    """A cell is pairs of seconds separated by semicolons: "1.25 2.5;4.0 6.1"."""
     clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=STRETCHES)
     table = clips_csv_bytes([clip], []).replace(b"1.25 2.5;4.0 6.1", f'"{cell}"'.encode())
+
     with pytest.raises(StoreError, match="here, line 2: "):
         parse_clips_csv([table], "here")
     with pytest.raises(jsonschema.ValidationError):
-        check("clip", next(csv.DictReader(io.StringIO(table.decode()))))
+        check_against_schema("clip", next(csv.DictReader(io.StringIO(table.decode()))))
 
 
 def test_verify_finds_stretches_in_a_store_of_a_version_without_them(path, tmp_path):
+    """Stretches came with version 1.4; a reader of 1.3 would take the clip for whole."""
     copy = shutil.copytree(path, tmp_path / path.name)
     respecify(copy, spec_version="1.3")
     problems = [str(problem) for problem in verify(copy, "full").problems]

@@ -47,6 +47,7 @@ def test_zarr_reads_every_array_as_groups_do(store):
     net = store["net"]
     assert isinstance(sealed, zarr.Group)
     assert sorted(sealed.group_keys()) == ["net"]
+
     for name in ("pooled", "frames", "tokens", "time_s", "status"):
         assert np.array_equal(sealed[f"net/{name}"][:], net.raw(name), equal_nan=name != "status"), name
     assert sealed["net/clip"][:].tolist() == list(net.clip_ids)
@@ -83,6 +84,7 @@ def test_a_zarr_array_of_a_store_can_be_pickled(folder):
     ids=["a new array", "a value", "an attribute"],
 )
 def test_the_zarr_group_of_a_store_cannot_be_changed(folder, change):
+    """A sealed store is never written to, also not through Zarr."""
     before = (folder / FEATURES / "zarr.json").read_bytes()
     with pytest.raises((ValueError, StoreError)):
         change(open_store(folder).to_zarr())
@@ -97,7 +99,8 @@ def flip_a_bit(chunk):
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, flip_a_bit], ids=["removed", "a flipped bit"])
-def test_zarr_gives_an_error_for_a_damaged_chunk_and_no_fill_values(damage, tmp_path):
+def test_zarr_raises_an_error_for_a_damaged_chunk(damage, tmp_path):
+    """Zarr itself fills missing chunks with NaN, which would look like failed clips."""
     path = seal_arrays(tmp_path / "s", {"a-0": "a"}, {"net": {"pooled": np.ones((1, 4), np.float32)}})
     (chunk,) = (file for file in (path / FEATURES / "net/pooled/c").rglob("*") if file.is_file())
     array = open_store(path).to_zarr()["net/pooled"]

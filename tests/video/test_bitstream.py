@@ -65,11 +65,13 @@ EITHER_WAY_OF_JOINING = pytest.mark.parametrize(
 
 @EITHER_WAY_OF_JOINING
 def test_decoding_of_h264_starts_at_an_idr_picture(join, length_size):
+    """An IDR picture refers to no other one, and none behind it refers to one before."""
     assert h264(join(H264_SPS, H264_IDR), length_size) == picture_header(start=True, sets=H264_SPS)
 
 
 @EITHER_WAY_OF_JOINING
 def test_decoding_of_h264_starts_at_a_recovery_point_of_zero_frames(join, length_size):
+    """A recovery point says after how many frames pictures are right: with 0, at once."""
     assert h264(join(recovery_sei(0), H264_SLICE), length_size) == picture_header(start=True)
 
 
@@ -80,6 +82,7 @@ def test_decoding_of_h264_starts_at_a_recovery_point_of_zero_frames(join, length
     ids=["recovered 5 frames later", "another picture", "no picture"],
 )
 def test_decoding_of_h264_starts_at_nothing_else(join, length_size, units):
+    """Pictures that are right only 5 frames later, or that refer to others, are no start."""
     assert h264(join(*units), length_size) == NO_HEADER
 
 
@@ -87,6 +90,7 @@ def test_decoding_of_h264_starts_at_nothing_else(join, length_size, units):
 def test_a_recovery_point_is_found_behind_another_message_of_any_length(frames, n_full_bytes):
     length = 255 * n_full_bytes + 3  # each byte 255 says that the length goes on in the next one
     other_message = b"\x05" + b"\xff" * n_full_bytes + b"\x03" + b"\x11" * length
+
     message = recovery_sei(frames)[1:]
     is_start, is_turned = read_sei(other_message + message)
     assert is_start == (frames == 0)
@@ -117,17 +121,20 @@ def display_orientation(ends: str, flips: str, angle: int) -> bytes:
     ids=["no turn", "flipped", "270 degrees", "the turn ends"],
 )
 def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is_turned):
+    """H.264 and HEVC use the same message to say that a player must turn or flip pictures."""
     type_of_orientation, length = 47, 3
     message = bytes([type_of_orientation, length]) + orientation
     h264_sei = H264_SEI + message + END_OF_UNIT
     hevc_head = hevc_unit(PREFIX_SEI)[:2]
     hevc_sei = hevc_head + message + END_OF_UNIT
+
     assert h264(with_lengths(h264_sei, H264_IDR), 4).turned == is_turned
     assert read_hevc(with_lengths(hevc_sei, hevc_unit(IDR_N_LP)), 4).turned == is_turned
 
 
 @given(st.binary(min_size=1, max_size=200), st.sampled_from([0, 1, 2, 4]))
 def test_no_bytes_raise_an_error_in_the_parsers(data, length_size):
+    """Packets of damaged films hold any bytes: a parser then says that it knows nothing."""
     for read_header in READERS.values():
         read_header(memoryview(data), length_size)
     gif(data)
@@ -200,8 +207,11 @@ def test_an_hevc_packet_may_have_parameter_sets_before_its_picture_or_no_picture
     assert read_hevc(with_lengths(hevc_unit(DELIMITER)), 4) == NO_HEADER
 
 
-def test_the_type_of_an_hevc_picture_says_whether_decoding_starts_and_whether_others_refer_to_it():
-    """H.265, table 7-1: 16 to 21 can be started at; no other refers to those of even types to 14."""
+def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
+    """Decoding can start at the types 16 to 21.
+
+    No other picture refers to those of even types up to 14 (H.265, table 7-1).
+    """
     headers = [read_hevc(with_lengths(hevc_unit(kind)), 4) for kind in range(64)]
     assert [kind for kind, header in enumerate(headers) if header.start] == list(range(16, 22))
     unreferenced = [kind for kind, header in enumerate(headers) if header.unreferenced]
@@ -239,6 +249,7 @@ def test_the_kind_of_an_mpeg_packet_is_that_of_its_frame():
 
 
 def test_the_kind_of_an_mpeg_packet_of_two_fields_is_that_of_the_first():
+    """A frame of two fields can begin with an I-field, to which the other field refers."""
     first, second = mpeg_picture(I_PICTURE, TOP_FIELD), mpeg_picture(P_PICTURE, BOTTOM_FIELD)
     assert mpeg12(first + second).kind == "I"
 
@@ -267,6 +278,7 @@ def test_an_mpeg_packet_that_is_not_one_picture_has_no_kind(packet):
     ids=["I behind a sequence header", "I behind a group's alone", "P", "I before a sequence header"],
 )
 def test_decoding_of_mpeg_starts_at_an_i_picture_behind_a_sequence_header(packet, is_start):
+    """The sequence header has what a decoder needs: size, rate and tables."""
     assert mpeg12(packet).start == is_start
 
 
@@ -303,11 +315,13 @@ def test_vp9_says_in_its_first_byte_whether_a_frame_is_a_key_and_shown():
 
 
 def test_a_superframe_of_vp9_shows_a_frame_though_its_first_is_hidden():
+    """A superframe is one packet of several frames: a hidden one, and one that is shown."""
     mark_at_the_end = bytes([0b110_00_001])  # two frames, with lengths of one byte
     assert not vp9(vp9_frame(is_shown=False) + mark_at_the_end).hidden
 
 
 def test_profile_3_of_vp9_has_one_bit_more():
+    """Without that bit, the mark of a key frame is read from a wrong place."""
     assert vp9(vp9_frame(profile=3)).start
 
 
@@ -342,6 +356,7 @@ def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header():
     ids=["no sequence header", "no key frame", "not shown", "a still", "no frame"],
 )
 def test_av1_starts_at_nothing_else(units):
+    """Each case lacks one of the three things that a start needs, or is a still picture."""
     assert not av1(AV1_DELIMITER + units).start
 
 
@@ -402,6 +417,7 @@ def test_the_length_of_frame_numbers_is_found_behind_any_fields_of_a_sequence(fi
 
 
 def test_a_stream_without_fields_needs_no_length_of_frame_numbers():
+    """Only for pairs of fields are numbers of frames read, to find which two belong together."""
     assert frame_number_bits(sequence(frames_only="1")) == 0
 
 
@@ -422,9 +438,11 @@ def test_a_sequence_that_says_it_has_millions_of_offsets_is_refused():
     """
     offset_of_zero = coded(0)
     settings = sequence(order=order_by_offsets(*[offset_of_zero] * (1 << 22)))
+
     failure_behind_the_end = r"substring|literal"
     with pytest.raises(ValueError, match=failure_behind_the_end):
         frame_number_bits(settings)
+
     FieldReader(with_start_codes(settings), 0)
 
 
@@ -435,23 +453,33 @@ def assert_rows_of_fields(images, greys):
 
 
 def test_fields_are_read_where_films_of_frames_and_of_fields_are_joined(tmp_path):
-    """In the two films, numbers of frames differ in length."""
+    """In the two films, numbers of frames differ in length.
+
+    Pictures 20 to 22 of the joined film are those made of fields.
+    """
     greys = [40, 90, 140]
     fields = write_fields(tmp_path / "fields.h264", greys)
     pictures = [np.full((32, 16, 3), 7 * number, np.uint8) for number in range(20)]
     frames = encode(tmp_path / "frames.h264", pictures, options={"bf": "3"})
     joined = tmp_path / "joined.h264"
     joined.write_bytes(frames.read_bytes() + fields.read_bytes() + frames.read_bytes())
+
     assert probe(joined).frames == 20 + len(greys) + 20
+
     of_fields = read_frames(joined, at([20, 21, 22]), strict=True)
     assert_rows_of_fields(of_fields.images, greys)
 
 
 @pytest.mark.parametrize("suffix", ["h264", "ts", "mp4", "mkv", "flv"])
 def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
+    """Six pictures are stored as twelve packets, one for each field.
+
+    The first two rows of a picture are one of each field.
+    """
     greys = [40, 90, 140, 190, 60, 100]
     film = write_fields(tmp_path / f"fields.{suffix}", greys)
     assert probe(film).frames == len(greys)
+
     frames = read_frames(film, at(range(len(greys))), strict=True)
     assert frames.status == "ok"
     assert frames.time_s == pytest.approx([number / 25 for number in range(len(greys))], abs=1e-3)

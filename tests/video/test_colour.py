@@ -126,9 +126,10 @@ def errors(name: str, *, full: bool) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("name", [*CONVERTED_EXACTLY, *GREY])
 @pytest.mark.parametrize("full", [False, True], ids=["limited", "full"])
-def test_colours_are_those_of_the_oracle_within_a_level_and_without_bias(name, full):
-    """Samples of more than eight bits in full range are rounded down to eight bits before they are converted.
+def test_rgb_is_within_one_level_of_the_standards_formula(name, full):
+    """The formula is that of ITU-T H.273.
 
+    Samples of more than eight bits in full range are rounded down to eight bits before they are converted.
     Rounding down changes the mean of the results by half a level, and a single one by up to a level.
     """
     differences = errors(name, full=full)
@@ -143,6 +144,7 @@ def test_colours_are_those_of_the_oracle_within_a_level_and_without_bias(name, f
 
 @pytest.mark.parametrize("name", FFMPEGS_OWN)
 def test_pictures_of_the_usual_formats_have_the_bits_that_ffmpeg_gives(name):
+    """Most readers let FFmpeg convert these formats, so features of them must not differ from theirs."""
     frame = flat(name, y=100, u=90, v=160, matrix=1, full=False)
     assert np.array_equal(Converter()(frame).rgb, frame.to_ndarray(format="rgb24"))
 
@@ -155,6 +157,10 @@ def nearest_samples(n_samples: int, n_pixels: int) -> NDArray[np.int64]:
 @pytest.mark.parametrize(("width", "height"), [(32, 32), (33, 32), (32, 33), (33, 33)])
 @pytest.mark.parametrize("name", ["yuv420p10le", "nv12"])
 def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, width, height):
+    """A picture of 33 pixels has 17 samples of colour.
+
+    Each pixel has the colour of the sample nearest to it.
+    """
     bits = bits_of(name)
     unit = 1 << (bits - 8)  # what is 1 in samples of 8 bits
     n_rows, n_columns = math.ceil(height / 2), math.ceil(width / 2)
@@ -167,6 +173,7 @@ def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, w
         chroma_planes = [u_and_v_in_turn]
     else:
         chroma_planes = [u, v]
+
     frame = filled(name, [luma, *chroma_planes], width, height)
     frame.colorspace = BT601
     frame.color_range = LIMITED_RANGE
@@ -191,9 +198,11 @@ def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
         word = red << (green_bits + blue_bits) | green << blue_bits | blue
     else:
         word = blue << (green_bits + red_bits) | green << red_bits | red
+
     frame = av.VideoFrame(16, 16, name + order)
     words = np.full(frame.planes[0].buffer_size // 2, word, "<u2" if order == "le" else ">u2")
     frame.planes[0].update(words.tobytes())
+
     levels_and_bits = ((red, red_bits), (green, green_bits), (blue, blue_bits))
     expected = np.array([255 * level / ((1 << bits) - 1) for level, bits in levels_and_bits])
     # FFmpeg's conversion is less exact than a level of eight bits, but more than one of four, which is 17.

@@ -39,17 +39,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "suffix", "method"), CASES)
-def test_frames_of_every_encoder_are_bit_equal_to_those_of_decoding_everything(
-    tmp_path, name, suffix, method
-):
+def test_frames_of_every_encoder_equal_those_of_decoding_everything(tmp_path, name, suffix, method):
+    """Films of 20 pictures are read sparsely where the codec allows it, and in order otherwise.
+
+    Both must give the frames that PyAV's own loop gives.
+    """
     codec, _, pix_fmt = name.partition(":")
     if codec not in codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     pix_fmt = pix_fmt or ("yuv422p10le" if codec.startswith("prores") else "yuv420p")
     path = tmp_path / f"a.{suffix}"
     encode(path, map(draw, range(20)), codec, pix_fmt=pix_fmt, options={"g": "8"})
+
     reference = decoded_by_pyav(path)
     frames = read_frames(path, uniform(7))
+
     assert (frames.method, frames.status, frames.total) == (method, "ok", 20)
     assert bool(frames.why_sequential) == (method == "sequential")
     assert np.array_equal(frames.images, reference[frames.index])
@@ -91,6 +95,7 @@ def test_a_file_whose_name_looks_like_a_protocol_is_read_as_a_file(films, tmp_pa
 
 
 def test_huge_pictures_are_refused(tmp_path):
+    """9500 x 9500 pixels are more than 89,478,485, Pillow's limit against files that fill the memory."""
     film = encode(tmp_path / "huge.mov", [av.VideoFrame(9500, 9500, "gray")], "png")
     assert "89,478,485 pixels" in refused(film)
 
@@ -122,6 +127,10 @@ BT709, UNSPECIFIED = 1, 2
 def test_the_matrix_of_colours_is_recorded_and_noted_where_hd_states_none(
     tmp_path, height, stated, matrix, is_noted
 ):
+    """A film that states no matrix is read by BT.601.
+
+    HD films are usually BT.709, so there a note says that none was stated.
+    """
     path = encode(tmp_path / "b.mp4", plain(height, height), colorspace=stated)
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
@@ -136,5 +145,6 @@ def test_a_comment_at_the_end_of_a_gif_is_no_picture(tmp_path, extensions):
     comment = b"!\xfe" + b"\x03abc" + b"\x02,;" + b"\0"
     without_end = film.read_bytes().removesuffix(b";")
     film.write_bytes(without_end + comment * extensions + b";")
+
     frames = read_frames(film, uniform(3), strict=True)
     assert (frames.status, frames.index.tolist()) == ("ok", [0, 1, 2])

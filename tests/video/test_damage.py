@@ -43,6 +43,7 @@ def test_a_file_without_pictures_is_refused_with_its_reason(tmp_path, name, data
 
 
 def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(films, tmp_path):
+    """Without "moov", the index of an MP4 file, no picture can be found."""
     whole = films["b1.mp4"].read_bytes()
     assert "'moov'" in refused(written(tmp_path, "b1.mp4", whole[: len(whole) // 2]))
 
@@ -72,10 +73,15 @@ def test_a_file_of_sound_alone_is_no_video(sound):
 
 @pytest.mark.long
 def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
+    """Each of 60 trials changes 12 bytes of the index.
+
+    Whatever comes of it, there is a status or a reason, and more than two kinds of them.
+    """
     data = bytearray(films["b1.mp4"].read_bytes())
     start = data.index(b"moov")
     rng = np.random.default_rng(1)
     outcomes = set()
+
     for trial in range(60):
         broken = bytearray(data)
         for position in rng.integers(start, len(data), 12):
@@ -84,6 +90,7 @@ def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
             outcomes.add(read_frames(written(tmp_path, f"{trial}.mp4", broken), uniform(8)).status)
         except VideoError as error:
             outcomes.add(error.reason)
+
     assert len(outcomes) > 2
     assert "" not in outcomes
 
@@ -131,6 +138,7 @@ def check_frames_or_reason(path):
 @pytest.mark.long
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_film_damaged_at_random_gives_frames_or_a_reason(films, tmp_path, name):
+    """Each of 15 trials changes 30 bytes and cuts the film somewhere."""
     data = films[name].read_bytes()
     rng = np.random.default_rng(2)
     for trial in range(15):
@@ -139,12 +147,15 @@ def test_a_film_damaged_at_random_gives_frames_or_a_reason(films, tmp_path, name
 
 @pytest.mark.parametrize("name", ["asp.avi", "b2.mkv", "fast.mp4"])
 def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name):
+    """60 % of the film are left: its frames have the right numbers, and a note says that it is cut off."""
     data = films[name].read_bytes()
     path = written(tmp_path, name, data[: len(data) * 6 // 10])
+
     frames = read_frames(path, uniform(8))
     assert frames.status == "partial"
     assert "cut off" in frames.notes[0]
     assert numbers_of(frames.images) == frames.index.tolist()
+
     assert "cut off" in refused(path, strict=True)
     assert "cut off" in probe(path).damage
 
@@ -160,6 +171,7 @@ def whole_and_cut_film(request, shared_data, tmp_path):
 
 
 def test_a_film_that_is_cut_off_says_where_it_would_end(whole_and_cut_film):
+    """The film states 13 s; 55 % of its bytes hold about 7 s of pictures."""
     whole, cut = whole_and_cut_film
     facts = probe(cut)
     assert facts.stated_end_s == pytest.approx(13.0, abs=0.05)
@@ -167,7 +179,8 @@ def test_a_film_that_is_cut_off_says_where_it_would_end(whole_and_cut_film):
     assert math.isnan(probe(whole).stated_end_s)  # it ends where it says
 
 
-def test_a_span_over_the_end_of_a_film_that_is_cut_off_says_where_it_has_no_pictures(whole_and_cut_film):
+def test_a_span_over_the_end_of_a_cut_film_lacks_pictures_from_there(whole_and_cut_film):
+    """The span is from 4 to 12 s, and the pictures end at about 7 s."""
     _, cut = whole_and_cut_film
     facts = probe(cut)
     frames = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
@@ -175,7 +188,8 @@ def test_a_span_over_the_end_of_a_film_that_is_cut_off_says_where_it_has_no_pict
     assert frames.without_pictures_s == ((facts.start_s + facts.duration_s, 12.0),)
 
 
-def test_a_span_before_the_end_of_a_film_that_is_cut_off_is_whole_with_a_note(whole_and_cut_film):
+def test_a_span_before_the_end_of_a_cut_film_is_whole_with_a_note(whole_and_cut_film):
+    """The span from 0 to 4 s has all its pictures, so that even strict reading accepts it."""
     _, cut = whole_and_cut_film
     frames = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
     assert frames.status == "ok"
@@ -199,7 +213,8 @@ def test_a_film_whose_header_counts_frames_that_were_dropped_is_whole(films):
     assert_whole(films["dropped.avi"], 100)
 
 
-def test_a_film_of_whose_frames_an_edit_list_shows_some_is_whole(short_film):
+def test_a_film_whose_edit_list_shows_some_frames_is_whole(short_film):
+    """Players show 45 of the 100 pictures in the file: those are the film."""
     assert frames_that_the_container_counts(short_film) == 100
     assert_whole(short_film, 45)
 
@@ -214,10 +229,13 @@ def frame_90_damaged(films, tmp_path):
 
 
 def test_frames_before_a_damaged_one_and_behind_the_next_key_frame_are_read(frame_90_damaged):
+    """Decoding starts anew at a key frame, so damage reaches no further than the next one."""
     frames = read_frames(frame_90_damaged, at([10, 50]))
     assert (frames.status, frames.method) == ("ok", "sparse")
+
     before = read_frames(frame_90_damaged, at(range(85, 90)))
     assert numbers_of(before.images) == list(range(85, 90))
+
     assert read_frames(frame_90_damaged, at([99]), strict=True).status == "ok"
 
 
@@ -239,18 +257,24 @@ def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_refused_strictl
 
 
 def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, tmp_path):
-    """Its frames are known by counting them, so that all behind the damage get other numbers."""
+    """Its frames are known by counting them, so that all behind the damage get other numbers.
+
+    Frame 50 of 100 is damaged.
+    """
     frames = read_frames(spoiled(films["h264.avi"], tmp_path / "hole.avi", [50]), uniform(10))
+
     n_decoded = 99
     assert (frames.status, frames.method, frames.total) == ("partial", "sequential", n_decoded)
     assert frames.notes[0].startswith(f"{n_decoded} of 100 frames")
     assert frames.index.tolist() == [i * n_decoded // 10 for i in range(10)]
+
     before_the_damage = slice(5)
     assert numbers_of(frames.images[before_the_damage]) == frames.index[before_the_damage].tolist()
     assert (np.diff(frames.time_s) > 0).all()
 
 
 def test_errors_travel_between_processes():
+    """An error raised in a worker process is pickled on its way, with its reason and path."""
     error = VideoError("the file is empty (0 bytes)", Path("a.mp4"))
     back = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert (back.reason, back.path, str(back)) == (error.reason, error.path, str(error))
@@ -268,6 +292,7 @@ def test_errors_travel_between_processes():
     ],
 )
 def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
+    """Each container states a length of the file or of its last part; the last 5,000 bytes are missing."""
     film = encode(tmp_path / name, map(draw, range(60)), codec=codec)
     assert read_frames(film, uniform(4)).status == "ok"
     cut = written(tmp_path, f"cut-{name}", film.read_bytes()[:-5000])
@@ -275,6 +300,7 @@ def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
 
 
 def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
+    """A broadcast is written before its size is known, so the size in its header means nothing."""
     data = bytearray(encode(tmp_path / "a.asf", map(draw, range(60)), codec="wmv2").read_bytes())
     # ASF's file properties: their GUID (16 bytes), their size (8), the file's id (16), the file's size (8),
     # five numbers (8 each) and flags, whose first bit says that the file was broadcast.
@@ -283,14 +309,17 @@ def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
     flags = file_size + 8 + 5 * 8
     data[file_size : file_size + 8] = (1 << 40).to_bytes(8, "little")
     data[flags] = 1
+
     assert read_frames(written(tmp_path, "live.asf", bytes(data)), uniform(4)).status == "ok"
 
 
 def test_packets_that_the_container_flags_as_damaged_are_noted(films, tmp_path):
+    """One packet of a transport stream is lost, which the counters of its packets show."""
     packet_bytes = 188  # of every packet of a transport stream
     data = bytearray(films["hevc_cra.ts"].read_bytes())
     middle = len(data) // packet_bytes // 2 * packet_bytes
     del data[middle : middle + packet_bytes]
+
     notes = read_frames(written(tmp_path, "lost.ts", bytes(data)), uniform(4)).notes
     assert any("flags" in note for note in notes)
     assert not any("flags" in note for note in read_frames(films["hevc_cra.ts"], uniform(4)).notes)

@@ -45,6 +45,7 @@ def decoded_by_pyav(path: Path) -> np.ndarray:
 
 @pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])
 def test_every_frame_is_the_one_that_its_number_says(films, name):
+    """Every film has 100 pictures, and each has its own number drawn in it."""
     frames = read_frames(films[name], at(range(100)), strict=True)
     assert numbers_of(frames.images) == list(range(100))
     assert frames.total == 100
@@ -53,6 +54,7 @@ def test_every_frame_is_the_one_that_its_number_says(films, name):
 
 @pytest.mark.parametrize("name", SPARSE)
 def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name):
+    """Sparse decoding starts at a key frame near a picture, so few frames in a film need few decodings."""
     reference = decoded_by_pyav(films[name])
     for sampling in SAMPLINGS:
         frames = read_frames(films[name], sampling)
@@ -75,8 +77,10 @@ def switch_off_sparse_decoding(monkeypatch):
 @pytest.mark.parametrize("name", SPARSE)
 def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, switch_off_sparse_decoding, name):
     sparse = read_frames(films[name], uniform(25))
+
     switch_off_sparse_decoding()
     sequential = read_frames(films[name], uniform(25))
+
     assert (sequential.method, sequential.why_sequential) == ("sequential", "switched off")
     assert np.array_equal(sequential.images, sparse.images)
     assert np.array_equal(sequential.index, sparse.index)
@@ -88,7 +92,8 @@ TOLERANCE_S = {".mkv": 0.0006, ".webm": 0.0006, ".vob": 0.09}
 
 
 @pytest.mark.parametrize(("name", "reason"), SEQUENTIAL.items())
-def test_what_is_not_safe_is_decoded_in_order_and_says_why(films, name, reason):
+def test_films_unsafe_for_sparse_decoding_are_decoded_in_order(films, name, reason):
+    """Without reliable times or key frames, a picture's number is known only by counting from the first."""
     frames = read_frames(films[name], uniform(16))
     assert (frames.method, frames.why_sequential) == ("sequential", reason)
     assert numbers_of(frames.images) == frames.index.tolist() == [int(i * 100 / 16) for i in range(16)]
@@ -105,7 +110,8 @@ def test_times_are_those_at_which_frames_are_shown(films, name):
     np.testing.assert_allclose(frames.time_s, shown_s, atol=tolerance_s)
 
 
-def test_an_edit_list_leaves_frames_out_of_the_count_but_not_of_the_decoding(cut_film):
+def test_an_edit_list_leaves_out_the_first_frames(cut_film):
+    """Ten pictures of 100 are decoded and not shown. Of the 90 left, ten frames are every ninth."""
     n_cut_off = 10
     frames = read_frames(cut_film, uniform(10))
     assert frames.total == 100 - n_cut_off
@@ -118,9 +124,12 @@ def test_an_edit_list_leaves_frames_out_of_the_count_but_not_of_the_decoding(cut
     "name", ["pyramid.mp4", "open_gop.ts", "uneven.mkv", "asp.avi", "mpeg2.ts", "h264.avi"]
 )
 def test_a_span_gives_frames_inside_it_alone(films, name):
+    """Eight frames are spread evenly over those whose times lie in the span from 1 to 1.8 s."""
     whole = read_frames(films[name], at(range(100)))
     frames = read_frames(films[name], uniform(8), start_s=1.0, end_s=1.8)
+
     inside = np.flatnonzero((whole.time_s >= 1.0) & (whole.time_s < 1.8))
+
     assert frames.index.tolist() == [inside[i * len(inside) // 8] for i in range(8)]
     assert numbers_of(frames.images) == frames.index.tolist()
     assert np.array_equal(frames.time_s, whole.time_s[frames.index])
@@ -128,6 +137,7 @@ def test_a_span_gives_frames_inside_it_alone(films, name):
 
 
 def test_a_span_that_runs_over_the_end_is_partial_and_says_so(films):
+    """The film lasts 4 s, and the span ends at 9 s."""
     frames = read_frames(films["b1.mp4"], uniform(4), start_s=2.0, end_s=9.0)
     assert frames.status == "partial"
     assert "up to 9 s" in frames.notes[0]
@@ -136,6 +146,7 @@ def test_a_span_that_runs_over_the_end_is_partial_and_says_so(films):
 
 
 def test_a_span_that_begins_long_before_the_pictures_is_partial_and_says_so(films):
+    """The film begins at 0 s: for the 3 s before, there are no pictures."""
     frames = read_frames(films["b1.mp4"], uniform(4), start_s=-3.0, end_s=1.0)
     assert frames.status == "partial"
     assert any("no pictures for 3.00 s" in note for note in frames.notes)
@@ -143,12 +154,14 @@ def test_a_span_that_begins_long_before_the_pictures_is_partial_and_says_so(film
 
 @pytest.mark.parametrize("start_s", [-0.1, None], ids=["a tenth of a second before", "no start"])
 def test_a_span_that_begins_about_where_the_pictures_do_is_whole(films, start_s):
+    """Clocks of sound and pictures differ a little, so a tenth of a second is let pass."""
     frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=1.0)
     assert frames.status == "ok"
     assert not any("no pictures" in note for note in frames.notes)
 
 
 def test_keyframes_are_key_frames_and_need_no_others(films):
+    """The film has a key frame at every 24th picture."""
     frames = read_frames(films["b1.mp4"], keyframes(4))
     assert frames.index.tolist() == [0, 24, 48, 72]
     assert numbers_of(frames.images) == [0, 24, 48, 72]
@@ -175,17 +188,20 @@ def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films
         raise NotSafe("a frame did not come out of the decoder")
 
     monkeypatch.setattr(Decoder, "decode_sparsely", fail_after_last)
+
     frames = read_frames(films["pyramid.mp4"], uniform(8))
     assert frames.method == "sequential"
     assert frames.why_sequential == "a frame did not come out of the decoder"
     assert numbers_of(frames.images) == frames.index.tolist()
 
 
-def test_sparse_decoding_is_refused_where_the_file_is_not_the_one_that_was_indexed(films, tmp_path):
+def test_sparse_decoding_is_refused_if_the_file_was_replaced(films, tmp_path):
+    """The table of packets is of the old file, and would give wrong frames of the new one."""
     path = tmp_path / "film.mp4"
     shutil.copy(films["pyramid.mp4"], path)
     index_packets(path)
     decoder = Decoder(path)  # which takes the table of packets from the cache, and opens the file later
+
     shutil.copy(films["uneven.mp4"], path)
     with pytest.raises(NotSafe, match="other packets"):
         list(decoder.decode_sparsely([50]))
@@ -232,11 +248,14 @@ def test_pictures_that_need_nothing_before_the_first_start_of_decoding_are_read(
 
 @pytest.mark.parametrize("name", ["hevc_cra.mp4", "mpeg2.mkv"])
 def test_pictures_that_need_a_group_that_was_cut_off_are_left_out(beginless, name):
+    """The film lacks its first group, to which the first pictures of the next open group refer."""
     film = beginless(name)
     decodable = decoded_by_pyav(film)
+
     frames = read_frames(film, uniform(8))
     assert (frames.method, frames.status) == ("sequential", "partial")
     assert frames.notes[0].startswith(f"{len(decodable)} of ")
+
     first = int(frames.index[0])
     assert first > 0
     assert np.array_equal(frames.images, decodable[frames.index - first])
@@ -261,6 +280,7 @@ def film_with_held_picture(request, tmp_path):
 
 
 def test_a_film_lasts_as_long_as_its_last_picture_is_shown(film_with_held_picture):
+    """25 pictures last a second, and the last one is shown for 5 s."""
     facts = probe(film_with_held_picture)
     assert facts.duration_s == pytest.approx(6.0)
     assert facts.damage == ""

@@ -59,7 +59,7 @@ def test_pictures_are_in_the_order_of_display(recording, codec, suffix):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_pictures_are_in_the_order_of_display_behind_a_packet_flagged_as_damaged(recording, tmp_path, codec):
+def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_path, codec):
     """FFmpeg flags a packet of a transport stream whose counter is wrong."""
     film = tmp_path / "film.ts"
     film.write_bytes(with_wrong_counter(recording(codec, ".ts").read_bytes(), nth=31))
@@ -106,29 +106,33 @@ def no_sparse_decoding(monkeypatch):
 
 
 @pytest.mark.usefixtures("beginning_seems_in_order")
-def test_pictures_that_are_reordered_behind_the_beginning_are_in_the_order_of_display(recording):
+def test_pictures_reordered_later_on_are_in_the_order_of_display(recording):
+    """The film's first pictures seem to be in order, so that reordering is found only on the way."""
     assert_in_order_of_display(recording("hevc", ".ts"))
 
 
 @pytest.mark.usefixtures("beginning_seems_in_order", "no_sparse_decoding")
-def test_pictures_that_are_reordered_behind_the_beginning_are_decoded_in_the_order_of_display(recording):
+def test_pictures_reordered_later_on_are_decoded_in_that_order(recording):
+    """As above, where all pictures are decoded one after the other."""
     assert_in_order_of_display(recording("hevc", ".ts"))
 
 
 @pytest.mark.usefixtures("beginning_seems_in_order", "no_sparse_decoding")
 @pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
-def test_where_a_picture_cannot_be_decoded_the_others_have_their_numbers_or_the_film_is_partial(
-    recording, tmp_path, start_s
-):
+def test_an_undecodable_picture_shifts_no_numbers_in_silence(recording, tmp_path, start_s):
+    """Picture 31 is damaged. The others keep their numbers, or the film is said to be partial."""
     damaged_packet = 31  # at 31 / 25 = 1.24 s
     film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [damaged_packet])
+
     frames = read_frames(film, uniform(20), start_s=start_s)
     numbers = numbers_of(frames.images)
+
     assert numbers == sorted(numbers)
     assert frames.status == "partial" or numbers == frames.index.tolist()
 
 
 def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording, monkeypatch):
+    """Sorting pictures that are in order does no harm, and leaving others unsorted does."""
     number_packets = display_order.number_packets
 
     def fail_after_twenty(packets):
@@ -136,6 +140,7 @@ def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recordi
         raise display_order.FFmpegError(1, "damaged")
 
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
+
     is_key = np.arange(N_PICTURES) == 0
     assert display_order.reorders(recording("h264", ".ts"), is_key)
 
@@ -172,5 +177,6 @@ def test_frames_have_the_numbers_of_their_packets_until_these_step_back(packets,
 
 
 def test_labels_may_step_back_where_stamps_do():
+    """Packets 0, 2, 1 are pictures 0, 1, 2 here: the stamps of this film do not rise."""
     frames = number_frames(map(Frame, [0, 2, 1]), {0: 0, 2: 1, 1: 2}, rising=False)
     assert [number for number, *_ in frames] == [0, 1, 2]

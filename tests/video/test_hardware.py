@@ -96,6 +96,7 @@ def test_a_frame_of_a_card_keeps_its_time_and_colours(colour_range, colorspace):
     ids=["RGB", "more chroma", "the card does not say its format"],
 )
 def test_formats_that_may_lose_bits_are_left_to_cores(card_format, core_format):
+    """A card gives fewer samples of colour than these films have."""
     frame = av.VideoFrame(64, 48, card_format or "nv12")
     with pytest.raises(NotOnCard) as refused:
         to_core_format(frame, card_format, core_format)
@@ -107,6 +108,7 @@ def test_a_frame_in_memory_was_not_decoded_on_a_card():
 
 
 def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
+    """A film of 60 pictures has key frames at 0, 20 and 40: three groups of 20."""
     film = encode(tmp_path / "f.mp4", map(draw, range(60)), options={"g": "20", "sc_threshold": "0"})
     table = index_packets(film)
     groups = {group_around(table, frame) for frame in range(60)}
@@ -115,6 +117,7 @@ def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
 
 
 def test_a_film_of_enough_pixels_goes_to_a_card(tmp_path):
+    """The limit is the number of pixels of this film; for small pictures a card is slower than a core."""
     film = encode(tmp_path / "f.mp4", map(draw, range(10)))  # of 96 x 64 pixels
     assert check_for_gpu(film, 96 * 64) == ("", 96, 64)
 
@@ -145,6 +148,7 @@ def test_on_a_real_card_all_bits_are_those_of_a_core(tmp_path, codec):
     if card.missing():
         pytest.skip(card.missing())
     pictures = (np.kron(draw(number), np.ones((4, 4, 1), np.uint8)) for number in range(60))
+
     film = encode(tmp_path / "f.mkv", pictures, codec, options={"g": "25"})
     try:
         verdict = find_difference(film, range(60), card)

@@ -44,29 +44,35 @@ def test_a_film_with_a_hole_is_partial_and_says_where_it_is(film_with_hole):
     assert frames.status == "partial"
     assert "no pictures for 2.5" in frames.notes[0]
     assert "no pictures for 2.5" in probe(film_with_hole).damage
+
     (hole,) = frames.without_pictures_s
     assert hole == pytest.approx((4.0, 6.5), abs=0.05)
 
 
-def test_only_spans_that_have_a_part_of_the_hole_are_partial_and_say_where_it_is(film_with_hole):
+def test_only_spans_that_touch_the_hole_are_partial(film_with_hole):
+    """The film has no pictures from 4 to 6.5 s. Each span says which part of that hole it has."""
     spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
     request = (uniform(2), lambda frame: frame)
     frames_of_span = {}
     for number, (frames,) in read_windows(film_with_hole, spans, [request]):
         frames_of_span[spans[number]] = frames
+
     for span, part_of_hole in [((2, 6), (4.0, 6.0)), ((3, 4.6), (4.0, 4.6))]:
         assert frames_of_span[span].status == "partial"
         (hole,) = frames_of_span[span].without_pictures_s
         assert hole == pytest.approx(part_of_hole, abs=0.05)
+
     for span in [(1, 3), (7, 9)]:
         assert frames_of_span[span].status == "ok"
         assert not frames_of_span[span].without_pictures_s
 
 
-def test_every_stretch_without_pictures_is_told_and_not_only_the_first(tmp_path):
+def test_every_stretch_without_pictures_is_told(tmp_path):
+    """Two holes are cut into the film, from 2 to 3 s and from 5 to 6.5 s."""
     whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(N_PICTURES)))
     once = without(tmp_path / "once.mkv", whole, 2, 3)
     twice = without(tmp_path / "twice.mkv", once, 5, 6.5)
+
     frames = read_frames(twice, uniform(8), start_s=1.0, end_s=9.0)
     first, second = frames.without_pictures_s
     assert first == pytest.approx((2.0, 3.0), abs=0.05)
@@ -75,11 +81,14 @@ def test_every_stretch_without_pictures_is_told_and_not_only_the_first(tmp_path)
 
 
 def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
+    """240 pictures at 24 a second end at 10 s."""
     path = write_pictures(tmp_path / "a.mkv", "libx264", list(range(N_PICTURES)))
+
     frames = read_frames(path, uniform(8), start_s=6.0, end_s=14.0)
     assert frames.status == "partial"
     (stretch,) = frames.without_pictures_s
     assert stretch == pytest.approx((10.0, 14.0), abs=0.05)
+
     assert read_frames(path, uniform(8), start_s=6.0, end_s=10.0).without_pictures_s == ()
 
 
@@ -88,12 +97,14 @@ def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
     whole = write_pictures(tmp_path / "whole.mp4", "libx264", list(range(N_PICTURES)))
     with av.open(str(whole)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
+
     data = bytearray(whole.read_bytes())
     for packet in packets:
         if 4 <= packet.pts * packet.time_base < 6.5:
             data[packet.pos : packet.pos + packet.size] = bytes(packet.size)
     path = tmp_path / "damaged.mp4"
     path.write_bytes(data)
+
     frames = read_frames(path, uniform(8))
     assert frames.status == "partial"
     (stretch,) = frames.without_pictures_s
@@ -101,6 +112,7 @@ def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
 
 
 def test_a_hole_of_a_short_film_is_said_too(tmp_path):
+    """48 pictures at 24 a second are 2 s; half a second, 12 pictures, is cut out."""
     whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(48)))
     frames = read_frames(without(tmp_path / "hole.mkv", whole, 0.5, 1.0), uniform(8))
     assert (frames.status, frames.total) == ("partial", 36)
@@ -120,4 +132,5 @@ STILL = [*range(100), *range(190, 240)]
     ids=["slides", "one slide each ten seconds", "a picture held on purpose, in a table of frames"],
 )
 def test_long_pauses_between_slides_are_no_holes(tmp_path, suffix, codec, moments):
+    """Slides are shown for seconds on purpose: their times are uneven throughout, and nothing is lost."""
     assert read_frames(write_pictures(tmp_path / f"a{suffix}", codec, moments), uniform(4)).status == "ok"

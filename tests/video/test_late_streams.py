@@ -125,11 +125,17 @@ def film_with_packet(large, tmp_path):
 @pytest.mark.parametrize(("name", "kind", "place"), [*film_kind_and_place()])
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet, name, kind, place):
+    """FFmpeg lists a stream that begins far behind the start of a file only when it gets there.
+
+    All 220 pictures must be read, as if the other stream were not there.
+    """
     film = film_with_packet(name, kind, place)
+
     frames = read_frames(film, uniform(16))
     assert frames.status == "ok"
     assert frames.total == N_PICTURES
     assert numbers_of(frames.images) == [number * N_PICTURES // 16 for number in range(16)]
+
     late = index_packets(film).late
     for stream in late:
         assert stream.byte / film.stat().st_size == pytest.approx(place, rel=0.1)
@@ -141,6 +147,7 @@ def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet
 @pytest.mark.parametrize("name", ["h264.ts", "h264.m2ts"])
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_packet_of_a_stream_that_no_programme_map_names_is_passed_over(large, tmp_path, name):
+    """A map lists the streams of a broadcast; a packet of any other stream belongs to nothing."""
     film = tmp_path / name
     film.write_bytes(inserting.into_transport_unannounced(large(name).read_bytes(), place=0.5))
     frames = read_frames(film, uniform(8))
@@ -150,6 +157,7 @@ def test_a_packet_of_a_stream_that_no_programme_map_names_is_passed_over(large, 
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(large, tmp_path):
+    """A disc can have 31 sound tracks: one note tells of them all, not one note each."""
     data = large("mpeg2.vob").read_bytes()
     middle = data.index(inserting.PACK, len(data) // 2)
     private_stream = 0xBD
@@ -158,8 +166,10 @@ def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(lar
         inserting.in_mpeg2_program(private_stream, bytes([track, 1, 0, 1]))
         for track in sound_tracks_of_a_disc
     )
+
     film = tmp_path / "film.vob"
     film.write_bytes(data[:middle] + packets + data[middle:])
+
     frames = read_frames(film, uniform(4))
     assert (frames.total, frames.status) == (N_PICTURES, "ok")
     assert len(index_packets(film).late) > 20
@@ -167,14 +177,18 @@ def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(lar
 
 
 @pytest.mark.parametrize("programme", ["1", "2"], ids=["the same programme", "another programme"])
-def test_a_recording_whose_pictures_go_on_in_another_stream_is_partial_from_that_byte_on(tmp_path, programme):
-    """In its middle a new map of the programme says that the pictures are in stream 512, not 256."""
+def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, programme):
+    """In its middle a new map of the programme says that the pictures are in stream 512, not 256.
+
+    Only those of the first stream are read, and a note names the byte where they end.
+    """
     of_first = {"mpegts_start_pid": "256"}
     of_second = {
         "mpegts_start_pid": "512",
         "mpegts_service_id": programme,
         "mpegts_pmt_start_pid": "4097",
     }
+
     first = encode(tmp_path / "a.ts", map(draw, range(50)), options=X264, container_options=of_first)
     second = encode(
         tmp_path / "b.ts",
@@ -183,6 +197,7 @@ def test_a_recording_whose_pictures_go_on_in_another_stream_is_partial_from_that
         options=X264,
         container_options=of_second,
     )
+
     frames = read_frames(joined(tmp_path / "film.ts", [first, second]), uniform(10))
     assert frames.status == "partial"
     assert numbers_of(frames.images) == list(range(0, 50, 5))  # of the first half
@@ -241,7 +256,6 @@ def flash_header(data: bytes, announced: int) -> bytes:
 
 
 # --- what begins late is heard
-# ------------------------------------------------------------------------------
 @pytest.fixture
 def flash_with_late_sound(tmp_path):
     """A Flash film of 6 s, with a click at .5 s of each second, and the same whose sound begins at 3 s."""
@@ -259,6 +273,7 @@ def flash_with_late_sound(tmp_path):
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_sound_that_begins_late_is_listed_and_costs_no_picture(flash_with_late_sound):
+    """6 s at 25 pictures a second are 150 pictures, with the sound or without."""
     whole, film = flash_with_late_sound
     assert probe(film).frames == probe(whole).frames == 150
     assert "sound" in probe(film).besides
@@ -268,9 +283,11 @@ def test_sound_that_begins_late_is_listed_and_costs_no_picture(flash_with_late_s
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_late_sound):
+    """The sound begins at 3 s: the clicks at 3.5, 4.5 and 5.5 s are left of six."""
     whole, film = flash_with_late_sound
     (samples,), missing_s = SoundTrack(film).parts(0.0, 6.0, (), rate=RATE)
     (samples_of_whole,), _ = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
+
     assert missing_s == pytest.approx(3.0, abs=0.1)
     assert np.abs(samples[: 3 * RATE]).max() < 0.01
     # The clock of a file begins with what comes first, pictures or sound.
@@ -289,14 +306,18 @@ def test_a_span_before_sound_that_begins_late_has_no_sound(flash_with_late_sound
 
 
 @pytest.mark.usefixtures("little_is_probed")
-def test_sound_that_begins_behind_what_may_be_probed_is_refused_with_its_byte(
-    flash_with_late_sound, monkeypatch
-):
+def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sound, monkeypatch):
+    """The limit of what may be read to find a stream is set below the place where the sound begins.
+
+    The pictures are read all the same.
+    """
     _, film = flash_with_late_sound
     monkeypatch.setattr(late_streams, "MOST_PROBED", 2 * PROBED_BYTES)
+
     (stream,) = index_packets(film).late
     with pytest.raises(VideoError, match=f"{stream.byte:,}"):
         SoundTrack(film)
+
     assert read_frames(film, uniform(3)).total == 150
 
 
@@ -317,14 +338,17 @@ def with_a_tenth_of_second_track(data: bytes) -> bytes:
 @pytest.mark.long
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_path):
+    """The second track has sound only from 20 to 30 % of the film: nine tenths of it are missing."""
     tracks = {"a": clicks([0.5], 40.0), "b": clicks(np.arange(0.25, 40, 0.5), 40.0)}
     film = write_film(tmp_path / "film.vob", tracks, seconds=40.0, codec="ac3")
     late = tmp_path / "late.vob"
     late.write_bytes(with_a_tenth_of_second_track(film.read_bytes()))
     assert [stream.kind for stream in index_packets(late).late] == ["audio"]
+
     first_track, _ = SoundTrack(film, "0").parts(0.0, 40.0, (), rate=RATE)
     chosen_track, _ = SoundTrack(late).parts(0.0, 40.0, (), rate=RATE)
     np.testing.assert_array_equal(chosen_track, first_track)
+
     _, missing_s = SoundTrack(late, "1").parts(0.0, 40.0, (), rate=RATE)
     assert missing_s == pytest.approx(0.9 * 40, abs=1.5)
 
@@ -340,13 +364,13 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
     film = tmp_path / "film.flv"
     film.write_bytes(header + b"".join([*tags_of_sound, *tags_of_pictures]))
     assert sum(map(len, tags_of_sound)) > PROBED_BYTES
+
     frames = read_frames(film, uniform(4))
     assert frames.total == N_PICTURES
     assert numbers_of(frames.images) == [number * N_PICTURES // 4 for number in range(4)]
 
 
-# --- the door of packets
-# ------------------------------------------------------------------------------
+# --- errors while packets are read
 class Container:
     """A file whose reader raises an error once, behind some of its packets; asked again, it goes on.
 
@@ -374,6 +398,10 @@ class Container:
 
 @pytest.mark.parametrize("fails_after", [0, 2, 3])
 def test_the_end_of_a_file_is_told_from_an_error_by_asking_for_more(fails_after):
+    """PyAV raises an error at the end of some files.
+
+    A reader that then gets no more packets is at the end.
+    """
     assert list(demux(Container(["a", "b", "c"], fails_after))) == ["a", "b", "c"]
 
 
@@ -387,6 +415,8 @@ def test_an_error_that_is_raised_again_is_not_taken_for_the_end_of_a_file():
 
 
 def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):
+    """A mistake in our own code must not look like damage of the file."""
+
     def fault(*_):
         raise AttributeError("mine")
 

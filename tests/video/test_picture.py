@@ -24,6 +24,7 @@ MATRICES = [*product((-1, 0, 1), repeat=4)]
 
 
 def test_quarter_turns_and_mirroring_do_what_the_matrix_says():
+    """A file asks players to turn its pictures by a matrix of four numbers; all of -1, 0 and 1 are tried."""
     picture = np.arange(12).reshape(3, 4)
     for matrix in MATRICES:
         quarter_turns, is_mirrored, is_oblique = turn_of_matrix(*matrix)
@@ -39,15 +40,19 @@ def test_matrices_give_every_quarter_turn_with_and_without_mirroring():
 
 
 def test_a_matrix_that_turns_by_half_a_quarter_is_oblique():
+    """By 45 degrees, pixels do not come to lie on pixels, so such a turn is not done."""
     assert turn_of_matrix(1, 1, -1, 1) == (0, False, True)
 
 
 def test_black_around_the_text_of_credits_is_remarked_and_not_called_bars():
+    """Bars are black edges of pictures that go on between them. Here 97 % of the picture are black."""
     page_of_credits = np.zeros((90, 160, 3), np.uint8)
     page_of_credits[40:50, 60:100] = 255
     as_stored = Shown(0, False, "bt709", False)  # neither turned nor mirrored, of limited range
+
     collected = CollectedFrames()
     collected.note(0, RgbPicture(page_of_credits, as_stored, corrupt=False, remarks=()))
+
     _, (remark,) = collected.describe()
     assert remark.startswith("the edges of all pictures are black, 97% of them")
     assert "bars" not in remark

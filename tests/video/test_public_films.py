@@ -34,6 +34,7 @@ def named(path: Path, folder: Path) -> PublicFilm:
 
 
 def test_each_file_of_the_list_is_one_file_of_one_commit():
+    """Each repository is listed at one commit, so that the files never change."""
     films = listed()
     assert len({film.name for film in films}) == len(films) > 500
     assert all(re.fullmatch(r"[0-9a-f]{64}", film.sha256) for film in films)
@@ -42,6 +43,7 @@ def test_each_file_of_the_list_is_one_file_of_one_commit():
 
 
 def test_files_are_brought_by_git_and_checked(tmp_path):
+    """A listed file is fetched, another one is not, and a file of another digest is given back as wrong."""
     origin = tmp_path / "host/lab/films"
     (origin / "a").mkdir(parents=True)
     (origin / "a/b [1].mp4").write_bytes(b"film")
@@ -52,17 +54,20 @@ def test_files_are_brought_by_git_and_checked(tmp_path):
     process = subprocess.run(
         ["git", "-C", origin, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     )
+
     right = PublicFilm("lab/films", process.stdout.strip(), "a/b [1].mp4", digest(origin / "a/b [1].mp4"))
     host = f"file://{tmp_path / 'host'}"
+
     assert bring([right], tmp_path / "here", host) == []
     assert (tmp_path / "here" / right.name).read_bytes() == b"film"
     assert not (tmp_path / "here/lab/films/other.mp4").exists()
+
     assert bring([right._replace(sha256="0" * 64)], tmp_path / "here", host) == [right.name]
 
 
 @needs_ffmpeg
 @pytest.mark.parametrize("name", ["pyramid.mp4", "b2.mkv", "mpeg2.ts", "vp9.webm", "sp.avi"])
-def test_a_film_that_is_read_right_is_equal(films, tmp_path, name):
+def test_a_film_that_is_read_right_is_judged_equal(films, tmp_path, name):
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(films[name], tmp_path / "lab/films"))
     verdict = compared(named(path, tmp_path), tmp_path)
@@ -79,12 +84,18 @@ def test_a_film_that_is_refused_has_a_verdict(tmp_path):
 
 
 @needs_ffmpeg
-def test_a_film_that_is_read_wrong_without_a_word_is_an_unknown_difference(films, tmp_path, monkeypatch):
+def test_frames_read_wrong_in_silence_are_an_unknown_difference(films, tmp_path, monkeypatch):
+    """A film that is said to be partial may differ from what FFmpeg gives.
+
+    One that is said to be whole may not.
+    """
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(films["pyramid.mp4"], tmp_path / "lab/films"))
     monkeypatch.setattr("benchmarks.public_films.sparse_difference", lambda *_: "frames [3]")
+
     wrong = compared(named(path, tmp_path), tmp_path)
     assert (wrong.outcome, wrong.status) == ("sparse", "ok")
+
     read_right = wrong._replace(outcome="equal")
     said_to_be_damaged = wrong._replace(status="partial")
     assert unknown([wrong, read_right, said_to_be_damaged]) == [wrong]
@@ -102,6 +113,7 @@ def test_a_film_that_is_read_wrong_without_a_word_is_an_unknown_difference(films
     ],
 )
 def test_what_differs_first_is_named(digests, time_s, outcome):
+    """Compared are the number of pictures, then their order, their pixels, and their times."""
     right = Pictures(["a", "b", "c"], np.arange(3.0))
     assert difference(Pictures(digests, np.array(time_s)), right)[0] == outcome
 

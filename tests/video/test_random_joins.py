@@ -106,15 +106,20 @@ def joins(draw):
 @settings(max_examples=300)
 @given(join=joins())
 def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
+    """Recordings are often joined byte by byte, and then times jump or overlap.
+
+    Every picture is the one whose number belongs there, or a status or note says that something is wrong.
+    """
     files = [
         parts(join.kind, count, start_s, PART * part_number)
         for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True))
     ]
     path = joined(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
+
     frames = read_all_frames(path, join)
     check_order(frames, join)
     check_that_times_rise(frames)
-    check_that_nothing_is_lost(frames, join)
+    check_that_no_picture_is_lost(frames, join)
     check_spacing(frames, join)
     check_that_a_time_gives_its_picture(path, frames)
 
@@ -139,7 +144,7 @@ def check_that_times_rise(frames: Frames) -> None:
     assert (np.diff(frames.time_s[first_rows]) > 0).all() or says_estimates(frames)
 
 
-def check_that_nothing_is_lost(frames: Frames, join: Join) -> None:
+def check_that_no_picture_is_lost(frames: Frames, join: Join) -> None:
     """Check that a film that is said to be whole has all pictures, and that they are a step apart."""
     if frames.status != "ok" or join.cut_bytes:
         return

@@ -30,6 +30,7 @@ def videos(shared_data: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "count"), SOUND.items())
 def test_sparse_frames_are_bit_equal_to_decoding_everything(videos, name, count):
+    """Sparse reading skips most pictures of a film, and must not change those that it gives."""
     reference = decoded_by_pyav(videos / name)
     assert len(reference) == count
     for rule in (uniform(32), keyframes(6), at([0, count // 2, count - 1])):
@@ -39,12 +40,14 @@ def test_sparse_frames_are_bit_equal_to_decoding_everything(videos, name, count)
 
 
 def test_a_rotated_film_stands_upright(videos):
+    """The film is stored lying on its side, and says that it must be turned by 90 degrees."""
     frames = read_frames(videos / "rotated_90.mov", uniform(3))
     assert (frames.width, frames.height, frames.rotation) == (320, 568, 90)
     assert frames.images[0].shape == (568, 320, 3)
 
 
 def test_frames_stored_out_of_order_come_in_the_order_of_their_times(videos):
+    """The film has 32 pictures a second, whose packets are not in the order of their times."""
     frames = read_frames(videos / "unordered.mov", at(range(4)))
     np.testing.assert_allclose(frames.time_s, np.arange(4) / 32)
     assert any(a.pts > b.pts for a, b in pairwise(packets_of(videos / "unordered.mov")))
@@ -60,4 +63,5 @@ def test_a_corrupt_film_is_partial_and_names_what_is_lost(videos):
 
 
 def test_the_stream_that_players_choose_is_read_where_there_are_two(videos):
+    """Of its two streams of pictures, players show the one that is 480 wide."""
     assert read_frames(videos / "nasa_13013.mp4", uniform(1)).width == 480

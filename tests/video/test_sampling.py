@@ -21,6 +21,7 @@ def frame_times(times, keys=None) -> FrameTimes:
 
 @given(LENGTHS, COUNTS)
 def test_uniform_is_the_published_rule_sorted_and_in_range(length, n):
+    """The rule: of T frames, the i-th of n is floor(i T / n)."""
     chosen = choose(uniform(n), frame_times(np.arange(length) / 25))
     assert chosen.tolist() == [int(i * length / n) for i in range(n)]
     assert (np.diff(chosen) >= 0).all()
@@ -36,6 +37,7 @@ def test_a_span_starts_inclusive_and_ends_exclusive():
 
 
 def test_indices_count_in_the_whole_video_and_keep_their_order():
+    """Frames from 0.3 to 0.6 s have the numbers 3 to 5 of the video, also within that span."""
     frames = frame_times(np.arange(10) / 10)
     assert choose(at([7, 2, 2]), frames).tolist() == [7, 2, 2]
     assert choose(at([3]), frames.within(0.3, 0.6)).tolist() == [3]
@@ -44,18 +46,28 @@ def test_indices_count_in_the_whole_video_and_keep_their_order():
 
 
 def test_fps_takes_the_nearest_frame_from_the_first_on():
+    """Five frames a second of 25 are every fifth.
+
+    Times that are rounded to milliseconds give the same frames.
+    """
     frames = frame_times(np.arange(50) / 25)
     assert choose(fps(5), frames).tolist() == list(range(0, 50, 5))
     assert choose(fps(25), frames).tolist() == list(range(50))
+
     rounded = frame_times(np.round(np.arange(60) / 30, 3))  # Matroska keeps whole milliseconds
     assert choose(fps(30), rounded).tolist() == list(range(60))
 
 
 @pytest.mark.parametrize(("seconds", "rate"), [(8, 24), (0.5, 24), (8, 4), (0.2, 24), (0.04, 25)])
 def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
+    """`pairs(6, 0.3)` takes six frames in three pairs, whose frames are 0.3 s apart.
+
+    In a video shorter than 0.3 s, a pair is its first and last frame.
+    """
     frames = frame_times(np.arange(round(seconds * rate)) / rate)
     six_frames = choose(pairs(6, 0.3), frames)
     times = frames.time_s[six_frames].reshape(3, 2)  # [pairs, frames of a pair]
+
     half_a_frame_s = 0.5 / rate + 1e-9  # the nearest frames are taken
 
     span_s = frames.time_s[-1]
@@ -69,10 +81,15 @@ def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
     assert np.abs(times[:, 0] - expected_starts_s).max() <= half_a_frame_s
 
 
-def test_keyframes_are_those_nearest_to_the_uniform_times_the_earlier_of_two():
+def test_keyframes_are_those_nearest_to_the_uniform_times():
+    """Of two key frames that are equally near, the earlier one is taken.
+
+    With key frames at 0, 4 and 10, those nearest to the times 0, 3, 6 and 9 are 0, 4, 4 and 10.
+    """
     frames = frame_times(np.arange(12.0), [n in (0, 4, 10) for n in range(12)])
     # uniform(4) takes seconds 0, 3, 6, 9
     assert choose(keyframes(4), frames).tolist() == [0, 4, 4, 10]
+
     few = frame_times(np.arange(8.0), [n in (2, 6) for n in range(8)])
     assert choose(keyframes(2), few).tolist() == [2, 2]
 

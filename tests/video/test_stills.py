@@ -18,7 +18,6 @@ ORIENTATION = 0x0112
 FINE_JPEG = {"quality": 100, "subsampling": 0}
 
 
-# What each EXIF orientation does to the picture that is stored: turns clockwise, mirrored after that.
 @dataclass
 class Turn:
     """What an EXIF orientation does to the picture that is stored: it is turned, then mirrored."""
@@ -78,6 +77,7 @@ def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name
     (rgb,) = frames.images
     assert (rgb.dtype, rgb.shape) == (np.uint8, (40, 60, 3))
     assert rgb.flags.c_contiguous
+
     assert (frames.index.tolist(), frames.time_s.tolist()) == ([0], [0.0])
     assert (frames.status, frames.notes, frames.method, frames.total) == ("ok", (), "still", 1)
 
@@ -115,13 +115,16 @@ def test_a_still_is_known_by_its_suffix():
 def test_exifs_orientation_is_applied_and_recorded(
     drawing, tmp_path, orientation, suffix, settings, tolerance
 ):
+    """A camera stores how it was held as a number from 1 to 8 (EXIF), and the picture as its sensor lies."""
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
     frames = read_still(saved(drawing, tmp_path / f"o{suffix}", exif=exif, **settings))
+
     turn = TURNS[orientation]
     expected = np.rot90(np.asarray(drawing), -turn.quarters_clockwise)
     if turn.mirrored:
         expected = expected[:, ::-1]
+
     assert np.abs(frames.images[0].astype(int) - expected).max() <= tolerance
     assert (frames.rotation, frames.mirrored) == (90 * turn.quarters_clockwise, turn.mirrored)
     assert (frames.height, frames.width) == expected.shape[:2]
@@ -148,6 +151,7 @@ def test_grey_and_palettes_become_rgb_without_a_note(drawing, tmp_path, name, ma
 
 @pytest.mark.parametrize("name", ["deep.png", "deep.tif"])
 def test_grey_of_16_bits_becomes_its_upper_byte_with_a_note(tmp_path, name):
+    """The lower byte, which is finer than RGB of 8 bits, is lost: a note says so."""
     frames = read_still(saved(Image.fromarray(DEEP), tmp_path / name))
     upper_byte = np.repeat(DEEP[..., None] >> 8, 3, axis=2)
     np.testing.assert_array_equal(frames.images[0], upper_byte)
@@ -167,6 +171,7 @@ def test_printing_colours_become_rgb_with_a_note(drawing, tmp_path):
 
 
 def test_a_jpeg_of_printing_colours_is_not_inverted(drawing, tmp_path):
+    """CMYK in JPEG is usually stored inverted, unlike in TIFF."""
     frames = read_still(saved(drawing.convert("CMYK"), tmp_path / "print.jpg", quality=95))
     assert difference(frames.images[0], drawing) <= 8
     (note,) = frames.notes
@@ -189,30 +194,36 @@ def test_transparent_parts_of_an_image_are_laid_over_white_with_a_note(drawing, 
     alpha = np.full((40, 60), 255, np.uint8)
     alpha[:, :30] = 0
     alpha[:, 30] = 128
+
     frames = read_still(saved(with_alpha(drawing, alpha), tmp_path / "hidden.png"))
     (rgb,) = frames.images
     assert (rgb[:, :30] == 255).all()
     np.testing.assert_array_equal(rgb[:, 31:], np.asarray(drawing)[:, 31:])
+
     half = np.asarray(drawing)[:, 30] * (128 / 255) + 255 * (127 / 255)
     assert np.abs(rgb[:, 30] - half).max() <= 1
+
     assert frames.notes == ("its transparent parts were laid over white",)
     assert frames.status == "ok"
 
 
 def test_pixels_without_a_rule_are_refused(tmp_path):
+    """Floating-point pixels (mode F of Pillow) have no stated black and white."""
     path = saved(Image.fromarray(np.ones((4, 4), np.float32)), tmp_path / "float.tif")
     assert "'F'" in refused(path)
 
 
 @pytest.mark.parametrize("name", ["m.png", "m.webp", "m.tif"])
-def test_what_moves_or_has_pages_is_refused(drawing, tmp_path, name):
+def test_an_animation_or_pages_in_an_image_file_are_refused(drawing, tmp_path, name):
+    """It is not known which of the three pictures is meant."""
     path = saved(
         drawing, tmp_path / name, save_all=True, append_images=[drawing.rotate(turn) for turn in (90, 180)]
     )
     assert "3 pictures" in refused(path)
 
 
-def test_of_a_cameras_jpeg_with_more_pictures_the_first_is_the_image(drawing, tmp_path):
+def test_the_first_picture_of_a_cameras_jpeg_is_the_image(drawing, tmp_path):
+    """Cameras put previews behind the image in one JPEG file (MPO)."""
     path = saved(drawing, tmp_path / "m.mpo", save_all=True, append_images=[Image.new("RGB", (60, 40))])
     path = path.rename(tmp_path / "m.jpg")
     with Image.open(path) as image:
@@ -225,6 +236,7 @@ def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name):
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
     data = saved(noise, tmp_path / name).read_bytes()
     path = tmp_path / name
+
     reasons = set()
     for share in (0.02, 0.3, 0.6, 0.9):
         path.write_bytes(data[: int(share * len(data))])
@@ -233,7 +245,8 @@ def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name):
 
 
 @pytest.mark.long
-def test_damage_ends_in_a_frame_or_a_reason(drawing, tmp_path):
+def test_a_damaged_image_gives_a_frame_or_a_reason(drawing, tmp_path):
+    """Each of 60 trials for each format changes 4 of the first 400 bytes."""
     rng = np.random.default_rng(1)
     outcomes = set()
     for name in ("d.png", "d.bmp", "d.tif", "d.webp", "d.jpg"):
@@ -255,6 +268,7 @@ def test_damage_ends_in_a_frame_or_a_reason(drawing, tmp_path):
     [(10_000, "10000 x 10000, that is more than"), (60_000, "several times more than")],
 )
 def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, words):
+    """A file of a few bytes can claim a size that fills the memory when it is decoded."""
     path = saved(Image.new("1", (8, 8)), tmp_path / "bomb.png")
     data = bytearray(path.read_bytes())
     data[16:24] = struct.pack(">II", side, side)  # width and height in the header of a PNG
@@ -298,14 +312,18 @@ def test_a_picture_of_heif_is_no_film(drawing, tmp_path, name, brand):
 
 
 def test_an_animation_in_avif_is_read_as_a_film(tmp_path):
+    """Four pictures of half a second each. With one picture, the same kind of file is a still."""
     greys = [40, 90, 140, 190]
     first, *others = [Image.new("RGB", (64, 48), (grey,) * 3) for grey in greys]
     path = tmp_path / "a.avif"
     first.save(path, save_all=True, append_images=others, duration=500)
+
     frames = read_frames(path, uniform(4))
     assert [round(float(picture.mean()), -1) for picture in frames.images] == greys
     assert frames.time_s.tolist() == [0.0, 0.5, 1.0, 1.5]
+
     assert probe(path).frames == 4
+
     first.save(path)
     assert (probe(path).frames, read_frames(path, uniform(1)).method) == (1, "still")
 
@@ -336,6 +354,7 @@ def test_every_sampling_of_one_frame_gives_the_picture(picture, sampling):
 @pytest.mark.parametrize(("space", "is_noted"), [("sRGB", False), ("XYZ", True)])
 @pytest.mark.parametrize("name", ["p.jpg", "p.png", "p.tif", "p.webp"])
 def test_a_colour_profile_of_another_space_than_srgb_is_noted(drawing, tmp_path, name, space, is_noted):
+    """Profiles are not applied, so colours of another space are a little wrong."""
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
     drawing.save(tmp_path / name, icc_profile=profile)
     assert any("ICC" in note for note in read_still(tmp_path / name).notes) == is_noted
@@ -368,6 +387,10 @@ LINEAR_LIGHT = png_gamma(1.0)
     ],
 )
 def test_colours_that_a_png_states_and_nothing_applies_are_noted(drawing, tmp_path, kind, data, word):
+    """A chunk of PNG states a gamma, a curve of HDR, or other primaries.
+
+    Pixels are read as if they were sRGB.
+    """
     notes = notes_of_png(drawing, tmp_path, {kind: data})
     assert any(word in note for note in notes)
 

@@ -43,6 +43,10 @@ from tests.video.sounding import tone, write_film
     ids=["packets", "frames", "dispositions"],
 )
 def test_every_kind_of_side_data_that_pyav_names_is_handled(table, kinds_of_pyav):
+    """Side data are what a file says besides its pictures.
+
+    A new version of PyAV with a new kind fails here.
+    """
     assert set(table) == kinds_of_pyav
 
 
@@ -55,6 +59,7 @@ def test_streams_have_fates_of_packets():
     [("used", False), ("listed", False), ("refused", True), ("noted", True)],
 )
 def test_side_data_that_are_noted_or_refused_have_a_sentence_for_the_user(treatment, has_sentence):
+
     groups_of_facts = FATES[treatment]
     for group in groups_of_facts:
         assert ("sentence" in group) == has_sentence
@@ -143,11 +148,14 @@ def plain(tmp_path_factory) -> Path:
 
 
 def test_a_crop_that_the_container_states_is_applied(plain, tmp_path):
+    """The middle of what remains, 64 x 40 of 96 x 64 pixels, lies 4 pixels to the right and 6 above."""
     crop = clean_aperture_box(width=64, height=40, right=4, down=-6)
     left, top = (96 - 64) // 2 + 4, (64 - 40) // 2 - 6
+
     frames = read_frames(with_box(plain, tmp_path / "crop.mp4", b"avc1", crop), at([0, 5]))
     bottom, right = 64 - 40 - top, 96 - 64 - left
     assert frames.stream["crop"] == [top, bottom, left, right]
+
     for cropped, whole in zip(frames.images, read_frames(plain, at([0, 5])).images, strict=True):
         assert np.array_equal(cropped, whole[top : top + 40, left : left + 64])
 
@@ -169,6 +177,7 @@ def with_matrix(path: Path, target: Path, matrix: tuple[int, int, int, int]) -> 
 
 
 def test_a_turn_of_nearly_a_quarter_is_taken_for_a_quarter(plain, tmp_path):
+    """The matrix of a quarter turn is (0, 1, -1, 0), and 65536 stands for 1: 7 is a rounding error."""
     turned = with_matrix(plain, tmp_path / "turned.mp4", (7, 65536, -65536, 7))
     frames = read_frames(turned, uniform(1))
     assert frames.rotation == 90
@@ -176,6 +185,7 @@ def test_a_turn_of_nearly_a_quarter_is_taken_for_a_quarter(plain, tmp_path):
 
 
 def test_an_oblique_turn_is_noted_and_not_made(plain, tmp_path):
+    """A turn by about 23 degrees cannot be made without computing new pixels."""
     turned = with_matrix(plain, tmp_path / "turned.mp4", (60000, 25000, -25000, 60000))
     frames = read_frames(turned, uniform(1))
     assert frames.rotation == 0
@@ -244,6 +254,7 @@ def ten_bit_hevc(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("profile", [5, 10])
 def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(ten_bit_hevc, tmp_path, profile):
+    """Its pictures are in colours that only Dolby's own decoder can show."""
     path = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", dolby_vision_box(profile, base_layer=0))
     with pytest.raises(VideoError, match="Dolby Vision"):
         read_frames(path, uniform(1))
@@ -314,13 +325,16 @@ def test_a_scrambled_transport_stream_is_refused_as_encrypted(tmp_path, prefix):
     assert_encrypted(tmp_path / "secret.m2ts")
 
 
-def test_a_recording_that_is_scrambled_from_its_middle_on_is_partial_and_noted_as_encrypted(tmp_path):
+def test_a_recording_scrambled_from_its_middle_on_is_partial(tmp_path):
+    """Decoding ends at the middle, and the damage is told to be encryption."""
     noise = np.random.default_rng(0).integers(0, 255, (60, 192, 256, 3), np.uint8)
     film = encode(tmp_path / "a.ts", noise, options=X264 | {"crf": "4"})
     clear = film.read_bytes()
     assert len(clear) > 3 << 20  # in a shorter file, all of it would be searched for the mark
+
     n_packets = len(clear) // TRANSPORT_PACKET
     film.write_bytes(with_scrambled_pictures(clear, first_packet=n_packets // 2))
+
     assert read_frames(film, uniform(2)).status == "partial"
     assert "encrypted" in probe(film).damage
 
@@ -394,7 +408,7 @@ def say_that_pictures_are_clear(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_encrypted_sound_is_refused_beside_pictures_that_are_not_encrypted(tmp_path):
+def test_encrypted_sound_is_refused_beside_clear_pictures(tmp_path):
     film = write_film(tmp_path / "a.mp4", {"eng": tone(440, 2)}, seconds=2)
     path = remux(film, tmp_path / "secret.mp4", list, ("video", "audio"), **encryption_by(0))
     say_that_pictures_are_clear(path)
@@ -404,6 +418,7 @@ def test_encrypted_sound_is_refused_beside_pictures_that_are_not_encrypted(tmp_p
 
 
 def test_a_transport_stream_that_lost_a_byte_is_not_taken_for_a_scrambled_one(tmp_path):
+    """A lost byte shifts the packets behind it. Then their marks of scrambling are read at wrong places."""
     whole = encode(tmp_path / "a.ts", map(draw, range(30)), options=X264).read_bytes()
     (tmp_path / "torn.ts").write_bytes(whole[:9000] + whole[9001:])
     assert probe(tmp_path / "torn.ts").frames > 25
@@ -431,6 +446,10 @@ def disc(tmp_path) -> Disc:
 
 @pytest.mark.parametrize("place", [".", "VTS_01_1.VOB"], ids=["the folder", "its first file"])
 def test_the_files_of_a_title_are_one_film(disc, place):
+    """A DVD cuts a film into files, VTS_01_1.VOB, VTS_01_2.VOB and so on.
+
+    The digest is that of all of them, one behind the other.
+    """
     path = disc.folder / place
     frames = read_frames(path, at(range(40)))
     assert frames.status == "ok"
@@ -449,12 +468,14 @@ def test_what_is_no_disc_is_not_there(disc, place):
 
 
 def test_a_missing_file_of_a_title_is_named(disc):
+    """There are files 1, 2 and 4."""
     (disc.folder / "VTS_01_4.VOB").write_bytes(disc.film)
     with pytest.raises(VideoError, match="missing"):
         probe(disc.folder / "VTS_01_1.VOB")
 
 
 def test_two_titles_are_not_guessed(disc):
+    """It is not known which of the two titles of the disc is meant."""
     (disc.folder / "VTS_02_1.VOB").write_bytes(disc.film)
     with pytest.raises(VideoError, match="2 titles"):
         probe(disc.folder)
@@ -615,6 +636,7 @@ def two_matrices(tmp_path_factory) -> Path:
 
 
 def test_a_matrix_that_changes_is_noted(two_matrices):
+    """A film is converted by the matrix of its first picture; the second half states another one."""
     frames = read_frames(two_matrices, at(range(40)))
     assert numbers_of(frames.images) == list(range(40))
     assert frames.matrix == "bt601"
@@ -622,6 +644,7 @@ def test_a_matrix_that_changes_is_noted(two_matrices):
 
 
 def test_a_clip_after_the_change_has_one_matrix(two_matrices):
+    """The matrix changes at picture 20, at 0.8 s."""
     frames = read_frames(two_matrices, uniform(4), start_s=0.9, end_s=1.5)
     assert frames.matrix == "bt709"
     assert not any("changes" in note for note in frames.notes)
@@ -683,7 +706,8 @@ def test_hdr_that_the_container_alone_states_is_noted(film_with_colour_box):
     assert any("HDR" in note for note in frames.notes)
 
 
-def test_full_range_that_the_container_states_of_pictures_of_limited_range_is_noted(film_with_colour_box):
+def test_full_range_stated_by_the_container_alone_is_noted(film_with_colour_box):
+    """The pictures state limited range. They are read so, as most players do."""
     colours = colour_box(primaries=BT709, transfer=BT709, matrix=BT709, full_range=True)
     frames = read_frames(film_with_colour_box(colours), uniform(1))
     assert frames.matrix == "bt709"
@@ -712,8 +736,10 @@ def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
     red = np.full((64, 96, 3), (200, 30, 30), np.uint8)
     frame = av.VideoFrame.from_ndarray(red, format="rgb24").reformat(format="yuv420p", dst_colorspace=BT709)
     frame.colorspace = UNSPECIFIED  # so that the encoder states no matrix
+
     film = encode(tmp_path / "a.mp4", [frame] * 3, "libx265", options=quiet, codec_tag="hvc1")
     film = with_box(film, tmp_path / "b.mp4", b"hvc1", colour_box(BT709, BT709, BT709))
+
     (picture,) = read_frames(film, uniform(1)).images
     largest_difference = np.abs(picture.astype(int) - red).max()
     assert largest_difference < 5

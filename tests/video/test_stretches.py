@@ -84,7 +84,8 @@ def read_in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
 
 
 @pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
-def test_windows_and_shots_of_a_film_read_in_stretches_are_those_without(films, name):
+def test_reading_in_stretches_gives_the_same_windows_and_shots(films, name):
+    """Workers decode stretches of one film at the same time; a window may reach over several stretches."""
     path = films[name]
     result = read_in_stretches(path, WINDOWS)
     for number, alone in read_windows(path, WINDOWS, REQUESTS):
@@ -129,11 +130,16 @@ def film_of_seven_shots(rng):
     return film
 
 
-def test_detectors_of_parts_of_a_film_join_to_the_one_of_the_whole_film():
+def test_cuts_found_in_parts_of_a_film_join_to_those_of_the_whole():
+    """The film is divided at 20 random sets of places.
+
+    What each part measured, joined, gives the same cuts.
+    """
     rng = np.random.default_rng(3)
     film = film_of_seven_shots(rng)
     whole = detector_of(film)
     expected = whole.differences()
+
     for _ in range(20):
         n_edges = int(rng.integers(1, 12))
         inner_edges = rng.integers(0, len(film), n_edges).tolist()
@@ -141,6 +147,7 @@ def test_detectors_of_parts_of_a_film_join_to_the_one_of_the_whole_film():
         joined = DifferenceDetector()
         for first, end in pairwise(edges):
             joined.join(detector_of(film[first:end]).differences())
+
         differences = joined.differences()
         assert differences.changes.tolist() == expected.changes.tolist()
         assert differences.across_flash.tolist() == expected.across_flash.tolist()
@@ -148,6 +155,7 @@ def test_detectors_of_parts_of_a_film_join_to_the_one_of_the_whole_film():
 
 
 def test_a_film_without_times_is_not_decoded_in_stretches(films):
+    """Stretches are spans of time, and a bare H.264 stream has no times."""
     path = films["raw.h264"]
     assert "time" in why_not_in_stretches(path)
     whole_film, whole_window, no_other_windows = (-np.inf, np.inf), (None, None), []
@@ -159,7 +167,8 @@ def test_a_usual_film_can_be_decoded_in_stretches(films):
     assert why_not_in_stretches(films["no_b.mp4"]) == ""
 
 
-def test_windows_of_a_damaged_film_read_in_stretches_are_those_without(films, tmp_path):
+def test_a_damaged_film_gives_the_same_windows_in_stretches(films, tmp_path):
+    """Its shots are not known from the stretches, as pictures are missing."""
     path = damaged(films["no_b.mp4"], tmp_path)
     result = read_in_stretches(path, WINDOWS)
     for number, alone in read_windows(path, WINDOWS, REQUESTS):

@@ -47,6 +47,10 @@ def film_without_its_first_pictures(shared_data, tmp_path):
 
 
 def test_subtitles_before_the_first_picture_are_counted_and_not_read(film_without_its_first_pictures):
+    """Times count from the first picture.
+
+    One of four lines ended before it, so it is not read; "3 of 4" are.
+    """
     lines, note = read_subtitle_lines(film_without_its_first_pictures)
     assert [start for start, _, _ in lines] == pytest.approx([0, 0.27, 4.39])
     assert "3 of 4" in note
@@ -118,10 +122,15 @@ def copied_packets(stream, copy):
         *((kind, PERSIAN, PERSIAN) for kind in FILES),
     ],
 )
-def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, expected):
+def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, text, expected):
+    """Marks of style go, and what only looks like a mark stays.
+
+    The Persian word has an invisible sign in it.
+    """
     path = tmp_path / f"a.{kind}"
     film = tmp_path / "film.mkv"
     path.write_text(FILES[kind].format(text), "utf-8")
+
     with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", {path: None})
     assert [text for *_, text in read_subtitle_track(film)] == [expected]
     assert [line.text for line in read_subtitles(path)] == [expected]
@@ -141,12 +150,18 @@ def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, expe
 def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
     shared_data, tmp_path, marks, number_of_shown
 ):
+    """A "forced" track is only for signs and foreign speech.
+
+    Otherwise the default track is shown, or the first.
+    """
     files = [tmp_path / "0.srt", tmp_path / "1.srt"]
     for path in files:
         path.write_text(FILES["srt"].format(f"track {path.stem}"), "utf-8")
+
     film = tmp_path / "film.mkv"
     nasa = shared_data / "videos" / "nasa_13013.mp4"
     with_subtitles(film, nasa, dict(zip(files, marks, strict=True)))
+
     lines, note = read_subtitle_lines(film)
     assert [text for *_, text in lines] == [f"track {number_of_shown}"]
     assert f"text track {number_of_shown + 1} of 2" in note
@@ -168,12 +183,12 @@ def film_of_ttml(shared_data, tmp_path):
     return make
 
 
-def test_a_text_track_behind_one_of_a_kind_that_is_not_read_is_read(film_of_ttml):
+def test_a_text_track_is_read_beside_one_of_an_unreadable_kind(film_of_ttml):
     lines, note = read_subtitle_lines(film_of_ttml(with_text_track=True))
     assert len(lines) == 4
     assert "1 of 2 subtitle tracks" in note
 
 
-def test_a_film_whose_only_track_is_of_a_kind_that_is_not_read_is_refused(film_of_ttml):
+def test_a_film_whose_only_text_track_is_unreadable_is_refused(film_of_ttml):
     with pytest.raises(VideoError, match="TTML"):
         read_subtitle_lines(film_of_ttml(with_text_track=False))

@@ -60,6 +60,7 @@ def joined_film(request, halves, tmp_path_factory) -> Path:
 
 
 def test_pictures_of_a_joined_film_follow_each_other_at_their_rate(joined_film):
+    """The times of the second part begin again at 0 in the file; they go on behind the first part."""
     frames = read_frames(joined_film, at(range(N_OF_BOTH)))
     assert frames.status == "ok"
     assert numbers_of(frames.images) == NUMBERS_OF_BOTH
@@ -77,6 +78,7 @@ def test_a_span_of_a_joined_film_has_the_pictures_of_its_times(joined_film):
 
 
 def test_the_facts_of_a_joined_film_are_those_of_both_parts(joined_film):
+    """24 and 31 pictures at 25 a second are 55, or 2.2 s."""
     facts = probe(joined_film)
     assert facts.stream is not None
     assert facts.stream.parts == 2
@@ -86,8 +88,10 @@ def test_the_facts_of_a_joined_film_are_those_of_both_parts(joined_film):
 
 @pytest.mark.parametrize("kind", ["mpeg2.vob", "mpeg1.mpg", "h264.mkv", "hevc.mkv", "vp9.webm", "vp8.webm"])
 def test_joined_files_are_still_decoded_sparsely_and_bit_equal(halves, tmp_path, kind):
+    """Frames 0, 9, ..., 54 of the 55 are of both parts."""
     film = joined(tmp_path / f"ab-{kind}", halves[kind])
     reference = decoded_by_pyav(film)
+
     frames = read_frames(film, at(range(0, 55, 9)))
     assert frames.method == "sparse"
     assert np.array_equal(frames.images, reference[frames.index])
@@ -107,10 +111,13 @@ CODEC_OF = {"asf": "wmv2", "ivf": "libvpx", "mxf": "mpeg2video", "wtv": "mpeg2vi
 
 
 def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
+    """Two parts of 24 and 31 pictures last 55 / 25 = 2.2 s, where the last window ends."""
     film = joined(tmp_path / "film.vob", halves["mpeg2.vob"])
     command = f"manifest import film {film} --window 0.5 --hop 0.5 --shots none --out {tmp_path / 'w.csv'}"
+
     result = CliRunner().invoke(root_command(), command.split())
     assert result.exit_code == 0, result.output
+
     spans = [line.split(",") for line in (tmp_path / "w.csv").read_text().splitlines()]
     place = spans[0].index("end_s")
     assert max(float(row[place]) for row in spans[1:]) == pytest.approx(2.2, abs=0.01)
@@ -139,6 +146,7 @@ def film_with_clicks(request, tmp_path_factory):
 
 
 def test_sound_of_both_parts_is_read_at_its_times(film_with_clicks):
+    """Clicks of the second part are heard later by the length of the first, 1.2 s."""
     film, delay_s = film_with_clicks
     (samples,), missing_s = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
     assert missing_s < 0.2
@@ -156,6 +164,7 @@ def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(film_with_
 
 
 def test_pictures_and_sound_are_played_on_one_line(film_with_clicks):
+    """Pictures are 1/25 = 0.04 s apart, also where the second part begins."""
     film, _ = film_with_clicks
     shown = list(played(film))
     heard_s = [time_s for time_s, content in shown if isinstance(content, av.AudioFrame)]
@@ -174,6 +183,7 @@ def test_sound_is_played_alone_at_the_same_times(film_with_clicks):
 
 
 def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
+    """The second part has no sound, so it is not known which pictures the sound belongs to."""
     loud = write_film(tmp_path / "a.mkv", {"eng": clicks([0.5], 1.2)}, seconds=1.2)
     silent = write_film(tmp_path / "b.mkv", {}, seconds=1.2)
     with pytest.raises(VideoError, match="parts"):
@@ -181,6 +191,7 @@ def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
 
 
 def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
+    """Each part is one scene of 30 pictures, 1.2 s, with a subtitle at 0.2 s."""
     parts = []
     rng = np.random.default_rng(0)
     subtitles = tmp_path / "a.srt"
@@ -189,6 +200,7 @@ def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
         plain = encode(tmp_path / f"{number}.mp4", [scene] * 30, options=X264)
         subtitles.write_text(f"1\n00:00:00,200 --> 00:00:00,900\npart {number}\n", encoding="utf-8")
         parts.append(with_subtitles(plain, subtitles, tmp_path / f"{number}.mkv"))
+
     film = joined(tmp_path / "ab.mkv", parts)
     assert [shot.start_s for shot in find_shots(film)] == pytest.approx([0.0, 1.2])
     assert [start for start, *_ in read_subtitle_track(film)] == pytest.approx([0.2, 1.4])
@@ -208,15 +220,18 @@ def with_subtitles(film: Path, subtitles: Path, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv", "mxf", "nut", "wtv", "rm"])
-def test_a_second_file_behind_a_film_that_ffmpeg_does_not_read_is_reported_as_damage(tmp_path, kind):
+def test_a_second_file_that_ffmpeg_does_not_read_is_told_as_damage(tmp_path, kind):
+    """Files of these containers were joined byte by byte; FFmpeg stops at the end of the first."""
     n_files = 3 if kind == "mkv" else 2  # FFmpeg reads two files of Matroska
     parts = [
         encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), CODEC_OF.get(kind, "libx264"))
         for n in range(n_files)
     ]
+
     film = joined(tmp_path / f"film.{kind}", parts)
     assert read_frames(film, uniform(4)).status == "partial"
     assert "second file" in probe(film).damage
+
     assert probe(parts[0]).damage == ""
 
 
@@ -227,6 +242,7 @@ def test_a_span_before_a_second_file_that_ffmpeg_does_not_read_is_whole(tmp_path
         encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), CODEC_OF.get(kind, "libx264"))
         for n in range(2)
     ]
+
     film = joined(tmp_path / f"film.{kind}", parts)
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
 
@@ -243,15 +259,14 @@ def test_a_second_file_of_another_format_is_said(tmp_path, kinds):
         )
         for kind in kinds.split()
     ]
+
     assert "second file" in probe(joined(tmp_path / f"film{parts[0].suffix}", parts)).damage
     assert [probe(part).damage for part in parts] == ["", ""]
 
 
 @pytest.mark.parametrize("n_before", [11, 17], ids=["a key picture is near", "in a group"])
 @pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
-def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and_noted(
-    halves, tmp_path, kind, n_before
-):
+def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path, kind, n_before):
     """The first film ends in the middle of a packet, behind `n_before` whole ones in decoding order."""
     first, second = halves[kind]
     packets = packets_of(first)
@@ -260,17 +275,21 @@ def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and
     path = tmp_path / f"cut-{kind}"
     cut = data.index(cut_packet) + len(cut_packet) // 2
     path.write_bytes(data[:cut] + second.read_bytes())
+
     frames = read_frames(path, at(range(probe(path).frames)))
     numbers_before = sorted(round(25 * packet.pts * packet.time_base) for packet in packets[:n_before])
     numbers_of_second = NUMBERS_OF_BOTH[N_OF_PARTS[0] :]
+
     assert numbers_of(frames.images) == [*numbers_before, *numbers_of_second]
     assert (np.diff(frames.time_s) > 0).all()
     assert any("1 picture cut through" in note for note in frames.notes)
 
 
 def test_a_fragmented_mp4_that_loses_pictures_where_it_was_joined_is_partial(halves, tmp_path):
+    """Its second part begins at time 0 again, and FFmpeg leaves out fragments whose times step back."""
     film = joined(tmp_path / "ab.mp4", halves["fragments.mp4"])
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
+
     frames = read_frames(film, uniform(4))
     assert frames.status == "partial"
     assert numbers_of(frames.images)[0] == 0
@@ -281,10 +300,11 @@ def begin_each_fragment_at_zero(data: bytes) -> bytes:
     return re.sub(rb"(tfdt\x01\0\0\0).{8}", rb"\1" + bytes(8), data, flags=re.DOTALL)
 
 
-def test_an_mp4_whose_fragments_all_begin_at_zero_loses_pictures_and_is_partial(halves, tmp_path):
+def test_an_mp4_whose_fragments_all_begin_at_zero_is_partial(halves, tmp_path):
     """Recordings joined by careless tools are such files. FFmpeg gives the first fragment: 10 pictures."""
     path = tmp_path / "a.mp4"
     path.write_bytes(begin_each_fragment_at_zero(halves["fragments.mp4"][0].read_bytes()))
+
     frames = read_frames(path, uniform(4))
     assert frames.status == "partial"
     assert frames.total == 10
@@ -314,7 +334,8 @@ def picture_tags_of_flash(data: bytes) -> list[int]:
     return tags
 
 
-def test_a_step_back_of_times_between_key_pictures_of_flash_begins_a_part(tmp_path):
+def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
+    """From picture 15 on, times are earlier by ten pictures; on one line they go on rising."""
     film = encode(tmp_path / "a.flv", map(draw, range(30)), options=X264 | {"bf": "0"})
     data = bytearray(film.read_bytes())
     _, *tags = picture_tags_of_flash(data)
@@ -323,6 +344,7 @@ def test_a_step_back_of_times_between_key_pictures_of_flash_begins_a_part(tmp_pa
         time = slice(tag + 4, tag + 7)
         data[time] = (int.from_bytes(data[time], "big") - ten_pictures_ms).to_bytes(3, "big")
     film.write_bytes(data)
+
     frames = read_frames(film, at(range(30)))
     assert numbers_of(frames.images) == [*range(30)]
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
@@ -338,6 +360,7 @@ def test_a_step_back_of_times_between_key_pictures_of_flash_begins_a_part(tmp_pa
     ids=["a pause of two hours", "slides of an hour each, decoded in another order"],
 )
 def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate, times):
+    """The times of the file are kept, and no note says that it has parts."""
     film = encode(tmp_path / name, map(draw, range(len(times))), rate=rate, times=times, options=X264)
     frames = read_frames(film, at(range(len(times))))
     assert numbers_of(frames.images) == [*range(len(times))]
@@ -346,6 +369,7 @@ def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate,
 
 
 def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
+    """Its first picture is at a million seconds, far behind its stated length of 0.8 s."""
     times = [25 * 10**6 + number for number in range(20)]
     frames = read_frames(
         encode(tmp_path / "a.mkv", map(draw, range(20)), times=times, options=X264), uniform(4)
@@ -357,6 +381,7 @@ def test_a_film_of_one_picture_is_a_part_too(tmp_path):
     one_picture = part(tmp_path / "0-h264.mkv", first=0, count=1)
     twenty_pictures = part(tmp_path / "1-h264.mkv", first=10, count=20)
     film = joined(tmp_path / "ab.mkv", [one_picture, twenty_pictures])
+
     frames = read_frames(film, at(range(21)))
     assert numbers_of(frames.images) == [0, *range(10, 30)]
     np.testing.assert_allclose(frames.time_s, np.arange(21) / 25, atol=0.0015)
@@ -372,12 +397,14 @@ def test_times_that_start_again_very_often_are_refused():
 
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
+    """The first part has 12 pictures of 64 rows, and the second 12 of 48."""
     parts = [
         encode(
             tmp_path / f"{n}.webm", [draw(16 * n + i)[:rows] for i in range(12)], "libvpx-vp9", options=VPX
         )
         for n, rows in enumerate((64, 48))
     ]
+
     frames = read_frames(joined(tmp_path / "ab.webm", parts), at(range(24)))
     assert [image.shape[0] for image in frames.images] == [64] * 12 + [48] * 12
     assert any("size of the pictures changes" in note for note in frames.notes)
@@ -401,7 +428,7 @@ OPEN_GROUPS = X264 | {
     ],
     ids=["ts", "mkv", "vob"],
 )
-def test_pictures_that_refer_to_a_group_that_was_cut_off_are_counted_in_a_note(
+def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
     tmp_path, kind, codec, options, first_whole
 ):
     """The second part begins at its second key picture, number `first_whole`.
@@ -412,13 +439,16 @@ def test_pictures_that_refer_to_a_group_that_was_cut_off_are_counted_in_a_note(
     second = encode(tmp_path / f"b.{kind}", map(draw, range(100, 140)), codec, options=options)
     cut = remux(second, tmp_path / f"cut.{kind}", cut_first_group)
     film = joined(tmp_path / f"film.{kind}", [first, cut])
+
     frames = read_frames(film, at(range(probe(film).frames)))
     numbers = numbers_of(frames.images)
     assert numbers[:30] == list(range(30))
+
     behind_cut = numbers[30:]
     n_whole = 140 - first_whole
     n_torn = len(behind_cut) - n_whole
     assert behind_cut[n_torn:] == list(range(first_whole, 140))
+
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(numbers)) / 25, atol=0.0015)
     assert any(f"at the start of parts {n_torn} picture" in note for note in frames.notes)
 
@@ -441,8 +471,10 @@ def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_r
     second = encode(
         tmp_path / "b.vob", map(draw, range(100, 130)), codec="mpeg2video", options=MPEG, rate=second_rate
     )
+
     frames = read_frames(joined(tmp_path / "ab.vob", [first, second]), at(range(60)))
     assert numbers_of(frames.images) == [*range(30), *range(100, 130)]
+
     times_s = frames.time_s - frames.time_s[0]
     np.testing.assert_allclose(np.diff(times_s[:30]), 1 / first_rate, atol=0.0015)
     np.testing.assert_allclose(np.diff(times_s[30:]), 1 / second_rate, atol=0.0015)
@@ -452,23 +484,28 @@ def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_r
 @pytest.mark.parametrize(
     ("range_of_second", "status"), [(1, "ok"), (2, "partial")], ids=["the same range", "full range"]
 )
-def test_a_second_matroska_file_of_another_colour_range_is_not_read_by_the_range_of_the_first(
-    tmp_path, range_of_second, status
-):
+def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, range_of_second, status):
+    """FFmpeg keeps the colour range of the first file for all parts.
+
+    So the pictures of the second would get wrong colours; a span in the first part is whole.
+    """
     limited_range = 1
     first, second = (
         encode(tmp_path / f"{name}.mkv", map(draw, range(20)), options=X264, color_range=color_range)
         for name, color_range in (("a", limited_range), ("b", range_of_second))
     )
+
     film = joined(tmp_path / "ab.mkv", [first, second])
     assert read_frames(film, uniform(4)).status == status
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.8).status == "ok"
 
 
 def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
+    """Each part of 2 s has a click at 1 s: at 1 and 3 s of the film."""
     for name, rate in (("a.ts", 44_100), ("b.ts", 48_000)):
         write_film(tmp_path / name, {"": clicks([1.0], 2, rate)}, seconds=2, codec="mp2", rate=rate)
     film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
+
     (samples,), missing_s = SoundTrack(film).parts(0, 4, (), rate=READ_RATE)
     assert missing_s < 0.2
     for part_number, click_s in enumerate((1.0, 3.0)):  # one a part
@@ -478,6 +515,7 @@ def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
 
 
 def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
+    """The pictures of the second part are in stream 400 and not 256, and are not read."""
     parts = [
         encode(
             tmp_path / f"{pid}.ts",
@@ -487,6 +525,7 @@ def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
         )
         for pid in ("256", "400")
     ]
+
     film = joined(tmp_path / "ab.ts", parts)
     assert read_frames(film, uniform(4)).status == "partial"
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.6).status == "ok"

@@ -56,7 +56,7 @@ def assert_same(result, alone) -> None:
         assert facts(mine) == facts(its)
 
 
-def assert_as_alone(path: Path, windows, *, strict: bool = False) -> None:
+def assert_windows_equal_those_read_alone(path: Path, windows, *, strict: bool = False) -> None:
     """Assert that windows read in one pass have the frames, or the error, that each has when read alone.
 
     The two samplings handle frames by different functions, so that they share none of what these return.
@@ -75,7 +75,7 @@ def assert_as_alone(path: Path, windows, *, strict: bool = False) -> None:
 
 @pytest.mark.parametrize("name", FILMS)
 def test_each_window_gets_what_it_gets_alone(films, name):
-    assert_as_alone(films[name], WINDOWS)
+    assert_windows_equal_those_read_alone(films[name], WINDOWS)
 
 
 def damaged(source: Path, folder: Path) -> Path:
@@ -86,12 +86,14 @@ def damaged(source: Path, folder: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["no_b.mp4", "hevc.mp4", "vp9.webm", "mpeg2.mkv", "h264.avi", "raw.h264"])
 @pytest.mark.parametrize("strict", [False, True])
-def test_damage_costs_the_windows_that_it_concerns(films, tmp_path, name, strict):
+def test_damage_affects_a_window_as_if_it_were_read_alone(films, tmp_path, name, strict):
+    """A window that needs the damaged packet is partial or refused, and the others are whole."""
     windows = [(None, None)] if name == "raw.h264" else WINDOWS
-    assert_as_alone(damaged(films[name], tmp_path), windows, strict=strict)
+    assert_windows_equal_those_read_alone(damaged(films[name], tmp_path), windows, strict=strict)
 
 
 def test_a_frame_that_many_windows_want_is_decoded_and_handled_once(films):
+    """The film has 100 pictures; 15 windows of a second each overlap by 0.8 s."""
     calls: Counter[bytes] = Counter()
 
     def each(frame: np.ndarray) -> int:
@@ -100,11 +102,13 @@ def test_a_frame_that_many_windows_want_is_decoded_and_handled_once(films):
 
     windows = [(i * 0.2, i * 0.2 + 1.0) for i in range(15)]
     results = [result for _, result in read_windows(films["pyramid.mp4"], windows, [(uniform(12), each)])]
+
     assert set(calls.values()) == {1}
     assert sum(frames.decoded for (frames,) in results) <= 100
 
 
 def test_a_window_comes_as_soon_as_its_last_frame_does(films):
+    """The earliest window is window 1, to 0.4 s: it comes after less than 20 pictures."""
     windows = [(3.0, 4.0), (0.0, 0.4), (1.0, 1.4)]
     coming = read_windows(films["closed.ts"], windows, [(uniform(3), lambda frame: frame)])
     number, (frames,) = next(coming)
@@ -131,6 +135,7 @@ def seeks(monkeypatch):
 
 @pytest.mark.parametrize("name", SOUGHT)
 def test_frames_after_seeks_are_bit_equal(films, seeks, name):
+    """A seek jumps to a key frame ahead without decoding what lies between."""
     reference = decoded_by_pyav(films[name])
     for numbers in ([75], [2, 30, 55, 97], [60, 61, 99]):
         frames = read_frames(films[name], at(numbers))
@@ -141,8 +146,10 @@ def test_frames_after_seeks_are_bit_equal(films, seeks, name):
 
 @pytest.mark.usefixtures("seeks")
 def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films, monkeypatch):
+    """Then decoding begins again from the start of the film."""
     monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)  # not known
-    assert_as_alone(films["pyramid.mp4"], WINDOWS)
+    assert_windows_equal_those_read_alone(films["pyramid.mp4"], WINDOWS)
+
     frames = read_frames(films["pyramid.mp4"], at([10, 80]))
     assert frames.method == "sparse"
     assert numbers_of(frames.images) == [10, 80]
@@ -182,7 +189,7 @@ def film_of_any_index(request, films, tmp_path):
 
 
 @pytest.mark.usefixtures("shared_facts")
-def test_the_table_and_digest_of_a_large_file_are_read_once_for_all_processes(film_of_any_index, monkeypatch):
+def test_processes_share_the_table_and_digest_of_a_large_file(film_of_any_index, monkeypatch):
     path = film_of_any_index
     table_of_file = asdict(index_room._read_table(path))
     table_in_first_process = asdict(index_packets(path))
@@ -201,6 +208,7 @@ def test_shared_facts_of_another_version_are_not_used(films, shared_facts):
     table = index_packets(films["asp.avi"])
     for fact in shared_facts.glob("?" * 64):  # each is named by a digest
         fact.write_bytes(b"of another version")
+
     begin_another_process()
     np.testing.assert_equal(asdict(index_packets(films["asp.avi"])), asdict(table))
 
@@ -220,7 +228,10 @@ class CountsItself:
 
 
 def test_frames_of_windows_that_were_given_out_are_not_kept(films):
-    """Ten windows follow each other, each of ten frames."""
+    """Ten windows follow each other, each of ten frames.
+
+    At most three windows' frames may be alive at once.
+    """
     windows = [(i * 0.4, i * 0.4 + 0.4) for i in range(10)]
     for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), CountsItself)]):
         pass
