@@ -129,7 +129,11 @@ LISTED_AND_UNLISTED = pytest.mark.parametrize(
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_are_the_probabilities_of_the_class_of_transformers(classifiers, model_type):
+def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(classifiers, model_type):
+    """The answers of a clip are the class probabilities of transformers' own classifier.
+
+    Where the network sees single frames, they are averaged over the frames.
+    """
     backbone = load(model_type, classifiers[model_type], answers=True)
     batch = prepared(backbone, FRAMES[:2])
     expected = probabilities_of_class(model_type, classifiers[model_type], backbone, batch).numpy()
@@ -139,17 +143,26 @@ def test_answers_are_the_probabilities_of_the_class_of_transformers(classifiers,
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
 def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
+    """Answers and layers are additional outputs.
+
+    Asking for them changes neither the vectors nor their provenance.
+    """
     plain = load(model_type, classifiers[model_type])
     with_more = load(model_type, classifiers[model_type], answers=True, layers=Layers((1,)))
     batch = prepared(plain, FRAMES[:2])
     arrays = with_more.encode(batch)
+
     for name, array in plain.encode(batch).items():
         assert np.array_equal(arrays[name], array)
     assert with_more.provenance == plain.provenance
 
 
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_are_a_group_of_their_own_whose_provenance_names_the_classes(classifiers, model_type):
+def test_answers_are_a_group_of_their_own_with_named_classes(classifiers, model_type):
+    """In a store the answers stand beside the vectors, under the backbone's name and ".answers".
+
+    A column of them is a class, and the provenance names the classes in order.
+    """
     backbone = load(model_type, classifiers[model_type], answers=True)
     assert backbone.group_names() == (backbone.name, f"{backbone.name}.answers")
     (answers,) = backbone.side_groups
@@ -191,7 +204,11 @@ def frames_by_hand(folder, frames):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
-def test_types_that_networks_toml_does_not_list_have_the_answers_of_transformers(tmp_path, model_type):
+def test_unlisted_types_have_the_answers_of_transformers(tmp_path, model_type):
+    """Types that networks.toml does not list are handled by general rules.
+
+    Their answers are those of transformers too, and asking for them does not change the vectors.
+    """
     save_classifier(model_type, tmp_path)
     plain = load(model_type, tmp_path)
     with_answers = load(model_type, tmp_path, answers=True)
@@ -211,6 +228,7 @@ def test_types_that_networks_toml_does_not_list_have_the_answers_of_transformers
 
 
 def test_answers_of_an_unlisted_type_name_its_classes_and_are_of_pictures(classifiers):
+    """The provenance of answers says which classes they are of, and that they are about what is seen."""
     (answers,) = load("convnext", classifiers["convnext"], answers=True).side_groups
     assert answers.provenance["architecture"] == {"type": "convnext", "features": list(CLASS_NAMES)}
     assert perceived(answers.provenance) == ("visual",)
@@ -228,7 +246,11 @@ def test_beit_gives_the_mean_of_its_tokens_without_its_pooling_layer(tmp_path):
 
 @without_gradients
 @LISTED_AND_UNLISTED
-def test_classes_that_may_be_seen_at_once_have_each_a_probability_of_its_own(tmp_path, model_type):
+def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
+    """A multi-label network may see a kiss and a stove in one picture.
+
+    Each class has its own sigmoid, and the probabilities need not sum to 1.
+    """
     classifier = save_classifier(model_type, tmp_path, problem_type="multi_label_classification")
     backbone = load(model_type, tmp_path, answers=True)
     logits = classifier(**frames_by_hand(tmp_path, FRAMES[0])).logits
@@ -239,6 +261,10 @@ def test_classes_that_may_be_seen_at_once_have_each_a_probability_of_its_own(tmp
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2"])
 def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_type):
+    """A CLIP with a classifier has no projection into the space of texts.
+
+    So its vector is the pooled class token.
+    """
     backbone = load(model_type, classifiers[model_type])
     classifier = auto_class(model_type).from_pretrained(classifiers[model_type]).eval()
     frames = backbone.encode(prepared(backbone, FRAMES[:1]))["frames"][0]
@@ -249,10 +275,12 @@ def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_t
 
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2"])
 def test_a_clip_classifier_shares_no_space_with_texts(classifiers, model_type):
+    """Without a projection its vectors can't be compared with those of texts, so no space is recorded."""
     assert "space" not in load(model_type, classifiers[model_type]).provenance
 
 
 def test_answers_of_a_type_without_a_classifier_are_refused():
+    """Transformers has no classifier for DINOv3."""
     with pytest.raises(BackboneError, match="no classifier"):
         load_backbone("image", 1, weights="random:0:dinov3_vit", answers=True, compute=cpu())
 
@@ -263,11 +291,16 @@ def test_answers_of_a_type_without_a_classifier_are_refused():
     ids=["listed in networks.toml", "not listed"],
 )
 def test_answers_of_weights_without_a_classifier_are_refused(tmp_path, model_type, network):
+    """The type has a classifier, but the file holds the network alone.
+
+    The error names the missing weights and says that the network can be loaded without --answers.
+    """
     config = AutoConfig.for_model(model_type, **(UNLISTED_CONFIGS.get(model_type) or CONFIGS[model_type]))
     with quiet():
         untrained(lambda: getattr(transformers, network)(config), 0).save_pretrained(tmp_path)
     processor = UNLISTED_PROCESSORS.get(model_type) or PROCESSORS[model_type]
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
+
     with pytest.raises(BackboneError, match=r"classifier\.weight.*without --answers"):
         load_backbone("image", 1, weights=str(tmp_path), answers=True, compute=cpu())
 
@@ -296,8 +329,8 @@ def test_a_network_that_needs_another_library_names_it():
         load_backbone("image", 1, weights="random:0:dinat", answers=True, compute=cpu())
 
 
-def copied_with(folder, tmp_path, class_names=CLASS_NAMES, **fields):
-    """Copy a classifier, with other names of its classes and other fields of its configuration."""
+def copy_classifier_with(folder, tmp_path, class_names=CLASS_NAMES, **fields):
+    """Copy a classifier and replace the names of its classes, or other fields of its configuration."""
     copy = shutil.copytree(folder, tmp_path / "changed")
     config = json.loads((copy / "config.json").read_text())
     config["id2label"] = {str(number): name for number, name in enumerate(class_names)}
@@ -305,7 +338,8 @@ def copied_with(folder, tmp_path, class_names=CLASS_NAMES, **fields):
     return copy
 
 
-def test_a_number_that_a_name_already_has_is_not_given_again():
+def test_a_repeated_name_gets_a_number_that_is_not_taken():
+    """The second "crane" would be "crane (2)", but a class has that name already: it is "crane (3)"."""
     assert unique_names(["crane", "crane (2)", "crane"]) == ("crane", "crane (2)", "crane (3)")
 
 
@@ -315,7 +349,11 @@ def test_many_classes_of_one_name_are_numbered_in_linear_time():
 
 
 @pytest.mark.parametrize("n_names", [999, 1000])
-def test_names_of_imagenet_are_read_from_a_package_that_lists_all_1000(tmp_path, monkeypatch, n_names):
+def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(tmp_path, monkeypatch, n_names):
+    """ImageNet has 1000 classes.
+
+    A package that lists 999 has another list, and no names are taken from it.
+    """
     names = [f"class {number}" for number in range(n_names)]
     package = tmp_path / "package_of_names"
     package.mkdir()
@@ -323,11 +361,13 @@ def test_names_of_imagenet_are_read_from_a_package_that_lists_all_1000(tmp_path,
     (package / class_names.FILE).write_text(f"{class_names.VARIABLE} = {names}\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(class_names, "PACKAGE", "package_of_names")
+
     assert class_names.imagenet_classes() == (tuple(names) if n_names == 1000 else None)
 
 
 def test_the_second_class_of_one_name_gets_a_number(classifiers, tmp_path):
-    folder = copied_with(classifiers["vit"], tmp_path, ("crane", "stove", "crane"))
+    """ImageNet has two classes called crane, the bird and the machine. Columns must have different names."""
+    folder = copy_classifier_with(classifiers["vit"], tmp_path, ("crane", "stove", "crane"))
     (answers,) = load("vit", folder, answers=True).side_groups
     assert answers.provenance["architecture"]["features"] == ["crane", "stove", "crane (2)"]
 
@@ -335,13 +375,14 @@ def test_the_second_class_of_one_name_gets_a_number(classifiers, tmp_path):
 @LISTED_AND_UNLISTED
 def test_classes_without_names_are_refused(classifiers, tmp_path, model_type):
     """`LABEL_0` is what transformers calls a class whose name nobody stated."""
-    folder = copied_with(classifiers[model_type], tmp_path, ("LABEL_0", "LABEL_1", "LABEL_2"))
+    folder = copy_classifier_with(classifiers[model_type], tmp_path, ("LABEL_0", "LABEL_1", "LABEL_2"))
     with pytest.raises(BackboneError, match="id2label"):
         load(model_type, folder, answers=True)
 
 
 def test_a_regression_head_is_no_classifier(classifiers, tmp_path):
-    folder = copied_with(classifiers["vit"], tmp_path, problem_type="regression")
+    """A regression network gives a measure, which is no probability of a class."""
+    folder = copy_classifier_with(classifiers["vit"], tmp_path, problem_type="regression")
     with pytest.raises(BackboneError, match="a measure"):
         load("vit", folder, answers=True)
 
@@ -371,7 +412,11 @@ def logits_by_hand(classifier, folder):
 
 @without_gradients
 @pytest.mark.parametrize("model_type", SOUND_CLASSIFIERS)
-def test_answers_of_sound_are_the_probabilities_of_the_class_of_transformers(tmp_path, model_type):
+def test_answers_of_sound_equal_the_probabilities_of_transformers(tmp_path, model_type):
+    """The answers of a clip are those for its whole sound.
+
+    The two halves of the second are joined before the classifier hears them.
+    """
     classifier = save_sound_classifier(model_type, tmp_path)
     backbone = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu())
     expected = logits_by_hand(classifier, tmp_path).softmax(dim=-1)
@@ -381,6 +426,7 @@ def test_answers_of_sound_are_the_probabilities_of_the_class_of_transformers(tmp
 # A classifier of Whisper is saved without a decoder, and without answers such a file is not read.
 @pytest.mark.parametrize("model_type", sorted({*SOUND_CLASSIFIERS} - {"whisper"}))
 def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_type):
+    """Answers are additional outputs. Asking for them changes neither the vectors nor their provenance."""
     save_sound_classifier(model_type, tmp_path)
     options = {"weights": str(tmp_path), "layers": Layers((1,)), "compute": cpu()}
     plain = load_backbone("waveform", 2, **options)
@@ -388,11 +434,16 @@ def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_t
     arrays = with_answers.encode([HALVES])
     for name, array in plain.encode([HALVES]).items():
         assert_close(arrays[name], array, NETWORK_ROUNDING)
+
     assert with_answers.provenance == plain.provenance
 
 
 @pytest.mark.long
 def test_answers_of_sound_name_the_classes_and_are_of_what_is_heard(tmp_path):
+    """A clip has one vector of answers, and its parts have none.
+
+    The provenance names the classes, and says that they are about what is heard.
+    """
     save_sound_classifier("hubert", tmp_path)
     (answers,) = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu()).side_groups
     assert answers.provenance["architecture"]["features"] == list(CLASS_NAMES)
@@ -401,7 +452,8 @@ def test_answers_of_sound_name_the_classes_and_are_of_what_is_heard(tmp_path):
 
 
 @without_gradients
-def test_classes_that_may_be_heard_at_once_have_each_a_probability_of_its_own(tmp_path):
+def test_classes_of_a_multi_label_network_of_sound_are_independent(tmp_path):
+    """A multi-label network may hear speech and music at once: each class has its own sigmoid."""
     model_type = "audio-spectrogram-transformer"
     classifier = save_sound_classifier(model_type, tmp_path, problem_type="multi_label_classification")
     backbone = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu())
@@ -427,6 +479,10 @@ def run(line):
 
 @pytest.mark.long
 def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifiers, tmp_path):
+    """Answers go through the whole workflow.
+
+    They are extracted, opened, audited, verified, and searched for the class nearest to a text.
+    """
     stills = tmp_path / "stills"
     stills.mkdir()
     for number, frame in enumerate(FRAMES[0]):

@@ -123,6 +123,10 @@ def vector_by_hand(model_type, network, folder, frame):
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_THAT_PASS_THE_CHECK)
 def test_an_unlisted_type_gives_what_its_class_gives_by_hand(saved, networks, model_type):
+    """networks.toml does not list these types, so general rules load them.
+
+    Each frame gets the vector that transformers gives for it alone, and the clip gets the mean of its frames.
+    """
     folder = saved(model_type)
     backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
     prepared = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
@@ -132,6 +136,7 @@ def test_an_unlisted_type_gives_what_its_class_gives_by_hand(saved, networks, mo
         for clip in FRAMES
     ]
     expected = torch.stack(expected)  # [2, 3, D]
+
     assert_close(given["frames"], expected, NETWORK_ROUNDING)
     assert_close(given["pooled"], expected.mean(dim=1), NETWORK_ROUNDING)
     assert {output.name: output.shape for output in backbone.outputs} == {
@@ -142,6 +147,7 @@ def test_an_unlisted_type_gives_what_its_class_gives_by_hand(saved, networks, mo
 
 @pytest.mark.parametrize("model_type", ["siglip2_vision_model", "qwen3_vl_vision"])
 def test_wide_high_and_square_frames_are_prepared_to_one_shape(saved, model_type):
+    """These networks take pictures of any shape, but a store needs one shape for all frames."""
     backbone = load_backbone("image", 1, weights=str(saved(model_type)), compute=cpu())
     wide, high, square = (np.zeros((*sides, 3), np.uint8) for sides in ((90, 160), (160, 90), (64, 64)))
     assert backbone.prepare(wide).shape == backbone.prepare(high).shape == backbone.prepare(square).shape
@@ -149,6 +155,7 @@ def test_wide_high_and_square_frames_are_prepared_to_one_shape(saved, model_type
 
 @pytest.mark.parametrize("model_type", ["siglip2_vision_model", "qwen3_vl_vision"])
 def test_frames_are_prepared_alike_in_the_processes_that_decode(saved, model_type):
+    """Frames are prepared in worker processes, to which the function is sent as a pickle."""
     prepare = load_backbone("image", 1, weights=str(saved(model_type)), compute=cpu()).prepare
     sent = pickle.loads(pickle.dumps(prepare))  # noqa: S301 - our own bytes
     assert np.array_equal(sent(FRAMES[0, 0]), prepare(FRAMES[0, 0]))
@@ -178,19 +185,25 @@ def siglip2(tmp_path):
 
 
 @without_gradients
-def test_texts_of_a_siglip_2_are_those_of_its_class_padded_to_16_tokens(siglip2):
+def test_texts_of_a_siglip_2_are_padded_to_16_tokens_as_by_transformers(siglip2):
+    """SigLIP 2 was trained on texts padded to a fixed length, here 16 (`max_position_embeddings`)."""
     folder, network = siglip2
     backbone = load_text_backbone("text", weights=str(folder), compute=cpu())
     (tokens,) = backbone.tokenize(["a sad man"])
     ids = torch.tensor([tokens.ids])
     assert ids.shape == (1, 16)
     expected = network.get_text_features(input_ids=ids).pooler_output
+
     assert_close(backbone.encode(ids.numpy()), expected, NETWORK_ROUNDING)
 
 
 @pytest.mark.long
 @without_gradients
-def test_pictures_of_a_siglip_2_are_those_of_its_class_in_the_space_of_its_texts(siglip2):
+def test_pictures_of_a_siglip_2_share_a_space_with_its_texts(siglip2):
+    """A picture and a text of one network can be compared, as their vectors are in one space.
+
+    The provenance of both names it, and the vector of the picture is that of transformers.
+    """
     folder, network = siglip2
     backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
     processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
@@ -199,6 +212,7 @@ def test_pictures_of_a_siglip_2_are_those_of_its_class_in_the_space_of_its_texts
     clip = np.array([[backbone.prepare(FRAMES[0, 0])] * 3])
     assert_close(backbone.encode(clip)["frames"][0, 0], expected, NETWORK_ROUNDING)
     of_texts = load_text_backbone("text", weights=str(folder), compute=cpu())
+
     assert backbone.provenance["space"] == of_texts.provenance["space"]
 
 
@@ -212,14 +226,22 @@ def encoder_types(monkeypatch):
     return script, script.read_table(benchmarks / "encoder_types.csv")
 
 
-def test_the_page_encoder_types_has_the_table_of_types_that_were_tried(encoder_types):
+def test_the_page_encoder_types_has_the_table_of_outcomes(encoder_types):
+    """benchmarks/encoder_types.py tried each type of transformers.
+
+    The documentation shows the table that it wrote.
+    """
     script, outcomes = encoder_types
     page = (ROOT / "docs" / "encoder-types.md").read_text(encoding="utf-8")
     for line in script.table_lines(outcomes):
         assert line in page
 
 
-def test_types_that_were_refused_by_the_check_are_in_the_table(encoder_types):
+def test_types_that_the_check_refused_are_in_the_table(encoder_types):
+    """Two types are known to fail, and most others pass.
+
+    The type vit_mae masks at random, and pixtral gives one row for several pictures.
+    """
     _script, outcomes = encoder_types
     results = {outcome.model_type: outcome.result for outcome in outcomes}
     assert results["vit_mae"] == results["pixtral"] == "refused by the check"
@@ -227,12 +249,14 @@ def test_types_that_were_refused_by_the_check_are_in_the_table(encoder_types):
 
 
 def test_a_masked_autoencoder_that_masks_at_random_fails_the_weights_check(saved):
+    """It masks other parts of the same picture each time, so its vectors are not reproducible."""
     with pytest.raises(BackboneError, match="weights check") as refused:
         load_backbone("image", weights=str(saved("vit_mae")), compute=cpu())
     assert "deterministic" in str(refused.value)
 
 
-def test_a_network_that_gives_one_row_for_several_pictures_fails_the_weights_check(saved):
+def test_a_network_with_one_row_for_several_pictures_fails_the_weights_check(saved):
+    """Each picture needs a vector of its own."""
     with pytest.raises(BackboneError, match="weights check") as refused:
         load_backbone("image", weights=str(saved("pixtral")), compute=cpu())
     assert re.search("[2-9] pictures gave 1 row", str(refused.value))
@@ -246,6 +270,10 @@ def test_a_network_without_a_processor_beside_it_is_refused(saved):
 
 
 def test_a_processor_whose_pictures_have_no_fixed_size_is_refused(saved):
+    """A wider frame stays wider, so the frames of a store would have different shapes.
+
+    Only the shorter side is resized, to 32, and nothing is cropped.
+    """
     folder = saved(
         "beit", do_center_crop=False, size={"shortest_edge": 32}, image_processor_type="BitImageProcessor"
     )
@@ -254,18 +282,24 @@ def test_a_processor_whose_pictures_have_no_fixed_size_is_refused(saved):
 
 
 def test_a_network_of_pictures_is_no_backbone_of_clips(saved):
+    """ConvNeXt takes single pictures. The error names the backbone that fits."""
     with pytest.raises(BackboneError, match="--backbone image"):
         load_backbone("video", weights=str(saved("convnext")), compute=cpu())
 
 
 @pytest.mark.parametrize(("option", "value"), [("tokens", "patches"), ("layers", "1")])
-def test_options_for_which_networks_toml_must_list_a_type_are_refused(saved, option, value):
+def test_tokens_and_layers_of_an_unlisted_type_are_refused(saved, option, value):
+    """Where the tokens and layers of a network are is only known for types that networks.toml lists."""
     with pytest.raises(BackboneError, match=f"--{option}"):
         load_backbone("image", weights=str(saved("convnext")), compute=cpu(), **{option: value})
 
 
 @pytest.mark.long
 def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch):
+    """A passed check is recorded for the digest of the weights.
+
+    The same weights are not checked again; weights with one changed bit are.
+    """
     folder = saved("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
     assert len(list(cache.rglob("*.json"))) == 1
@@ -285,6 +319,10 @@ def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch)
 @pytest.mark.long
 @pytest.mark.parametrize("library", ["transformers", "torch", "timm"])
 def test_the_check_runs_again_with_another_version_of_a_library(saved, cache, monkeypatch, library):
+    """Another version may compute otherwise, so the first record does not hold for it.
+
+    A second one is written.
+    """
     folder = saved("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
     installed = conformance.version
@@ -301,6 +339,7 @@ def test_a_damaged_record_of_a_passed_check_is_written_again(saved, cache):
     content = record.read_bytes()
     record.write_text("{")
     load_backbone("image", weights=str(folder), compute=cpu())
+
     assert record.read_bytes() == content
 
 
@@ -308,9 +347,13 @@ def test_a_damaged_record_of_a_passed_check_is_written_again(saved, cache):
     ("model_type", "passes", "exit_code", "vector"),
     [("convnext", True, 0, "pooler_output"), ("vit_mae", False, 3, "last_hidden_state")],
 )
-def test_weights_check_says_what_it_checked_and_which_output_is_the_vector(
+def test_weights_check_prints_its_findings_and_the_output_it_uses(
     saved, model_type, passes, exit_code, vector
 ):
+    """ConvNeXt passes, and its vector is the pooled output.
+
+    The masked autoencoder fails (exit code 3), as it masks at random and is not deterministic.
+    """
     arguments = ["weights", "check", str(saved(model_type)), "--json"]
     result = CliRunner().invoke(root_command(), arguments, catch_exceptions=False)
     assert result.exit_code == exit_code
@@ -318,6 +361,7 @@ def test_weights_check_says_what_it_checked_and_which_output_is_the_vector(
     assert shown["model_type"] == model_type
     assert shown["passed"] is passes
     checks = {finding["check"]: finding["passed"] for finding in shown["findings"]}
+
     assert list(checks) == list(conformance.CHECKS)
     assert checks["deterministic"] is passes
     assert vector in shown["pooled"]

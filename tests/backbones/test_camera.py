@@ -28,8 +28,8 @@ def motion_of(*pairs, gap_s=GAP_S, pixel_width=1.0):
     return camera_values(encode(frames[None])["frames"][0], times)
 
 
-def grey(level):
-    """A picture of one grey."""
+def grey_picture(level):
+    """Return a picture of one grey."""
     return np.full_like(START, level)
 
 
@@ -58,7 +58,11 @@ MOTIONS = {
     ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
 )
 @pytest.mark.parametrize("pixel_width", [1, 2])
-def test_a_motion_is_read_in_widths_logarithms_and_degrees_a_second(name, move, speed, pixel_width):
+def test_planted_motions_are_read_with_sign_and_unit(name, move, speed, pixel_width):
+    """The pictures are half a second (GAP_S) apart, so the speed is twice the motion between them.
+
+    A pan is in widths of the picture, also where pixels are twice as wide as high.
+    """
     pair = [squeezed(picture, pixel_width) for picture in (START, filmed(SCENE, **move))]
     values = motion_of(pair, pixel_width=pixel_width)
     assert_moves(values, **{name: speed})
@@ -68,7 +72,7 @@ def test_a_motion_is_read_in_widths_logarithms_and_degrees_a_second(name, move, 
 @pytest.mark.parametrize(
     ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
 )
-def test_camera_is_the_root_mean_square_of_how_fast_points_of_the_picture_move(name, move, speed):
+def test_camera_is_the_root_mean_square_speed_of_all_points(name, move, speed):
     """A pan or tilt moves all points alike; a zoom or roll moves a point by its distance from the centre."""
     x = np.linspace(-0.5, 0.5, 101)
     y = np.linspace(-0.5, 0.5, 101) * 180 / 320  # in widths of the picture, as x
@@ -80,6 +84,7 @@ def test_camera_is_the_root_mean_square_of_how_fast_points_of_the_picture_move(n
         "zoom": speed * mean_distance,
         "roll": np.radians(speed) * mean_distance,
     }
+
     assert motion_of((START, filmed(SCENE, **move)))["camera"] == pytest.approx(expected[name], rel=0.06)
 
 
@@ -88,6 +93,7 @@ def test_a_camera_that_stands_still_does_not_move():
 
 
 def test_black_bars_above_and_below_do_not_count_as_picture():
+    """Letterbox bars do not move with the camera, and are left out of the estimate."""
     pair = [np.pad(each, ((40, 40), (0, 0), (0, 0))) for each in (START, filmed(SCENE, down=-16))]
     assert motion_of(pair)["tilt"] == pytest.approx(16 / 320 / GAP_S, rel=0.05)
 
@@ -99,6 +105,10 @@ def test_black_bars_above_and_below_do_not_count_as_picture():
     ("name", "move", "speed"), [(name, *MOTIONS[name]) for name in ("pan", "zoom", "roll")]
 )
 def test_a_dark_area_at_the_edge_counts_as_picture(dark, name, move, speed):
+    """A dark part of the scene moves with it, unlike a black bar.
+
+    Cutting it off would shift the centre of zoom and roll.
+    """
     pair = [START.copy(), filmed(SCENE, **move).copy()]
     for picture in pair:
         picture[dark] //= 12
@@ -109,47 +119,58 @@ def test_a_dark_area_at_the_edge_counts_as_picture(dark, name, move, speed):
 
 
 def test_a_motion_of_three_tenths_of_the_width_is_found():
+    """96 of 320 pixels between two pictures is a fast pan."""
     assert motion_of((START, filmed(SCENE, right=96)))["pan"] == pytest.approx(96 / 320 / GAP_S, rel=0.05)
 
 
-def test_a_picture_is_shrunk_to_320_pixels_of_width_and_a_narrower_one_is_kept():
+def test_a_picture_is_shrunk_to_320_pixels_of_width_at_most():
+    """A picture of 640 x 360 is halved, and one of 200 pixels of width keeps its size."""
     doubled = np.repeat(np.repeat(START, 2, axis=0), 2, axis=1)
     assert prepare(doubled).shape == (180, 320, 1)
     assert prepare(doubled[:, :200]).shape == (360, 200, 1)
 
 
-def test_of_two_shots_no_motion_is_told():
+def test_two_different_shots_have_no_motion():
+    """The pictures show different scenes: no motion of the camera leads from one to the other."""
     other_scene = filmed(leaves(np.random.default_rng(1)))
     assert motion_of((START, other_scene)) == {}
 
 
-def test_of_two_pictures_without_texture_no_motion_is_told():
-    assert motion_of((grey(90), grey(90))) == {}
-    assert motion_of((grey(0), grey(0))) == {}
+def test_pictures_without_texture_have_no_motion():
+    """In plain grey or black nothing shows whether the camera moved, so motion is unknown, not 0."""
+    assert motion_of((grey_picture(90), grey_picture(90))) == {}
+    assert motion_of((grey_picture(0), grey_picture(0))) == {}
 
 
-def test_between_texture_and_none_no_motion_is_told():
-    assert motion_of((START, grey(90))) == {}
+def test_texture_followed_by_plain_grey_has_no_motion():
+    """The second picture has no point that could be found again."""
+    assert motion_of((START, grey_picture(90))) == {}
 
 
-def test_of_two_pictures_too_far_apart_in_time_no_motion_is_told():
+def test_pictures_more_than_a_second_apart_have_no_motion():
+    """In 1.2 s a camera may have moved and come back."""
     assert motion_of((START, START), gap_s=1.2) == {}
 
 
-def test_a_pair_of_which_nothing_is_told_does_not_change_what_the_other_tells():
+def test_a_pair_without_motion_does_not_change_the_other_pair():
+    """The first pair crosses a cut and tells nothing.
+
+    The clip has the motion of the second pair, which stands still.
+    """
     other_scene = filmed(leaves(np.random.default_rng(1)))
     assert motion_of((START, other_scene), (START, START)) == motion_of((START, START))
 
 
-def test_where_parts_of_the_picture_move_differently_no_motion_is_told():
+def test_strips_that_move_differently_have_no_common_motion():
+    """Seven strips of the picture move by -48 to 48 pixels: things move, not the camera."""
     moved = [filmed(SCENE, right=16 * number) for number in range(-3, 4)]
     strips = [picture[:, 45 * place : 45 * place + 45] for place, picture in enumerate(moved)]
     joined = np.hstack(strips)
     assert motion_of((START[:, : joined.shape[1]], joined)) == {}
 
 
-def test_of_a_few_dots_that_move_apart_no_motion_is_told():
-    """Some rotation, scale and shift fits a few of the dots: that is no camera motion."""
+def test_dots_that_move_at_random_have_no_common_motion():
+    """Some rotation, scale and shift fits a few of the dots. That is no camera motion."""
     places = np.array([(40 * (n % 8) + 20, 60 * (n // 8) + 22) for n in range(20)])
     moved_apart = places + np.random.default_rng(1).integers(-6, 7, places.shape)
     assert motion_of((picture_of_dots(places), picture_of_dots(moved_apart))) == {}
@@ -163,12 +184,17 @@ def picture_of_dots(places):
 
 
 @pytest.mark.parametrize("sides", [(1, 90), (90, 1), (2, 900), (13, 17)])
-def test_of_a_picture_of_few_pixels_nothing_is_told(sides):
+def test_pictures_of_few_pixels_have_no_motion(sides):
+    """One side is too short to follow points."""
     assert motion_of(np.random.default_rng(0).integers(0, 256, (2, *sides, 3), dtype=np.uint8)) == {}
 
 
 @pytest.mark.parametrize(("asked", "n_frames"), [(32, 4), (5, 4), (3, 2), (1, 2)])
-def test_the_backbone_takes_two_pairs_of_frames_or_one_where_fewer_than_four_are_asked_for(asked, n_frames):
+def test_the_backbone_takes_two_pairs_of_frames_or_one(asked, n_frames):
+    """Motion is measured between two frames.
+
+    Two pairs are enough for a clip; one pair is taken where fewer than four frames are asked for.
+    """
     backbone = load_backbone("camera", asked)
     assert backbone.n_frames == n_frames
     assert [output.shape for output in backbone.outputs] == [(n_frames, 5)]

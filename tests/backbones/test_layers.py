@@ -53,6 +53,7 @@ TYPES_WITH_ONE_STACK = [model_type for model_type in CONFIGS if not model_type.s
 
 
 def assert_exact(result, expected):
+    """Compare arrays to within the rounding of float32."""
     expected = np.asarray(expected)
     assert result.shape == expected.shape
     assert np.abs(result - expected).max() <= EXACT * np.abs(expected).max()
@@ -92,7 +93,7 @@ def hidden_states(model_type, model, pixels):
     return [state[:, n_other_tokens:] for state in after_blocks]
 
 
-def by_frame_or_step(model_type, state, n_clips):
+def mean_of_each_frame_or_step(model_type, state, n_clips):
     """Average states over the patches of each frame, or step of two frames: [B, S, D]."""
     if model_type in IMAGES or model_type == "xclip":
         return state.mean(dim=1).view(n_clips, N_FRAMES, -1)
@@ -118,7 +119,12 @@ def steps_of_sound(model_type, states, n_samples):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK)
-def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(folders, model_type):
+def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folders, model_type):
+    """Layer k is what block k gives, averaged over the patches of a frame.
+
+    The clip has the mean of its frames. The hidden states are transformers' own, and the tiny networks have
+    two blocks.
+    """
     backbone = backbone_of(model_type, folders[model_type], layers=Layers(frames=True))
     batch = prepared(backbone)
     result = backbone.encode(batch)
@@ -127,14 +133,15 @@ def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(f
     )
     assert [side.name for side in backbone.side_groups] == ["1", "2"]
     for number in (1, 2):
-        expected = by_frame_or_step(model_type, states[number - 1], len(batch)).numpy()
+        expected = mean_of_each_frame_or_step(model_type, states[number - 1], len(batch)).numpy()
         assert_exact(result[f"{number}/frames"], expected)
         assert_exact(result[f"{number}/pooled"], expected.mean(axis=1))
 
 
 @without_gradients
 @pytest.mark.parametrize("model_type", FINAL_NORM)
-def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, model_type):
+def test_a_layer_may_pass_the_final_normalisation_of_the_network(folders, model_type):
+    """With `norm=True` each patch is normalised as after the last block, before patches are averaged."""
     backbone = backbone_of(model_type, folders[model_type], layers=Layers((1,), norm=True, frames=True))
     batch = prepared(backbone)
     model = transformers_network(model_type, folders[model_type])
@@ -142,16 +149,17 @@ def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, mo
     norm = FINAL_NORM[model_type](model)
     assert_exact(
         backbone.encode(batch)["1/frames"],
-        by_frame_or_step(model_type, norm(after_block_1), len(batch)),
+        mean_of_each_frame_or_step(model_type, norm(after_block_1), len(batch)),
     )
     (side,) = backbone.side_groups
+
     assert side.provenance["norm"]
     assert side.provenance["layer"] == "1"
 
 
 @without_gradients
-def test_layers_of_videoprism_are_numbered_through_its_spatial_and_then_its_temporal_blocks(tmp_path):
-    """It has two blocks of each kind: layers 1 and 2 are spatial, 3 and 4 temporal."""
+def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path):
+    """It has two blocks of each kind. Layers 1 and 2 are spatial, 3 and 4 temporal."""
     network = save_videoprism(tmp_path)
     options = {"weights": str(tmp_path), "compute": cpu()}
     backbone = load_backbone("video", 4, layers=Layers(frames=True), **options)
@@ -195,7 +203,11 @@ def save_videoprism(folder):
 
 
 @without_gradients
-def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_that_it_is_made_of(checkpoints, clips):
+def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, clips):
+    """The LSMDC X-CLIP has a CLIP that sees single frames, and a transformer over frames behind it.
+
+    Layers are taken from the CLIP.
+    """
     one_clip = clips[:1, :12]  # it takes 12 frames
     weights = str(checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
@@ -205,6 +217,7 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_that_it_is_made_of(che
     output = clip_network.vision(pixel_values=pixels_of(backbone, one_clip)[0], output_hidden_states=True)
     _, after_block_1, *_ = output.hidden_states  # the first is the input
     patches = after_block_1[:, 1:]  # behind the class token
+
     assert_exact(result["1/frames"][0], patches.mean(dim=1))
     assert_exact(result["1/pooled"][0], patches.mean(dim=(0, 1)))
 
@@ -214,7 +227,8 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_that_it_is_made_of(che
     "model_type",
     ["wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "pe_audio_encoder"],
 )
-def test_a_layer_of_a_network_of_sound_is_the_mean_over_the_steps_of_the_sound(tmp_path, model_type):
+def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, model_type):
+    """Steps that only pad the sound to the network's window do not count."""
     folder = tiny_sound_checkpoint(model_type, tmp_path)
     backbone = load_backbone(
         "waveform", 1, weights=str(folder), layers=Layers((1,), frames=True), compute=cpu()
@@ -227,6 +241,7 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_the_steps_of_the_sound(t
     network = network.encoder if model_type == "whisper" else network
     states = network(**inputs, output_hidden_states=True).hidden_states[1][0]
     expected = steps_of_sound(model_type, states, len(SOUND)).mean(dim=0)
+
     assert_exact(result["1/pooled"][0], expected)
     assert_exact(result["1/frames"][0, 0], expected)  # the clip has one frame, to which all its sound belongs
 
@@ -234,10 +249,12 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_the_steps_of_the_sound(t
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", ["xclip", "vivit", "dinov3_vit"])
 def test_other_arrays_are_the_same_with_layers_as_without(folders, model_type):
+    """A layer is one more array. The network's own vectors and their provenance do not change."""
     plain = backbone_of(model_type, folders[model_type])
     layered = backbone_of(model_type, folders[model_type], layers=Layers((2,)))
     batch = prepared(plain)
     arrays, arrays_with_layer = plain.encode(batch), layered.encode(batch)
+
     assert arrays_with_layer.keys() == {*arrays, "2/pooled"}
     for name, array in arrays.items():
         assert np.array_equal(array, arrays_with_layer[name])
@@ -245,11 +262,16 @@ def test_other_arrays_are_the_same_with_layers_as_without(folders, model_type):
     assert layered.outputs == plain.outputs
 
 
-def test_the_provenance_of_a_layer_says_which_it_is_and_names_no_space_of_texts(folders):
+def test_the_provenance_of_a_layer_names_it_and_no_space_of_texts(folders):
+    """CLIP's own vectors can be compared with texts, and those of an inner block can't.
+
+    So the layer has no space and no head, and names the group of the network's own vectors.
+    """
     backbone = backbone_of("clip", folders["clip"], layers=Layers((2,)))
     assert backbone.provenance["space"]
     (side,) = backbone.side_groups
     record = side.provenance
+
     assert backbone.group_names() == ("image", "image.2")
     assert record["layer"] == "2"
     assert record["norm"] is None
@@ -260,7 +282,8 @@ def test_the_provenance_of_a_layer_says_which_it_is_and_names_no_space_of_texts(
     assert record["weights_sha256"] == backbone.provenance["weights_sha256"]
 
 
-def test_stages_of_unlike_width_have_each_their_own(folders):
+def test_layers_of_different_width_have_different_shapes(folders):
+    """Hiera doubles its width from stage to stage, here from 8 to 16."""
     backbone = backbone_of("hiera", folders["hiera"], layers=Layers())
     assert [side.outputs[0].shape for side in backbone.side_groups] == [(8,), (16,)]
 
@@ -271,7 +294,7 @@ def test_a_layer_beyond_the_last_one_is_refused(folders):
 
 
 @pytest.mark.parametrize("model_type", ["hiera", "videomae"])
-def test_layers_after_a_final_normalisation_that_takes_no_tokens_are_refused(folders, model_type):
+def test_a_normalisation_that_takes_no_tokens_is_refused_for_layers(folders, model_type):
     """Hiera normalises the mean over tokens alone; VideoMAE has no normalisation where it averages tokens."""
     with pytest.raises(BackboneError):
         backbone_of(model_type, folders[model_type], layers=Layers((1,), norm=True))
@@ -284,7 +307,8 @@ def clap(tmp_path_factory):
 
 
 @without_gradients
-def test_layers_of_clap_are_the_means_over_the_maps_of_its_four_stages(clap):
+def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
+    """Each stage of CLAP gives a map of frequencies and times. The layer is the mean over both."""
     backbone = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
     result = backbone.encode([SOUND[None]])
     with quiet():
@@ -301,18 +325,21 @@ def test_layers_of_clap_are_the_means_over_the_maps_of_its_four_stages(clap):
 
 @without_gradients
 def test_vectors_of_clap_are_the_same_with_layers_as_without(clap):
+    """A layer is one more array, and changes nothing else."""
     plain = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
     layered = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
     assert np.array_equal(plain.encode([SOUND[None]])["pooled"], layered.encode([SOUND[None]])["pooled"])
 
 
 def test_layers_of_clap_have_no_final_normalisation(clap):
+    """CLAP has no normalisation that fits all of its four stages."""
     with pytest.raises(BackboneError):
         load_backbone("waveform", 1, weights=str(clap), layers=Layers(norm=True), compute=cpu())
 
 
 @pytest.mark.parametrize("typed", ["", "0", "1,1", "4-8", "last", "-1", "1,,2"])
-def test_what_is_no_list_of_layers_is_refused(typed):
+def test_text_that_is_no_list_of_layers_is_refused(typed):
+    """Layers are numbered from 1, and named once, by single numbers separated by commas."""
     with pytest.raises(BackboneError):
         Layers.parse(typed)
 
@@ -323,11 +350,13 @@ def test_layers_may_be_a_string_as_on_the_command_line(folders):
 
 
 def test_layers_as_an_integer_are_refused(folders):
+    """A single layer is written `Layers((2,))` in Python, or "2" as on the command line."""
     with pytest.raises(BackboneError):
         load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
 
 
 def test_every_family_says_where_its_layers_are():
+    """A type without stacks of blocks would offer no layers."""
     assert all(model_type.stacks for model_type in {**IMAGES, **VIDEOS}.values())
     assert all(model_type.stacks for model_type in KINDS.values())
 
@@ -336,6 +365,7 @@ def test_every_family_says_where_its_layers_are():
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "vivit", "xclip"])
 def test_a_network_with_layers_is_compiled_as_one_graph(folders, model_type):
+    """A break in the graph would make torch.compile slower."""
     runner = backbone_of(model_type, folders[model_type], layers=Layers(frames=True)).encode
     n_frames, height, width, _channels = runner.shape
     result = torch._dynamo.explain(runner.network)(torch.zeros(1, n_frames, 3, height, width))

@@ -39,35 +39,39 @@ def assert_same(result, expected, bound=NETWORK_ROUNDING):
 
 @without_gradients
 def test_the_mean_of_xclips_frames_is_its_published_video_vector(checkpoints, clips):
+    """X-CLIP's vector of a video is the mean over its frames, and transformers gives the same vector."""
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]))
     result = backbone.encode(clips)
     expected = load_with_transformers(XCLIPModel, checkpoints["xclip"]).get_video_features(
         normalised(backbone, clips)
     )
+
     assert_same(result["pooled"], expected.pooler_output)
     assert_same(result["frames"].mean(axis=1), expected.pooler_output)
 
 
-def xclip_vision_of_a_clip(folder, backbone, clip):
+def run_vision_model_of_xclip(folder, backbone, clip):
     """Run the vision model of X-CLIP, which is the part before its transformer over frames, on one clip."""
     model = load_with_transformers(XCLIPModel, folder)
     return model, model.vision_model(pixel_values=normalised(backbone, clip[None])[0])
 
 
 @without_gradients
-def test_the_tokens_frames_of_xclip_are_its_frames_before_they_see_each_other(checkpoints, clips):
+def test_tokens_frames_of_xclip_are_vectors_of_single_frames(checkpoints, clips):
+    """With tokens="frames", each frame has the vector it has before X-CLIP's transformer relates frames."""
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="frames")
-    model, vision = xclip_vision_of_a_clip(checkpoints["xclip"], backbone, clips[0])
+    model, vision = run_vision_model_of_xclip(checkpoints["xclip"], backbone, clips[0])
     expected = model.visual_projection(vision.pooler_output)
     assert_same(backbone.encode(clips[:1])["tokens"][0], expected, FLOAT16_ROUNDING)
 
 
 @without_gradients
-def test_the_tokens_patches_of_xclip_are_those_of_all_frames_in_half_precision(checkpoints, clips):
+def test_tokens_patches_of_xclip_are_all_patches_in_half_precision(checkpoints, clips):
+    """With tokens="patches", the patches of all frames are stored one frame after the other, as float16."""
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
     tokens = backbone.encode(clips[:1])["tokens"][0]
     assert tokens.dtype == np.float16
-    _, vision = xclip_vision_of_a_clip(checkpoints["xclip"], backbone, clips[0])
+    _, vision = run_vision_model_of_xclip(checkpoints["xclip"], backbone, clips[0])
     patches = vision.last_hidden_state[:, 1:]  # behind the class token: [frames, patches, width]
     assert_same(tokens, patches.flatten(0, 1), FLOAT16_ROUNDING)
 
@@ -75,6 +79,10 @@ def test_the_tokens_patches_of_xclip_are_those_of_all_frames_in_half_precision(c
 @without_gradients
 @pytest.mark.parametrize("mode", ["RGB", "L"], ids=["colour", "grey"])
 def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(checkpoints, shared_data, tmp_path, mode):
+    """The network gets the same pixels by our decoding and preparing as by Pillow and transformers.
+
+    A grey picture is read as colour.
+    """
     frame = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images[0]
     Image.fromarray(frame).convert(mode).save(tmp_path / "frame.jpg")
     backbone = load_backbone("clip", 1, weights=str(checkpoints["clip"]))
@@ -85,6 +93,7 @@ def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(checkpoints, shar
     expected = (
         load_with_transformers(CLIPModel, checkpoints["clip"]).get_image_features(**batch).pooler_output
     )
+
     assert_same(result, expected)
 
 
@@ -99,7 +108,8 @@ def load_for(name, checkpoints, clips, *, clips_at_once=1):
 
 
 @pytest.mark.parametrize("name", VIDEO_NETWORKS)
-def test_clips_encoded_one_at_a_time_have_the_same_bytes_alone_as_in_a_batch(checkpoints, clips, name):
+def test_a_clip_has_the_same_bytes_alone_and_in_a_batch(checkpoints, clips, name):
+    """The network gets one clip in each call, so that the bytes of a clip do not depend on the batch."""
     backbone, clips = load_for(name, checkpoints, clips)
     in_batch, alone = backbone.encode(clips), backbone.encode(clips[1:2])
     for array, values in alone.items():
@@ -107,11 +117,13 @@ def test_clips_encoded_one_at_a_time_have_the_same_bytes_alone_as_in_a_batch(che
 
 
 @pytest.mark.parametrize("name", VIDEO_NETWORKS)
-def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour_in_the_call(checkpoints, clips, name):
+def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour(checkpoints, clips, name):
+    """With two clips in a call, what the other clip is, or whether there is one, changes nothing."""
     backbone, clips = load_for(name, checkpoints, clips, clips_at_once=2)
     with_other = backbone.encode(clips)  # the second clip behind the first
     with_itself = backbone.encode(clips[[1, 1]])
     with_filling = backbone.encode(clips[1:2])  # a call of one clip is filled up to two
+
     for array, values in with_itself.items():
         assert np.array_equal(values[1], with_other[array][1])
         assert np.array_equal(values[0], with_filling[array][0])
@@ -119,7 +131,7 @@ def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour_in_the_call(checkpoi
 
 @pytest.mark.parametrize("name", VIDEO_NETWORKS)
 def test_two_clips_at_once_give_what_one_at_a_time_gives_within_rounding(checkpoints, clips, name):
-    """At another place in a call, a CPU's products may sum in another order."""
+    """Within rounding only: at another place in a call, a CPU's products may sum in another order."""
     one_at_a_time, clips = load_for(name, checkpoints, clips)
     two_at_once, _ = load_for(name, checkpoints, clips, clips_at_once=2)
     expected, given = one_at_a_time.encode(clips), two_at_once.encode(clips)
@@ -129,7 +141,8 @@ def test_two_clips_at_once_give_what_one_at_a_time_gives_within_rounding(checkpo
 
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc", "clip"])
-def test_arrays_have_the_shapes_and_types_of_the_outputs_and_are_described(checkpoints, clips, name):
+def test_arrays_have_the_stated_shapes_and_types_and_a_description(checkpoints, clips, name):
+    """A store reserves the stated shapes and types before anything is encoded."""
     backbone, clips = load_for(name, checkpoints, clips)
     result = backbone.encode(clips[:1])
     assert {output.name: ((1, *output.shape), output.dtype) for output in backbone.outputs} == {
@@ -153,12 +166,14 @@ def test_a_frame_of_any_size_is_prepared_to_224_by_224_pixels(checkpoints, name)
         ("xclip-lsmdc", "tokens", "patches"),
     ],
 )
-def test_a_value_of_an_option_that_is_for_other_backbones_is_refused(checkpoints, name, option, value):
+def test_an_option_value_of_another_backbone_is_refused(checkpoints, name, option, value):
+    """Presets and tokens differ from backbone to backbone. The error names the value."""
     with pytest.raises(BackboneError, match=f"'{value}'"):
         load_backbone(name, weights=str(checkpoints[name]), **{option: value})
 
 
 def test_an_untrained_network_depends_on_its_seed_alone():
+    """The random generator of the user is left in the state it was in."""
     state = torch.random.get_rng_state()
     first, again, other = (untrained(lambda: torch.nn.Linear(3, 3), seed).weight for seed in (1, 1, 2))
     assert torch.equal(torch.random.get_rng_state(), state)

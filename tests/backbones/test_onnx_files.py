@@ -106,13 +106,18 @@ def normalised(clip):
     return clip.astype(np.float32) * scale + shift
 
 
-def test_the_vectors_are_what_onnxruntime_gives_of_frames_prepared_as_the_toml_says(tmp_path):
+def test_vectors_are_those_of_onnxruntime_on_prepared_frames(tmp_path):
+    """The TOML beside a network says how frames become its input.
+
+    Each frame gets the vector that onnxruntime gives, and the clip the mean of its frames.
+    """
     path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
     clip = prepared(backbone)
     assert clip.shape == (4, 24, 24, 3)
     pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
     result = backbone.encode(np.stack([clip, clip[::-1]]))
+
     assert np.array_equal(result["frames"][0], run_onnxruntime(path, pixels))
     assert np.array_equal(result["frames"][1], result["frames"][0][::-1])
     assert np.array_equal(result["pooled"][0], result["frames"][0].mean(axis=0))
@@ -137,23 +142,27 @@ def network_of_uint8(tmp_path):
     return write_network(tmp_path, fields, shape=(1, 24, 24, 3), kind="UINT8")
 
 
-def test_a_network_of_uint8_and_channels_last_gets_the_pixels_as_they_are(network_of_uint8):
+def test_a_network_of_uint8_gets_the_pixels_as_they_are(network_of_uint8):
+    """Nothing is normalised, so scale is 1 and shift 0, and the axes stay height, width, channels (NHWC)."""
     backbone = load_backbone(f"onnx:{network_of_uint8}", 4)
     clip = prepared(backbone)
     one_by_one = np.concatenate([run_onnxruntime(network_of_uint8, frame[None]) for frame in clip])
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], one_by_one)
     recorded = backbone.provenance["preset"]
+
     assert recorded["constants"] == {"scale": [1.0] * 3, "shift": [0.0] * 3}
     assert recorded["order"].endswith("RGB, NHWC, uint8")
 
 
 def test_a_layer_of_integers_is_refused(network_of_uint8):
+    """The chosen layer is the input itself, which is uint8. Vectors are floats."""
     the_input = "x"
     with pytest.raises(BackboneError, match="vectors were expected"):
         load_backbone(f"onnx:{network_of_uint8}:{the_input}", 4)
 
 
 def test_a_toml_with_mean_and_std_for_a_network_of_uint8_is_refused(tmp_path):
+    """Normalised pixels are no integers from 0 to 255."""
     path = write_network(tmp_path, TOML_FIELDS | {"type": "uint8"}, kind="UINT8")
     with pytest.raises(BackboneError, match="for uint8"):
         load_backbone(f"onnx:{path}", 4)
@@ -178,18 +187,21 @@ def test_frames_are_squashed_to_the_height_and_width_that_the_toml_states(tmp_pa
     clip = prepared(backbone)
     assert np.array_equal(clip[0], np.asarray(resized(FRAMES[0])))
     expected = run_onnxruntime(path, normalised(clip).transpose(0, 3, 1, 2))
+
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
     assert "squash to 16x28" in backbone.provenance["preset"]["resize"]
 
 
-def test_a_network_of_a_fixed_batch_size_gets_as_many_frames_a_call(tmp_path):
+def test_a_network_of_a_fixed_batch_size_gets_that_many_frames_per_call(tmp_path):
+    """The network takes exactly two pictures at once. A clip of four frames is given in two calls."""
     of_two = load_backbone(f"onnx:{write_network(tmp_path, shape=(2, 3, 24, 24), name='two')}", 4)
     of_any = load_backbone(f"onnx:{write_network(tmp_path, shape=None, name='any')}", 4)
     clip = prepared(of_two)[None]
     assert np.array_equal(of_two.encode(clip)["frames"], of_any.encode(clip)["frames"])
 
 
-def test_a_number_of_frames_that_a_fixed_batch_size_does_not_divide_is_refused(tmp_path):
+def test_frames_that_do_not_fill_a_fixed_batch_size_are_refused(tmp_path):
+    """Three frames can't be given two at a time."""
     path = write_network(tmp_path, shape=(2, 3, 24, 24))
     with pytest.raises(BackboneError, match="3 frames"):
         load_backbone(f"onnx:{path}", 3)
@@ -205,9 +217,11 @@ def network_of_two_outputs(tmp_path):
     return path
 
 
-def test_a_layer_gives_the_mean_over_positions_of_what_onnxruntime_gives_there(
-    tmp_path, network_of_two_outputs
-):
+def test_a_layer_gives_the_mean_over_positions(tmp_path, network_of_two_outputs):
+    """The layer "inside" is a map of 24 x 24 positions for each channel.
+
+    A vector needs one number for each channel.
+    """
     backbone = load_backbone(f"onnx:{write_network(tmp_path)}:inside", 4)
     clip = prepared(backbone)
     pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
@@ -217,6 +231,7 @@ def test_a_layer_gives_the_mean_over_positions_of_what_onnxruntime_gives_there(
 
 
 def test_one_of_two_outputs_is_chosen_by_its_name(tmp_path, network_of_two_outputs):
+    """FILE:NAME chooses an output. The vectors are those of the network that has this output alone."""
     of_one = load_backbone(f"onnx:{write_network(tmp_path)}", 4)
     of_two = load_backbone(f"onnx:{network_of_two_outputs}:out", 4)
     clip = prepared(of_one)[None]
@@ -232,9 +247,7 @@ def test_a_network_of_two_outputs_without_a_choice_is_refused(network_of_two_out
     ("layout", "to_other_layout"), [("NCHW", [0, 2, 3, 1]), ("NHWC", [0, 3, 1, 2])], ids=["NCHW", "NHWC"]
 )
 @pytest.mark.parametrize("sides", [(24, 24), (16, 28)], ids=["square", "wide"])
-def test_a_layer_may_have_its_channels_at_another_axis_than_the_pictures(
-    tmp_path, layout, to_other_layout, sides
-):
+def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, to_other_layout, sides):
     """The layer "transposed" is the picture with its axes in the other order.
 
     The backbone averages a layer over positions: it gives the mean of each channel, where the network's
@@ -266,6 +279,7 @@ def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind)
     node_of_output.CopyFrom(dropout)
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "is_training"))
     path.write_bytes(model.SerializeToString())
+
     with pytest.raises(BackboneError, match="each time"):
         load_backbone(f"onnx:{path}", 32)
 
@@ -302,6 +316,7 @@ def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
     ],
 )
 def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, changes, message):
+    """Pixels prepared in another way than in training would give wrong vectors without any error."""
     fields = {key: value for key, value in (TOML_FIELDS | changes).items() if value is not None}
     path = write_network(tmp_path, fields)
     with pytest.raises(BackboneError, match=message):
@@ -309,12 +324,17 @@ def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, chan
 
 
 def test_the_toml_in_docs_backbones_is_complete(tmp_path):
+    """A reader who copies the example of the page gets a working backbone.
+
+    It has a name, a licence and classes.
+    """
     page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
     described = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
     path = write_network(tmp_path, shape=("n", 3, 224, 224))
     path.with_suffix(".toml").write_text(described, encoding="utf-8")
     write_labels(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
+
     assert (backbone.name, backbone.provenance["licence"]) == ("lab-net", "MIT")
     assert backbone.group_names() == ("lab-net", "lab-net.answers")
 
@@ -332,13 +352,15 @@ GIT_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b
     ids=["half of it", "a pointer of Git LFS", "nothing"],
 )
 def test_a_file_that_holds_no_network_is_refused_by_what_it_is(tmp_path, damage, words):
+    """A broken download, a pointer in place of the file, and an empty file are common mistakes."""
     path = write_network(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(BackboneError, match=words):
         load_backbone(f"onnx:{path}", 4)
 
 
-def test_a_network_that_is_not_there_and_a_toml_in_its_place_are_named(tmp_path):
+def test_a_missing_network_and_a_toml_in_its_place_are_named(tmp_path):
+    """The TOML was given in place of the network, or the network was moved away from its TOML."""
     path = write_network(tmp_path)
     path.with_name("absent.toml").write_bytes(path.with_suffix(".toml").read_bytes())
     with pytest.raises(FileNotFoundError, match=r"absent\.onnx"):
@@ -348,11 +370,13 @@ def test_a_network_that_is_not_there_and_a_toml_in_its_place_are_named(tmp_path)
 
 
 def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
+    """A lab's own operator ("lab:Add") can't be run by onnxruntime."""
     path = write_network(tmp_path)
     model = onnx.load(path)
     model.graph.node[-1].domain = "lab"
     model.opset_import.append(onnx.helper.make_opsetid("lab", 1))
     path.write_bytes(model.SerializeToString())
+
     with pytest.raises(BackboneError, match="lab:Add"):
         load_backbone(f"onnx:{path}", 4)
 
@@ -362,7 +386,8 @@ def test_a_layer_that_a_network_does_not_have_is_named(tmp_path):
         load_backbone(f"onnx:{write_network(tmp_path)}:absent", 4)
 
 
-def test_a_network_without_a_toml_is_refused_with_the_fields_that_one_needs(tmp_path):
+def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
+    """Without a TOML nothing says how pictures are prepared."""
     path = write_network(tmp_path)
     path.with_suffix(".toml").unlink()
     with pytest.raises(BackboneError, match=r"no such file.*layout.*type.*channels.*resize.*size.*fit"):
@@ -397,11 +422,13 @@ def write_network_with_external_weights(folder, file):
 @pytest.mark.parametrize("file", ["w.data", "./w.data", "../here/w.data", "net.onnx"])
 @pytest.mark.parametrize("current", [".", "here"], ids=["run above the folder", "run in the folder"])
 def test_a_network_with_weights_in_another_file_is_refused(tmp_path, monkeypatch, file, current):
+    """The digest of the network would not cover weights elsewhere, and their path could lead anywhere."""
     (tmp_path / "here").mkdir()
     path, content = write_network_with_external_weights(tmp_path / "here", file)
     for folder in (tmp_path, path.parent):
         (folder / "w.data").write_bytes(content)
     monkeypatch.chdir(tmp_path / current)
+
     with pytest.raises(BackboneError, match="other files"):
         load_backbone(f"onnx:{path}", 4)
 
@@ -435,32 +462,38 @@ def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, o
     with pytest.raises(BackboneError, match=r"^net\.onnx: it") as refused:
         encode(white)
     reason_in_store = _reason(refused.value)  # what a store keeps of a failed clip
+
     assert reason_in_store == str(refused.value)
 
 
 def test_without_onnxruntime_extract_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
+    """Onnxruntime is an optional dependency."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     (tmp_path / "videos").mkdir()
     write_video(tmp_path / "videos" / "a.mp4", FRAMES, 4)
     monkeypatch.chdir(tmp_path)
+
     assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
     assert obygaze("extract", "clips.csv", "store", "--backbone", f"onnx:{write_network(tmp_path)}") == 1
     assert "obygaze[onnx]" in capsys.readouterr().err
 
 
-def test_a_file_that_changed_before_another_process_opens_it_is_refused(tmp_path):
+def test_a_file_changed_before_a_worker_opens_it_is_refused(tmp_path):
+    """A worker opens the network by itself. Its digest must still be the one that is recorded."""
     path = write_network(tmp_path)
     sent = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
     empty_field = b"\x32\x00"  # of protobuf: other bytes, and the same network
     path.write_bytes(path.read_bytes() + empty_field)
     received = pickle.loads(sent)  # noqa: S301 - our own bytes
     onnx_files._session.cache_clear()  # another process has none
+
     with pytest.raises(BackboneError, match="changed"):
         received(np.zeros((1, 4, 24, 24, 3), np.uint8))
 
 
 @pytest.mark.long
-def test_two_networks_are_extracted_into_one_store_that_names_each_by_its_digest(tmp_path, monkeypatch):
+def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
+    """Each network has a group of its own in the store, with the digest of its file and its licence."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net", "licence": "MIT"})
     write_network(tmp_path, TOML_FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
@@ -471,6 +504,7 @@ def test_two_networks_are_extracted_into_one_store_that_names_each_by_its_digest
     arrays = {"frames", "pooled"}
     assert {name: {*store[name].arrays} for name in store.names} == {"lab-net": arrays, "other": arrays}
     provenance = store["lab-net"].provenance
+
     assert provenance["weights_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert provenance["licence"] == "MIT"
     assert store["lab-net"].pooled().shape == (1, 3)
@@ -493,9 +527,11 @@ def lab_net(tmp_path):
     ],
     ids=["no file", "another network", "the TOML of another network"],
 )
-def test_vectors_of_an_onnx_file_that_is_not_given_again_cannot_be_made(
-    lab_net, monkeypatch, weights, message
-):
+def test_more_vectors_need_the_same_onnx_file(lab_net, monkeypatch, weights, message):
+    """A store holds the digest of its network.
+
+    To search it by a new video, the user must name the same file, which was moved here.
+    """
     path, provenance = lab_net
     monkeypatch.chdir(path.parent)
     write_network(path.parent, TOML_FIELDS | {"channels": "BGR"}, name="other")
@@ -504,7 +540,8 @@ def test_vectors_of_an_onnx_file_that_is_not_given_again_cannot_be_made(
         backbone_call(provenance, weights)
 
 
-def test_vectors_of_an_onnx_file_whose_toml_is_another_cannot_be_made(lab_net):
+def test_more_vectors_need_the_same_toml(lab_net):
+    """With another TOML (BGR in place of RGB) new vectors can't be compared with those of the store."""
     path, provenance = lab_net
     path.with_suffix(".toml").write_text(toml_of(TOML_FIELDS | {"channels": "BGR"}))
     with pytest.raises(BackboneError, match="with its TOML"):
@@ -514,6 +551,7 @@ def test_vectors_of_an_onnx_file_whose_toml_is_another_cannot_be_made(lab_net):
 @pytest.mark.long
 @pytest.mark.parametrize("weights", ["nets/net.onnx", "lab-net=onnx:nets/net.onnx"])
 def test_a_store_is_searched_with_the_onnx_file_in_another_folder(tmp_path, monkeypatch, weights):
+    """The network is known by its digest, so it may lie elsewhere."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "a.mp4", FRAMES, 4)
@@ -524,6 +562,7 @@ def test_a_store_is_searched_with_the_onnx_file_in_another_folder(tmp_path, monk
         file.rename(tmp_path / "nets" / file.name)
     (folder,) = tmp_path.glob("store-*")
     query = ["--like", "a.mp4", "--backbone", "lab-net", "--weights", weights]
+
     assert obygaze("search", folder, *query) == 0
 
 
@@ -537,6 +576,7 @@ def write_labels(folder, names=CLASSES):
 
 
 def test_a_network_of_named_classes_has_their_probabilities_as_answers(tmp_path):
+    """The network gives logits, so the probabilities are their softmax, averaged over the frames."""
     write_labels(tmp_path)
     backbone = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
     arrays = backbone.encode(prepared(backbone)[None])
@@ -544,10 +584,12 @@ def test_a_network_of_named_classes_has_their_probabilities_as_answers(tmp_path)
     expected = softmax(logits_of_frames, axis=1).mean(axis=0)
     assert arrays["answers/pooled"][0] == pytest.approx(expected, abs=1e-6)
     (answers,) = backbone.side_groups
+
     assert answers.provenance["architecture"]["features"] == list(CLASSES)
 
 
 def test_vectors_are_the_same_with_named_classes_as_without(tmp_path):
+    """Answers are additional outputs. Vectors stay the same."""
     write_labels(tmp_path)
     with_classes = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
     plain = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
@@ -558,6 +600,7 @@ def test_vectors_are_the_same_with_named_classes_as_without(tmp_path):
 
 @pytest.mark.long
 def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_path):
+    """The group of answers names the classes, and its provenance is enough to load the network again."""
     write_labels(tmp_path)
     path = write_network(tmp_path, WITH_CLASSES)
     write_video(tmp_path / "a.mp4", FRAMES, 4)
@@ -565,6 +608,7 @@ def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_p
     store = extract(clips, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
     assert classes_of(store["net.answers"]) == CLASSES
     call = backbone_call(store["net.answers"].provenance, str(path))
+
     assert call.name.startswith("onnx:")
 
 
@@ -588,6 +632,10 @@ def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_p
     ],
 )
 def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, fields, names):
+    """The network gives three numbers, so it needs three different names.
+
+    What it gives must be logits or probabilities, as stated.
+    """
     write_labels(tmp_path, names)
     path = write_network(tmp_path, fields)
     with pytest.raises(BackboneError):

@@ -62,6 +62,7 @@ def pixels(frames):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, frames, kind):
+    """Each frame gets the vector of open_clip for the same pixels, and the clip the mean of its frames."""
     backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
     result = backbone.encode(frames)
     with torch.inference_mode():
@@ -69,6 +70,7 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, opencli
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(result["frames"], expected, atol=NETWORK_ROUNDING)
     np.testing.assert_allclose(result["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
+
     assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
 
 
@@ -88,9 +90,11 @@ def blocks_of(kind, visual):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_is_the_mean_over_the_patches_or_map_that_a_block_gives(
-    folders, openclip_networks, frames, kind
-):
+def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, frames, kind):
+    """A vision transformer's block gives a class token and patches, a ResNet's block a map.
+
+    The class token does not count.
+    """
     backbone = load_backbone(
         "openclip", 3, weights=str(folders[kind]), layers=Layers(frames=True), compute=cpu()
     )
@@ -110,26 +114,31 @@ def test_a_layer_is_the_mean_over_the_patches_or_map_that_a_block_gives(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_arrays_are_the_same_with_layers_as_without(folders, frames, kind):
+    """Layers are additional outputs. Vectors and provenance do not change."""
     options = {"weights": str(folders[kind]), "compute": cpu()}
     plain = load_backbone("openclip", 3, **options)
     layered = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
     arrays = layered.encode(frames)
+
     for name, array in plain.encode(frames).items():
         assert np.array_equal(array, arrays[name])
     assert plain.provenance == layered.provenance
 
 
 def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folders):
+    """A ResNet has four stages, each twice as wide as the one before: 1, 2, 4 and 8 times the first."""
     options = {"weights": str(folders["resnet"]), "compute": cpu()}
     backbone = load_backbone("openclip", 3, layers=Layers(), **options)
     widths = [side.outputs[0].shape[0] for side in backbone.side_groups]
+
     assert widths == sorted(widths)
-    assert widths[-1] == 8 * widths[0]  # each of the three later stages is twice as wide as the one before
+    assert widths[-1] == 8 * widths[0]
     with pytest.raises(BackboneError):
         load_backbone("openclip", 3, layers=Layers(norm=True), **options)
 
 
-def test_layers_of_a_vision_transformer_may_go_through_its_final_normalisation(folders):
+def test_layers_of_a_vision_transformer_may_be_normalised(folders):
+    """Its final normalisation is the layer that open_clip calls ln_post."""
     normed = load_backbone(
         "openclip", 3, weights=str(folders["vit"]), layers=Layers((1,), norm=True), compute=cpu()
     )
@@ -138,6 +147,7 @@ def test_layers_of_a_vision_transformer_may_go_through_its_final_normalisation(f
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders, openclip_networks, kind):
+    """Tokens and vectors are those of open_clip, also of a text that is too long."""
     backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
     ids = np.array([one.ids for one in backbone.tokenize([*TEXTS, LONG])])
     expected = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
@@ -148,11 +158,15 @@ def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders,
         )
 
 
-def test_a_text_longer_than_the_network_reads_is_cut_and_says_how_long_it_was(folders):
+def test_a_long_text_is_cut_and_its_length_is_told(folders):
+    """The network reads 16 tokens.
+
+    The text has 27 words, each a token, and a token of the beginning and of the end.
+    """
     backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     (tokens,) = backbone.tokenize([LONG])
     assert tokens.is_cut
-    assert tokens.n_tokens == 29  # 27 words between a token of the beginning and one of the end
+    assert tokens.n_tokens == 27 + 2
     assert tokens.limit == MOST_TOKENS
 
 
@@ -162,6 +176,10 @@ def test_no_texts_have_no_tokens(folders):
 
 
 def test_texts_and_pictures_share_a_space_of_openclip(folders):
+    """Both encoders are in one file, so their vectors can be compared.
+
+    The tokenizer is the file that open_clip brings along.
+    """
     texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     images = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
     assert texts.provenance["space"] == images.provenance["space"]
@@ -170,23 +188,29 @@ def test_texts_and_pictures_share_a_space_of_openclip(folders):
 
 
 def test_models_have_the_names_of_the_table_of_published_effects():
+    """Each model for which a study published effects can be loaded by the name it has there."""
     assert OPENCLIP.keys() == EFFECTS.keys()
 
 
 @pytest.mark.parametrize("name", OPENCLIP)
-def test_a_model_has_the_repository_and_the_architecture_that_open_clip_states(open_clip, name):
+def test_models_have_the_repository_and_architecture_of_open_clip(open_clip, name):
+    """Our table of models is written by hand, and that of open_clip is the truth.
+
+    It says where weights are, and that they use QuickGELU.
+    """
     model = OPENCLIP[name]
     tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
     weights_config = open_clip.get_pretrained_cfg(model.architecture, tag)
     assert weights_config["hf_hub"].rstrip("/") == model.repository
     network_config = open_clip.get_model_config(model.architecture)
+
     assert weights_config["quick_gelu"]
     assert network_config["quick_gelu"]
     assert network_config["text_cfg"]["vocab_size"] == 49408  # of CLIP's tokenizer
 
 
 @pytest.fixture
-def model_tiny(open_clip, folders, tmp_path, in_hub, monkeypatch):
+def tiny_model(open_clip, folders, tmp_path, in_hub, monkeypatch):
     """Make `tiny` a name of a model, with weights as lab/net in the hub's cache; the folder of its commit."""
     config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
     (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
@@ -197,24 +221,29 @@ def model_tiny(open_clip, folders, tmp_path, in_hub, monkeypatch):
 
 
 def assert_is_built_with_quick_gelu(commit):
-    """Load the model by its name and by its repository."""
+    """Load the model by its name and by its repository, and look at the recorded activation."""
     for source in ("tiny", f"lab/net@{commit}"):
         backbone = load_backbone("openclip", weights=source, compute=cpu())
         assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": commit}
         assert backbone.provenance["architecture"]["quick_gelu"]
 
 
-def test_a_named_model_whose_repository_does_not_state_quick_gelu_is_built_with_it(model_tiny):
-    file = model_tiny / "open_clip_config.json"
+def test_a_named_model_has_quick_gelu_though_its_repository_omits_it(tiny_model):
+    """Weights trained with QuickGELU give wrong vectors with another activation.
+
+    Some repositories do not state it.
+    """
+    file = tiny_model / "open_clip_config.json"
     config = json.loads(file.read_text())
     del config["model_cfg"]["quick_gelu"]
     file.write_text(json.dumps(config))
-    assert_is_built_with_quick_gelu(model_tiny.name)
+    assert_is_built_with_quick_gelu(tiny_model.name)
 
 
-def test_a_named_model_whose_repository_has_no_configuration_is_built_as_open_clip_says(model_tiny):
-    (model_tiny / "open_clip_config.json").unlink()
-    assert_is_built_with_quick_gelu(model_tiny.name)
+def test_a_named_model_without_a_configuration_is_that_of_open_clip(tiny_model):
+    """The package open_clip knows the architecture by the model's name."""
+    (tiny_model / "open_clip_config.json").unlink()
+    assert_is_built_with_quick_gelu(tiny_model.name)
 
 
 @pytest.mark.parametrize(
@@ -230,30 +259,33 @@ def test_a_named_model_whose_repository_has_no_configuration_is_built_as_open_cl
         (None, {"embed_dim": 10**9}, "open_clip_config.json"),
     ],
 )
-def test_a_configuration_of_a_network_that_does_not_fit_the_weights_is_refused(
-    reconfigured, part, fields, message
-):
+def test_a_configuration_that_does_not_fit_the_weights_is_refused(copy_reconfigured, part, fields, message):
+    """A false field is named before a network is made, which could need any amount of memory."""
+
     def change(config):
         network = config["model_cfg"]
         (network[part] if part else network).update(fields)
 
     with pytest.raises(BackboneError, match=message):
-        load_backbone("openclip", weights=reconfigured(change), compute=cpu())
+        load_backbone("openclip", weights=copy_reconfigured(change), compute=cpu())
 
 
-def test_a_configuration_without_a_network_is_refused(reconfigured):
+def test_a_configuration_without_a_network_is_refused(copy_reconfigured):
     with pytest.raises(BackboneError, match="model_cfg"):
-        load_backbone("openclip", weights=reconfigured(lambda config: config.pop("model_cfg")), compute=cpu())
+        load_backbone(
+            "openclip", weights=copy_reconfigured(lambda config: config.pop("model_cfg")), compute=cpu()
+        )
 
 
-def test_a_configuration_with_another_mean_than_clips_asks_for_a_preset(reconfigured):
-    folder = reconfigured(lambda config: config["preprocess_cfg"].update(mean=[0, 0, 0]))
+def test_a_configuration_with_another_mean_than_clips_asks_for_a_preset(copy_reconfigured):
+    """The preset clip subtracts CLIP's mean. For another one, the user must say what to do."""
+    folder = copy_reconfigured(lambda config: config["preprocess_cfg"].update(mean=[0, 0, 0]))
     with pytest.raises(BackboneError, match="--preset"):
         load_backbone("openclip", weights=folder, compute=cpu())
 
 
 @pytest.fixture
-def reconfigured(folders, tmp_path):
+def copy_reconfigured(folders, tmp_path):
     """Copy the transformer with another configuration."""
 
     def make(change):
@@ -268,9 +300,7 @@ def reconfigured(folders, tmp_path):
 
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
-def test_the_map_of_a_resnet_is_that_of_autograd_through_its_attention_pooling(
-    folders, openclip_networks, frames, score
-):
+def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, frames, score):
     """Grad-CAM: activations of the last layer, weighted by the mean gradient of the score by channel.
 
     A map keeps what raises the score alone. That of a text or of its opposite may be 0 everywhere, not both.

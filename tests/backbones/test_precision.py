@@ -62,7 +62,11 @@ for setting in sys.argv[1].strip().splitlines():
 
 
 @pytest.mark.long  # in processes of their own
-def test_a_precision_that_the_user_sets_before_or_after_a_network_runs_is_put_back():
+def test_the_precision_set_by_the_user_is_put_back_after_a_network_ran():
+    """Outside of our network, the precision of products is the one that the user set.
+
+    Each line of SETTINGS_OF_USERS is a way to set it, before our network runs, while it runs, or after.
+    """
     command = [
         sys.executable,
         "-W",
@@ -74,6 +78,7 @@ def test_a_precision_that_the_user_sets_before_or_after_a_network_runs_is_put_ba
         SETTINGS_OF_USERS,
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
+
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -86,7 +91,11 @@ def test_a_network_may_use_the_older_interface_while_it_runs(tf32):
 
 @pytest.mark.filterwarnings(f"ignore:{WARNING_OF_OLDER_INTERFACE}")
 def test_products_on_a_cpu_are_in_float32_whatever_the_user_allows():
-    """Where the processor has bfloat16, oneDNN would use it for float32 products."""
+    """The user allows products of lower precision ("medium").
+
+    Where the processor has bfloat16, oneDNN would use it for float32 products; while our network runs, it may
+    not.
+    """
     before = torch.get_float32_matmul_precision()
     torch.manual_seed(0)
     a, b = torch.randn(64, 256), torch.randn(256, 64)
@@ -101,6 +110,7 @@ def test_products_on_a_cpu_are_in_float32_whatever_the_user_allows():
 
 
 def test_a_network_runs_in_float32_inside_an_autocast_of_the_user():
+    """The user's code runs inside an autocast to bfloat16; our networks are not subject to it."""
     compute = Compute(device="cpu")
     a = torch.ones(2, 2)
     with torch.autocast("cpu", torch.bfloat16), inference(compute, torch.device("cpu")):

@@ -44,7 +44,8 @@ def noise(height, width):
     return np.random.default_rng(height).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def ours(preset, frame):
+def pixels_of_preset(preset, frame):
+    """Return the pixels of a frame as a preset gives them to the network, [3, h, w]."""
     affine = preset.affine
     scale, shift = (
         torch.tensor(x, dtype=torch.float64).float()[:, None, None] for x in (affine.scale, affine.shift)
@@ -52,7 +53,8 @@ def ours(preset, frame):
     return torch.from_numpy(preset.geometry(frame).transpose(2, 0, 1).copy()).float() * scale + shift
 
 
-def theirs(name, frame):
+def pixels_of_transformers(name, frame):
+    """Return the pixels of a frame as transformers' processor gives them, [3, 224, 224]."""
     pixels = PROCESSORS[name]()([frame], return_tensors="np")["pixel_values"]
     return torch.from_numpy(np.asarray(pixels, np.float32).reshape(3, 224, 224))
 
@@ -66,27 +68,35 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "size"), CASES, ids=str)
-def test_not_one_level_of_a_pixel_differs_from_the_processor_of_transformers(name, size):
+def test_presets_give_the_pixels_of_the_processors_of_transformers(name, size):
+    """A preset does what the processor of its network does, to less than one of the 256 levels of a pixel."""
     frame = noise(*size)
     preset = PRESETS[name]
+
     assert preset.geometry(frame).shape == (224, 224, 3)
     # One of 256 levels would be a difference of .0039 or more.
-    assert (ours(preset, frame) - theirs(name, frame)).abs().max() <= PIXEL_ROUNDING
+    assert (
+        pixels_of_preset(preset, frame) - pixels_of_transformers(name, frame)
+    ).abs().max() <= PIXEL_ROUNDING
 
 
 @pytest.mark.parametrize(
     ("n_pixels_too_many", "margin_of_clip", "margin_of_xclip"),
     [(0, 0, 0), (1, 0, 0), (2, 1, 1), (3, 2, 1), (5, 2, 2), (7, 4, 3)],
 )
-def test_the_margin_of_a_centre_crop_is_rounded_to_even_for_clip_and_down_for_xclip(
+def test_the_margin_of_a_crop_is_rounded_to_even_for_clip_and_down_for_xclip(
     n_pixels_too_many, margin_of_clip, margin_of_xclip
 ):
-    """Half of 1, 3, 5 and 7 pixels; torchvision, CLIP's own, rounds to even, transformers down."""
+    """A margin is half of the pixels too many, such as 0.5, 1.5 or 2.5.
+
+    CLIP's own library, torchvision, rounds a half to even; transformers rounds down.
+    """
     assert PRESETS["clip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_clip
     assert PRESETS["xclip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_xclip
 
 
 def test_the_preset_obygaze12_normalises_as_the_backbone_does():
+    """The preset of the ObyGaze12 paper resizes in its own way, and scales colours as X-CLIP needs it."""
     normalisation_of_xclip = Affine.of(*IMAGENET)
     assert choose_preset("obygaze12", ("xclip", "obygaze12")).affine == normalisation_of_xclip
 
@@ -97,7 +107,8 @@ def test_a_preset_of_another_backbone_is_refused():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_geometry_sent_to_another_process_is_equal_and_prepares_alike(name):
+def test_a_geometry_survives_pickling(name):
+    """Frames are prepared in worker processes, to which the geometry is sent as a pickle."""
     geometry = choose_preset(name, ("clip", name)).geometry
     again = pickle.loads(pickle.dumps(geometry))  # noqa: S301 - our own
     assert again == geometry
@@ -106,6 +117,7 @@ def test_a_geometry_sent_to_another_process_is_equal_and_prepares_alike(name):
 
 
 def test_decode_workers_need_neither_torch_nor_transformers():
+    """Importing these libraries takes seconds and memory in each worker, and decoding needs none of them."""
     code = (
         "import sys; import obygaze_features.backbones.presets, obygaze_features.backbones.weights; "
         "print({'torch', 'transformers'} & {*sys.modules})"
@@ -114,7 +126,8 @@ def test_decode_workers_need_neither_torch_nor_transformers():
     assert result.stdout.strip() == "set()"
 
 
-def test_what_a_store_records_of_a_preset_stays_as_it_is():
+def test_the_record_of_a_preset_in_a_store_stays_the_same():
+    """Stores of earlier versions hold these words, and stores are compared by them."""
     records = {name: choose_preset(name, ("clip", name)).record() for name in NAMES}
     assert {name: (record["resize"], record["crop"]) for name, record in records.items()} == {
         "obygaze12": ("squash to 224x224, opencv-bilinear", None),

@@ -104,14 +104,19 @@ def texts(folder):
     ("processor", "preset", "citation"),
     [(SIGLIP, "siglip", "Zhai et al."), (SIGLIP2, "siglip2", "Tschannen et al.")],
 )
-def test_a_siglip_sees_the_pixels_of_pillows_filter_that_its_processor_names(
+def test_a_siglip_resizes_with_the_filter_that_its_processor_names(
     tiny_with_processor, processor, preset, citation
 ):
+    """SigLIP resizes with Pillow's bicubic filter (3), SigLIP 2 with the bilinear one (2).
+
+    By this number alone the two are told apart, and the preset, its record and the citation follow from it.
+    """
     folder = tiny_with_processor("siglip", processor)
     backbone = images(folder)
     expected = Image.fromarray(FRAME).resize((224, 224), processor["resample"])
     assert np.array_equal(backbone.prepare(FRAME), np.asarray(expected))
     record = backbone.provenance["preset"]
+
     assert record["name"] == preset
     assert record["resize"].endswith({3: "pillow-bicubic", 2: "pillow-bilinear"}[processor["resample"]])
     assert backbone.provenance["citation"].startswith(citation)
@@ -119,6 +124,10 @@ def test_a_siglip_sees_the_pixels_of_pillows_filter_that_its_processor_names(
 
 @pytest.mark.parametrize("processor", [SIGLIP, SIGLIP2], ids=["siglip", "siglip2"])
 def test_the_pixels_of_a_siglip_are_those_of_transformers(tiny_with_processor, processor):
+    """The network gets the pixels that transformers' own processor gives.
+
+    They are ours after the recorded scale and shift.
+    """
     folder = tiny_with_processor("siglip", processor)
     backbone = images(folder)
     constants = backbone.provenance["preset"]["constants"]
@@ -128,7 +137,12 @@ def test_the_pixels_of_a_siglip_are_those_of_transformers(tiny_with_processor, p
 
 
 @pytest.mark.parametrize("kind", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
-def test_the_same_processor_is_read_by_any_of_its_names_and_from_the_newer_file(tiny_with_processor, kind):
+def test_a_processor_is_read_by_any_class_name_and_from_the_newer_file(tiny_with_processor, kind):
+    """Releases of transformers differ in the name of the class and in the name of the file.
+
+    Newer ones write processor_config.json. Where both files exist, the newer one counts: it says SigLIP 2,
+    the older one SigLIP.
+    """
     folder = tiny_with_processor(
         "siglip", {"image_processor": SIGLIP2 | {"image_processor_type": kind}}, "processor_config.json"
     )
@@ -145,12 +159,17 @@ def test_the_processor_of_clip_in_its_format_of_2021_gives_the_preset_clip(tiny_
 
 @pytest.mark.parametrize("family", ["clip", "siglip"])
 def test_without_a_processor_the_usual_preset_is_taken(family, tmp_path):
+    """The file beside the weights says nothing of pictures, so each family has its default preset."""
     folder = tiny_text_checkpoint(family, tmp_path / "net")
     write(folder, "processor_config.json", {"processor_class": "any"})  # older ones say nothing of pictures
     assert images(folder).provenance["preset"]["name"] == family
 
 
-def test_a_siglip_without_a_processor_and_with_gemmas_tokenizer_is_a_siglip_2(tiny_siglip2):
+def test_a_siglip_with_gemmas_tokenizer_is_taken_for_a_siglip_2(tiny_siglip2):
+    """SigLIP 2 has the tokenizer of Gemma, and SigLIP has not.
+
+    Nothing else tells them apart without the processor's configuration.
+    """
     folder = tiny_siglip2()
     (folder / "preprocessor_config.json").unlink()
     assert images(folder).provenance["preset"]["name"] == "siglip2"
@@ -173,6 +192,10 @@ NO_PRESET_SERVES = [
 def test_a_processor_that_no_preset_serves_is_refused_by_its_field(
     tiny_with_processor, family, processor, field
 ):
+    """These processors change pictures in a way that we don't implement.
+
+    The error is one line, and names the field and the folder.
+    """
     folder = tiny_with_processor(family, processor)
     with pytest.raises(BackboneError, match=field) as refused:
         images(folder)
@@ -181,9 +204,8 @@ def test_a_processor_that_no_preset_serves_is_refused_by_its_field(
 
 
 @pytest.mark.parametrize(("family", "processor", "_field"), NO_PRESET_SERVES)
-def test_a_preset_that_is_named_is_taken_whatever_the_processor_says(
-    tiny_with_processor, family, processor, _field
-):
+def test_a_named_preset_overrides_the_processor(tiny_with_processor, family, processor, _field):
+    """The user's choice overrides a configuration that would be refused otherwise."""
     folder = tiny_with_processor(family, processor)
     assert images(folder, preset=family).provenance["preset"]["name"] == family
 
@@ -206,9 +228,13 @@ def test_load_network_refuses_a_processor_that_no_preset_serves_too(
         ("clip", CLIP, {"size": 256}),
     ],
 )
-def test_a_processor_with_numbers_of_no_preset_is_followed_and_recorded_by_its_class(
+def test_a_processor_with_other_numbers_is_followed_and_recorded_by_class(
     tiny_with_processor, family, processor, change
 ):
+    """The steps are those of a preset, only the numbers differ.
+
+    The numbers are taken from the file, and the record names the class of the processor in place of a preset.
+    """
     folder = tiny_with_processor(family, processor | change)
     name = {"siglip": "SiglipImageProcessor", "clip": "CLIPImageProcessor"}[family]
     assert images(folder).provenance["preset"]["name"] == name
@@ -223,6 +249,11 @@ def test_a_processor_that_cannot_be_read_is_refused(tiny_with_processor):
 
 @pytest.mark.parametrize("config", [{"do_lower_case": True}, {}, {"tokenizer_class": "GemmaTokenizerFast"}])
 def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
+    """SigLIP 2 was trained on texts in small letters.
+
+    So "A Woman" gets the tokens and the vector of "a woman", also where the tokenizer's configuration says
+    nothing of case.
+    """
     folder = tiny_siglip2(**config)
     backbone = texts(folder)
     capitals, small = backbone.tokenize(["A Woman", "a woman"])
@@ -230,6 +261,7 @@ def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
     theirs = Siglip2Tokenizer.from_pretrained(folder)
     assert list(small.ids) == theirs("A Woman", padding="max_length")["input_ids"]
     vectors = backbone.encode(np.array([capitals.ids, small.ids]))
+
     assert np.array_equal(vectors[0], vectors[1])
     assert backbone.provenance["tokenizer"]["lower_case"] is True
     assert backbone.provenance["citation"].startswith("Tschannen et al.")
@@ -237,6 +269,7 @@ def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
 
 
 def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
+    """`do_lower_case: false` in the tokenizer's configuration overrides SigLIP 2's default."""
     backbone = texts(tiny_siglip2(do_lower_case=False))
     capitals, small = backbone.tokenize(["A Woman", "a woman"])
     assert capitals.ids != small.ids
@@ -244,10 +277,15 @@ def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
 
 
 def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, in_hub):
+    """Weights and processor belong together.
+
+    Fetched from the hub, they give the preset and the digest that the local folder has.
+    """
     folder = tiny_siglip2()
     in_hub(folder)
     shown = json.loads(CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False).stdout)
     assert "preprocessor_config.json" in shown["beside"]
     fetched = load_backbone("clip", 1, weights="lab/net", compute=cpu()).provenance
+
     assert fetched["preset"]["name"] == "siglip2"
     assert fetched["weights_sha256"] == shown["sha256"] == images(folder).provenance["weights_sha256"]

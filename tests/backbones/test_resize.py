@@ -49,11 +49,13 @@ def pillow(image, height, width, resample):
 )
 @pytest.mark.usefixtures("library")
 def test_a_squash_to_224_pixels_has_the_bits_of_opencv(size):
+    """The published features were made with OpenCV, so its rounding is reproduced with and without it."""
     image = noise(*size)
     assert np.array_equal(opencv_bilinear(image, 224, 224), cv2.resize(image, (224, 224)))
 
 
 def test_the_installed_opencv_is_used_since_its_bits_are_ours():
+    """OpenCV is faster. It is used after a trial picture came out the same by both ways."""
     assert resize._agrees(resize._by_opencv, resize._bilinear_by_numpy, (544, 1280, 3), 224, 224)
 
 
@@ -67,7 +69,7 @@ def test_a_squash_to_any_size_has_the_bits_of_opencv(height, width, new_height, 
 
 
 def cell_of(size, n, i):
-    """Return where cell i of n lies along an axis; it has one pixel at least."""
+    """Return where cell i of n lies along an axis of `size` pixels. It has one pixel at least."""
     start = i * size // n
     end = (i + 1) * size // n
     return slice(start, max(end, start + 1))
@@ -86,7 +88,8 @@ def means(image, height, width):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 12), st.integers(1, 12), st.integers(1, 4))
-def test_the_mean_of_cells_is_rounded_half_up_with_opencv_and_without(height, width, rows, columns, channels):
+def test_the_mean_of_cells_is_rounded_half_up_with_and_without_opencv(height, width, rows, columns, channels):
+    """A picture is divided into rows x columns of cells, and each becomes the mean of its pixels."""
     image = np.random.default_rng(0).integers(0, 256, (height, width, channels), dtype=np.uint8)
     expected = means(image, rows, columns)
     assert np.array_equal(box_resize(image, rows, columns), expected)
@@ -106,6 +109,10 @@ class OtherOpenCV:
 
 
 def test_an_opencv_that_rounds_otherwise_is_not_used(monkeypatch):
+    """Pixels must be the same on every machine.
+
+    An OpenCV that differs in the last bit is replaced by numpy.
+    """
     monkeypatch.setattr(resize, "opencv", OtherOpenCV)
     resize._agrees.cache_clear()
     image = noise(100, 90)
@@ -127,7 +134,11 @@ def test_a_resize_to_any_size_has_the_bits_of_pillow(height, width, new_height, 
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_of_large_frames_pillow_and_numpy_make_the_same_pixels(monkeypatch, name):
+def test_pillow_and_numpy_make_the_same_pixels_of_large_frames(monkeypatch, name):
+    """1080 x 1920 is resized to 224 x 398 and the middle cropped.
+
+    With `_agrees` false, Pillow is not used.
+    """
     image = noise(1080, 1920)
     size = (224, 398)
     crop = (0, 87, 224, 224)  # its middle
@@ -137,6 +148,7 @@ def test_of_large_frames_pillow_and_numpy_make_the_same_pixels(monkeypatch, name
 
 
 def test_a_crop_is_a_part_of_the_whole_resized_picture():
+    """Only the cropped part is computed, and it must have the pixels that the whole would have there."""
     image = noise(300, 500)
     whole = antialiased_resize(image, (120, 200), (0, 0, 120, 200), "bicubic")
     top, left, height, width = 7, 31, 64, 80
@@ -145,6 +157,10 @@ def test_a_crop_is_a_part_of_the_whole_resized_picture():
 
 
 def test_the_pixels_of_the_squash_are_frozen():
+    """Features of different years must be comparable.
+
+    Every 56th pixel is compared with a number kept here.
+    """
     squashed = opencv_bilinear(pattern(272, 640), 224, 224)
     assert squashed[::56, ::56, 1].tolist() == GOLDEN_OPENCV
 

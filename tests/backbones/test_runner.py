@@ -31,6 +31,10 @@ def runner(network=None, outputs=OUTPUTS, **compute):
 
 
 def test_frames_are_normalised_in_their_own_channels():
+    """Each channel has a mean and deviation of its own, those of ImageNet.
+
+    The tiny network averages pixels.
+    """
     batch = clips(3)
     expected = (batch / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     result = runner()(batch)
@@ -39,12 +43,17 @@ def test_frames_are_normalised_in_their_own_channels():
 
 
 def test_a_lack_of_memory_halves_the_clips_at_once_for_good():
+    """The memory holds 3 clips.
+
+    Calls of 8 and of 4 clips fail, and 2 fit; the size stays 2 when there is more memory later.
+    """
     network = Small()
     network.fits = 3
     run = runner(network, clips_at_once=8)
     run(clips(8))
     network.fits = 1000
     run(clips(4))
+
     assert network.sizes == [8, 4, *[2] * 4, *[2] * 2]  # 8 and 4 fail, then 8 clips in twos, and 4 in twos
 
 
@@ -60,22 +69,26 @@ def test_a_lack_of_memory_halves_the_clips_at_once_for_good():
     ],
 )
 def test_frames_of_another_number_size_or_type_are_refused(shape, dtype):
+    """The network takes 3 frames of 4 x 4 pixels in uint8."""
     with pytest.raises(BackboneError, match=r"uint8 \[3, 4, 4, 3\]"):
         runner()(np.zeros(shape, dtype))
 
 
-def test_a_network_that_gives_another_shape_than_it_announced_is_refused():
+def test_a_network_that_gives_another_shape_than_stated_is_refused():
+    """A store reserves the stated shape, [3, 5], before anything is encoded; the network gives [3, 3]."""
     with pytest.raises(BackboneError, match=r"'frames' as \[3, 5\] .*'frames': \[3, 3\]"):
         runner(outputs=(BackboneOutput("frames", (F, 5)),))(clips(1))
 
 
 def test_a_read_only_batch_is_encoded():
+    """Frames that workers share in memory can't be written to."""
     batch = clips(3)
     batch.setflags(write=False)
     assert np.array_equal(runner()(batch)["frames"], runner()(clips(3))["frames"])
 
 
 def test_frames_may_be_overwritten_as_soon_as_their_batch_is_started():
+    """Decoders reuse the memory of frames while the network computes."""
     batch = clips(3)
     pending = runner().start(list(batch))
     batch[:] = 0
@@ -83,13 +96,18 @@ def test_frames_may_be_overwritten_as_soon_as_their_batch_is_started():
 
 
 def test_a_result_says_which_clips_are_finite_and_how_many_were_in_a_call():
+    """On a CPU one clip is computed at a time by default."""
     result = runner().start(list(clips(3))).result()
     assert result.finite.tolist() == [True] * 3
     assert result.at_once.tolist() == [1] * 3
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_autocast_is_close_and_recorded_and_stored_in_half(precision):
+def test_autocast_is_close_to_float32_and_recorded(precision):
+    """In half precision values differ a little from those in float32.
+
+    The record says so, and arrays of frames are stored as float16.
+    """
     layer = nn.Linear(3, 3)
 
     class Linear(nn.Module):

@@ -120,7 +120,10 @@ CLIPS_AT_ONCE = st.integers(1, 16)
     n_waiting=st.integers(0, 3),
 )
 def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once, late, compiled, n_waiting):
-    """`late`: the card works when it is waited for, not before. A call is filled up to `at_once` clips."""
+    """The card gives the bits of a CPU, and each call has `at_once` clips.
+
+    A batch that leaves places free is filled up. `late`: the card works when it is waited for, not before.
+    """
     batches = [clips(n) for n in sizes]
     card = Card(late=late)
     run, results = encode_on_card(
@@ -128,6 +131,7 @@ def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once,
     )
     assert_same_bits(results, encode_on_cpu(batches))
     n_calls = sum(math.ceil(n / at_once) for n in sizes)
+
     assert run.network.sizes == [at_once] * n_calls
     assert all((result.at_once == at_once).all() for result in results)
     assert run.busy_s == n_calls  # a second each
@@ -160,9 +164,13 @@ class PlannedFailures:
     kind=st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
     calls=st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
 )
-def test_out_of_memory_in_any_call_halves_the_clips_at_once_and_changes_no_bit(
+def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
     sizes, at_once, late, n_waiting, numbers, kind, calls
 ):
+    """A call that runs out of memory is repeated with half as many clips at once.
+
+    The results are those of a CPU. Where one clip alone does not fit, the error says so.
+    """
     batches = [clips(n) for n in sizes]
     failures = PlannedFailures(numbers, calls, kind)
     card = Card(late=late, fails=failures)
@@ -182,6 +190,7 @@ def test_out_of_memory_in_any_call_halves_the_clips_at_once_and_changes_no_bit(
     assert set(run.network.sizes) <= {halved(at_once, n) for n in range(failures.n_failures + 1)}
     # After a failure the allocator gives its memory back, when no upload is kept any more.
     uploads_kept = card.alive_at_release
+
     assert bool(uploads_kept) == (failures.n_failures > 0)
     assert all(n == 0 for n in uploads_kept)
 
@@ -194,6 +203,7 @@ def halved(at_once, n_times):
 @pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY_ERRORS))
 @pytest.mark.parametrize("n_failures", [1, 2])
 def test_each_failure_halves_the_clips_at_once(place, kind, n_failures):
+    """Starting from 4 clips at once, one failure leaves 2, and two leave 1."""
     failures = []
 
     def fails(call, _number):
@@ -211,6 +221,7 @@ def test_each_failure_halves_the_clips_at_once(place, kind, n_failures):
 
 @pytest.mark.parametrize("place", CALLS_OF_A_CARD)
 def test_memory_that_never_suffices_ends_in_one_sentence(place):
+    """If a single clip does not fit either, halving can't help. The error is one line that names the card."""
     card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
     with pytest.raises(
         BackboneError, match=rf"not fit in the memory of cuda \({pretended_card.NAME}"
@@ -232,6 +243,7 @@ def real_card():
 @given(sizes=SIZES_OF_BATCHES, at_once=CLIPS_AT_ONCE, n_waiting=st.integers(0, 3))
 @pytest.mark.usefixtures("real_card")
 def test_on_a_real_card_batches_that_overlap_give_the_bits_of_single_clips(sizes, at_once, n_waiting):
+    """A batch is started while earlier ones are still computed, which must not change their results."""
     batches = [clips(n) for n in sizes]
     results = encode_overlapping(runner("cuda", clips_at_once=at_once), batches, n_waiting)
     of_single_clips = runner("cuda", clips_at_once=at_once)
@@ -295,6 +307,8 @@ def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit(mo
 
 @pytest.mark.parametrize("place", ["forward", "synchronize"])
 def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
+    """Fewer clips at once would not help here, so the error is passed on."""
+
     def fails(what, _number):
         return RuntimeError("CUDA error: an illegal memory access was encountered") if what == place else None
 
@@ -303,6 +317,10 @@ def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
 
 
 def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
+    """So the card never idles between batches.
+
+    Three batches are started, and each is waited for after the next one was queued.
+    """
     card = Card()
     encode_on_card([clips(4)] * 3, card, n_waiting=1, clips_at_once=4)
     order = [call for call in card.calls if call in ("upload", "synchronize")]  # start, and wait for, a batch
@@ -310,10 +328,11 @@ def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
 
 
 def test_clips_with_values_that_are_not_finite_are_marked_in_the_result(monkeypatch):
+    """Values of 1e9 become infinite in float16, which ends at 65,504."""
     card = Card()
     card.install(monkeypatch)
     network = Network(card)
-    network.weight.data[0, 0] = 1e9  # tokens are stored as float16, which ends at 65,504
+    network.weight.data[0, 0] = 1e9  # tokens are stored as float16
     run = runner("cuda", network=network)
     assert not run.start(clips(3)).result().finite.any()
 
@@ -337,6 +356,7 @@ def install_card_of(capability, monkeypatch):
     ids=["Turing", "Volta"],
 )
 def test_a_precision_that_an_old_card_does_not_have_is_refused(monkeypatch, capability, precision, message):
+    """Cards before Ampere have no bfloat16. The error names a precision that the card has."""
     install_card_of(capability, monkeypatch)
     with pytest.raises(BackboneError, match=message):
         Compute(device="cuda", precision=precision).torch_device()
@@ -350,7 +370,11 @@ def test_a_precision_that_a_card_has_is_taken(monkeypatch, capability, precision
     assert Compute(device="cuda", precision=precision).torch_device().type == "cuda"
 
 
-def test_a_card_without_kernels_ends_in_one_line_before_anything_is_decoded(monkeypatch):
+def test_a_card_without_kernels_is_reported_in_one_line(monkeypatch):
+    """PyTorch has no kernels for very old or very new cards.
+
+    It is found out by one forward pass before videos are decoded.
+    """
     words = "CUDA error: no kernel image is available for execution on the device\nSearch for it."
     card = Card(fails=lambda what, _number: RuntimeError(words) if what == "forward" else None)
     card.install(monkeypatch)
@@ -362,6 +386,7 @@ def test_a_card_without_kernels_ends_in_one_line_before_anything_is_decoded(monk
 @pytest.mark.long
 @pytest.mark.nightly
 def test_the_benchmark_of_cards_runs_with_tiny_networks_on_a_cpu():
+    """The script is for machines with a GPU; this keeps it working as the package changes."""
     benchmark = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
     environment = {**os.environ, "TORCHDYNAMO_DISABLE": "1"}  # a compiler takes minutes
     command = [sys.executable, str(benchmark), "--tiny", "--device", "cpu"]

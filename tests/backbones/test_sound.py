@@ -20,7 +20,8 @@ from obygaze_features.backbones.sound_measures import (
 from tests.video.sounding import tone
 
 
-def described(samples):
+def describe(samples):
+    """Return the descriptors of a sound, without its first and last half second, by name."""
     steps = measure(samples.astype(np.float32))[25:-25]
     return dict(zip(FEATURES, prepare(steps[None])[0].tolist(), strict=True))
 
@@ -30,6 +31,7 @@ def noise(seconds, level=0.1):
 
 
 def test_the_filters_at_48_khz_are_those_that_bs_1770_prints():
+    """ITU-R BS.1770, the standard of loudness, prints the coefficients of its two filters for 48 kHz."""
     shelf = [1.53512485958697, -2.69169618940638, 1.19839281085285, 1.0, -1.69065929318241, 0.73248077421585]
     high_pass = [1.0, -2.0, 1.0, 1.0, -1.99004745483398, 0.99007225036621]
     assert np.abs(k_weighting(48_000) - [shelf, high_pass]).max() < 1e-12
@@ -38,7 +40,7 @@ def test_the_filters_at_48_khz_are_those_that_bs_1770_prints():
 @pytest.mark.parametrize("level", [1.0, 0.1, 0.01])
 def test_a_sine_of_997_hz_has_the_loudness_that_bs_1770_states(level):
     expected = 20 * np.log10(level) - 3.01  # BS.1770-4, annex 1: -3.01 LKFS at full scale in one channel
-    assert described(tone(997, 3.0, level, RATE))["loudness"] == pytest.approx(expected, abs=0.1)
+    assert describe(tone(997, 3.0, level, RATE))["loudness"] == pytest.approx(expected, abs=0.1)
 
 
 def loudness_of_tones(*parts):
@@ -57,19 +59,29 @@ EBU_TECH_3341 = {
 
 @pytest.mark.parametrize("tones", EBU_TECH_3341.values(), ids=EBU_TECH_3341)
 def test_gates_leave_out_what_is_quiet(tones):
+    """EBU Tech 3341 gives test signals with their loudness.
+
+    Quiet parts around a louder one must not lower it: all of these cases have that of the part at -23 dBFS.
+    """
     assert loudness_of_tones(*tones) == pytest.approx(-23 - 3.01, abs=0.1)
 
 
 def test_a_sound_that_is_all_quiet_has_the_loudness_of_the_gate():
+    """Nothing is louder than the gate of -70 LUFS, so there is nothing to measure above it."""
     assert loudness_of_tones((-90, 3)) == GATE_LUFS
 
 
 def test_a_sound_shorter_than_a_block_has_a_loudness():
+    """A block is 0.4 s. A sound of 0.2 s is measured as it is."""
     assert loudness_of_tones((-23, 0.2)) == pytest.approx(-23 - 3.01, abs=0.5)
 
 
 def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():
-    sine, hiss = described(tone(220, 3.0, 0.1, RATE)), described(noise(3.0))
+    """A tone repeats itself and has one peak in its spectrum.
+
+    White noise does not repeat and has power at all frequencies.
+    """
+    sine, hiss = describe(tone(220, 3.0, 0.1, RATE)), describe(noise(3.0))
     assert sine["harmonicity"] > 0.95
     assert sine["voiced"] == 1.0
     assert sine["flatness"] < 0.01
@@ -83,32 +95,48 @@ def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():
 
 @pytest.mark.parametrize(("hz", "band"), [(100, 1), (1000, 20), (4000, 48)])
 def test_the_loudest_band_is_at_the_tone(hz, band):
-    bands = [described(tone(hz, 3.0, 0.1, RATE))[f"log_mel_{k}"] for k in range(64)]
+    """There are 64 bands on the mel scale, which are narrower at low frequencies.
+
+    The numbers are the bands that hold 100, 1000 and 4000 Hz.
+    """
+    bands = [describe(tone(hz, 3.0, 0.1, RATE))[f"log_mel_{k}"] for k in range(64)]
     assert abs(int(np.argmax(bands)) - band) <= 1
 
 
 def test_silence_is_a_floor_and_not_minus_infinity():
-    silent = described(np.zeros(3 * RATE))
+    """The logarithm of zero is infinite, so 1e-10 (-100 dB) is added to each power.
+
+    Loudness is 0.7 dB below power.
+    """
+    silent = describe(np.zeros(3 * RATE))
     assert all(np.isfinite(value) for value in silent.values())
-    # The power that is added to all of them is 1e-10, which is -100 dB; loudness is 0.7 below power.
+
     assert silent["loudness"] == pytest.approx(-100.7, abs=0.1)
     assert silent["voiced"] == 0.0
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
-def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_parts(lengths, seed):
-    """Every column is averaged so; the loudness, column 0, stands for all."""
+def test_parts_are_means_of_steps_and_clips_are_means_of_parts(lengths, seed):
+    """A clip is cut into parts, one for each frame, and a part has some steps of 20 ms (320 samples).
+
+    The loudness, column 0, stands for all columns, which are averaged alike.
+    """
     steps = measure(np.random.default_rng(seed).normal(0, 0.1, sum(lengths) * 320).astype(np.float32))
     steps_of_parts = np.split(steps, np.cumsum(lengths)[:-1])
     padded_parts = np.full((len(lengths), max(lengths), steps.shape[1]), np.nan, np.float32)
     for part, own_steps in zip(padded_parts, steps_of_parts, strict=True):
         part[: len(own_steps)] = own_steps
     frames = prepare(padded_parts)
+
     assert np.allclose(frames[:, 0], [own_steps[:, 0].mean() for own_steps in steps_of_parts], atol=1e-4)
     assert np.allclose(encode(frames[None])["pooled"][0], frames.mean(axis=0), atol=1e-4)
 
 
-def test_the_backbone_sound_says_its_sampling_rate_and_its_track():
+def test_the_backbone_sound_states_its_sampling_rate_and_track():
+    """The decoder reads them to know what to deliver: of a film with several tracks, here the French one.
+
+    There are 69 descriptors.
+    """
     backbone = load_backbone("sound", 4, track="fra")
     assert (backbone.hears.rate, backbone.hears.track) == (RATE, "fra")
     assert backbone.provenance["preset"]["track"] == "fra"

@@ -64,6 +64,7 @@ def tokens_by_hand(folder, texts, padding=True):
 @pytest.mark.parametrize("eos_token_id", [2, END_TOKEN], ids=["as older files", "as newer files"])
 @pytest.mark.parametrize(("name", "network"), [("clip", "CLIPModel"), ("xclip", "XCLIPModel")])
 def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, network, eos_token_id):
+    """Short and long texts get the vectors that transformers gives to the padded batch."""
     folder = shutil.copytree(folders[name], tmp_path / name)
     rewrite(folder / "config.json", lambda config: config["text_config"].update(eos_token_id=eos_token_id))
     backbone = load(f"{name}-text", folder)
@@ -71,6 +72,7 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
     with torch.inference_mode():
         expected = model.get_text_features(**tokens_by_hand(folder, (*TEXTS, LONG))).pooler_output
     np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=NETWORK_ROUNDING)
+
     assert backbone.width == expected.shape[1]
 
 
@@ -95,7 +97,12 @@ def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_data):
+def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
+    """The score of a video and a sentence is s * (t M) v.
+
+    Here t is the sentence at length 1, M a learnt matrix, v the video and s a scale. The vector of a text
+    includes M, so that its plain product with a video gives the score.
+    """
     oracle = shared_data / "oracles" / "xclip_lsmdc_oracle"
     inputs, expected = np.load(oracle / "inputs.npz"), np.load(oracle / "expected_fp32.npz")
     weights = oracle / "weights.safetensors"
@@ -111,7 +118,8 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_texts_of_siglip_are_those_of_transformers_padded_to_the_limit(folders, tmp_path, side):
+def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp_path, side):
+    """SigLIP was trained on texts padded to a fixed length, on the side that its tokenizer states."""
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     rewrite(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
     backbone = load("clip-text", folder)
@@ -120,6 +128,7 @@ def test_texts_of_siglip_are_those_of_transformers_padded_to_the_limit(folders, 
         batch = tokens_by_hand(folder, TEXTS, padding="max_length")
         expected = model.get_text_features(input_ids=batch["input_ids"]).pooler_output
     np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
+
     assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
     assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
 
@@ -136,6 +145,10 @@ def last_layer_of_sentences(folder):
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
+    """Sentence encoders state how tokens become one vector.
+
+    The mean at length 1 is asked for by most, and the default.
+    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     if states_it:
         write_modules(folder, mode="mean", normalise=True)
@@ -143,10 +156,12 @@ def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_pa
     layer, is_of_text = last_layer_of_sentences(folder)
     means = np.stack([tokens[mask].mean(axis=0) for tokens, mask in zip(layer, is_of_text, strict=True)])
     np.testing.assert_allclose(vectors(backbone, TEXTS), unit(means), atol=NETWORK_ROUNDING)
+
     assert backbone.provenance["space"].startswith("sentence-mean sha256:")
 
 
-def test_a_sentence_is_its_first_token_as_it_is_where_the_files_ask_for_that(folders, tmp_path):
+def test_a_sentence_is_its_first_token_where_the_files_ask_for_that(folders, tmp_path):
+    """Some encoders take the class token ("cls") and do not scale it."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", normalise=False)
     backbone = load("sentence", folder)
@@ -166,6 +181,10 @@ TEXT_BACKBONES = [
 
 @pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES)
 def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
+    """By default each text is encoded alone, so that its bytes do not depend on the batch.
+
+    With three at once there are rounding errors.
+    """
     backbone = load(name, folders[folder])
     ids = np.array([one.ids for one in backbone.tokenize(["a man", "b man", "c man", "d man", "e man"])])
     alone = np.concatenate([backbone.encode(ids[row : row + 1]) for row in range(len(ids))])
@@ -181,6 +200,10 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc", "xclip-lsmdc")],
 )
 def test_texts_and_pictures_of_one_file_share_a_space(folders, family, name):
+    """Texts and pictures can be compared where their vectors are in one space.
+
+    It is named by the digest of the weights.
+    """
     texts = load(f"{name}-text", folders[family])
     images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=cpu())
     assert texts.provenance["space"] == embedding_space({"name": name, **images.provenance})
@@ -189,13 +212,15 @@ def test_texts_and_pictures_of_one_file_share_a_space(folders, family, name):
 
 
 def test_texts_of_the_lsmdc_x_clip_are_padded_to_8_tokens(folders):
+    """The authors' tokenizer always gives 8 tokens: begin, letter, end, and 5 of padding here."""
     (short,) = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize(["a"])
     letter_a = short.ids[1]
     assert short.ids == (FIRST_TOKEN, letter_a, END_TOKEN, *[PADDING] * 5)
     assert not short.is_cut
 
 
-def test_long_texts_of_the_lsmdc_x_clip_are_cut_to_8_tokens_of_which_the_last_is_the_end(folders):
+def test_long_texts_of_the_lsmdc_x_clip_are_cut_to_8_tokens(folders):
+    """The last of the 8 stays the end token, where the network reads the meaning of the text."""
     (long,) = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize([LONG])
     assert long.is_cut
     assert len(long.ids) == 8
@@ -204,6 +229,10 @@ def test_long_texts_of_the_lsmdc_x_clip_are_cut_to_8_tokens_of_which_the_last_is
 
 @pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES[:3])
 def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
+    """A network takes a limited number of tokens.
+
+    A user must learn that the rest of the text does not count.
+    """
     backbone = load(name, folders[folder])
     (cut,), (whole,) = backbone.tokenize([LONG]), backbone.tokenize(["a man"])
     assert (cut.is_cut, len(cut.ids), cut.limit) == (True, LIMIT, LIMIT)
@@ -212,7 +241,11 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
     assert not whole.is_cut
 
 
-def test_files_of_newer_versions_of_sentence_transformers_say_what_older_ones_say(folders, tmp_path):
+def test_older_and_newer_files_of_sentence_transformers_mean_the_same(folders, tmp_path):
+    """Newer versions of the library renamed files, fields and classes.
+
+    Written either way, the encoder is the same.
+    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", max_seq_length=5)
     of_older_files = load("sentence", folder).provenance
@@ -230,6 +263,7 @@ def test_files_of_newer_versions_of_sentence_transformers_say_what_older_ones_sa
 
 
 def test_a_sentence_encoder_that_pools_in_two_ways_is_refused(folders, tmp_path):
+    """Two ways of pooling would make a vector twice as wide, which is not implemented."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder)
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": ["cls", "max"]}')
@@ -238,18 +272,24 @@ def test_a_sentence_encoder_that_pools_in_two_ways_is_refused(folders, tmp_path)
 
 
 def test_the_tokenizers_files_are_recorded_with_their_digests(folders):
+    """Another vocabulary would give other tokens and so other vectors."""
     recorded = load("clip-text", folders["clip"]).provenance["tokenizer"]
     assert recorded["sha256"].keys() == {"tokenizer_config.json", "vocab.json", "merges.txt"}
     assert recorded["max_tokens"] == LIMIT
 
 
 def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, in_hub):
+    """A name such as lab/net may change on the hub.
+
+    The commit is recorded, and the vectors are those of the local folder.
+    """
     commit = in_hub(folders["sentence"]).name
     backbone = load("sentence", "lab/net")
     assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": commit}
     assert backbone.provenance["space"] == load("sentence", folders["sentence"]).provenance["space"]
     assert "vocab.txt" in backbone.provenance["tokenizer"]["sha256"]
     shown = CliRunner().invoke(fetch, ["lab/net"], catch_exceptions=False).stdout
+
     assert "tokenizer_config.json, vocab.txt\n" in shown
 
 
@@ -276,9 +316,8 @@ DENSE = [
         ({}, {POOLING: '{"pooling_mode": [["mean"]]}'}, r"\['mean'\]"),
     ],
 )
-def test_what_a_sentence_encoder_lacks_or_cannot_be_given_is_named(
-    folders, tmp_path, modules, files, message
-):
+def test_a_sentence_encoder_that_cannot_be_followed_is_refused(folders, tmp_path, modules, files, message):
+    """A file is missing, damaged, or asks for a step that we don't implement. The error names it."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, **modules)
     for name, content in files.items():
@@ -286,11 +325,16 @@ def test_what_a_sentence_encoder_lacks_or_cannot_be_given_is_named(
             (folder / name).unlink()
         else:
             (folder / name).write_text(content)
+
     with pytest.raises(BackboneError, match=message):
         load("sentence", folder)
 
 
-def test_code_that_weights_bring_along_is_not_even_offered_to_be_run(folders, tmp_path):
+def test_code_beside_the_weights_is_never_run(folders, tmp_path):
+    """Transformers can run Python files of a repository (`auto_map`).
+
+    Weights come from strangers, so we don't.
+    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     auto = {"AutoConfig": "labnet.Config", "AutoModel": "labnet.Model"}
     rewrite(folder / "config.json", lambda config: config.update(model_type="labnet", auto_map=auto))
@@ -313,6 +357,7 @@ def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(folders, tmp
 
 
 def test_a_tokenizer_that_cannot_pad_is_refused_for_a_siglip(folders, tmp_path):
+    """SigLIP needs texts padded to a fixed length, and this tokenizer has no padding token."""
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     rewrite(folder / "tokenizer_config.json", lambda config: config.update(pad_token=None))
     with pytest.raises(BackboneError, match="fill texts up"):
@@ -326,11 +371,13 @@ def test_weights_of_a_sentence_encoder_are_refused_for_clip_text(folders):
 
 @pytest.mark.parametrize(("name", "weights"), [("sentence", "random:0:roberta"), ("text", "random:0")])
 def test_random_weights_that_a_text_backbone_does_not_offer_are_refused(name, weights):
+    """`sentence` makes BERT alone from a seed, and `text` needs a type."""
     with pytest.raises(BackboneError, match="random:0"):
         load(name, weights)
 
 
-def test_a_text_backbone_is_not_loaded_as_one_of_frames_nor_the_reverse(folders):
+def test_backbones_of_texts_and_of_frames_are_not_confused(folders):
+    """The error names the backbone that was asked for with the wrong function."""
     with pytest.raises(BackboneError, match="'sentence'"):
         load_backbone("sentence", weights=str(folders["sentence"]))
     with pytest.raises(BackboneError, match="'clip'"):

@@ -43,18 +43,27 @@ def vit(tmp_path):
 
 @without_gradients
 def test_the_vectors_of_a_repository_of_timm_are_those_of_timm(vit):
+    """The repository has no `model_type`, as timm's have none.
+
+    Each frame gets the vector that timm gives for the pixels of the processor.
+    """
     folder, network = vit
     backbone = load_backbone("image", 4, weights=str(folder), compute=cpu())
     given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
     pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
+
     assert_close(given["frames"][0], network(pixels), NETWORK_ROUNDING)
     assert backbone.provenance["architecture"]["type"] == "timm_wrapper"
 
 
 @without_gradients
 @pytest.mark.parametrize("architecture", ["test_vit", "test_resnet", "test_convnext", "test_efficientnet"])
-def test_a_classifier_of_timm_has_answers_and_the_vectors_that_it_has_without(tmp_path, architecture):
+def test_a_classifier_of_timm_has_answers_and_the_same_vectors(tmp_path, architecture):
+    """The answers are timm's class probabilities, averaged over the frames.
+
+    Asking for them does not change the vectors.
+    """
     network = untrained(lambda: timm.create_model(architecture, num_classes=3), 0)
     save_file(network.state_dict(), tmp_path / "model.safetensors")
     prepared = {"input_size": [3, 160, 160], "interpolation": "bicubic", "crop_pct": 0.95,
@@ -74,6 +83,7 @@ def test_a_classifier_of_timm_has_answers_and_the_vectors_that_it_has_without(tm
     for name, array in plain.encode(batch).items():
         assert np.array_equal(given[name], array)
     (answers,) = with_answers.side_groups
+
     assert answers.provenance["architecture"]["features"] == names
 
 
@@ -111,7 +121,7 @@ SOUND_AND_VIDEO = {
 }
 
 
-def perception_encoder(kind, fields, folder):
+def save_perception_encoder(kind, fields, folder):
     """Write a tiny Perception Encoder with the processors of pictures and of sound beside it."""
     config = transformers.AutoConfig.for_model(kind, **fields)
     network = untrained(lambda: transformers.AutoModel.from_config(config), 0)
@@ -126,9 +136,10 @@ def perception_encoder(kind, fields, folder):
 
 @without_gradients
 @pytest.mark.parametrize("kind", ["pe_video_encoder", "pe_audio_video"])
-def test_vectors_of_videos_of_a_perception_encoder_are_those_of_transformers(tmp_path, kind):
+def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_path, kind):
+    """The joint network of sound and video gives those of its video encoder."""
     is_joint = kind == "pe_audio_video"
-    whole = perception_encoder(kind, SOUND_AND_VIDEO if is_joint else VIDEO, tmp_path)
+    whole = save_perception_encoder(kind, SOUND_AND_VIDEO if is_joint else VIDEO, tmp_path)
     network = whole.video_model.video_encoder if is_joint else whole
     backbone = load_backbone("video", 4, weights=str(tmp_path), compute=cpu())
     given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
@@ -136,18 +147,24 @@ def test_vectors_of_videos_of_a_perception_encoder_are_those_of_transformers(tmp
     video = torch.from_numpy(FRAMES).permute(0, 3, 1, 2)
     inputs = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
     expected = network(pixel_values_videos=inputs["pixel_values_videos"])
+
     assert_close(given["pooled"], expected.pooler_output, NETWORK_ROUNDING)
     assert_close(given["frames"], expected.last_hidden_state, NETWORK_ROUNDING)
 
 
 @without_gradients
-def test_steps_of_sound_of_a_perception_encoder_are_those_of_transformers(tmp_path):
-    network = perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path).audio_model.audio_encoder
+def test_a_perception_encoder_of_sound_gives_the_steps_of_transformers(tmp_path):
+    """A step is 1920 samples, the product of the downsampling ratios 2, 8, 10 and 12.
+
+    So a second of 48,000 samples has 25 steps.
+    """
+    network = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path).audio_model.audio_encoder
     encoder = load_backbone("waveform", 2, weights=str(tmp_path), compute=cpu()).encode
     assert encoder.rate == 48_000
     samples = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
     steps, middles = encoder.steps(samples)
     extractor = transformers.PeAudioFeatureExtractor.from_pretrained(tmp_path)
     inputs = extractor(samples, sampling_rate=48_000, return_tensors="pt")
+
     assert_close(steps, network(**inputs).last_hidden_state[0], NETWORK_ROUNDING)
-    assert len(middles) == 48_000 // (2 * 8 * 10 * 12)  # one for each product of the downsampling ratios
+    assert len(middles) == 48_000 // (2 * 8 * 10 * 12)

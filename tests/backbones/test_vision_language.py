@@ -124,7 +124,11 @@ def probability_of_yes_by_hand(folder, clip, question):
 
 
 @pytest.mark.long
-def test_answers_are_the_probabilities_of_yes_by_transformers_in_any_batch(checkpoint):
+def test_answers_are_the_probabilities_of_yes_in_any_batch(checkpoint):
+    """The answer to a question is the probability of "yes" as the next token, where "no" is the alternative.
+
+    It equals what transformers gives by hand, and does not depend on the batch.
+    """
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
     assert (backbone.name, backbone.outputs[0].shape) == ("answers", (2,))
     clips = np.random.default_rng(0).integers(0, 255, (2, 2, 448, 448, 3), np.uint8)
@@ -133,6 +137,7 @@ def test_answers_are_the_probabilities_of_yes_by_transformers_in_any_batch(check
         [probability_of_yes_by_hand(checkpoint, clip, question) for question in QUESTIONS.values()]
         for clip in clips
     ]
+
     assert result == pytest.approx(np.array(expected), abs=1e-5)
     assert np.ptp(result[:, 0]) > 1e-5  # the answer depends on the clip
     assert np.array_equal(backbone.encode(clips[1:])["pooled"], result[1:])
@@ -151,7 +156,11 @@ def write_questions(folder, **fields):
     return path
 
 
-def test_a_concept_that_is_heard_is_not_asked_of_pictures_and_listed_as_absent(checkpoint, tmp_path):
+def test_a_concept_that_is_heard_is_not_asked_of_pictures(checkpoint, tmp_path):
+    """The network sees pictures and hears nothing, so it is asked about nudity and not about a voice.
+
+    The concept that was left out is listed as absent.
+    """
     path = write_questions(tmp_path, questions=QUESTIONS | QUESTION_OF_SOUND, conveyed=CONVEYED)
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
     assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
@@ -160,12 +169,17 @@ def test_a_concept_that_is_heard_is_not_asked_of_pictures_and_listed_as_absent(c
 
 
 def test_questions_about_sound_alone_are_refused(checkpoint, tmp_path):
+    """A network of pictures can answer none of them."""
     path = write_questions(tmp_path, questions=QUESTION_OF_SOUND, conveyed=CONVEYED)
     with pytest.raises(BackboneError, match="Voice is heard"):
         of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
 
 
-def test_where_questions_do_not_say_what_is_heard_the_codebook_of_the_manifest_does(checkpoint, tmp_path):
+def test_the_codebook_says_what_is_heard_where_questions_do_not(checkpoint, tmp_path):
+    """In the codebook of the manifest the concept Voice is heard.
+
+    Extraction with a network of pictures is refused, as its only question is about that concept.
+    """
     path = write_questions(tmp_path, questions=QUESTION_OF_SOUND)
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
     manifest = of.Manifest((of.Clip("a", "m", "a.mp4"),), tmp_path)
@@ -174,6 +188,10 @@ def test_where_questions_do_not_say_what_is_heard_the_codebook_of_the_manifest_d
 
 
 def test_a_frame_is_shrunk_whole_onto_a_black_square():
+    """A frame of 40 x 80 becomes 16 x 32, in the middle of 32 x 32.
+
+    The aspect ratio is kept, nothing is cropped, and 8 rows above and below are black.
+    """
     frame = np.full((40, 80, 3), 200, np.uint8)  # becomes 16 x 32
     square = Squared(32)(frame)
     assert square.shape == (32, 32, 3)
@@ -188,6 +206,7 @@ def test_a_file_without_questions_is_refused(checkpoint, tmp_path):
 
 
 def test_a_network_of_pictures_alone_is_refused(checkpoint, tmp_path):
+    """Questions need a network that takes a picture and a text; a ViT takes pictures only."""
     config = json.loads((checkpoint / "config.json").read_text()) | {"model_type": "vit"}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").write_bytes((checkpoint / "model.safetensors").read_bytes())
@@ -212,17 +231,23 @@ def four_films(tmp_path):
     return film_of, is_s, data, features
 
 
-def test_answers_about_levels_are_read_from_a_store_as_a_share_of_the_two_levels(four_films, tmp_path):
+def test_the_answer_about_a_level_is_its_share_of_the_two_levels(four_films, tmp_path):
+    """The score of a clip for the task EN against S is p(S) / (p(EN) + p(S)).
+
+    A model was asked about each level alone: "is this EN?" and "is this S?".
+    """
     film_of, is_s, data, _features = four_films
     p_of_en, p_of_s = np.where(is_s, 0.3, 0.8), np.where(is_s, 0.6, 0.1)
     answers = np.stack([p_of_en, p_of_s], axis=1).astype(np.float32)
     names = {"architecture": {"features": ["level:EN", "level:S"]}}
     store = seal_arrays(tmp_path / "answers", film_of, {"answers": {"pooled": answers}}, **names)
     result, _ = with_answers(data, Path(store), om.find_target("en_s", data.codebook))
+
     assert result.answers[:, 0] == pytest.approx(p_of_s / (p_of_en + p_of_s))
 
 
 def test_a_store_without_answers_is_refused_as_one_of_answers(four_films):
+    """The store has features of a group named 'b', and no group named 'answers'."""
     _film_of, _is_s, data, features = four_films
     with pytest.raises(DatasetError, match="no group 'answers'"):
         with_answers(data, Path(features), om.find_target("en_s", data.codebook))

@@ -39,6 +39,7 @@ def folders(tmp_path_factory):
 
 
 def test_every_kind_is_tried():
+    """Each type of network of sound that we can load has a tiny checkpoint in this file."""
     # A whole PE-AV needs timm for its pictures: its sound is tried in test_timm_encoders.py.
     assert {*TYPES, "pe_audio_video"} == {*KINDS.keys()}
 
@@ -49,7 +50,7 @@ def samples(seconds, seed=0):
 
 @without_gradients
 def steps_by_hand(model_type, folder, window):
-    """Return the vectors of the steps of a window by classes of transformers alone."""
+    """Return the vectors of the steps of a window, computed by classes of transformers alone."""
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
         if model_type == "clap":
@@ -76,7 +77,11 @@ def steps_by_hand(model_type, folder, window):
 
 @pytest.mark.parametrize("model_type", TYPES)
 @pytest.mark.parametrize("seconds", [0.9, 4.5])
-def test_the_steps_are_those_of_transformers_for_every_window(folders, model_type, seconds):
+def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, seconds):
+    """A sound longer than the network takes at once is cut into windows of equal length, as few as possible.
+
+    The steps of the sound are those that transformers gives for each window, one window after the other.
+    """
     encoder = load_backbone("waveform", 4, weights=str(folders[model_type])).encode
     sound = samples(seconds)
     n_windows = math.ceil(seconds / LONGEST_WINDOW_S.get(model_type, 30.0))  # as few as there can be
@@ -94,17 +99,24 @@ def test_the_steps_are_those_of_transformers_for_every_window(folders, model_typ
 
 @pytest.mark.parametrize("model_type", TYPES)
 def test_a_clip_gets_the_same_bytes_in_any_batch(folders, model_type):
+    """The features of a clip must not depend on which other clips are encoded with it."""
     backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
     clip = in_three_parts(samples(3.6))
     reversed_clip = clip[::-1].copy()
     alone = backbone.encode([clip])["frames"]
     in_a_batch = backbone.encode([reversed_clip, clip])["frames"]
+
     assert alone.shape == (1, *backbone.outputs[0].shape)
     assert np.array_equal(alone[0], in_a_batch[1])
 
 
 @pytest.mark.parametrize("model_type", TYPES)
-def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_parts(folders, model_type):
+def test_parts_are_means_of_steps_and_clips_are_means_of_parts(folders, model_type):
+    """A part has the mean of the steps in it, and a clip the mean of its parts.
+
+    The network gives a vector for each step in time (some 20 ms). A clip is divided into parts, one for each
+    frame, and a step belongs to the part in which its middle lies.
+    """
     backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
     sound = samples(3.6)
     arrays = backbone.encode([in_three_parts(sound)])
@@ -114,6 +126,7 @@ def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_part
         part_length = len(sound) // 3
         in_second_part = (middles >= part_length) & (middles < 2 * part_length)  # by the middle of a step
         assert np.allclose(frames[1], steps[in_second_part].mean(axis=0), atol=NETWORK_ROUNDING)
+
     assert np.allclose(arrays["pooled"][0], frames.mean(axis=0), atol=NETWORK_ROUNDING)
 
 
@@ -123,17 +136,23 @@ def in_three_parts(sound):
     return np.stack(parts)
 
 
-def test_a_part_of_a_clip_that_is_shorter_than_a_step_has_the_nearest_step(folders):
+def test_a_part_shorter_than_a_step_gets_the_nearest_step(folders):
+    """The second part is one sample long, and no step (20 ms) has its middle there.
+
+    It gets the last step, the nearest.
+    """
     backbone = load_backbone("waveform", 2, weights=str(folders["hubert"]))
     parts = np.full((2, 16_000), np.nan, np.float32)
     parts[0] = samples(1.0)
     parts[1, 0] = 0.0  # a part of one sample
     frames = backbone.encode([parts])["frames"][0]
     steps, _ = backbone.encode.steps(parts[np.isfinite(parts)])
+
     assert np.array_equal(frames[1], steps[-1])
 
 
-def test_a_network_of_texts_is_refused_by_its_type_with_those_there_are(tmp_path):
+def test_a_network_of_texts_is_refused_with_the_types_that_hear(tmp_path):
+    """BERT reads texts and hears nothing. The error names its type, and the types that can be loaded."""
     from transformers import BertConfig, BertModel
 
     BertModel(BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)).save_pretrained(
@@ -155,13 +174,20 @@ def test_a_network_of_texts_is_refused_by_its_type_with_those_there_are(tmp_path
         ("hubert", None, "is missing"),
     ],
 )
-def test_numbers_beside_the_weights_that_do_not_fit_are_refused(tmp_path, model_type, change, message):
+def test_an_extractor_configuration_that_does_not_fit_the_network_is_refused(
+    tmp_path, model_type, change, message
+):
+    """The configuration beside the weights says how a sound becomes the network's input.
+
+    A value that the network can't take, or a missing file, is an error that names the value.
+    """
     folder = tiny_sound_checkpoint(model_type, tmp_path / "network")
     beside = folder / waveform.EXTRACTOR
     if change is None:
         beside.unlink()
     else:
         beside.write_text(json.dumps(json.loads(beside.read_text()) | change), encoding="utf-8")
+
     with pytest.raises(BackboneError, match=message):
         load_backbone("waveform", weights=str(folder))
 
@@ -171,7 +197,11 @@ def test_weights_must_be_named():
         load_backbone("waveform")
 
 
-def test_windows_that_do_not_fit_in_the_memory_together_are_encoded_fewer_at_once(folders, monkeypatch):
+def test_windows_are_encoded_fewer_at_once_when_memory_runs_out(folders, monkeypatch):
+    """Nine seconds are five windows of CLAP (2 s each at most), and the memory of this network holds two.
+
+    The steps must not depend on how many windows are encoded at once.
+    """
     encoder = load_backbone("waveform", 4, weights=str(folders["clap"])).encode
     sound, forward = samples(9.0), encoder._forward
     expected, _ = encoder.steps(sound)

@@ -32,12 +32,17 @@ def hub(in_hub, checkpoints):
 
 @pytest.mark.long
 def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
+    """A local folder has no repository.
+
+    Its weights are identified by their SHA-256, and no licence is stated for them.
+    """
     result = find_weights(checkpoints["clip"])
     assert result.sha256 == sha256(checkpoints["clip"] / "model.safetensors")
     assert result.record() == {"hub": None, "weights_sha256": result.sha256, "licence": "NOASSERTION"}
 
 
 def test_a_seed_says_untrained_and_has_no_digest():
+    """`random:7` means random weights from seed 7: there is no file that could have a digest."""
     assert find_weights("random:7").record() == {
         "hub": None,
         "weights_sha256": None,
@@ -48,23 +53,34 @@ def test_a_seed_says_untrained_and_has_no_digest():
 
 
 def test_a_repository_is_resolved_to_a_commit_without_network(hub):
+    """A name such as lab/net may point to other weights tomorrow, so the commit is recorded.
+
+    The cache knows it offline.
+    """
     result = find_weights("lab/net")
     assert result.record()["hub"] == {"repository": "lab/net", "revision": hub.name}
     assert result.sha256 == sha256(hub / "model.safetensors")
     assert fetch("lab/net", hub.name) == find_weights(f"lab/net@{hub.name}") == result
     provenance = load_backbone("clip", 2, weights="lab/net").provenance
+
     assert provenance["hub"] == result.record()["hub"]
     assert "untrained" not in provenance
 
 
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("name", ["lab/other", "lab/net@v2"])
-def test_what_the_cache_does_not_have_is_an_error_when_offline(name):
+def test_a_repository_or_version_not_in_the_cache_is_an_error_offline(name):
+    """The cache has the main version of lab/net alone."""
     with pytest.raises(BackboneError, match=name):
         find_weights(name)
 
 
-def test_a_connection_that_fails_is_not_taken_for_a_repository_without_the_file(monkeypatch, hub):
+def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, hub):
+    """The client raises the same kind of error for both.
+
+    Here the hub was reachable for one file and not for the next.
+    """
+
     def download(_, name, **__):
         if name == "config.json":
             return f"/cache/{hub.name}/config.json"
@@ -78,6 +94,11 @@ def test_a_connection_that_fails_is_not_taken_for_a_repository_without_the_file(
 
 
 def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
+    """Without a network the name of the hub can't be resolved.
+
+    Then no connection is tried, and the error says why.
+    """
+
     def no_address(*_):
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -99,9 +120,11 @@ def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
     ("repository", "fetched_as"),
     [(weights.HUB["xclip"], "xclip"), ("timm/resnet50_clip.openai", "openclip"), ("lab/net", "lab/net")],
 )
-def test_the_help_for_weights_that_are_missing_says_how_to_fetch_copy_and_name_them(
-    monkeypatch, tmp_path, repository, fetched_as
-):
+def test_the_help_for_missing_weights_says_how_to_get_them(monkeypatch, tmp_path, repository, fetched_as):
+    """There are three ways: fetch them, copy them into the cache, or name a folder.
+
+    What is fetched is named as the user would type it, by the backbone where it has weights of its own.
+    """
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     output = weights.how_to_get(repository)
     assert f"obygaze weights fetch {fetched_as};" in output
@@ -117,17 +140,23 @@ def test_a_repository_is_cached_if_the_cache_has_its_weights():
 
 
 @pytest.mark.usefixtures("hub")
-def test_offline_by_hf_hub_offline_the_message_says_to_unset_it():
+def test_the_message_says_to_unset_hf_hub_offline():
+    """The user set HF_HUB_OFFLINE and may have forgotten it."""
     with pytest.raises(BackboneError, match="unset HF_HUB_OFFLINE"):
         find_weights("lab/other")
 
 
 def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoints, tmp_path):
+    """Either may be named as weights.
+
+    A file without config.json beside it can't be loaded, as nothing says what network it is.
+    """
     folder = checkpoints["clip"]
     by_file = load_backbone("clip", 2, weights=str(folder / "model.safetensors"))
     by_folder = load_backbone("clip", 2, weights=str(folder))
     assert by_file.provenance == by_folder.provenance
     alone = shutil.copy(folder / "model.safetensors", tmp_path)
+
     with pytest.raises(BackboneError, match=r"config\.json"):
         load_backbone("clip", 2, weights=str(alone))
 
@@ -139,6 +168,11 @@ def test_a_repository_without_weights_is_an_error(hub):
 
 
 def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_path):
+    """Large weights are split into files.
+
+    The digest is that of a list of the shards' digests and names, as sha256sum prints it, and a missing shard
+    is named.
+    """
     folder = tiny_checkpoint("vivit", tmp_path / "sharded", shard_size="40KB")
     shards = sorted(folder.glob("*.safetensors"))
     assert len(shards) > 1
@@ -146,6 +180,7 @@ def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_pat
     backbone = load_backbone("vivit", weights=str(folder), tokens="none")
     assert backbone.provenance["weights_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     shards[0].unlink()
+
     with pytest.raises(BackboneError, match=shards[0].name):
         find_weights(folder)
 
@@ -167,6 +202,7 @@ def test_an_empty_folder_is_refused_with_the_file_that_it_lacks(tmp_path):
 
 
 def test_an_index_of_shards_in_other_folders_is_refused(tmp_path):
+    """The index comes from a stranger: it must not make us read files outside of the checkpoint's folder."""
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../secret"}}))
     with pytest.raises(BackboneError, match="beside it"):
         find_weights(tmp_path)
@@ -175,7 +211,11 @@ def test_an_index_of_shards_in_other_folders_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "name", ["config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json"]
 )
-def test_a_byte_order_mark_is_called_one_where_a_library_reads_the_file(checkpoints, tmp_path, name):
+def test_a_byte_order_mark_in_a_configuration_is_named(checkpoints, tmp_path, name):
+    """Some editors write a byte order mark at the beginning of a file.
+
+    The libraries that read these files fail on it with messages that don't say so; ours does.
+    """
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
     file = folder / name
     file.write_bytes(BOM_UTF8 + (file.read_bytes() if file.exists() else b"{}"))
@@ -185,6 +225,7 @@ def test_a_byte_order_mark_is_called_one_where_a_library_reads_the_file(checkpoi
 
 
 def test_a_folder_of_another_network_is_refused(checkpoints):
+    """The folder holds a ViViT, and an X-CLIP was asked for."""
     with pytest.raises(BackboneError, match="'vivit' is not read here: expected xclip"):
         load_backbone("xclip", weights=str(checkpoints["vivit"]))
 
@@ -194,6 +235,7 @@ DIGEST_OF_OTHER_WEIGHTS = "0" * 64
 
 @pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
 def test_weights_verify_agrees_with_the_digest_in_capitals_too(checkpoints, name):
+    """Hexadecimal digits mean the same in capitals."""
     digest = sha256(checkpoints["clip"] / "model.safetensors")
     arguments = [str(checkpoints["clip"] / name), "--sha256", digest.upper(), "--json"]
     result = CliRunner().invoke(verify, arguments)
@@ -203,6 +245,7 @@ def test_weights_verify_agrees_with_the_digest_in_capitals_too(checkpoints, name
 
 @pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
 def test_weights_verify_shows_the_digest_where_another_was_expected(checkpoints, name):
+    """Exit code 3 says that the check was done and failed."""
     arguments = [str(checkpoints["clip"] / name), "--sha256", DIGEST_OF_OTHER_WEIGHTS, "--json"]
     result = CliRunner().invoke(verify, arguments)
     assert result.exit_code == 3
@@ -228,6 +271,11 @@ def test_weights_verify_shows_the_digest_where_another_was_expected(checkpoints,
 def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
     checkpoints, tmp_path, front_matter, licence
 ):
+    """The hub's model cards begin with metadata.
+
+    A licence known to SPDX is written as SPDX does, another one as LicenseRef-, and where none can be read,
+    the licence is NOASSERTION.
+    """
     folder = tmp_path / "net"
     shutil.copytree(checkpoints["clip"], folder)
     (folder / "README.md").write_text(f"---\n{front_matter}\n---\n# A network\n", encoding="utf-8")
@@ -243,6 +291,11 @@ def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
 def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
     checkpoints, tmp_path, shared_data, licence, n_warnings
 ):
+    """The weights may not be used commercially (CC-BY-NC-4.0).
+
+    A user who releases features under CC0-1.0 grants more than the weights do, and is told so; the group
+    keeps the licence of its weights.
+    """
     from obygaze_features import Clip, Manifest, extract
 
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")

@@ -80,6 +80,10 @@ def test_the_temporal_layer_norms_have_the_originals_epsilon(network):
 
 
 def test_the_loss_of_the_scores_is_the_originals(outputs, outputs_of_original):
+    """The loss of CLIP, over four videos and their four texts.
+
+    It is the mean of two cross-entropies: of texts given videos, and of videos given texts.
+    """
     logits = outputs["logits"]
     own_text = torch.arange(4)  # video k belongs to text k
     cross_entropy = torch.nn.functional.cross_entropy
@@ -87,13 +91,16 @@ def test_the_loss_of_the_scores_is_the_originals(outputs, outputs_of_original):
     assert float(loss) == pytest.approx(float(outputs_of_original["loss"]), rel=NETWORK_ROUNDING)
 
 
-def test_the_backbone_xclip_lsmdc_gives_the_original_outputs_of_a_clip_of_12_frames(
-    oracle, outputs_of_original
-):
+def test_the_backbone_gives_the_original_outputs_of_a_clip_of_12_frames(oracle, outputs_of_original):
+    """A backbone takes clips of 12 frames, without a mask.
+
+    One clip of the oracle has all 12; the others are shorter.
+    """
     inputs = np.load(oracle / "inputs.npz")
     whole = inputs["video_mask"].astype(bool).all(axis=1)
     backbone = load_backbone("xclip-lsmdc", weights=str(oracle / "weights.safetensors"))
     result = backbone.encode(inputs["frames_u8"][whole].transpose(0, 1, 3, 4, 2))
+
     assert whole.sum() == 1
     assert_close(result["frames"], outputs_of_original["temporal_output"][whole], NETWORK_ROUNDING)
     assert_close(result["pooled"], outputs_of_original["video_embedding"][whole], NETWORK_ROUNDING)
@@ -101,6 +108,10 @@ def test_the_backbone_xclip_lsmdc_gives_the_original_outputs_of_a_clip_of_12_fra
 
 
 def test_the_real_checkpoint_has_these_names_and_shapes(oracle):
+    """The authors' checkpoint has 359 tensors.
+
+    Their names and shapes are kept in a file; the weights are not.
+    """
     keys = json.loads((oracle / "state_dict_keys_vitb16_full.json").read_text())
     assert LsmdcFormat().shapes() == {name: tuple(tensor["shape"]) for name, tensor in keys.items()}
     assert len(keys) == 359
@@ -112,6 +123,7 @@ def save(path, tensors):
 
 
 def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
+    """PyTorch's DistributedDataParallel saves names with "module." in front."""
     prefixed = {f"module.{key}": value for key, value in tiny_lsmdc().items()}
     plain = load_backbone("xclip-lsmdc", weights=save(tmp_path / "plain.bin", tiny_lsmdc()))
     stripped = load_backbone("xclip-lsmdc", weights=save(tmp_path / "prefixed.bin", prefixed))
@@ -136,7 +148,8 @@ def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
         (lambda t: t.update({"clip.visual.proj": torch.ones(64, 8)}), "heads"),
     ],
 )
-def test_a_checkpoint_that_is_not_exactly_the_originals_is_refused(tmp_path, edit, place):
+def test_a_checkpoint_that_differs_from_the_original_is_refused(tmp_path, edit, place):
+    """A tensor missing, in excess, of another shape or of another type is named in the error."""
     tensors = tiny_lsmdc()
     edit(tensors)
     with pytest.raises(BackboneError, match=place):

@@ -53,7 +53,10 @@ GROUPS = [
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_commands_do_what_the_table_says(group, place, run, request):
-    """Commands of a group run in turn in one folder: one may need what another made."""
+    """Commands of a group run in turn in one folder, where one may need what another made.
+
+    Each row of the table has the exit code, files and words that a command must give.
+    """
     if group == "networks":
         request.getfixturevalue("networks_at_hand")
     for row in read_table(COMMAND_TABLES[group]):
@@ -65,6 +68,7 @@ def test_commands_do_what_the_table_says(group, place, run, request):
             assert json.loads(out) is not None, row.command
     files_of_commands = files_below(place / "out", place / "runs", place / "in/ran")
     secrets_and_paths_in_files = marks_in(files_of_commands)
+
     assert not secrets_and_paths_in_files
 
 
@@ -109,7 +113,7 @@ def prints_json(row):
 URL_WITH_SECRETS = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret"
 
 
-def test_every_command_but_those_that_print_one_value_or_as_they_go_has_the_option_json():
+def test_commands_have_the_option_json_unless_they_print_one_value_or_serve():
     without_json = {
         name
         for name, command in COMMANDS.items()
@@ -148,6 +152,10 @@ def arguments_with_url(command):
 @pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_prints_or_writes_the_password_of_a_url(name, tmp_path, monkeypatch, capfd):
+    """A URL may hold a user's password or token.
+
+    Whether the command succeeds or fails, these must be in no output and no file.
+    """
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):  # whether it could be done or not
         main([*name.split(), *arguments_with_url(COMMANDS[name])])

@@ -36,16 +36,19 @@ def modules_loaded_by(code: str) -> set[str]:
 
 
 def test_help_loads_nothing_but_click():
+    """Importing large libraries takes seconds, and help should be there at once."""
     code = (
         "import contextlib, obygaze.cli\nwith contextlib.suppress(SystemExit): obygaze.cli.main(['--help'])"
     )
     loaded = modules_loaded_by(code)
     assert "click" in loaded
     ours = {"obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"}
+
     assert not loaded & (LARGE_LIBRARIES | ours)
 
 
 def test_the_modules_of_all_commands_load_no_large_library():
+    """Commands import what they need when they run, so that listing them stays fast."""
     loaded = modules_loaded_by("from tests.cli.walk import all_commands\nlist(all_commands())")
     assert "obygaze_studies" in loaded  # the last package in the order of imports: all were loaded
     assert not loaded & LARGE_LIBRARIES
@@ -74,6 +77,7 @@ def fail_to_load_a_command(monkeypatch, error):
 
 
 def test_a_missing_extra_is_named_with_its_remedy(monkeypatch, capsys):
+    """PyAV (`av`) comes with the extra "video", which is not installed here."""
     fail_to_load_a_command(monkeypatch, ModuleNotFoundError("No module named 'av'", name="av"))
     with pytest.raises(SystemExit):
         main(["frames", "film.mp4"])
@@ -107,6 +111,7 @@ def test_a_torchvision_that_does_not_fit_torch_is_reported_in_one_line(monkeypat
         main(["extract", "films.csv", "store"])
     assert stopped.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
+
     assert "torchvision does not work with the installed torch" in line
 
 

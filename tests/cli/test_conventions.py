@@ -57,6 +57,10 @@ def folder_with_film(tmp_path):
 
 @pytest.mark.long
 def test_a_manifest_is_imported_from_standard_input_to_standard_output(run_with_input, folder_with_film):
+    """A hyphen stands for standard input or output.
+
+    Messages go to stderr, so that stdout holds the manifest alone.
+    """
     code, manifest, err = run_with_input(IMPORT_SPANS_TO_STDOUT, TABLE_OF_TWO_SPANS)
     assert code == 0
     assert manifest.startswith("clip_id,movie,video,")
@@ -74,6 +78,7 @@ def test_videos_of_a_manifest_on_standard_input_are_looked_up_in_the_current_fol
 
 @pytest.mark.usefixtures("folder_with_film")
 def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
+    """A clip of 4 s becomes two windows of 2 s."""
     manifest = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,4,S,,\n"
     code, projected, err = run_with_input("manifest project - --window 2 --out - --json", manifest)
     assert code == 0
@@ -123,11 +128,16 @@ def set_what_the_shell_sets_on_tab(monkeypatch, shell, typed_words, begun_word):
     ids=["backbones", "a codebook to show", "an option --codebook", "models", "tasks", "no manifest"],
 )
 def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell, line, begun_word, values):
+    """The user types the beginning of a value and the tab key.
+
+    The shell asks the command for all values that begin so.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "films.csv").write_text(f"{HEADER_OF_MANIFEST}\na,m,,0,1,S,,\n", encoding="utf-8")
     set_what_the_shell_sets_on_tab(monkeypatch, shell, f"obygaze {line} ", begun_word)
     assert obygaze() == 0
     out, err = capfd.readouterr()
+
     assert set(re.findall(REGEX_OF_VALUES[shell], out)) == values
     assert err == ""
 
@@ -208,11 +218,12 @@ def test_store_rm_without_a_folder_clears_the_folder_that_the_environment_sets(o
 
 
 @pytest.mark.usefixtures("options_in_environment")
-def test_workers_that_are_typed_wrongly_are_refused_though_the_environment_sets_some():
+def test_workers_typed_wrongly_are_refused_despite_the_environment():
+    """A typed option overrides the environment, also where it is wrong."""
     assert run_line("extract a.csv stores/c --workers none") == 2
 
 
-def test_texts_are_extracted_though_the_environment_sets_workers_for_videos(options_in_environment, capfd):
+def test_the_environments_workers_are_ignored_for_texts(options_in_environment, capfd):
     """Typed --workers would be refused; this extraction fails later, at weights that are not there."""
     (options_in_environment / "texts.txt").write_text("a cat\n")
     assert run_line("extract texts.txt stores/t --backbone sentence --weights nowhere") == 1
@@ -239,11 +250,13 @@ def types_of(option):
     ids=["help", "json", "a file", "an error"],
 )
 def test_a_command_whose_reader_left_shows_no_traceback(tmp_path, command, code):
+    """The reader of the pipe is gone, as with `obygaze ... | head`. This is no mistake of the user."""
     reading_end, writing_end = os.pipe()
     os.close(reading_end)
     words = [sys.executable, "-m", "obygaze", *command.split()]
     done = subprocess.run(words, stdout=writing_end, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
     os.close(writing_end)
+
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
     assert code == 1 or done.stderr == b""
@@ -251,6 +264,7 @@ def test_a_command_whose_reader_left_shows_no_traceback(tmp_path, command, code)
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
 def test_every_option_that_takes_a_number_refuses_nan_and_infinity(text):
+    """Python reads these words as numbers, and no option means anything by them."""
     number_types = [
         one_type
         for _, command, _ in all_commands()
@@ -275,6 +289,7 @@ def test_every_range_of_an_option_has_a_bound():
 
 @pytest.mark.parametrize("command", ["--help", "codebook show obygaze12", "manifest inspect no.csv"])
 def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command):
+    """Output is often copied into reports and compared, where colour codes would be noise."""
     assert "\x1b" not in in_terminal(command.split(), tmp_path)[1]
 
 
@@ -315,7 +330,7 @@ def test_the_device_of_the_environment_is_used_where_nothing_else_is_typed(
     assert devices_asked_for == [device]
 
 
-def test_the_version_has_a_letter(run_with_input):
+def test_the_option_version_has_a_short_form(run_with_input):
     assert run_with_input("-V") == run_with_input("--version")
 
 

@@ -394,9 +394,14 @@ CODE_OF_WRONG_USAGE = 2
 def test_a_mistake_ends_in_one_line_and_makes_no_file(
     folder_of_inputs, run, monkeypatch, code, command, message
 ):
+    """The user reads what is wrong and what to type, without a traceback.
+
+    Nothing is written, and nothing goes to stdout.
+    """
     place = stand_in(folder_of_inputs, monkeypatch)
     files_before = sorted(place.rglob("*"))
     exit_code, out, err = run(command, place)
+
     assert exit_code == int(code), err
     assert out == ""
     assert message in err

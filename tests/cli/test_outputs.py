@@ -68,6 +68,7 @@ def greys(place):
 @pytest.mark.long
 @pytest.mark.usefixtures("greys")
 def test_saved_frames_are_of_full_size_with_their_numbers_and_times(ok, place):
+    """At ten pictures a second, pictures 3 and 12 are shown at 0.3 and 1.2 s. Their greys are 30 and 120."""
     ok("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
     with np.load(place / "out/a.npz", allow_pickle=False) as saved:
         assert (saved["frames"].shape, saved["frames"].dtype) == ((2, 32, 64, 3), np.uint8)
@@ -88,11 +89,13 @@ def cells_of(sheet, thumbnail_height):
 @pytest.mark.long
 @pytest.mark.usefixtures("greys")
 def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(ok, place):
+    """Ten of 20 frames are every second one. They fill a row of eight cells and two of the next row."""
     ok("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
     cells = cells_of(np.asarray(Image.open(place / "out/sheet.png")), thumbnail_height=32)
     assert len(cells) == 2 * CELLS_IN_ROW
     thumbnails = [cell[:32, :64] for cell in cells[:10]]
     greys_of_even_frames = [STEP_OF_GREY * number for number in range(0, N_GREYS, 2)]
+
     assert [thumbnail.mean() for thumbnail in thumbnails] == pytest.approx(greys_of_even_frames, abs=3)
     assert all(caption.max() > 200 for caption in (cell[32:] for cell in cells[:10]))  # of light letters
     assert not any(cell.any() for cell in cells[10:])  # the rest of the second row is black
@@ -107,6 +110,8 @@ def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(ok, pla
     ids=["a text", "an array"],
 )
 def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
+    """The disk is full. A half-written file could be taken for a whole one."""
+
     def write_to_a_full_disk(*_, **__):
         raise OSError(28, "No space left on device")
 
@@ -143,6 +148,7 @@ MAKE_SHEETS = "manifest sheets in/two.csv --concept Body --concept Look --concep
 
 
 def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(ok, two_films):
+    """Look is marked in three clips. One has no video and the video of one is empty, so that one is drawn."""
     assert (two_films / "in/empty.mp4").stat().st_size == 0  # of b2, which is therefore not drawn
     body, look, posture = json.loads(ok(f"{MAKE_SHEETS} --json"))
     assert [body[key] for key in ("n_clips", "n_with_video", "n_drawn", "file")] == [3, 3, 3, "body.png"]
@@ -151,6 +157,7 @@ def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(ok, two_fi
 
 
 def test_clips_of_a_sheet_alternate_between_films(ok, two_films):
+    """A long film would fill the sheet otherwise."""
     ok(MAKE_SHEETS)
     rows = rows_of(two_films / "out/s/index.csv")
     clips_with_body = [row["clip_id"] for row in rows if row["sheet"] == "body.png"]
@@ -166,6 +173,7 @@ def test_a_sheet_shows_the_middle_frame_of_a_clip(ok, two_films, shared_data):
     sheet = np.asarray(Image.open(two_films / "out/s/look.png"))  # which has b1 alone
     assert (sheet[:height, :width] == middle).all()
     row_of_b1 = rows_of(two_films / "out/s/index.csv")[-1]
+
     assert float(row_of_b1["time_s"]) == pytest.approx(1.5, abs=0.1)
 
 
@@ -214,6 +222,7 @@ def predictions_of_two_models(two_films):
 def test_a_models_errors_are_two_sheets_with_the_clearest_error_first(ok, predictions_of_two_models):
     ok(f"{MAKE_SHEETS_OF_ERRORS} --model mlp")
     rows = rows_of(predictions_of_two_models / "out/e/index.csv")
+
     assert [(row["sheet"], row["clip_id"], row["score"]) for row in rows] == [
         ("false-alarms.png", "a1", "0.9"),
         ("false-alarms.png", "b1", "0.6"),
@@ -247,6 +256,7 @@ def extract_clips(place, name, clips):
 
 
 def test_a_stage_that_is_written_to_is_not_removed(run, place):
+    """A stage holds an unfinished extraction. Another process writes to it now."""
     with extract_clips(place, "out/open", "a").writer() as writer:
         writer.commit([ClipResult("b", "ok", groups={"toy": FEATURES})])
         _, _, err = run("store rm out/open.staging --yes", place)
@@ -263,6 +273,7 @@ def stage_behind_its_store(place):
 
 @pytest.mark.usefixtures("stage_behind_its_store")
 def test_a_stage_with_more_clips_than_its_store_is_not_removed_as_sealed(run, place):
+    """The stage is sealed but for clip b, whose features would be lost."""
     _, _, err = run("store rm --sealed-stages out --yes", place)
     assert "kept out/grown.staging: no sealed store has all of its clips" in err
 
@@ -274,12 +285,14 @@ def test_a_stage_without_a_store_is_not_removed_as_sealed(run, place):
 
 
 def test_removing_a_store_does_not_follow_links(ok, place):
+    """A link in the store leads to a folder outside, which must stay."""
     extract_clips(place, "out/films", "ab")
     store = seal(None, place / "out/films", licence="MIT")
     (place / "outside").mkdir()
     (place / "outside" / "precious").touch()
     (store / "link").symlink_to(place / "outside")
     ok("store rm out/films-1.0.0 --yes")
+
     assert not store.exists()
     assert (place / "outside" / "precious").exists()
 
@@ -347,6 +360,10 @@ def pth_files(place):
     ids=["code", "two tensors", "another length", "not finite"],
 )
 def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, pth_files, content):
+    """A .pth file is a pickle, which can run any code.
+
+    It must hold one finite tensor of the length of the others.
+    """
     import torch
 
     torch.save(content(torch), pth_files / "b.pth")
@@ -413,11 +430,16 @@ def test_features_are_exported_with_the_labels_of_their_clips(ok, place, kind, l
     with h5py.File(place / "out/films.x") as file:
         exported = labels_in(file)
     stored_clips = [clip for clip in open_store(place / "in/films").clips if clip.status != "failed"]
+
     assert exported == {clip.clip_id: levels_and_concepts[clip.clip_id] for clip in stored_clips}
 
 
 @pytest.mark.long
 def test_embeddings_of_cut_texts_are_used_and_counted(run, place):
+    """One of 240 texts was longer than the network takes.
+
+    Its embedding is of the beginning alone, and the user must know.
+    """
     text_ids = [row["text_id"] for row in rows_of(place / "in/prompts.csv")]
     vectors = np.random.default_rng(1).normal(size=(len(text_ids), 4)).astype(np.float32)
     seal_arrays(
@@ -431,10 +453,12 @@ def test_embeddings_of_cut_texts_are_used_and_counted(run, place):
     assert code == 0
     assert f"1 of 240 embeddings are partial, such as {text_ids[0]}: cut at 77" in err
     document = json.loads((place / "out/eat.json").read_text())
+
     assert document["record"]["n_partial"] == {"images": 0, "texts": 1}
 
 
 def test_the_json_that_an_audit_prints_is_the_one_that_it_keeps(ok, place):
+    """Both have the columns of the table of results."""
     printed = json.loads(ok("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
     assert printed == json.loads((place / "out/a.json").read_text("utf-8"))
     columns_of_table = list(rows_of(place / "out/a.csv")[0])
@@ -503,6 +527,7 @@ def test_an_evaluation_that_is_kept_prints_the_same_and_has_a_report(ok, place):
     ],
 )
 def test_an_output_that_cannot_be_kept_is_refused_before_training(run, place, options):
+    """Training may take hours, and its results could not be written."""
     code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {options}", place)
     assert code in {1, 2}
     assert out == ""
@@ -537,7 +562,7 @@ def test_an_output_that_cannot_be_kept_is_refused_before_training(run, place, op
     ids=["manifests", "codebooks", "evaluations", "models"],
 )
 def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place, commands):
-    """The codebook of in/films.csv is of violence."""
+    """The codebook of in/films.csv is of violence. Levels and concepts of ObyGaze12 would be wrong there."""
     for command in commands:
         code, out, err = run(command, place)
         assert code == 0, err
@@ -562,6 +587,7 @@ def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_remove
     with_examples = comment_sign_before_toml.sub("", text)
     (place / "out/all.toml").write_text(with_examples, encoding="utf-8")
     tension = load_codebook(place / "out/all.toml").scale("tension")
+
     assert tension.level_of("0.7") == "high"
 
 
@@ -610,6 +636,7 @@ def test_a_folder_with_a_file_that_is_no_output_is_not_replaced(tmp_path):
     with new_folder(out) as made:
         (made / "a.csv").touch()
     (out / "thesis.txt").touch()
+
     with pytest.raises(OutputError, match="thesis"), new_folder(out, force=True):
         pytest.fail("it let its caller write")
     assert (out / "thesis.txt").exists()
@@ -636,7 +663,8 @@ def paper_with_untrained_weights(ok, place):
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_index_of_a_paper_links_all_files_and_each_names_untrained_weights(paper_with_untrained_weights):
+def test_the_index_links_all_files_and_each_names_untrained_weights(paper_with_untrained_weights):
+    """The store "random" has features of random weights, and no reader may take its numbers for results."""
     index = (paper_with_untrained_weights / "index.md").read_text(encoding="utf-8")
     files = json.loads((paper_with_untrained_weights / CONTENTS).read_text(encoding="utf-8"))
     assert {"table2-strict.tex", "figure6-strict.json"} <= {*files}
@@ -649,12 +677,13 @@ def test_the_index_of_a_paper_links_all_files_and_each_names_untrained_weights(p
 
 
 def test_a_span_behind_the_end_of_its_video_is_named_when_it_is_imported(shared_data, tmp_path, capsys):
-    """The video is 13 s long."""
+    """The video is 13 s long, and the second span begins at 830.5 s."""
     spans = tmp_path / "spans.csv"
     spans.write_text("video,start_s,end_s\nnasa_13013.mp4,1,2\nnasa_13013.mp4,830.5,840\n", encoding="utf-8")
     out = tmp_path / "clips.csv"
     words = ("manifest", "import", "spans", spans, "--videos", shared_data / "videos")
     assert obygaze(*words, "--out", out) == 0
     err = capsys.readouterr().err
+
     assert "begins at 830.5 s" in err
     assert "begins at 1 s" not in err

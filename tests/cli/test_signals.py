@@ -26,22 +26,29 @@ ANSWER_SIGHUP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_command_that_gets_a_signal_ends_with_a_line_and_the_code_of_the_signal(name):
+def test_a_command_stopped_by_a_signal_exits_with_its_code(name):
+    """Shells expect 128 plus the number of the signal. One line says that the command was stopped."""
     number = getattr(signal, name)
     words = [sys.executable, "-c", ANSWER_SIGHUP + SLEEPING_COMMAND, "600"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout.readline() == "ready\n"
         command.send_signal(number)
         _, err = command.communicate()
+
     assert err == "obygaze: stopped\n"
     assert command.returncode == 128 + number
 
 
 def test_under_nohup_a_command_outlives_its_terminal():
+    """Under nohup, SIGHUP, which a closing terminal sends, is ignored.
+
+    The command ends by itself after a second.
+    """
     one_second = "1"
     words = ["nohup", sys.executable, "-c", SLEEPING_COMMAND, one_second]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout.readline() == "ready\n"
         command.send_signal(signal.SIGHUP)
         command.communicate()
+
     assert command.returncode == 0

@@ -93,7 +93,10 @@ def printed_by_command(text):
 def test_commands_write_and_print_on_a_simulated_system_what_they_do_on_linux(
     system, group, inputs, url, tmp_path, outputs_on_linux
 ):
-    """Names, locks, line ends and missing functions are then those of the other system."""
+    """Names, locks, line ends and missing functions are those of the other system.
+
+    All bytes that commands write and print must be the same.
+    """
     outputs = run_rows(system, group, inputs, url, tmp_path)
     expected = outputs_on_linux(group)
     assert outputs.keys() == expected.keys()
@@ -102,7 +105,7 @@ def test_commands_write_and_print_on_a_simulated_system_what_they_do_on_linux(
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_other_tests_of_what_people_do_on_laptops_pass_on_a_simulated_windows(tmp_path):
+def test_tests_of_laptop_use_pass_on_a_simulated_windows(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not long"]
         + [f"--basetemp={tmp_path / 'temporary'}"]  # another run's would be removed by the rules of Windows

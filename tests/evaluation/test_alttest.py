@@ -51,6 +51,7 @@ def test_winning_rate_and_advantage_are_those_printed_by_the_authors(model):
     result = alt_test(machine, by_name, films, model)
     published_form = result.comparisons[0]
     winning_rate, advantage = PRINTED[model]
+
     assert round(published_form.winning_rate("clips", 0.15), 2) == winning_rate
     assert round(published_form.advantage, 2) == advantage
 
@@ -91,6 +92,10 @@ def one_clip_a_film():
 
 
 def test_with_one_clip_a_film_the_test_by_films_is_that_by_clips(one_clip_a_film):
+    """The published test takes clips as units, ours takes films, as clips of a film are alike.
+
+    Where each film is one clip, both are the same.
+    """
     calls = one_clip_a_film
     comparison = alt_test(calls.machine, calls.annotators, calls.films).comparisons[0]
     assert comparison.mean_shortfall("clips") == comparison.mean_shortfall("films")
@@ -98,8 +103,12 @@ def test_with_one_clip_a_film_the_test_by_films_is_that_by_clips(one_clip_a_film
         assert comparison.p("films", margin) == pytest.approx(comparison.p("clips", margin))
 
 
-def test_the_published_form_is_a_t_test_of_who_agrees_more_with_the_other_annotators(one_clip_a_film):
-    """On each clip h0 or the machine agrees with more of h1 and h2: 1, 0 or -1."""
+def test_the_published_form_is_a_t_test_of_who_agrees_more(one_clip_a_film):
+    """On each clip the machine or h0 agrees with more of the two other annotators, h1 and h2.
+
+    The shortfall of the machine is 1 where h0 does, -1 where the machine does, else 0. Its mean is tested
+    against the margin of 0.2.
+    """
     calls = one_clip_a_film
     h0, h1, h2 = calls.annotators.values()
     agreements_of_h0 = (h0 == h1).astype(int) + (h0 == h2)
@@ -108,6 +117,7 @@ def test_the_published_form_is_a_t_test_of_who_agrees_more_with_the_other_annota
     expected = ttest_1samp(shortfall, 0.2, alternative="less").pvalue
     comparison = alt_test(calls.machine, calls.annotators, calls.films).comparisons[0]
     p_of_h0 = comparison.p("clips", 0.2)[0]
+
     assert p_of_h0 == pytest.approx(expected)
 
 
@@ -120,6 +130,7 @@ def test_a_machine_as_good_as_annotators_may_stand_in():
 
 
 def test_a_machine_may_have_the_name_of_one_that_knows_nothing():
+    """The user's machine is called "constant", as one of the two machines that it is compared with."""
     calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     result = alt_test(calls.machine, calls.annotators, calls.films, "constant")
     assert [comparison.name for comparison in result.comparisons] == ["constant", "constant", "shuffled"]
@@ -134,7 +145,7 @@ def test_a_machine_that_always_says_no_may_not_stand_in():
     assert result.answer == "not shown that it may stand in"
 
 
-def test_the_order_of_clips_decides_nothing():
+def test_the_order_of_clips_does_not_matter():
     calls = draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7)
     order = np.random.default_rng(1).permutation(1200)
     annotators_in_order = {name: codes[order] for name, codes in calls.annotators.items()}
@@ -145,7 +156,8 @@ def test_the_order_of_clips_decides_nothing():
             assert comparison.p(form, 0.1) == pytest.approx(other.p(form, 0.1))
 
 
-def test_nothing_is_told_where_annotators_hardly_agree():
+def test_there_is_no_answer_where_annotators_hardly_agree():
+    """Annotators are right in 55% of the clips. A machine that knows nothing could stand in for them too."""
     calls = draw_calls(2, skills=(0.55, 0.55, 0.55), machine_skill=0.55)
     result = alt_test(calls.machine, calls.annotators, calls.films)
     assert result.answer == "these annotators agree too little to tell"
@@ -168,7 +180,7 @@ def calls_that_vary_between_films_only():
     return Calls(machine, annotators, films)
 
 
-def test_nothing_is_told_where_a_machine_with_one_answer_could_stand_in_as_well():
+def test_there_is_no_answer_where_a_constant_machine_passes_too():
     """The machine's own answers in another order within films could not, but one constant answer could."""
     calls = calls_that_vary_between_films_only()
     result = alt_test(calls.machine, calls.annotators, calls.films)
@@ -186,10 +198,12 @@ def test_only_clips_that_the_machine_and_two_annotators_judged_count():
     calls.machine[-30:] = UNKNOWN
     result = alt_test(calls.machine, calls.annotators, calls.films)
     n_clips = 1200 - 20 - 30
+
     assert result.annotators == {"h0": n_clips, "h1": n_clips, "h2": n_clips}
 
 
 def test_an_annotator_of_ten_clips_is_not_compared():
+    """Ten clips are too few to tell anything."""
     calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     ten_clips = np.full(1200, UNKNOWN)
     ten_clips[:10] = 1
@@ -210,7 +224,11 @@ def test_annotators_who_call_all_clips_alike_are_refused():
         alt_test(always_yes, {"h0": always_yes, "h1": always_yes}, films)
 
 
-def test_a_machine_alone_is_refused_though_its_accents_are_written_in_another_way(tmp_path):
+def test_a_machine_without_annotators_is_refused(tmp_path):
+    """All clips are of the machine é.
+
+    It is named with its accent as a sign of its own, which is the same name, so no annotators are left.
+    """
     clips = [Clip(f"c{k}", "m", "", k, k + 1, "S", (), "é") for k in range(40)]
     judged = Manifest(tuple(clips), tmp_path)
     with pytest.raises(ProtocolError, match="there are none"):
@@ -255,8 +273,11 @@ def test_machines_are_compared_with_people_alone(tmp_path, clip_id):
     assert vlm_alone["vlm"].annotators == results["vlm"].annotators
 
 
-def test_a_constant_machine_falls_short_on_three_balanced_classes_and_a_skilled_one_does_not():
-    """Of a class with 80 % of the clips and two with 10 %, the balanced form weights each alike."""
+def test_a_constant_machine_falls_short_if_classes_weigh_alike():
+    """Of three classes one has 80% of the clips and two have 10%.
+
+    The balanced form gives each class the same weight, so that always naming the largest is no longer good.
+    """
     rng = np.random.default_rng(4)
     truth = rng.choice(3, 1200, p=(0.8, 0.1, 0.1))
     calls = []
@@ -267,6 +288,7 @@ def test_a_constant_machine_falls_short_on_three_balanced_classes_and_a_skilled_
     films = np.arange(1200) // 60
     result = alt_test(machine, {"h0": h0, "h1": h1, "h2": h2}, films)
     by_name = {comparison.name: comparison for comparison in result.comparisons}
+
     assert set(by_name[""].by_form) == set(FORMS)
     assert abs(by_name[""].mean_shortfall("balanced")) < 0.05
     assert by_name["constant"].mean_shortfall("balanced") > 0.2
@@ -274,6 +296,7 @@ def test_a_constant_machine_falls_short_on_three_balanced_classes_and_a_skilled_
 
 @pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])
 def test_an_annotator_in_two_spellings_is_refused(tmp_path, capsys, command):
+    """AB and ab are one person, whose clips would count twice."""
     (tmp_path / "a.csv").write_text(
         "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
         "c0,m,,0,4,S,,AB\n"
@@ -283,11 +306,13 @@ def test_an_annotator_in_two_spellings_is_refused(tmp_path, capsys, command):
     )
     assert obygaze("manifest", command, tmp_path / "a.csv") == 1
     error = capsys.readouterr().err
+
     assert "'AB'" in error
     assert "'ab'" in error
 
 
 def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, capsys):
+    """A document of ELAN shows spans. Two labels, of AB and CD, have no times."""
     clips = (
         Clip("span", "m", "", 0, 4, "S", (), "AB"),
         Clip("span", "m", "", 0, 4, "EN", (), "CD"),
@@ -295,6 +320,7 @@ def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, c
         Clip("whole-file", "m", "", None, None, "EN", (), "CD"),
     )
     write_manifest(Manifest(clips, tmp_path), tmp_path / "a.csv")
+
     assert obygaze("manifest", "disagreements", tmp_path / "a.csv", "--out", tmp_path / "out") == 0
     assert "2 labels of whole files" in capsys.readouterr().err
 

@@ -40,32 +40,36 @@ def manifest_of(*clips):
     return Manifest(clips, Path())
 
 
-def test_clips_judged_with_the_score_in_sight_are_not_tested_and_are_counted(half_seen, run_without_seen):
+def test_clips_judged_in_sight_of_a_score_are_not_tested(half_seen, run_without_seen):
+    """Who sees a model's score tends to agree with it, so that testing on such labels would flatter models.
+
+    The clips are counted.
+    """
     unseen = half_seen.clip_ids[~half_seen.labels.seen_score]
     assert ids_of_tested(run_without_seen) == set(unseen.tolist())
     assert run_without_seen.record["clips"]["seen_score"] == half_seen.labels.seen_score.sum()
 
 
-def test_clips_judged_with_the_score_in_sight_are_tested_on_request(half_seen, run_with_seen):
+def test_clips_judged_in_sight_of_a_score_are_tested_on_request(half_seen, run_with_seen):
     assert ids_of_tested(run_with_seen) == set(half_seen.clip_ids.tolist())
     assert "seen_score" not in run_with_seen.record["clips"]
 
 
-def test_clips_judged_with_the_score_in_sight_are_trained_on_whether_tested_or_not(
-    run_without_seen, run_with_seen
-):
+def test_clips_judged_in_sight_of_a_score_are_trained_on(run_without_seen, run_with_seen):
+    """Whether they are tested or not changes nothing in training."""
     with_seen = [fold["train_clips"] for fold in run_with_seen.record["folds"]]
     without_seen = [fold["train_clips"] for fold in run_without_seen.record["folds"]]
     assert without_seen == with_seen
 
 
-def test_the_column_seen_score_says_which_clips_were_judged_with_the_score_in_sight():
+def test_the_column_seen_score_marks_clips_judged_in_sight_of_a_score():
     manifest = manifest_of(
         Clip("a", "m", extras={"seen_score": "1"}), Clip("b", "m", extras={"seen_score": "0"})
     )
     labels = labels_of(manifest)
     assert labels.seen_score.tolist() == [True, False]
     second_clip = labels.take(np.array([1]))
+
     assert second_clip.seen_score.tolist() == [False]
 
 

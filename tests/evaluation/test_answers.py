@@ -54,11 +54,13 @@ def test_answers_are_probabilities(corpus, answered):
 
 
 def test_a_clip_without_an_answer_has_a_half(answered):
+    """Clip 7 has the probability 0.5, which favours neither level."""
     assert answered.answers[7] == 0.5
 
 
 @pytest.mark.long
 def test_answers_are_a_model_beside_the_others(data, answered):
+    """The answers are evaluated as a model named "answers". Its score is the probability less 0.5."""
     run = om.evaluate(answered, ["linear"], "en_s")
     of_ann = run.predictions.table.query("model == 'answers' and task == 'en_s>en_s@ann'")
     rows = data.rows(of_ann["clip_id"].tolist())
@@ -76,6 +78,7 @@ def test_a_machine_that_hears_answers_on_voices(data, tmp_path):
 
 
 def test_a_machine_that_hears_alone_does_not_answer_on_what_is_seen(data, tmp_path):
+    """Body is seen, and the machine states that it hears alone."""
     answers = [{"concept:Voice": 0.1}] * 240
     path = write_answers(tmp_path, data.clip_ids, answers, perceives=["heard"])
     with pytest.raises(DatasetError, match="Body is visual"):
@@ -90,6 +93,7 @@ def test_a_machine_that_hears_alone_does_not_answer_on_what_is_seen(data, tmp_pa
     ],
 )
 def test_answers_on_a_concept_do_not_tell_levels(data, tmp_path, task, message):
+    """The machine answered about Body alone."""
     path = write_answers(tmp_path, data.clip_ids, [{"concept:Body": 0.1}] * 240)
     with pytest.raises(DatasetError, match=message):
         with_answers(data, path, find_target(task, data.codebook))

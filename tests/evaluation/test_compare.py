@@ -18,7 +18,7 @@ from obygaze_models.report.comparison_tables import comparison_report
 RECORD = {"protocol": "strict", "codebook": {"name": "obygaze12", "digest": "0"}, "n_classes": 2}
 
 
-def rows(strength, *, noise=1, seed=0, model="mlp", n_movies=12, n_clips=30):
+def make_predictions(strength, *, noise=1, seed=0, model="mlp", n_movies=12, n_clips=30):
     """Make predictions of a model that tells S clips apart by `strength` SDs.
 
     A third of each film's clips is positive; `noise` seeds the scores' noise.
@@ -50,13 +50,13 @@ def run_of(table, name="run", **record):
 @pytest.fixture
 def strong():
     """A run whose model tells S clips apart by 3 SDs."""
-    return run_of(rows(3.0, noise=1), "strong")
+    return run_of(make_predictions(3.0, noise=1), "strong")
 
 
 @pytest.fixture
 def weak():
     """A run whose model tells S clips apart by half an SD."""
-    return run_of(rows(0.5, noise=2), "weak")
+    return run_of(make_predictions(0.5, noise=2), "weak")
 
 
 def test_a_better_model_is_better_in_every_metric(strong, weak):
@@ -66,13 +66,22 @@ def test_a_better_model_is_better_in_every_metric(strong, weak):
 
 
 def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(strong, weak):
+    """The sign-flip test of 12 differences has 2^12 = 4096 patterns.
+
+    Where all films favour one model, the pattern itself and its opposite reach the mean. Holm's correction
+    multiplies the smallest p by the 6 metrics.
+    """
     auc = compare(side(strong), side(weak)).metrics.set_index("metric").loc["auc"]
     assert auc["low"] > 0
     assert auc["p"] == 2 / 4096
     assert auc["p_holm"] == pytest.approx(6 * 2 / 4096)
 
 
-def test_what_is_said_of_the_method_is_more_cautious_than_of_the_models(strong, weak):
+def test_claims_about_methods_are_more_cautious_than_about_models(strong, weak):
+    """Two trained models can be compared on these films.
+
+    Two methods would be trained on other films too, which adds uncertainty.
+    """
     metrics = compare(side(strong), side(weak)).metrics
     assert (metrics["p_holm"] >= metrics["p"]).all()
     assert (metrics["method_low"] < metrics["low"]).all()
@@ -82,6 +91,7 @@ def test_what_is_said_of_the_method_is_more_cautious_than_of_the_models(strong, 
 def test_the_difference_is_the_mean_over_movies_of_the_movies_differences(strong, weak):
     comparison = compare(side(strong), side(weak))
     metrics = comparison.metrics.set_index("metric")
+
     for metric, movies in comparison.movies.groupby("metric"):
         assert len(movies) == 12
         assert metrics.loc[metric, "difference"] == pytest.approx(movies["difference"].mean())
@@ -92,18 +102,20 @@ def test_the_difference_is_the_mean_over_movies_of_the_movies_differences(strong
 
 @pytest.mark.long  # simulates
 def test_two_models_of_equal_strength_are_not_told_apart():
+    """At 5% one of 20 comparisons is expected to be significant by chance."""
     n_found_different = 0
     for noise in range(20):
-        a = run_of(rows(1.0, noise=noise + 100))
-        b = run_of(rows(1.0, noise=noise + 200))
+        a = run_of(make_predictions(1.0, noise=noise + 100))
+        b = run_of(make_predictions(1.0, noise=noise + 200))
         if compare(side(a), side(b)).metrics["p_holm"].min() < 0.05:
             n_found_different += 1
+
     assert n_found_different <= 3
 
 
 def test_seeds_are_averaged_within_a_movie(weak):
-    first = rows(3.0, seed=0, noise=1)
-    second = rows(3.0, seed=1, noise=3)
+    first = make_predictions(3.0, seed=0, noise=1)
+    second = make_predictions(3.0, seed=1, noise=3)
 
     def values_by_movie(table):
         movies = compare(side(run_of(table)), side(weak)).movies
@@ -115,13 +127,18 @@ def test_seeds_are_averaged_within_a_movie(weak):
 
 
 def test_a_movie_without_positives_is_left_out():
-    strong_rows = rows(3.0, noise=1)
-    weak_rows = rows(0.5, noise=2)
+    """Without a positive clip AUC is undefined.
+
+    With 11 films left there are 2^11 = 2048 patterns of signs.
+    """
+    strong_rows = make_predictions(3.0, noise=1)
+    weak_rows = make_predictions(0.5, noise=2)
     for table in (strong_rows, weak_rows):
         table.loc[table["movie"] == "m00", "label"] = 0
     comparison = compare(side(run_of(strong_rows)), side(run_of(weak_rows)))
     assert (comparison.metrics["n_movies"] == 11).all()
     record = comparison_report(comparison).record
+
     assert record["smallest_p"] == 2 / 2048
     assert record["movies"][0]["a"] is None
 
@@ -135,26 +152,28 @@ def test_a_movie_without_positives_is_left_out():
     ids=["codebook", "protocol"],
 )
 def test_runs_of_different_records_are_refused(strong, record, message):
-    other = run_of(rows(0.5, noise=1), "other", **record)
+    other = run_of(make_predictions(0.5, noise=1), "other", **record)
     with pytest.raises(CompareError, match=message):
         compare(side(strong), side(other))
 
 
 def test_runs_of_different_clips_are_refused(strong):
-    without_three_clips = rows(0.5, noise=1).iloc[:-3]
+    """The last three clips are missing; m11-357 is the first of them."""
+    without_three_clips = make_predictions(0.5, noise=1).iloc[:-3]
     with pytest.raises(CompareError, match=r"3 are in .*strong alone.* m11-357"):
         compare(side(strong), side(run_of(without_three_clips)))
 
 
 def test_runs_of_a_renamed_clip_are_refused(strong):
-    table = rows(0.5, noise=1)
+    table = make_predictions(0.5, noise=1)
     table["clip_id"] = table["clip_id"].replace("m00-0", "other")
     with pytest.raises(CompareError, match=r"1 are in .*strong.* m00-0"):
         compare(side(strong), side(run_of(table)))
 
 
 def test_runs_of_different_labels_are_refused(strong):
-    table = rows(0.5, noise=1)
+    """All 12 x 30 = 360 labels are exchanged."""
+    table = make_predictions(0.5, noise=1)
     table["label"] = 1 - table["label"]
     with pytest.raises(CompareError, match=r"label of 360 clips .* m00-0"):
         compare(side(strong), side(run_of(table)))
@@ -163,7 +182,7 @@ def test_runs_of_different_labels_are_refused(strong):
 @pytest.fixture
 def run_of_two_models():
     """A good model, `mlp`, and one that knows nothing, `prior`."""
-    tables = [rows(2.0, noise=1, model="mlp"), rows(0.0, noise=1, model="prior")]
+    tables = [make_predictions(2.0, noise=1, model="mlp"), make_predictions(0.0, noise=1, model="prior")]
     return run_of(pd.concat(tables, ignore_index=True))
 
 
@@ -184,7 +203,7 @@ def test_an_unknown_model_is_refused(run_of_two_models):
 @pytest.fixture
 def run_of_two_tasks():
     """A run with predictions for the tasks hn_s>hn_s and x>x."""
-    table = rows(1.0, noise=1)
+    table = make_predictions(1.0, noise=1)
     return run_of(pd.concat([table, table.assign(task="x>x")], ignore_index=True))
 
 
@@ -211,13 +230,15 @@ def recall(y, called):
     return float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN
 
 
-def test_a_metric_that_is_added_moves_no_p_value_of_the_others(strong, weak, monkeypatch):
+def test_an_added_metric_does_not_change_the_p_values_of_others(strong, weak, monkeypatch):
+    """Holm's correction counts the tests of its family. A metric of one's own is not in the family."""
     before = compare(side(strong), side(weak)).metrics
     added = metrics.Metric("recall", "recall", "called", recall, metrics.fixed(1.0))
     monkeypatch.setitem(METRICS, "recall", added)
     after = compare(side(strong), side(weak)).metrics
     pd.testing.assert_frame_equal(after[after["metric"] != "recall"], before)
     last = after.iloc[-1]
+
     assert last["metric"] == "recall"
     assert math.isnan(last["p_holm"])
 
@@ -247,6 +268,7 @@ def test_training_on_hard_negatives_is_shown_to_help(planted_levels):
     assert ap["difference"] > 0.1
     assert ap["p_holm"] < 0.05
     record = comparison_report(comparison).record
+
     assert record["a"]["trained_on"]["name"] == "hn_s"
     assert record["b"]["trained_on"]["name"] == "en_s"
 

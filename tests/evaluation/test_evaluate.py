@@ -46,7 +46,7 @@ def run(learnable):
     return evaluate(learnable, ["linear", "mlp"], "hn_s", "enhn_s", origin=ORIGIN)
 
 
-def pooled(run, metric):
+def pooled_metric(run, metric):
     """Return the value of a metric over all clips, by model."""
     rows = run.metrics[run.metrics["metric"] == metric]
     return dict(zip(rows["model"], rows["pooled"], strict=True))
@@ -61,7 +61,7 @@ def with_levels(data, levels):
 @pytest.mark.parametrize("metric", ["f1_pos", "average_precision", "balanced_accuracy", "within_movie_auc"])
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 def test_a_planted_direction_beats_every_baseline(run, model, metric):
-    values = pooled(run, metric)
+    values = pooled_metric(run, metric)
     best_baseline = max(values[name] for name in BASELINES)
     assert values[model] > best_baseline + 0.1
 
@@ -69,7 +69,7 @@ def test_a_planted_direction_beats_every_baseline(run, model, metric):
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 def test_a_planted_direction_beats_the_best_constant(run, model):
     best_constant = run.metrics.set_index("metric").loc["f1_pos", "best_constant"].max()
-    assert pooled(run, "f1_pos")[model] > best_constant + 0.1
+    assert pooled_metric(run, "f1_pos")[model] > best_constant + 0.1
 
 
 @pytest.mark.long  # simulates
@@ -78,10 +78,11 @@ def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
     linear_aucs = []
     for seed in range(8):
         null_data = make_planted(film=2.0, n_movies=4, n_per_movie=60, seed=seed)
-        aucs = pooled(evaluate(null_data, "linear", "enhn_s"), WITHIN)
+        aucs = pooled_metric(evaluate(null_data, "linear", "enhn_s"), WITHIN)
         linear_aucs.append(aucs["linear"])
         assert aucs["movie_prior"] == 0.5
         assert aucs["always_positive"] == 0.5
+
     assert np.mean(linear_aucs) == pytest.approx(0.5, abs=0.045)
 
 
@@ -93,6 +94,7 @@ def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run, learn
     assert len(table[["fold", "movie"]].drop_duplicates()) == 6
     assert set(table["task"]) == {"hn_s>enhn_s"}
     label_of = dict(zip(learnable.clip_ids, learnable.levels == "S", strict=True))
+
     assert (table["label"] == table["clip_id"].map(label_of)).all()
 
 
@@ -167,7 +169,8 @@ def run_of_three_seeds(learnable):
 
 
 @pytest.mark.long
-def test_the_third_seed_of_three_is_that_seed_alone(run_of_three_seeds, learnable):
+def test_each_of_several_seeds_gives_what_it_gives_alone(run_of_three_seeds, learnable):
+    """The third of seeds 0, 1 and 2 gives the same predictions as a run with seed 2."""
     run_of_third = evaluate(learnable, {"mlp": perceptron}, "hn_s", "enhn_s", seed=2)
     assert run_of_three_seeds.record["seeds"] == [0, 1, 2]
     for model in ("mlp", "random_half"):
@@ -177,11 +180,13 @@ def test_the_third_seed_of_three_is_that_seed_alone(run_of_three_seeds, learnabl
 
 
 def test_a_model_that_draws_nothing_is_there_with_one_seed(run_of_three_seeds):
+    """It would give the same predictions with each seed."""
     table = run_of_three_seeds.predictions.table
     assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
 
 
 def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run):
+    """Repeating the same predictions adds no information, so intervals must not become narrower."""
     table = run.predictions.table
     both_seeds = pd.concat([table, table.assign(seed=1)], ignore_index=True)
     metrics = summarise(Predictions(both_seeds))
@@ -242,7 +247,7 @@ def test_ordered_levels_have_their_own_baselines(ordinal_run):
 
 
 def test_ordered_levels_have_their_own_metrics(ordinal_run):
-    kappa = pooled(ordinal_run, "quadratic_kappa")
+    kappa = pooled_metric(ordinal_run, "quadratic_kappa")
     assert kappa["linear"] > 0.2
     assert abs(kappa["median_level"]) < 0.2
 
@@ -255,12 +260,16 @@ def test_a_model_of_ordered_levels_is_chosen_for_each_step(ordinal_run):
 @pytest.mark.long
 def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_concepts):
     models = ["pcbm_lr", "pcbm_lr_random", "pcbm_lr_shuffled"]
-    aucs = pooled(evaluate(make_planted_concepts(n_features=120), models, "hn_s"), WITHIN)
+    aucs = pooled_metric(evaluate(make_planted_concepts(n_features=120), models, "hn_s"), WITHIN)
     assert aucs["pcbm_lr"] > aucs["pcbm_lr_random"] + 0.05
     assert aucs["pcbm_lr"] > aucs["pcbm_lr_shuffled"] + 0.05
 
 
 def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnable):
+    """Concept 0 is in the first film alone, and all other films have concept 1.
+
+    Without the first film neither varies; concept 2, in every third clip, does.
+    """
     in_first_movie = learnable.movies == np.unique(learnable.movies)[0]
     present = np.zeros_like(learnable.labels.present)
     present[:, 0] = in_first_movie  # without the first movie, no clip has concept 0
@@ -268,6 +277,7 @@ def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnab
     present[::3, 2] = True
     data = dataclasses.replace(learnable, labels=dataclasses.replace(learnable.labels, present=present))
     all_rows = np.arange(len(data))
+
     assert varying(data, all_rows) == [data.labels.concepts[2]]
 
 
@@ -290,6 +300,7 @@ def test_clips_of_one_class_are_refused(learnable, level, message):
 
 
 def test_positive_clips_of_one_movie_alone_are_refused(learnable):
+    """When that film is left out, there is no positive clip to train on."""
     is_elsewhere = learnable.movies != "tt0000003"
     levels = np.where((learnable.levels == "S") & is_elsewhere, "EN", learnable.levels)
     with pytest.raises(ProtocolError, match=r"both classes|tt0000003"):
@@ -322,7 +333,7 @@ def test_a_task_may_be_a_target(learnable):
     assert evaluate(learnable, ["linear"], target).record["train"]["name"] == "hn_s"
 
 
-def test_a_run_is_kept_though_its_model_cannot_be_kept(run, tmp_path):
+def test_a_run_is_kept_even_if_its_model_cannot_be_saved(run, tmp_path):
     with pytest.raises(ModelError), new_run(run, tmp_path / "run", {}, force=False):
         raise ModelError("nothing to keep")
     assert (tmp_path / "run" / "run.json").exists()
@@ -348,6 +359,7 @@ def test_metrics_follow_from_the_predictions_file_alone(run, tmp_path):
     assert metrics.to_csv(index=False, lineterminator="\n") == written
     n_models = 2 + len(BASELINES)
     n_metrics = len(METRICS) + 1  # with within_movie_auc
+
     assert len(metrics) == n_models * n_metrics
 
 
@@ -379,6 +391,7 @@ def test_folds_may_hold_several_movies_and_the_record_says_so(make_planted):
     assert run.record["protocol"].startswith("strict: 20 folds of whole movies")
     assert [fold["movie"] for fold in run.record["folds"]] == [f"fold {number}" for number in range(20)]
     table = run.predictions.table
+
     assert sorted(table[table["model"] == "linear"]["clip_id"]) == sorted(data.clip_ids)
     assert table.groupby("movie")["fold"].nunique().max() == 1
 
@@ -397,7 +410,7 @@ def test_a_run_shows_its_metrics_by_movie(make_planted):
 
 @pytest.mark.long
 def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, capsys):
-    """The features are noise, in which held-out scores happen to fall with the label within films."""
+    """A model that may be no better than chance is calibrated to the share of S clips, whatever its score."""
     rng = np.random.default_rng(5)
     clips = []
     for film in range(6):
@@ -440,6 +453,7 @@ def test_a_kept_model_that_commands_do_not_know_is_named(
 
 @pytest.mark.parametrize(("scale", "dtype"), [(1, np.float32), (-0.37, np.float16), (1e-4, np.float64)])
 def test_a_label_among_the_features_is_refused_by_its_number(learnable, scale, dtype):
+    """A feature that is the label, in any unit and precision, makes every number of the run meaningless."""
     X = learnable.X.copy()
     X[:, 3] = np.where(learnable.levels == "S", dtype(scale), 0) + dtype(0.1)
     with pytest.raises(ProtocolError, match=r"feature 3 .*hn_s"):

@@ -114,6 +114,10 @@ def test_a_part_of_a_dataset_keeps_labels_of_each_annotator(corpus):
 @pytest.mark.long
 @pytest.mark.parametrize("experts", [None, "merged", "soft"])
 def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, experts):
+    """Each annotator errs in 15% of the clips.
+
+    Where both agree, errors are rarer, so that the same model is better there.
+    """
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts=experts)
     aucs = mean_auc(run)
     assert {task for task, _ in aucs} == {"en_s>en_s@ann", "en_s>en_s@ben", "en_s>en_s@agreed"}
@@ -129,6 +133,7 @@ def test_the_other_annotator_is_a_baseline(corpus, run):
     ben = experts["ben"].levels[both_judged] == "S"
     movies = experts["ann"].movies[both_judged]
     expected = np.mean([roc_auc_score(ann[movies == film], ben[movies == film]) for film in FILMS])
+
     assert mean_auc(run)["en_s>en_s@ann", OTHER] == pytest.approx(expected)
 
 
@@ -145,6 +150,7 @@ def test_each_annotator_may_have_a_model_but_no_baselines(corpus):
 
 
 def test_models_and_the_other_annotator_are_tested_on_the_clips_of_both(run):
+    """A model is compared with the other annotator on clips that both judged, 216 of 240."""
     table = run.predictions.table
     counts = table.groupby(["model", "task"]).size()
     assert counts["linear", "en_s>en_s@ann"] == 216
@@ -155,6 +161,7 @@ def test_models_and_the_other_annotator_are_tested_on_the_clips_of_both(run):
 
 @pytest.mark.long
 def test_soft_labels_train_on_the_rows_of_all_annotators(corpus):
+    """Ann has 240 rows and Ben 216. Five of six films are trained on."""
     n_rows = []
 
     class Counting(om.ClippedScaler):
@@ -196,11 +203,13 @@ def test_noisy_labels_are_nearer_the_truth_than_the_share_of_annotators(corpus):
     labels_of_annotators = list(label_plan.noisy.values())
     share_of_annotators = np.mean([labels == 1 for labels in labels_of_annotators], axis=0)[:n_train]
     truth = corpus.is_positive[:n_train]
+
     assert roc_auc_score(truth, share_of_copies) > roc_auc_score(truth, share_of_annotators) + 0.02
 
 
 @pytest.mark.long
 def test_the_length_of_clips_is_a_baseline_where_it_varies(tmp_path):
+    """Positive clips are 7 s long and others 3 s, so length alone tells the level."""
     corpus = plant_corpus(tmp_path, positive_clips_are_longer=True)
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s")
     assert mean_auc(run)["en_s>en_s@ann", LENGTH] > 0.75
@@ -220,12 +229,18 @@ def test_the_length_of_clips_of_one_length_is_no_baseline(run):
     ],
 )
 def test_annotators_are_merged_by_a_rule(tmp_path, rule, level, concepts):
+    """Of one clip, Ann says S and Body, Ben says HN, Body and Clothing.
+
+    "highest" takes the highest level with its own concepts, "any" all concepts, "both" what both say,
+    "expert" what Ben says.
+    """
     rows = (
         of.Clip("a", "f", "f.mp4", 0, 4, "S", ("Body",), "ann"),
         of.Clip("a", "f", "f.mp4", 0, 4, "HN", ("Body", "Clothing"), "ben"),
     )
     merged = merge_annotators(of.Manifest(rows, tmp_path), rule, "ben")
     (clip,) = merged
+
     assert clip.level == level
     assert set(clip.concepts) == concepts
     assert not merged.is_per_annotator
@@ -274,6 +289,7 @@ def test_an_annotator_of_too_few_films_is_named(corpus, films_of_ben, level_else
     levels = np.where(np.isin(ben.movies, films_of_ben), ben.levels, level_elsewhere)
     experts = {"ann": data.labels.experts["ann"], "ben": replace(ben, levels=levels)}
     data = replace(data, labels=replace(data.labels, experts=experts))
+
     with pytest.raises(ProtocolError, match="ben"):
         om.evaluate(data, ["linear"], "en_s", experts="each")
 
@@ -319,6 +335,7 @@ def test_an_annotators_calls_have_a_balanced_accuracy_and_no_auc(run):
     table = short_report(run).blocks[0]
     (other,) = [row for row in table.rows if row[0] == OTHER]
     cells = dict(zip(table.headers, other, strict=True))
+
     assert cells["AUC [95 %]"] == "-"
     assert cells["AP"] == "-"
     # Both annotators err in 15 % of the clips, each on their own.

@@ -66,6 +66,7 @@ def test_nineteen_of_twenty_intervals_hold_the_truth():
         result = t_interval(values)
         if result.low <= 0.6 <= result.high:
             n_that_hold_it += 1
+
     assert n_that_hold_it / 2000 == pytest.approx(0.95, abs=0.015)
 
 
@@ -75,6 +76,7 @@ def test_between_0_and_1_it_is_students_interval_of_the_jackknifed_logit_of_the_
     pseudo_values = 5 * logit_of_mean - 4 * logits_without_a_movie
     half_width = stats.t.ppf(0.975, df=4) * stats.sem(pseudo_values)
     result = t_interval(APS, bounds=UNIT)
+
     assert result.mean == APS.mean()
     assert result.low == pytest.approx(special.expit(logit_of_mean - half_width))
     assert result.high == pytest.approx(special.expit(logit_of_mean + half_width))
@@ -102,10 +104,12 @@ def test_below_an_upper_bound_alone_the_interval_mirrors_that_above_a_lower_boun
 
 
 def test_infinite_bounds_are_none():
+    """Bounds at plus and minus infinity are the same as no bounds."""
     assert t_interval(APS, bounds=(-math.inf, math.inf)) == t_interval(APS)
 
 
 def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
+    """Without the sixth film the mean is 1, where a logit is infinite."""
     result = t_interval([1, 1, 1, 1, 1, 0.9], bounds=UNIT)
     assert 0 < result.low < 0.95
     assert result.mean < result.high < 1
@@ -123,6 +127,10 @@ def test_an_interval_with_bounds_stays_between_them_around_the_mean_or_is_undefi
 
 
 def test_the_interval_of_the_method_is_wider_by_nadeau_and_bengios_factor():
+    """Nadeau and Bengio (2003) add the ratio of tested to trained films to 1/n, as training sides overlap.
+
+    With 12 films left out one at a time, that is 1/11.
+    """
     values = np.random.default_rng(0).normal(size=12)
     models, method = t_interval(values), t_interval(values, covers="method")
     assert method.mean == models.mean
@@ -137,12 +145,13 @@ def test_the_jackknife_of_a_mean_over_movies_is_the_t_interval():
     clips = np.repeat(values, 4)
     result = jackknife_interval(lambda rows: float(clips[rows].mean()), movies, bounds=UNIT)
     expected = t_interval(values, bounds=UNIT)
+
     assert (result.mean, result.low, result.high) == pytest.approx(
         (expected.mean, expected.low, expected.high)
     )
 
 
-def test_of_many_movies_five_hundred_groups_are_left_out():
+def test_above_500_movies_the_jackknife_leaves_out_groups():
     """The work grows with the clips then, not with clips times movies: 1000 movies are left out by twos."""
     movies = np.repeat([f"film{number:04}" for number in range(1000)], 2)
     masks = []
@@ -159,7 +168,7 @@ def test_of_many_movies_five_hundred_groups_are_left_out():
     assert set(np.concatenate(left_out)) == set(movies)
 
 
-def test_intervals_by_five_hundred_groups_are_as_wide_as_those_by_movies():
+def test_intervals_by_500_groups_are_as_wide_as_by_movies():
     rng = np.random.default_rng(3)
     movies = np.repeat([f"film{number:04}" for number in range(1000)], 2)
     ratios_of_widths = []
@@ -169,6 +178,7 @@ def test_intervals_by_five_hundred_groups_are_as_wide_as_those_by_movies():
         by_groups = jackknife_interval(lambda rows, clips=clips: float(clips[rows].mean()), movies)
         by_movies = t_interval(values)
         ratios_of_widths.append((by_groups.high - by_groups.low) / (by_movies.high - by_movies.low))
+
     # A standard error of 499 degrees of freedom varies by 3 %; t of 499 is as wide as t of 999 to .1 %.
     assert np.mean(ratios_of_widths) == pytest.approx(1.0, abs=0.03)
 
@@ -233,6 +243,7 @@ def test_nineteen_of_twenty_intervals_of_a_ratio_hold_the_ratio_of_the_true_mean
         result = ratio_interval(numerator, denominator)
         if result.low <= 0.16 / 0.2 <= result.high:
             n_that_hold_it += 1
+
     assert n_that_hold_it / n_draws == pytest.approx(0.95, abs=0.015)
 
 

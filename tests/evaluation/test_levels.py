@@ -12,7 +12,7 @@ from sklearn.metrics import mean_absolute_error as reference_error
 
 from obygaze_models.evaluation import LEVEL_METRICS, METRICS, Predictions, summarise
 from obygaze_models.evaluation.metrics import Metric, mean_absolute_error, quadratic_kappa, spearman
-from tests.evaluation.test_compare import rows
+from tests.evaluation.test_compare import make_predictions
 
 # Each clip's level, and the level that a model calls it.
 CLIPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
@@ -81,7 +81,9 @@ def summarise_planted_levels(*, noise, seed=0):
     mean_of_film = 1.2 + 0.5 * rng.normal(size=12)
     levels = np.clip(np.round(mean_of_film.repeat(40) + rng.normal(size=480)), 0, 3).astype(int)
     score = 1.2 + rng.normal(size=480) if noise is None else levels + noise * rng.normal(size=480)
-    predictions = Predictions(rows(0.0, n_clips=40).assign(label=levels, score=score), n_classes=4)
+    predictions = Predictions(
+        make_predictions(0.0, n_clips=40).assign(label=levels, score=score), n_classes=4
+    )
     return summarise(predictions, LEVEL_METRICS).set_index("metric"), levels
 
 

@@ -134,6 +134,7 @@ def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
     event = np.eye(5, 6, dtype=bool)
     frames = frames_of(event.astype(float), movies)
     pooled = localise(frames, segments_of(event, movies), n_shifts=4000).pooled.set_index("measure")
+
     assert pooled["value"].to_dict() == {"average_precision": 1.0, "pointing": 1.0}
     assert pooled.loc["average_precision", "chance"] == pytest.approx(1 / 6)  # one of six equal frames
     assert pooled.loc["pointing", "chance"] == 0
@@ -150,7 +151,7 @@ def two_films():
     return frames_of(rng.random(event.shape), movies), segments_of(event, movies)
 
 
-def test_names_of_clips_and_the_order_of_rows_decide_nothing(two_films):
+def test_names_of_clips_and_the_order_of_rows_do_not_matter(two_films):
     frames, segments = two_films
     renamed = frames.assign(clip_id=frames["clip_id"].str[::-1])
     shuffled = renamed.sample(frac=1, random_state=0)
@@ -169,12 +170,14 @@ def test_chance_stretches_the_scores_of_a_clip_with_absent_frames_over_the_other
     event = np.array([[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
     by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
     (movie,) = by_movie.to_dict("records")
+
     assert movie["pointing"] == 0.0
     assert movie["pointing_chance"] == 1.0
     assert movie["average_precision_chance"] == 1.0
 
 
 def test_a_movie_of_one_clip_has_no_chance():
+    """Chance is the clip's event with the scores of other clips of its film, and there is none."""
     movies = np.array(["a", "b", "b"])
     event = np.eye(3, 6, dtype=bool)
     by_movie = localise(frames_of(event.astype(float), movies), segments_of(event, movies)).by_movie
@@ -212,6 +215,7 @@ def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_
 
 
 def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
+    """There is nothing to find in a clip whose frames are all marked or all unmarked."""
     movies = np.array(["a", "a", "b"])
     event = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 1]], dtype=bool)
     scores = np.arange(9.0).reshape(3, 3)
@@ -253,6 +257,7 @@ def test_marked_segments_are_listed_by_annotator(levels, concept):
     )
     manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
     segments = marked_segments(manifest, levels, concept)
+
     assert segments == {"ann": {"a": [(0.0, 4.0)]}, "bob": {"a": [(0.0, 4.0)]}}
 
 

@@ -103,7 +103,8 @@ def test_the_chance_level_of_ap_without_a_movie_is_not_0():
     assert METRICS["average_precision"].chance([]) != 0
 
 
-def test_the_chance_level_of_f1_is_that_of_the_better_constant_call_for_all_movies():
+def test_the_chance_level_of_f1_is_that_of_the_better_constant_call():
+    """The same call, positive or negative, is taken for all films."""
     labels_of_movies = [np.array([1, 0, 0, 0]), np.array([1, 1, 1, 0])]
     always_positive = np.mean([metrics.f1_weighted(labels, np.ones(4)) for labels in labels_of_movies])
     always_negative = np.mean([metrics.f1_weighted(labels, np.zeros(4)) for labels in labels_of_movies])

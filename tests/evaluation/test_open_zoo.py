@@ -12,7 +12,7 @@ from obygaze_models.evaluation.evaluate import evaluate
 OBYGAZE12 = builtin_codebook("obygaze12")
 
 
-def renamed(codebook):
+def rename_codebook(codebook):
     """Rename levels, concepts and tasks one to one, in their order."""
     level_of = {level.name: f"grade{rank}" for rank, level in enumerate(codebook.levels)}
     names = [f"thing{place:02}" for place in reversed(range(len(codebook.concepts)))]
@@ -37,7 +37,7 @@ def data(make_planted_concepts):
 @pytest.fixture(scope="module")
 def renamed_data(data):
     """The same clips under a codebook in which everything has another name."""
-    other, level_of = renamed(OBYGAZE12)
+    other, level_of = rename_codebook(OBYGAZE12)
     levels = np.array([level_of[level] for level in data.levels])
     labels = dataclasses.replace(data.labels, levels=levels, concepts=other.visual_concepts)
     return dataclasses.replace(data, codebook=other, labels=labels)
@@ -45,7 +45,7 @@ def renamed_data(data):
 
 def renamed_task(task):
     """Return the renamed codebook's word for a task."""
-    other, _ = renamed(OBYGAZE12)
+    other, _ = rename_codebook(OBYGAZE12)
     if task.startswith("concept:"):
         place = OBYGAZE12.visual_concepts.index(task.removeprefix("concept:"))
         return f"concept:{other.visual_concepts[place]}"

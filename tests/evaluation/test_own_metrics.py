@@ -60,6 +60,7 @@ def test_own_metrics_are_computed_for_every_model(run_with_own_metrics):
     values = run.metrics.set_index(["model", "metric"])["pooled"]
     is_linear = run.predictions.table["model"] == "linear"
     share_right = np.mean(run.predictions.called[is_linear] == run.predictions.table["label"][is_linear])
+
     assert values["linear", "accuracy"] == share_right
     assert values["linear", "hidden"] == share_right
     assert values["always_positive", "lab_recall"] == 1
@@ -81,6 +82,7 @@ def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(make_pl
     report = comparison_report(om.compare(om.side(run, "linear"), om.side(run, "movie_prior")))
     (row_of_recall,) = [row for row in report.blocks[0].rows if row[0] == "lab's recall"]
     corrected_p = row_of_recall[-1]
+
     assert corrected_p == "undefined"
     assert report.answers
 
@@ -107,6 +109,8 @@ def test_a_metric_whose_bounds_are_the_wrong_way_round_is_refused():
 
 
 def test_a_value_outside_the_bounds_is_refused_with_what_to_state(make_planted):
+    """A metric's bounds are 0 and 1 unless it states others."""
+
     def below(y, called):
         return accuracy(y, called) - 2
 

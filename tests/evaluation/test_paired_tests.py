@@ -14,6 +14,10 @@ from obygaze_models.evaluation.paired_tests import corrected_t, detectable, sign
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8))
 def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(tenths):
+    """If neither model is better, each film's difference could as well have the other sign.
+
+    So p is the share of patterns of signs whose sum is as far from 0.
+    """
     observed = abs(sum(tenths))
     n_patterns = 2 ** len(tenths)
     n_that_reach_it = 0
@@ -22,6 +26,7 @@ def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(tenths):
             n_that_reach_it += 1
     # Tenths are not exact in binary: equal sums must still count as equal.
     result = sign_flip(np.array(tenths) / 10)
+
     assert result.p == pytest.approx(n_that_reach_it / n_patterns)
     assert result.exact
     assert result.n_patterns == n_patterns
@@ -67,6 +72,7 @@ def test_p_of_drawn_patterns_is_never_0():
 
 
 def test_5_percent_of_draws_without_a_difference_are_significant_at_5_percent():
+    """By definition of p, where nothing differs."""
     rng = np.random.default_rng(2)
     is_significant = [sign_flip(rng.normal(size=9)).p <= 0.05 for _ in range(2000)]
     assert np.mean(is_significant) == pytest.approx(0.05, abs=0.015)
@@ -98,6 +104,7 @@ def test_the_corrected_t_is_students_with_nadeau_and_bengios_larger_variance(dif
 
 
 def test_the_methods_interval_at_the_level_of_the_corrected_p_ends_at_0(differences_of_ten_films):
+    """An interval at level 1 - p just touches 0, as test and interval are of one distribution."""
     p = corrected_t(differences_of_ten_films).p
     interval = t_interval(differences_of_ten_films, level=1 - p, covers="method")
     assert interval.low == pytest.approx(0, abs=1e-12)
@@ -122,5 +129,6 @@ def test_what_folds_share_deceives_the_sign_flip_but_not_the_corrected_t():
         differences = rng.normal(size=10) + shared_by_folds
         significant_by_sign_flip.append(sign_flip(differences).p <= 0.05)
         significant_by_corrected_t.append(corrected_t(differences).p <= 0.05)
+
     assert np.mean(significant_by_sign_flip) > 0.1
     assert np.mean(significant_by_corrected_t) == pytest.approx(0.05, abs=0.02)

@@ -24,7 +24,7 @@ ROW = {
 }
 
 
-def table(*changes):
+def predictions_table(*changes):
     """Make a table of predictions, a row for each dict of `changes`.
 
     The rows are about the clips c0, c1, ..., and have the values of `ROW` in columns that the dict lacks.
@@ -48,16 +48,17 @@ def test_what_is_written_reads_back_as_the_same_bytes(tmp_path_factory, scores_a
     changes = []
     for fold, (score, movie) in enumerate(scores_and_movies):
         changes.append({"score": score, "movie": movie, "fold": fold})
-    predictions = Predictions(table(*changes))
+    predictions = Predictions(predictions_table(*changes))
     predictions.write(path)
     read_back = Predictions.read(path)
     pd.testing.assert_frame_equal(read_back.table, predictions.table)
+
     assert read_back.to_csv().encode() == path.read_bytes()
 
 
 def test_a_score_that_reaches_the_threshold_is_called_positive():
     predictions = Predictions(
-        table(
+        predictions_table(
             {"score": 0.1, "threshold": 0.1},
             {"score": 0.0999, "threshold": 0.1},
             {"score": 0.2, "threshold": 0.1},
@@ -73,16 +74,18 @@ def test_a_score_that_reaches_the_threshold_is_called_positive():
 )
 def test_a_value_that_cannot_be_is_refused_by_its_column_or_clip(change, message):
     with pytest.raises(PredictionsError, match=message):
-        Predictions(table(change))
+        Predictions(predictions_table(change))
 
 
 def test_a_clip_tested_twice_in_a_fold_is_refused():
     with pytest.raises(PredictionsError, match=r"mlp, .*clip_id same"):
-        Predictions(table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0}))
+        Predictions(predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0}))
 
 
 def test_a_clip_may_be_tested_in_two_folds():
-    predictions = Predictions(table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1}))
+    predictions = Predictions(
+        predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1})
+    )
     assert len(predictions.table) == 2
 
 
@@ -123,7 +126,7 @@ def test_a_faulty_table_of_predictions_is_refused_with_the_place_of_the_fault(tm
 def summary_of_five_clips():
     """Metrics of five clips: a's are in the right order, b's in the wrong one, and c has no positive clip."""
     predictions = Predictions(
-        table(
+        predictions_table(
             {"movie": "a", "label": 1, "score": 0.9, "threshold": 0.5},
             {"movie": "a", "label": 0, "score": 0.2, "threshold": 0.5},
             {"movie": "b", "label": 1, "score": 0.8, "threshold": 0.5},
@@ -162,20 +165,20 @@ def test_the_best_constant_calls_every_clip_positive(summary_of_five_clips):
 
 
 def test_a_score_of_ordered_levels_calls_the_nearest_level():
-    rows = table({"score": -1.0}, {"score": 0.49}, {"score": 0.5}, {"score": 1.6}, {"score": 9.0})
+    rows = predictions_table({"score": -1.0}, {"score": 0.49}, {"score": 0.5}, {"score": 1.6}, {"score": 9.0})
     predictions = Predictions(rows.assign(threshold=0.5), n_classes=3)
     assert predictions.called.tolist() == [0, 0, 1, 2, 2]
 
 
 @pytest.mark.parametrize(("n_classes", "label"), [(2, 2), (3, 3)])
 def test_a_label_above_the_last_class_is_refused(n_classes, label):
-    Predictions(table({"label": n_classes - 1}), n_classes=n_classes)
+    Predictions(predictions_table({"label": n_classes - 1}), n_classes=n_classes)
     with pytest.raises(PredictionsError, match=f"found {label}"):
-        Predictions(table({"label": label}), n_classes=n_classes)
+        Predictions(predictions_table({"label": label}), n_classes=n_classes)
 
 
 def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
-    without_a_positive_clip = Predictions(table({"label": 0}, {"label": 0}))
+    without_a_positive_clip = Predictions(predictions_table({"label": 0}, {"label": 0}))
     summary = summarise(without_a_positive_clip)
     assert summary["pooled"].isna().all()
     assert (summary["n_movies"] == 0).all()

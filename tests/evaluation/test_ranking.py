@@ -105,6 +105,7 @@ def test_intervals_of_six_items_hold_strengths_and_ranks():
         assert np.all(ranking.rank_high <= 6)
         strength_shares.append(share_within(ranking.low, planted.strength, ranking.high))
         rank_shares.append(share_within(ranking.rank_low, planted.rank, ranking.rank_high))
+
     assert np.mean(strength_shares) > 0.9
     assert np.mean(rank_shares) > 0.9
 
@@ -120,6 +121,7 @@ def test_an_item_that_always_wins_moves_no_other():
     assert with_winner.rank[0] == 1
     assert with_winner.high[0] > with_winner.strength[1:].max() + 5
     moved = with_winner.strength[1:] - without_winner.strength
+
     assert abs(np.median(moved)) < 0.5
 
 
@@ -146,6 +148,10 @@ def contradictions():
     ids=["up", "down"],
 )
 def test_where_workers_contradict_each_other_the_master_is_right(contradictions, master, from_weakest):
+    """A master is a worker whose judgements are taken as right.
+
+    "up" and "down" say the opposite of each pair.
+    """
     ranking = rank_items(contradictions, masters=[master], draws=300)
     assert [ranking.items[index] for index in ranking.strength.argsort()] == from_weakest
     reliability = ranking.workers.set_index("worker")["reliability"]
@@ -182,6 +188,7 @@ def test_linked_numbers_are_drawn_with_their_mean_and_covariance():
 
 
 def test_the_time_of_a_ranking_grows_with_its_comparisons():
+    """Ten times as many comparisons take about ten times as long."""
     assert expected_s(100_000) < 12 * expected_s(10_000)
     assert expected_s(10_000) > 5 * expected_s(1_000)
 

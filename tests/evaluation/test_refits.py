@@ -25,6 +25,10 @@ def data(toy_films):
 
 
 def test_a_film_takes_the_whole_sequence_of_one_film_in_order():
+    """For a refit, films exchange their labels as whole sequences, so that neighbours stay alike.
+
+    Each film gives its labels to one film.
+    """
     movies = np.array(list("aabbbbaacccc"))
     rows = exchanged_films(movies, np.random.default_rng(1))  # of each clip, the row whose label it takes
     givers = []
@@ -33,6 +37,7 @@ def test_a_film_takes_the_whole_sequence_of_one_film_in_order():
         (giver,) = set(movies[taken_rows])
         givers.append(giver)
         assert (np.diff(taken_rows) > 0).all()
+
     assert sorted(givers) == ["a", "b", "c"]
 
 
@@ -45,6 +50,7 @@ def test_a_film_takes_labels_of_a_longer_or_shorter_one_at_the_same_relative_pla
         exchanges.add(tuple(rows.tolist()))
     of_own_film = (0, 1, 2, 3, 4, 5)
     of_the_other_film = (2, 4, 0, 0, 1, 1)
+
     assert exchanges == {of_own_film, of_the_other_film}
 
 
@@ -67,6 +73,7 @@ def nineteen_refits(data, run):
 
 @pytest.mark.long
 def test_a_model_that_knows_the_label_is_better_than_every_refit(nineteen_refits):
+    """With n refits that are all worse, p is 1 / (1 + n), the smallest that is possible."""
     refitted, _ = nineteen_refits
     (model,) = refitted.record["refits"]["models"]
     assert model["p"] == 1 / (1 + refitted.record["refits"]["n"])
@@ -107,6 +114,7 @@ def test_where_no_refit_can_be_trained_there_is_no_p(data):
     s_in_three_films = data.take(np.flatnonzero(~is_s | is_of_three_films))
     s_in_two_films = s_in_three_films.take(np.flatnonzero(s_in_three_films.movies != "film0"))
     run = om.evaluate(s_in_three_films, ["linear"], task="hn_s")
+
     with pytest.raises(ProtocolError, match="no refit"):
         with_refits(run, s_in_two_films, [LINEAR], 2, task="hn_s")
 
@@ -120,6 +128,7 @@ def test_where_every_film_has_one_class_there_is_no_p():
     run = om.evaluate(films_of_one_class, ["linear"], "en_s")
     refitted = with_refits(run, films_of_one_class, [LINEAR], 2, task="en_s")
     (model,) = refitted.record["refits"]["models"]
+
     assert model["observed"] is None
     assert model["p"] is None
     assert any("p - by" in line for line in om.run_report(refitted).answers)
@@ -145,6 +154,7 @@ def test_the_command_refits_no_models_that_were_not_asked_for(command_line):
 
 
 def test_the_command_refuses_refits_too_few_for_a_p_of_005(command_line):
+    """18 refits can give 1/19 = 0.053 at best."""
     result = CliRunner().invoke(command, [*command_line, "--model", "linear", "--refits", "18"])
     assert result.exit_code == 2
     assert "19" in result.output
@@ -157,6 +167,7 @@ def test_the_report_says_what_concepts_explain(data):
     auc = run.metrics.query("metric == 'auc'").set_index("model")["movie_mean"]
     completeness = (auc["concept_labels"] - 0.5) / (auc["linear"] - 0.5)
     beyond_labels = auc["pcbm_lr"] - auc["concept_labels"]
+
     assert f"completeness {completeness:.3f} [" in line
     assert f"pcbm_lr {beyond_labels:+.3f}" in line
 

@@ -23,7 +23,7 @@ from obygaze_models.evaluation.rounds import drifts, round_progress
 from tests.command import obygaze
 
 
-def planned(folder, *, films=10, clips_a_film=60, annotators_a_film=3, calibration=0):
+def plan_round(folder, *, films=10, clips_a_film=60, annotators_a_film=3, calibration=0):
     """Assign films to AB, CD and EF: a row for each clip and annotator."""
     clips = []
     for film in range(films):
@@ -34,7 +34,7 @@ def planned(folder, *, films=10, clips_a_film=60, annotators_a_film=3, calibrati
     return assign(manifest, ("AB", "CD", "EF"), annotators_a_film, calibration=calibration)
 
 
-def called(plan, p_s, seed=0):
+def label_by_probability(plan, p_s, seed=0):
     """Call clips S with probability `p_s(clip)`, and EN otherwise; a clip is as easy for all annotators."""
     rng = np.random.default_rng(seed)
     easiness = {clip.clip_id: rng.random() for clip in plan}
@@ -64,38 +64,42 @@ def with_order(clip, number):
 
 
 def test_clips_of_a_film_judged_in_part_are_counted(tmp_path):
-    plan = planned(tmp_path, films=4, clips_a_film=60)
-    calls_of_ab = [clip for clip in called(plan, lambda _: 0.5) if clip.annotator == "AB"]
+    """AB has labelled 90 clips: one whole film of 60, and half of the next one."""
+    plan = plan_round(tmp_path, films=4, clips_a_film=60)
+    calls_of_ab = [clip for clip in label_by_probability(plan, lambda _: 0.5) if clip.annotator == "AB"]
     one_film_and_a_half = plan.with_clips(calls_of_ab[:90])
     progress = round_progress(plan, one_film_and_a_half)
+
     assert len(progress["AB"].done) == 2
     assert progress["AB"].clips_done == 90
     assert progress["CD"].clips_done == 0
 
 
 def test_a_film_with_two_numbers_is_refused(tmp_path):
-    plan = planned(tmp_path, films=4)
+    plan = plan_round(tmp_path, films=4)
     renumbered = []
     for clip in plan:
         is_first = clip.annotator == "AB" and clip.clip_id == "f00-00"
         renumbered.append(with_order(clip, "9") if is_first else clip)
+
     with pytest.raises(ProtocolError, match="'f00' of 'AB' has two numbers"):
         round_progress(plan.with_clips(renumbered), plan)
 
 
 def test_a_number_of_two_films_is_refused(tmp_path):
-    plan = planned(tmp_path, films=4)
+    plan = plan_round(tmp_path, films=4)
     renumbered = []
     for clip in plan:
         is_of_first_film = clip.annotator == "AB" and clip.extras["order"] == "1"
         renumbered.append(with_order(clip, "2") if is_of_first_film else clip)
+
     with pytest.raises(ProtocolError, match="is of two films"):
         round_progress(plan.with_clips(renumbered), plan)
 
 
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):
     """Data frames write 1 as 1.0."""
-    plan = planned(tmp_path, films=4)
+    plan = plan_round(tmp_path, films=4)
     with_point = plan.with_clips(with_order(clip, f"{clip.extras['order']}.0") for clip in plan)
 
     def films_of_annotators(of_round):
@@ -108,11 +112,12 @@ def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):
     ("column", "spelling", "other_spelling"), [("annotator", "AB", "ab"), ("movie", "f00", "F00")]
 )
 def test_an_annotator_or_film_in_two_spellings_is_refused(tmp_path, capsys, column, spelling, other_spelling):
-    plan = planned(tmp_path, films=2, clips_a_film=2)
+    plan = plan_round(tmp_path, films=2, clips_a_film=2)
     write_manifest(plan, tmp_path / "round.csv")
     spelled_once = [clip for clip in plan if getattr(clip, column) == spelling]
     annotated = [replace(clip, level="S", **{column: other_spelling}) for clip in spelled_once]
     write_manifest(plan.with_clips(annotated), tmp_path / "done.csv")
+
     assert obygaze("manifest", "progress", tmp_path / "round.csv", tmp_path / "done.csv") == 1
     assert "are one name: spell both alike" in capsys.readouterr().err
 
@@ -124,6 +129,7 @@ def test_where_films_differ_the_drift_and_its_interval_are_those_of_least_square
     (drift,) = drifts([(films, range(8))])
     line = linregress(range(8), [calls.mean() for calls in films])
     half_width = t.ppf(0.975, 8 - 2) * line.stderr
+
     assert drift.value == pytest.approx(7 * line.slope)
     assert drift.high - drift.value == pytest.approx(7 * half_width)
 
@@ -138,21 +144,23 @@ def test_fewer_than_four_films_have_no_drift(n_films):
 
 
 def test_calls_that_are_all_alike_show_no_drift():
+    """Somebody who always gives the same label does not change."""
     (drift,) = drifts([([np.zeros(9)] * 5, range(5))])
     assert not drift.is_found
 
 
 def test_the_drift_of_an_annotator_against_the_others_is_found(tmp_path):
-    plan = planned(tmp_path)
-    progress = round_progress(plan, called(plan, p_with_drift_of_ab), "en_s")
+    plan = plan_round(tmp_path)
+    progress = round_progress(plan, label_by_probability(plan, p_with_drift_of_ab), "en_s")
     assert progress["AB"].against.is_found
     assert progress["AB"].against.value == pytest.approx(0.3, abs=0.06)
 
 
 @pytest.mark.long
 def test_films_that_differ_are_no_drift_of_an_annotator(tmp_path):
-    plan = planned(tmp_path)
-    progress = round_progress(plan, called(plan, p_by_film), "en_s")
+    """The share of S rises from film to film for everybody, so no annotator drifts against the others."""
+    plan = plan_round(tmp_path)
+    progress = round_progress(plan, label_by_probability(plan, p_by_film), "en_s")
     for annotator in ("AB", "CD", "EF"):
         assert not progress[annotator].against.is_found
 
@@ -165,7 +173,7 @@ def elan_round(tmp_path, monkeypatch):
     done.csv of the imported files.
     """
     monkeypatch.chdir(tmp_path)
-    clips = planned(tmp_path, films=6, clips_a_film=20, annotators_a_film=2, calibration=1)
+    clips = plan_round(tmp_path, films=6, clips_a_film=20, annotators_a_film=2, calibration=1)
     one_row_a_clip = {clip.clip_id: replace(clip, annotator="", extras={}) for clip in clips}
     write_manifest(clips.with_clips(one_row_a_clip.values()), "clips.csv")
     annotators = ["--annotator", "AB", "--annotator", "CD", "--annotator", "EF"]
@@ -201,6 +209,7 @@ def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
     assert len(progress["CD"].to_do) == 1
     assert progress["EF"].done == []
     capsys.readouterr()
+
     assert obygaze("manifest", "progress", "round.csv", "done.csv") == 0
     assert f"CD: to do {progress['CD'].to_do[0]}" in capsys.readouterr().out
 
@@ -219,6 +228,7 @@ def test_clips_of_other_annotators_and_films_are_counted_as_left_out(elan_round,
     capsys.readouterr()
     assert obygaze("manifest", "progress", "round.csv", "more.csv") == 0
     message = capsys.readouterr().err
+
     assert "GH (1)" in message
     assert "f9 (1)" in message
 

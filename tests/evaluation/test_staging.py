@@ -77,6 +77,7 @@ def test_columns_and_clips_are_accounted_for(data, tmp_path):
     rows += [{}, {}]
     rows = [{name.replace("cuts", "cuts\na minute"): cell for name, cell in row.items()} for row in rows]
     measured, (note,) = with_variables(data, write_rows(tmp_path / "v.csv", rows))
+
     assert measured.variables.shape == (120, 1)
     assert np.isnan(measured.variables[:3]).all()
     assert "by cuts a minute (of 100 clips);" in note
@@ -107,6 +108,7 @@ def test_a_table_of_semicolons_and_decimal_commas_is_read(data, variables):
 
 
 def test_a_variable_that_is_the_label_is_refused(data, tmp_path):
+    """In clips that have the variable it is 3 for S and 0 for EN."""
     rows = rows_of_cuts(data)
     for n, (row, level) in enumerate(zip(rows, data.levels, strict=True)):
         row["cuts"] = "" if n % 7 == 0 else 3 * int(level == "S")
@@ -220,12 +222,18 @@ def test_a_table_of_one_constant_is_refused(data, variables):
     ],
 )
 def test_a_concepts_baseline_takes_no_variable_of_another_medium(data, tmp_path, task, variables, left_out):
+    """A baseline for a seen concept may use camera motion and not loudness.
+
+    For a heard concept it is the reverse. The variable "mine" is of unknown medium and always taken;
+    Narratology is neither seen nor heard.
+    """
     rows = [
         {"clip_id": clip_id, "loudness": -n, "camera": n % 5, "mine": n % 3}
         for n, clip_id in enumerate(data.clip_ids)
     ]
     path = write_rows(tmp_path / "v.csv", rows)
     measured, (note,) = with_variables(data, path, (), om.find_target(task, data.codebook))
+
     assert measured.variable_names == variables
     for column in left_out:
         assert f"{column} (" in note

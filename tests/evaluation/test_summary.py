@@ -6,7 +6,7 @@ import pytest
 
 from obygaze_models.evaluation import Predictions, summarise
 from obygaze_models.evaluation.summary import by_seed
-from tests.evaluation.test_compare import rows
+from tests.evaluation.test_compare import make_predictions
 
 
 def planted_predictions(*, film_sd, n_movies=12, n_clips=60, seed=0):
@@ -16,7 +16,7 @@ def planted_predictions(*, film_sd, n_movies=12, n_clips=60, seed=0):
     film to film, d has a mean of 1 and a standard deviation of `film_sd`.
     """
     film_effects = np.random.default_rng(seed).normal(size=n_movies).repeat(n_clips) * film_sd
-    table = rows(1 + film_effects, n_movies=n_movies, n_clips=n_clips, noise=seed)
+    table = make_predictions(1 + film_effects, n_movies=n_movies, n_clips=n_clips, noise=seed)
     return Predictions(table.assign(threshold=0.5))
 
 
@@ -39,6 +39,7 @@ def width_of_auc_interval(predictions):
 
 
 def test_films_that_differ_widen_the_interval():
+    """Films are the unit of intervals: the more they differ, the less sure is the mean."""
     films_alike = planted_predictions(film_sd=0.0)
     films_that_differ = planted_predictions(film_sd=1.0)
     assert width_of_auc_interval(films_that_differ) > 1.5 * width_of_auc_interval(films_alike)
@@ -91,6 +92,7 @@ def test_the_interval_of_the_method_is_wider_than_that_of_the_models(summary):
 
 
 def test_several_seeds_have_the_mean_of_their_metrics_and_its_interval(predictions):
+    """A run of three seeds is summarised by the mean of the seeds, with their standard deviation beside."""
     rng = np.random.default_rng(1)
     tables = []
     for seed in range(3):
@@ -100,6 +102,7 @@ def test_several_seeds_have_the_mean_of_their_metrics_and_its_interval(predictio
     auc = summarise(of_three_seeds).set_index("metric").loc["auc"]
     metrics_of_seeds = by_seed(of_three_seeds)
     aucs = metrics_of_seeds[metrics_of_seeds["metric"] == "auc"]["pooled"]
+
     assert auc["pooled"] == pytest.approx(aucs.mean())
     assert auc["seed_sd"] == pytest.approx(aucs.std())
     assert auc["pooled_low"] < aucs.min()

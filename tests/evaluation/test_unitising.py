@@ -66,6 +66,7 @@ def test_gamma_is_that_of_pygamma_agreement(case):
         beta=case["beta"],
         samples=ORACLE["samples"],
     )
+
     assert ours.value == pytest.approx(case["gamma"], abs=4 * 2**0.5 * ours.standard_error)
     assert ours.expected == pytest.approx(case["expected"], rel=0.03)
 
@@ -77,6 +78,7 @@ def test_gamma_is_1_for_the_same_segments_and_falls_as_their_edges_move(twenty_s
         earlier_or_later = rng.choice([-1, 1], size=(20, 1))
         moved = Units(twenty_segments.spans + earlier_or_later * seconds, twenty_segments.ranks)
         values.append(unitised_gamma(twenty_segments, moved, LEVEL_DISTANCES, (0, 2000)).value)
+
     assert values[0] == 1
     assert values == sorted(values, reverse=True)
 
@@ -98,6 +100,7 @@ def test_gamma_of_segments_drawn_at_random_is_0_on_average():
         second = drawn_units(rng, n_segments=40, duration_s=5000)
         gamma = unitised_gamma(first, second, LEVEL_DISTANCES, (0, 5030), samples=20, seed=seed)
         values.append(gamma.value)
+
     assert abs(np.mean(values)) < 0.03
 
 
@@ -106,6 +109,7 @@ def test_gamma_of_no_segments_is_undefined():
 
 
 def test_where_one_annotator_marked_nothing_no_segments_are_aligned():
+    """Two segments without a partner cost 1 each, so the observed disorder is 2."""
     two_segments = units([(0, 5, "S"), (9, 20, "S")])
     gamma = unitised_gamma(two_segments, units([]), LEVEL_DISTANCES, (0, 100), samples=5)
     assert gamma.n_units == (2, 0)
@@ -136,6 +140,7 @@ def test_names_of_films_and_annotators_and_the_order_of_rows_change_nothing():
     renamed = [replace(clip, movie="other", annotator=new_names[clip.annotator]) for clip in clips]
     (agreement,) = unitised_agreement(Manifest(tuple(clips), Path()))
     (of_renamed,) = unitised_agreement(Manifest(tuple(reversed(renamed)), Path()))
+
     assert of_renamed.all_levels.value == pytest.approx(agreement.all_levels.value)
     assert of_renamed.labels_only.value == pytest.approx(agreement.labels_only.value)
 

@@ -46,7 +46,12 @@ def test_the_distances_of_levels_are_those_of_the_paper():
     ]
 
 
-def test_agreement_gives_one_chance_zero_and_opposition_less():
+def test_gamma_is_1_for_agreement_0_for_chance_and_less_for_opposition():
+    """Gamma is 1 - observed / expected disorder.
+
+    Disorder is the mean distance of two labels of a clip, and expected is its mean over every order of the
+    second annotator's labels.
+    """
     perfect = gamma([EN, HN, NS, S], [EN, HN, NS, S])
     assert perfect.value == 1
     chance = gamma([EN, S], [EN, EN])  # observed (0 + 1)/2; expected: half of EN-EN, half of S-EN
@@ -56,6 +61,7 @@ def test_agreement_gives_one_chance_zero_and_opposition_less():
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([EN, EN], [EN, EN]), ([S], [S])])
 def test_gamma_is_undefined_where_chance_has_no_disorder(a, b):
+    """Where all labels are the same, every order agrees and gamma would be 0 / 0."""
     result = gamma(a, b)
     assert result.value is None
     assert mean_defined([result.value]) is None
@@ -77,19 +83,24 @@ def nine_seconds_labelled_by_two(folder):
     return Manifest((*by_ab, *by_cd), folder)
 
 
-def with_ids_of_their_own(labels):
+def with_ids_for_each_annotator(labels):
     """Name clips differently for each annotator, so that their times alone tell which are common."""
     return labels.with_clips(replace(clip, clip_id=f"{clip.annotator}-{clip.clip_id}") for clip in labels)
 
 
-def test_clips_that_an_annotator_left_out_are_not_taken_for_free_segments(tmp_path):
+def test_clips_left_out_by_an_annotator_are_not_free_segments(tmp_path):
+    """CD labelled six of the nine clips that AB labelled.
+
+    The clips are common, so they are compared as they are, without windows; six have two labels.
+    """
     labels = nine_seconds_labelled_by_two(tmp_path)
     assert on_common_clips(labels) == (labels, None)
     assert agreement(labels)[0].all_levels.n_clips == 6
 
 
 def test_clips_of_the_same_times_are_common_whatever_their_ids(tmp_path):
-    common, _ = on_common_clips(with_ids_of_their_own(nine_seconds_labelled_by_two(tmp_path)))
+    """Each annotator's file names clips in its own way. Times alone show that six are common."""
+    common, _ = on_common_clips(with_ids_for_each_annotator(nine_seconds_labelled_by_two(tmp_path)))
     assert agreement(common)[0].all_levels.n_clips == 6
 
 
@@ -97,7 +108,11 @@ def test_clips_of_the_same_times_are_common_whatever_their_ids(tmp_path):
     "start_s", [0.0, 9.0], ids=["a segment over the clips of others", "a segment that nobody else has"]
 )
 def test_free_segments_are_compared_on_windows(tmp_path, start_s):
-    labels = with_ids_of_their_own(nine_seconds_labelled_by_two(tmp_path))
+    """A third annotator cut the film at other times.
+
+    So labels are projected onto windows of one length first.
+    """
+    labels = with_ids_for_each_annotator(nine_seconds_labelled_by_two(tmp_path))
     segment = Clip("own", "m", "", start_s, 9.5, "S", (), "EF")
     _, window_s = on_common_clips(labels.with_clips([*labels, segment]))
     assert window_s == DEFAULT_WINDOW_S
@@ -111,6 +126,7 @@ def test_the_means_over_every_pair_of_mobygaze(segments):
     assert clips == project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
     assert on_common_clips(clips) == (clips, None)
     pairs = agreement(clips)
+
     assert len(pairs) == 20
     for pair in pairs:
         assert pair.all_levels.value < 1
@@ -121,6 +137,10 @@ def test_the_means_over_every_pair_of_mobygaze(segments):
 
 @pytest.mark.long
 def test_the_default_window_is_the_mean_moviegraphs_clip(segments, obygaze12):
+    """ObyGaze12's clips are those of MovieGraphs.
+
+    In the 11 films that MObyGaze has too, there are 1745 clips of 46.4 s on average.
+    """
     common = set(obygaze12.movies) & set(segments.movies)
     seconds = sum(max(clip.end_s for clip in segments if clip.movie == movie) for movie in common)
     number = sum(clip.movie in common for clip in obygaze12)
@@ -140,20 +160,22 @@ def labelled(*rows):
 
 
 def test_three_annotators_are_three_pairs_and_only_shared_clips_count():
+    """A pair is compared on the clips that both labelled. The clip at 2 s has one label."""
     rows = [("m", start, by, "EN" if start else "S") for by in ("a", "b", "c") for start in (0, 1)]
     pairs = agreement(labelled(*rows, ("m", 2, "a", "NS")))
     assert [pair.annotators for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert {pair.all_levels.n_clips for pair in pairs} == {2}
 
 
-def test_files_of_another_lab_without_times_and_videos_are_compared_by_their_ids():
+def test_clips_without_times_and_videos_are_compared_by_their_ids():
+    """AB and CD give the clip x the same level (EN), and the clip y two levels (S and HN)."""
     said = [("x", "AB", EN), ("y", "AB", S), ("x", "CD", EN), ("y", "CD", HN)]
     clips = [Clip(name, "m", level=level, annotator=annotator) for name, annotator, level in said]
     (pair,) = level_pairs(Manifest(tuple(clips), Path()))
     assert pair.counts == {(EN, EN): 1, (S, HN): 1}
 
 
-def test_disagreements_count_apart_where_one_annotator_says_the_lowest_level():
+def test_disagreements_about_the_lowest_level_count_apart():
     """Two annotators judge a clip for each pair of `levels`; a clip of one annotator does not count."""
     levels = [("EN", "EN"), ("EN", "S"), ("HN", "EN"), ("HN", "S"), ("NS", "S"), ("S", "S")]
     rows = []
@@ -161,5 +183,6 @@ def test_disagreements_count_apart_where_one_annotator_says_the_lowest_level():
         rows += [("m", n, "a", level_of_a), ("m", n, "b", level_of_b)]
     (pair,) = level_pairs(labelled(*rows, ("m", 9, "a", "S")))
     assert pair.counts == dict.fromkeys(levels, 1)
-    # All 6; alike: EN and S; one overlooked it: EN-S and HN-EN; read otherwise: HN-S and NS-S.
-    assert [*pair.counts_by_outcome("EN").values()] == [6, 2, 2, 2]
+    n_all, n_alike, n_one_says_lowest, n_other = 6, 2, 2, 2  # EN, S; EN-S, HN-EN; HN-S, NS-S
+
+    assert [*pair.counts_by_outcome("EN").values()] == [n_all, n_alike, n_one_says_lowest, n_other]

@@ -30,6 +30,7 @@ from tests.violence import VIOLENCE
 
 
 def test_every_codebook_of_the_package_is_listed():
+    """BUILTIN is written by hand, and the files of the package are the truth."""
     folder = Path(obygaze_features.manifest.__file__).parent / "codebooks"
     assert {path.name for path in folder.glob("*.codebook.toml")} == {
         f"{name}.codebook.toml" for name in BUILTIN
@@ -43,14 +44,15 @@ def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
     assert digests == {"obygaze12": "b71176ad75a2", "mobygaze": "9081efebf39f", "mediaeval15": "babe279c2a1d"}
 
 
-def loaded(folder, text):
+def load_text_as_codebook(folder, text):
     path = folder / "mine.codebook.toml"
     path.write_text(text, encoding="utf-8")
     return load_codebook(path)
 
 
 def test_a_codebook_file_is_read(tmp_path):
-    codebook = loaded(tmp_path, VIOLENCE)
+    """A level with label = false, such as "unsure", can be given by annotators but is no label."""
+    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     assert codebook == Codebook(
         "violence",
         "1",
@@ -87,16 +89,24 @@ def test_a_codebook_file_is_read(tmp_path):
         ("[[concepts]]", '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]', "scales"),
     ],
 )
-def test_what_is_no_codebook_is_refused_with_file_and_key(tmp_path, old, new, place):
+def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, place):
+    """In a valid codebook `old` is replaced by `new`.
+
+    The error is one line, and names the file and the key.
+    """
     assert old in VIOLENCE
     with pytest.raises(ManifestError, match=place) as caught:
-        loaded(tmp_path, VIOLENCE.replace(old, new, 1))
+        load_text_as_codebook(tmp_path, VIOLENCE.replace(old, new, 1))
     assert str(caught.value).startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
     assert "\n" not in str(caught.value)
 
 
 @given(st.data())
 def test_a_damaged_file_is_a_codebook_or_refused(data):
+    """Up to 12 characters of a valid file are replaced by something else.
+
+    Whatever comes out, nothing but a ManifestError is raised.
+    """
     at = data.draw(st.integers(0, len(VIOLENCE)))
     until = data.draw(st.integers(at, min(len(VIOLENCE), at + 12)))
     put = data.draw(
@@ -119,29 +129,34 @@ EXPLAINED = Codebook(
 UNEXPLAINED = Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
 
 
-def test_what_words_mean_to_people_changes_no_digest():
+def test_explanations_for_people_do_not_change_the_digest():
+    """The digest identifies the levels and concepts that labels refer to.
+
+    Explanations may be improved without making old labels invalid.
+    """
     assert EXPLAINED.digest() == UNEXPLAINED.digest()
 
 
-def test_what_words_mean_is_looked_up_by_level_and_concept():
+def test_explanations_are_looked_up_by_level_and_concept():
     assert EXPLAINED.means == {"a": "as a", "C": "where C is"}
 
 
-def test_what_words_mean_is_read_back_as_written():
+def test_explanations_are_read_back_as_written():
     assert Codebook(**codebook_parameters(EXPLAINED.to_toml())) == EXPLAINED
 
 
-def test_what_words_mean_is_recorded_where_a_codebook_says_it():
+def test_explanations_are_recorded_where_a_codebook_has_them():
     assert codebook_record(EXPLAINED)["means"] == EXPLAINED.means
     assert "means" not in codebook_record(UNEXPLAINED)
 
 
-def test_a_visual_modality_of_a_concept_that_is_not_visual_is_refused():
+def test_a_visual_modality_of_a_non_visual_concept_is_refused():
+    """Concept D says that it is not visual, and that pictures convey it."""
     with pytest.raises(ManifestError, match="D"):
         Codebook("b", "1", (Level("a", means="as a"),), (Concept("D", visual=False, modality="visual"),))
 
 
-def test_every_level_and_concept_of_the_built_in_codebooks_says_what_it_means():
+def test_built_in_codebooks_explain_every_level_and_concept():
     for name in BUILTIN:
         book = builtin_codebook(name)
         assert book.construct
@@ -149,9 +164,10 @@ def test_every_level_and_concept_of_the_built_in_codebooks_says_what_it_means():
         assert all(concept.visual == (concept.modality == "visual") for concept in book.concepts)
 
 
-def test_the_digest_sees_every_word_and_no_comment(tmp_path):
-    codebook = loaded(tmp_path, VIOLENCE)
-    assert loaded(tmp_path, "# remark\n" + VIOLENCE).digest() == codebook.digest()
+def test_the_digest_depends_on_every_word_but_not_on_comments(tmp_path):
+    """Each of the five changes gives a digest of its own; a comment in the file changes nothing."""
+    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
+    assert load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE).digest() == codebook.digest()
     others = [
         replace(codebook, version="2"),
         replace(codebook, concepts=(Concept("Gun", synonyms=("gun",)),)),
@@ -159,6 +175,7 @@ def test_the_digest_sees_every_word_and_no_comment(tmp_path):
         replace(codebook, tasks=()),
         replace(codebook, policies=("paper",)),
     ]
+
     assert len({book.digest() for book in (codebook, *others)}) == len(others) + 1
 
 
@@ -228,14 +245,14 @@ def codebooks(draw):
 
 
 @given(codebooks())
-def test_what_is_written_is_read_back_as_equal(codebook):
+def test_a_codebook_is_read_back_as_written(codebook):
     again = Codebook(**codebook_parameters(codebook.to_toml()))
     assert again == codebook
     assert again.to_toml() == codebook.to_toml()
     assert again.digest() == codebook.digest()
 
 
-def test_a_key_of_more_parts_than_any_codebook_has_is_refused_unread(tmp_path):
+def test_a_key_of_thousands_of_parts_is_refused_unread(tmp_path):
     """A key of dots takes a TOML reader quadratic time."""
     path = tmp_path / "a.toml"
     path.write_text("a" + ".a" * 40_000 + " = 1\n", encoding="utf-8")
@@ -243,7 +260,8 @@ def test_a_key_of_more_parts_than_any_codebook_has_is_refused_unread(tmp_path):
         load_codebook(path)
 
 
-def test_concepts_with_a_comma_between_them_are_told_the_separator():
+def test_concepts_separated_by_a_comma_are_refused_with_the_right_separator():
+    """A cell of several concepts separates them by semicolons."""
     with pytest.raises(ManifestError, match="by ;"):
         builtin_codebook("obygaze12").concept_spelled("Activity, body")
 
@@ -252,7 +270,7 @@ WRONG = ["version = 1", 'colour = "red"', "tasks = {x = {negative = 'a'}}", f"x 
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_no_text_of_a_library_says_what_is_wrong(tmp_path, wrong):
+def test_errors_do_not_quote_the_libraries(tmp_path, wrong):
     """A library's text has names in backticks, places such as $.name, Expected, or a function of sys."""
     path = tmp_path / "c.toml"
     path.write_text(wrong)
@@ -286,13 +304,13 @@ definition = "blood is seen"
 """
 
 
-def test_a_codebook_has_texts_in_english_unless_another_language_is_asked_for():
+def test_a_codebook_has_english_texts_by_default():
     book = codebook_of_text(TRANSLATED)
     violent, _ = book.levels
     assert (violent.title, violent.means, book.construct) == ("Violent", "a blow is seen", "violence")
 
 
-def test_levels_concepts_and_the_construct_are_told_in_a_language_that_a_codebook_has():
+def test_texts_are_given_in_a_language_that_the_codebook_has():
     book = codebook_of_text(TRANSLATED)
     violent, _ = (level.in_language("fr") for level in book.levels)
     assert (violent.title, violent.means) == ("Violent, en français", "un coup est vu")
@@ -300,10 +318,15 @@ def test_levels_concepts_and_the_construct_are_told_in_a_language_that_a_codeboo
     assert book.constructs == {"fr": "la violence"}
 
 
-def test_what_is_not_translated_is_told_as_the_codebook_writes_it():
+def test_untranslated_texts_are_given_as_the_codebook_writes_them():
+    """The level N and the definition of Blood have no French text, and nothing is in German.
+
+    A title that is not written is the name.
+    """
     book = codebook_of_text(TRANSLATED)
     _, not_violent = book.levels
     (blood,) = book.concepts
+
     assert not_violent.in_language("fr").title == "N"
     assert not_violent.in_language("fr").means == "no blow"
     assert blood.in_language("fr").means == "blood is seen"
@@ -316,6 +339,7 @@ def test_texts_by_language_are_read_back_as_written():
 
 
 def test_a_translation_changes_no_digest():
+    """Labels of a French and of an English annotator are about the same codebook."""
     plain = TRANSLATED.replace(".en", "")
     lines = [line for line in plain.splitlines() if ".fr" not in line]
     book, untranslated = codebook_of_text(TRANSLATED), codebook_of_text("\n".join(lines))
@@ -330,13 +354,13 @@ def test_a_translation_into_no_language_is_refused(line):
         codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', line))
 
 
-def test_a_translation_that_is_no_text_is_told_by_the_key_that_the_person_wrote():
+def test_a_translation_that_is_no_text_is_named_by_its_key():
     with pytest.raises(ManifestError, match=r"means\.fr: 3 is no text"):
         codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', "means.fr = 3"))
 
 
 @pytest.mark.parametrize("name", BUILTIN)
-def test_built_in_codebooks_are_told_in_french(name):
+def test_built_in_codebooks_have_french_texts(name):
     book = builtin_codebook(name)
     for part in (*book.levels, *book.concepts):
         french = part.translations["fr"]

@@ -38,6 +38,10 @@ ONE_NAME = {
 
 @pytest.mark.parametrize("case", ONE_NAME)
 def test_names_that_look_alike_are_one_whoever_is_first(case):
+    """A film under two spellings would be two films, and could be in training and test.
+
+    The order of the two names does not matter.
+    """
     name, other = ONE_NAME[case]
     assert is_one_name(name, other)
     assert is_one_name(other, name)
@@ -84,7 +88,8 @@ def test_names_of_plain_letters_are_what_they_are(names):
     assert same_names(names) == ([], [])
 
 
-def test_films_are_one_by_their_id_and_by_an_article_behind():
+def test_films_are_one_by_imdb_id_or_article():
+    """54215 and tt00054215 are the IMDb id tt0054215, and "Matrix, The" is "The Matrix" in a catalogue."""
     names = ["tt0054215", "The Matrix", "54215", "Matrix, The", "tt00054215"]
     assert same_films(names) == [
         ("54215", "tt0054215"),
@@ -138,9 +143,7 @@ def test_a_command_that_shows_two_spellings_of_one_name_is_refused(table, column
     assert column in capsys.readouterr().err
 
 
-def test_a_command_that_would_write_two_spellings_of_one_name_is_refused_and_writes_nothing(
-    table, column, tmp_path, capsys
-):
+def test_a_command_writes_nothing_with_two_spellings_of_one_name(table, column, tmp_path, capsys):
     out = tmp_path / "out.csv"
     assert obygaze("manifest", "project", table, "--window", "5", "--out", out) != 0
     assert column in capsys.readouterr().err
@@ -148,6 +151,7 @@ def test_a_command_that_would_write_two_spellings_of_one_name_is_refused_and_wri
 
 
 def test_the_strange_letter_is_named(tmp_path):
+    """The Cyrillic C looks like the Latin one, so the error says which letter it is."""
     table = tmp_path / "t.csv"
     table.write_text(
         "movie,start_s,end_s,level\nCasablanca,1,2,S\n\u0421asablanca,3,4,EN\n", encoding="utf-8"
@@ -158,7 +162,8 @@ def test_the_strange_letter_is_named(tmp_path):
 
 # --- one video, one film
 # ---------------------------------------------------------------------------
-def test_a_video_that_rows_name_as_two_films_is_noted_by_every_command(tmp_path, capsys):
+def test_a_video_named_as_two_films_is_reported_by_every_command(tmp_path, capsys):
+    """One video may hold two films, one after the other, so it is a note and no error."""
     table = tmp_path / "t.csv"
     table.write_text(
         "movie,video,start_s,end_s,level\nCasablanca,b.mp4,1,2,S\nKasablanka,./b.mp4,5,6,EN\n",
@@ -167,6 +172,7 @@ def test_a_video_that_rows_name_as_two_films_is_noted_by_every_command(tmp_path,
     imported = import_spans([table], tmp_path)
     assert any("Kasablanka" in notice for notice in imported.notices)
     manifest = tmp_path / "m.csv"
+
     assert obygaze("manifest", "import", "spans", table, "--out", manifest) == 0
     assert "Kasablanka" in capsys.readouterr().err
     assert obygaze("manifest", "inspect", manifest) == 0
@@ -182,23 +188,27 @@ def test_a_video_that_rows_name_as_two_films_is_noted_by_every_command(tmp_path,
     ],
 )
 def test_a_video_of_two_films_at_the_same_time_is_refused(spans):
+    """Times that overlap in one video can't be of two films."""
     clips = [Clip(movie, movie, "a.mp4", *span) for movie, span in spans.items()]
     with pytest.raises(ManifestError, match="'A' and 'B'"):
         check_identity(clips)
 
 
 def test_films_whose_spans_take_turns_in_one_video_are_refused():
+    """A compilation has one film after the other. Here A, B, A and B take turns."""
     clips = [Clip(f"c{start}", "AB"[start % 2], "a.mp4", start, start + 0.5) for start in range(4)]
     with pytest.raises(ManifestError, match=r"a\.mp4"):
         check_identity(clips)
 
 
-def test_two_videos_of_one_content_are_said(tmp_path):
+def test_two_videos_of_one_content_are_reported(tmp_path):
+    """a.mp4 and b.mp4 have the same bytes."""
     videos = tmp_path / "films"
     videos.mkdir()
     for name, content in {"a.mp4": b"x", "b.mp4": b"x", "c.mp4": b"y"}.items():
         (videos / name).write_bytes(content * 3_000_000)
     notices = import_folder(videos, tmp_path).notices
     (said,) = [notice for notice in notices if "one video" in notice]
+
     assert "a.mp4, b.mp4" in said
     assert "c.mp4" not in said

@@ -12,7 +12,8 @@ from tests.manifest.spans.files import aligned, eaf, referring, tier
 
 
 @pytest.fixture(scope="module")
-def untouched():
+def untouched_export():
+    """A document of ELAN with a model's tiers and empty tiers for people."""
     return export(invented_film(n_rows=40, duration_s=600.0), "eaf")
 
 
@@ -48,26 +49,33 @@ def written_on(text, levels=("S", "HN", ""), concepts=("Body; Look", "")):
     return text
 
 
-def test_an_untouched_export_gives_no_clips(tmp_path, untouched):
-    (tmp_path / "film.eaf").write_text(untouched, encoding="utf-8")
+def test_an_untouched_export_gives_no_clips(tmp_path, untouched_export):
+    """The model's tiers are no annotations of people. They are left out and counted."""
+    (tmp_path / "film.eaf").write_text(untouched_export, encoding="utf-8")
     imported = import_spans([tmp_path / "film.eaf"], tmp_path)
     assert len(imported.manifest) == 0
     assert any("left out 8 tiers" in notice for notice in imported.notices)
 
 
 @pytest.mark.parametrize("tag", ["ANNOTATION", "ALIGNABLE_ANNOTATION"])
-def test_what_is_no_annotation_of_elan_is_counted(tmp_path, untouched, tag):
+def test_unknown_elements_are_counted_as_left_out(tmp_path, untouched_export, tag):
+    """An element that ELAN does not define, here REMARK, may hold something important, so it is listed."""
     whole = aligned("level0", "start0", "end0", "S")
     other = re.sub(rf"(</?){tag}\b", r"\1REMARK", whole)
-    text = written_on(untouched, concepts=())
+    text = written_on(untouched_export, concepts=())
     assert whole in text
     (tmp_path / "film.eaf").write_text(text.replace(whole, other), encoding="utf-8")
     (account,) = import_spans([tmp_path / "film.eaf"], tmp_path).accounts
+
     assert any("REMARK" in where for where, _ in account.left_out)
 
 
-def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
-    (tmp_path / "film.eaf").write_text(written_on(untouched), encoding="utf-8")
+def test_human_tiers_become_clips(tmp_path, untouched_export):
+    """Two levels with a text become clips, and the concepts on the first belong to it.
+
+    Of five annotations two have no text.
+    """
+    (tmp_path / "film.eaf").write_text(written_on(untouched_export), encoding="utf-8")
     imported = import_spans([tmp_path / "film.eaf"], tmp_path)
     first, two = imported.manifest.clips
     assert (first.start_s, first.end_s, first.level, first.concepts) == (1.5, 2.75, "S", ("Look", "Body"))
@@ -77,11 +85,16 @@ def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
     # The file has the model's tiers: the score was in sight.
     assert {clip.extras["seen_score"] for clip in imported.manifest} == {"1"}
     (account,) = imported.accounts
+
     assert (account.seen, account.used) == (5, 3)
     assert [why for _, why in account.left_out] == ["no text", "no text"]
 
 
-def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(tmp_path):
+def test_annotators_may_be_named_in_tiers(tmp_path):
+    """The tier "human: level@Léa D." is that of Léa D.
+
+    A document without a model's tiers showed no score. It does not say which film it is of, so the user must.
+    """
     tiers = (
         tier(f"human: {what}@Léa D.", aligned(what, "t1", "t2", value))
         for what, value in (("level", "sure"), ("concepts", "body"))
@@ -92,6 +105,7 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
     with pytest.raises(ManifestError, match=r"own.eaf"):
         import_spans([path], tmp_path)
     (clip,) = import_spans([path], tmp_path, movie="tt1").manifest.clips
+
     assert (clip.clip_id, clip.annotator) == ("tt1-Lea-D-0001", "Léa D.")
     assert (clip.level, clip.concepts, clip.extras["seen_score"]) == ("S", ("Body",), "0")
 
@@ -108,8 +122,10 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
         (lambda text: text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"'), "PAL-frames"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, untouched, change, message):
+def test_a_document_that_cannot_be_read_is_refused_with_the_reason(
+    tmp_path, untouched_export, change, message
+):
     path = tmp_path / "film.eaf"
-    path.write_text(change(untouched), encoding="utf-8")
+    path.write_text(change(untouched_export), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
         import_spans([path], tmp_path, "eaf")

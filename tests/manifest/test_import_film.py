@@ -35,21 +35,27 @@ from tests.files import written
 ROOT = Path("/corpus")
 
 
-def spans(end_s: float, window_s: float, hop_s: float | None = None) -> list[tuple[float, float]]:
+def windows_of(end_s: float, window_s: float, hop_s: float | None = None) -> list[tuple[float, float]]:
+    """Return the start and end of each window of a film of `end_s` seconds."""
     clips = import_film([Film(ROOT / "a.mkv", end_s)], ROOT, window_s, hop_s).manifest.clips
     return [(clip.start_s, clip.end_s) for clip in clips]
 
 
 def test_windows_follow_each_other_and_the_last_ends_with_the_film():
-    assert spans(30.0, 10.0, 5.0) == [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]
-    assert spans(32.5, 10.0, 10.0) == [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]
-    assert spans(7.0, 10.0, 5.0) == [(0, 7)]
-    assert spans(10.0, 10.0, 5.0) == [(0, 10)]
+    """The last window is moved back to end with the film. A film shorter than a window is one clip."""
+    assert windows_of(30.0, 10.0, 5.0) == [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]
+    assert windows_of(32.5, 10.0, 10.0) == [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]
+    assert windows_of(7.0, 10.0, 5.0) == [(0, 7)]
+    assert windows_of(10.0, 10.0, 5.0) == [(0, 10)]
 
 
-def test_an_automatic_hop_is_a_quarter_of_the_window_but_at_least_five_seconds():
+def test_the_automatic_hop_is_a_quarter_of_the_window_at_least_5_s():
+    """A quarter of 46 s is 11.5 s, and of 20 s it is 5 s.
+
+    Shorter windows have 5 s, but never more than the window itself.
+    """
     assert [automatic_hop(window) for window in (46.0, 20.0, 8.0, 2.0)] == [11.5, 5.0, 5.0, 2.0]
-    assert spans(60.0, 40.0) == [(0, 40), (10, 50), (20, 60)]
+    assert windows_of(60.0, 40.0) == [(0, 40), (10, 50), (20, 60)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +70,7 @@ def test_an_automatic_hop_is_a_quarter_of_the_window_but_at_least_five_seconds()
 )
 def test_a_length_that_is_missing_zero_or_infinite_is_refused(film_s, window_s, hop_s, message):
     with pytest.raises(ManifestError, match=message):
-        spans(film_s, window_s, hop_s)
+        windows_of(film_s, window_s, hop_s)
 
 
 def import_scenes(*times: tuple[float, float]) -> Imported:
@@ -79,18 +85,21 @@ def import_scenes(*times: tuple[float, float]) -> Imported:
     ids=["scenes that end before the film", "no scene"],
 )
 def test_what_lies_outside_of_scenes_is_the_remainder(times, remainder_s):
+    """The film is 10 s long."""
     imported = import_scenes(*times)
     assert imported.remainder_s == {"a": remainder_s}
     assert not any("its last scene ends at" in notice for notice in imported.notices)
 
 
-def test_a_scene_may_end_after_its_film_and_is_said():
+def test_a_scene_that_ends_after_its_film_is_reported():
+    """The film is 10 s long, and the scene 12 s."""
     imported = import_scenes((0, 12))
     assert imported.remainder_s == {"a": 0.0}
     assert any("its last scene ends at 12 s" in notice for notice in imported.notices)
 
 
 def test_a_scene_that_begins_after_its_film_is_refused():
+    """The second scene begins at 10 s, where the film ends: the scenes are of another cut of the film."""
     with pytest.raises(ManifestError, match="another cut"):
         import_scenes((0, 4), (10, 12))
 
@@ -98,13 +107,14 @@ def test_a_scene_that_begins_after_its_film_is_refused():
 @given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 1))
 def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
     """A film that is shorter than a window is one window. Times are rounded to milliseconds."""
-    windows = np.array(spans(end_s, window_s, hop_s=window_s * share))  # [windows, start and end]
+    windows = np.array(windows_of(end_s, window_s, hop_s=window_s * share))  # [windows, start and end]
     starts, ends = windows.T
     assert starts[0] == 0
     assert ends[-1] == pytest.approx(end_s, abs=0.001)
     assert (starts[1:] <= ends[:-1]).all()
     both_ends_rounded = 0.0021
     np.testing.assert_allclose(ends - starts, min(window_s, end_s), atol=both_ends_rounded)
+
     assert len(np.unique(windows, axis=0)) == len(windows)
 
 
@@ -114,7 +124,7 @@ RATES = {rate: frame_rate(rate) for rate in ("24", "23.976", "25", "29.97")}
 @pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("is_rounded", [False, True], ids=["mp4", "mkv"])
-def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(rate, is_rounded):
+def test_windows_of_16_frames_hold_16_frames_each_for_two_hours(rate, is_rounded):
     """Matroska rounds the times of frames to milliseconds."""
     per_second = float(RATES[rate])
     times = np.arange(int(7200 * RATES[rate])) / per_second  # [frames] when each is shown
@@ -124,6 +134,7 @@ def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(rate, 
     clips = import_film([film], ROOT, frames=(16, 16)).manifest.clips
     first_frames = np.searchsorted(times, [clip.start_s for clip in clips])
     frames_after = np.searchsorted(times, [clip.end_s for clip in clips])
+
     assert len(clips) == len(times) // 16
     assert (first_frames == 16 * np.arange(len(clips))).all()
     assert (frames_after == first_frames + 16).all()
@@ -148,7 +159,11 @@ def write_still(path, rate, n_frames):
 
 
 @pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
-def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
+def test_windows_of_a_file_follow_its_own_frame_times(tmp_path, suffix):
+    """At 23.976 frames a second rounding errors add up over five minutes.
+
+    Each window must still have its own 16 frames.
+    """
     rate = RATES["23.976"]
     path = tmp_path / f"film{suffix}"
     n_frames = int(300 * rate)  # five minutes
@@ -158,11 +173,13 @@ def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
     times = FrameTimes(np.arange(n_frames), frame_times(path), None)
     clips = read_manifest(tmp_path / "windows.csv").clips
     frames_of_clips = [times.within(clip.start_s, clip.end_s).index for clip in clips]
+
     assert {len(frames) for frames in frames_of_clips} == {16}
     assert (np.concatenate(frames_of_clips) == np.arange(n_frames // 16 * 16)).all()
 
 
-def test_what_is_read_of_a_window_are_its_frames(wrestling, tmp_path):
+def test_a_window_is_read_as_its_own_frames(wrestling, tmp_path):
+    """Windows of 16 frames every 8: window k has the frames from 8 k to 8 k + 15."""
     code, output = run(
         wrestling, "--frames", 16, "--stride", 8, "--shots", "none", "--out", tmp_path / "w.csv"
     )
@@ -181,10 +198,16 @@ def test_frames_that_cannot_be_counted_are_refused(shown):
         import_film([Film(ROOT / "a.mkv", 20.0, "", shown)], ROOT, frames=(16, 16))
 
 
-def test_frames_at_the_end_that_fill_no_window_are_said():
+def test_frames_left_over_at_the_end_are_reported():
+    """50 frames at 25 a second are three windows of 16, and 2 frames are left over.
+
+    The first frame is shown at 0.04 s, so each window starts there and 16 / 25 = 0.64 s later; times fall
+    between two frames.
+    """
     fifty_frames = np.arange(1, 51) / 25
     film = Film(ROOT / "a.mkv", 2.04, "", fifty_frames)
     imported = import_film([film], ROOT, frames=(16, 16))
+
     assert imported.notices == ("a.mkv: 3 windows of 16 frames every 16; the last 2 frames fill no window",)
     assert [(clip.start_s, clip.end_s) for clip in imported.manifest] == [
         (0.04, 0.66),
@@ -212,9 +235,10 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     ]
 
 
-def test_what_is_odd_about_a_film_is_noted_before_how_all_films_were_divided():
+def test_notes_on_single_films_come_before_the_note_on_all():
     cut_off_at_4_s = Film(ROOT / "b.mp4", 4.0, "the file is cut off: 3 of 9")
     imported = import_film([TWELVE_SECONDS, cut_off_at_4_s], ROOT, 6.0, 6.0)
+
     assert imported.notices == (
         "b.mp4 is shorter (4.0 s) than a window: it is one clip",
         "b.mp4: the file is cut off: 3 of 9",
@@ -222,18 +246,22 @@ def test_what_is_odd_about_a_film_is_noted_before_how_all_films_were_divided():
     )
 
 
-def test_seconds_between_windows_are_said():
+def test_seconds_between_windows_are_reported():
+    """Windows of 2 s every 6 s leave out 4 s between them."""
     *_, last = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 2.0, 6.0).notices
     assert "left out 4 s between windows" in last
 
 
-def test_seconds_at_the_end_that_fill_no_window_are_said():
+def test_seconds_left_over_at_the_end_are_reported():
+    """12 s are two windows of 5 s, and 2 s are left over."""
     first, *_ = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 5.0, 5.0).notices
     assert "a.mkv: the last 2 s fill no window; " in first
 
 
 @pytest.mark.long
 def test_ids_are_as_wide_as_their_count_and_sort_in_time():
+    """Up to 9,999 clips have four digits and more have five, so that sorting by name is sorting by time."""
+
     def ids(count: int) -> list[str]:
         clips = import_film([Film(ROOT / "a.mkv", 0.5 * count)], ROOT, 0.5, 0.5).manifest.clips
         return [clip.clip_id for clip in clips]
@@ -294,6 +322,7 @@ def three_clips_in_a_store(folder: Path, **spans: tuple[float, float]) -> Path:
 
 
 def test_a_window_is_the_median_length_of_a_stores_clips(wrestling, tmp_path):
+    """The clips are 3, 5 and 6 s long."""
     store = three_clips_in_a_store(tmp_path / "s", x=(0.0, 3.0), y=(1.0, 6.0), z=(2.0, 8.0))
     options = ["--window", "train", "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv"]
     code, output = run(wrestling, *options)
@@ -323,7 +352,11 @@ def test_shots_are_written_with_their_manifest(import_with_shots, tmp_path):
     }
 
 
-def test_no_shots_are_written_where_a_full_disk_holds_no_manifest(import_with_shots, tmp_path, monkeypatch):
+def test_no_shots_are_written_if_the_manifest_cannot_be(import_with_shots, tmp_path, monkeypatch):
+    """The disk is full when the manifest is written.
+
+    A table of shots without its manifest would be in the way.
+    """
     write = io._fill
 
     def refuse_manifest(path, data):
@@ -338,15 +371,18 @@ def test_no_shots_are_written_where_a_full_disk_holds_no_manifest(import_with_sh
 
 
 def test_a_manifest_that_is_named_as_a_table_of_shots_is_refused(import_with_shots, tmp_path):
+    """Names that end in .shots.csv are for tables of shots, which are written beside manifests."""
     assert run(*import_with_shots, "--out", tmp_path / "out" / "films.shots.csv", "--force")[0] == 2
 
 
 def test_scenes_become_clips(wrestling, tmp_path):
+    """The table has semicolons and decimal commas. The film goes on for 2 s after the last scene."""
     scenes = written(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
     out = tmp_path / "scenes-of-film.csv"
     code, output = run(wrestling, "--scenes", scenes, "--shots", "none", "--out", out)
     assert code == 0
     clips = read_manifest(out).clips
+
     assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in clips] == [
         ("arm_wrestling-0001", 0.0, 3.5),
         ("arm_wrestling-0002", 3.5, 8.0),

@@ -13,7 +13,7 @@ from obygaze_features.manifest import (
 )
 
 
-def touched(folder, *names):
+def touch(folder, *names):
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
@@ -23,13 +23,18 @@ def touched(folder, *names):
 @pytest.fixture
 def films(tmp_path):
     others = (".hidden.mp4", "two/.cache/c.mp4", "two/notes.txt", "README")
-    return touched(tmp_path / "films", "one.mp4", "two/a.MKV", "two/deep/b.avi", *others)
+    return touch(tmp_path / "films", "one.mp4", "two/a.MKV", "two/deep/b.avi", *others)
 
 
 def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
+    """A film is named by the first folder below, or by the file.
+
+    Hidden files, other files and linked folders are left out and counted.
+    """
     for link in ("link", ".link"):
         (films / link).symlink_to(films / "two")
     imported = import_folder(films, tmp_path)
+
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
         ("one", "one", "films/one.mp4"),
         ("two-a", "two", "films/two/a.MKV"),
@@ -42,9 +47,11 @@ def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
     )
 
 
-def test_every_image_below_a_folder_becomes_a_clip_without_a_span(tmp_path):
+def test_every_image_below_a_folder_becomes_a_clip(tmp_path):
+    """A picture has no times. Videos, notes and hidden files are left out and counted."""
     names = ("one.png", "two/a.JPG", "two/deep/b.webp", "c.tiff", "film.mp4", "notes.txt", ".d.png")
-    imported = import_images(touched(tmp_path / "stills", *names), tmp_path)
+    imported = import_images(touch(tmp_path / "stills", *names), tmp_path)
+
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
         ("c", "stills", "stills/c.tiff"),
         ("one", "stills", "stills/one.png"),
@@ -72,7 +79,8 @@ def imported_spans(films, tmp_path):
     return import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
 
 
-def test_spans_of_films_become_clips_named_by_film_and_times_unless_a_name_is_given(imported_spans):
+def test_clips_are_named_by_film_and_times_unless_a_name_is_given(imported_spans):
+    """The second row states its own clip and film; the third has no times, so the clip is the whole film."""
     clips = [(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in imported_spans.manifest]
     assert clips == [
         ("two-a-0.0-12.5", "two", 0, 12.5),
@@ -81,7 +89,8 @@ def test_spans_of_films_become_clips_named_by_film_and_times_unless_a_name_is_gi
     ]
 
 
-def test_spans_bring_their_labels_and_further_columns_along(imported_spans):
+def test_spans_keep_their_labels_and_further_columns(imported_spans):
+    """The word Sure is a synonym of S, and Clothes of Clothing."""
     first, *_ = imported_spans.manifest
     assert [clip.level for clip in imported_spans.manifest] == ["S", None, "HN"]
     assert (first.video, first.concepts, first.extras) == (
@@ -98,13 +107,17 @@ def test_an_account_says_how_labels_were_read_and_which_span_is_a_whole_film(imp
     assert any("whole film" in note for note in account.notes)
 
 
-def test_videos_that_are_missing_or_that_no_span_names_are_said(imported_spans, films):
+def test_missing_and_unnamed_videos_are_reported(imported_spans, films):
     assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported_spans.notices)
     assert "left out 2 videos that no span names" in imported_spans.notices
 
 
 def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
-    videos = touched(tmp_path, "The_Birds/a.mp4", "the birds/b.mp4", "Psycho/c.mp4")
+    """One film in two folders would be two films.
+
+    One of them could be in training and the other in the test.
+    """
+    videos = touch(tmp_path, "The_Birds/a.mp4", "the birds/b.mp4", "Psycho/c.mp4")
     with pytest.raises(ManifestError, match="the birds"):
         import_folder(videos, tmp_path)
 
@@ -112,7 +125,7 @@ def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
 @pytest.fixture
 def import_span_of(tmp_path):
     """Import one span of a video written so, where the folder has nasa_13013.mp4 alone."""
-    films = touched(tmp_path / "films", "nasa_13013.mp4")
+    films = touch(tmp_path / "films", "nasa_13013.mp4")
 
     def import_span_of(video):
         (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{video},0,2\n", encoding="utf-8")
@@ -129,9 +142,8 @@ def test_a_video_is_found_by_its_name_in_other_case_or_without_its_suffix(import
     assert not any("did you mean" in notice for notice in imported.notices)
 
 
-def test_a_name_that_is_almost_that_of_a_video_is_missing_and_the_right_one_is_proposed(
-    import_span_of, tmp_path
-):
+def test_a_video_of_almost_the_right_name_is_proposed_not_taken(import_span_of, tmp_path):
+    """A hyphen in place of an underscore may mean another file."""
     imported = import_span_of("films/nasa-13013.mp4")
     (clip,) = imported.manifest
     assert imported.manifest.video_path(clip) != tmp_path / "films" / "nasa_13013.mp4"
@@ -172,9 +184,10 @@ def test_columns_of_labels_are_read_whatever_the_case_of_their_headings(films, t
         ("label,concepts", ("--column level=label",)),
     ],
 )
-def test_columns_of_labels_below_almost_the_right_headings_are_refused_with_the_options_that_read_them(
+def test_unknown_headings_of_labels_are_refused_with_the_options_to_read_them(
     films, tmp_path, headings, options
 ):
+    """Labels below an unknown heading would be lost without notice."""
     with pytest.raises(UnreadColumnsError) as refusal:
         import_spans([spans_below(tmp_path, headings)], tmp_path, videos=films)
     assert refusal.value.options == options
@@ -192,6 +205,7 @@ def test_columns_of_labels_below_almost_the_right_headings_are_refused_with_the_
     ],
 )
 def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, message):
+    """Line 1 is the heading, and line 2 a good row."""
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\none.mp4,0,1\n{row}\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
@@ -207,51 +221,57 @@ Old Macs, and archives made on them, write the second form; keyboards write the 
 
 
 @pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)], ids=["NFD to NFC", "NFC to NFD"])
-def test_a_video_is_found_whichever_form_of_unicode_a_table_and_the_disk_have(tmp_path, on_disk, in_table):
-    folder = touched(tmp_path / "films", f"{on_disk}/one.mp4")
+def test_a_video_is_found_in_either_form_of_unicode(tmp_path, on_disk, in_table):
+    """The table and the disk write the accent differently."""
+    folder = touch(tmp_path / "films", f"{on_disk}/one.mp4")
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\n{in_table}/one.mp4,0,1\n", encoding="utf-8")
     imported = import_spans([spans], tmp_path, videos=folder)
     (clip,) = imported.manifest
+
     assert imported.manifest.video_path(clip).is_file()
     assert len(imported.notices) == 1  # what was read: no video is missing
 
 
 @pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)], ids=["NFD to NFC", "NFC to NFD"])
-def test_names_of_clips_and_films_have_composed_accents_in_a_table_of_spans(tmp_path, on_disk, in_table):
-    folder = touched(tmp_path / "films", f"{on_disk}/one.mp4")
+def test_names_in_a_table_of_spans_get_composed_accents(tmp_path, on_disk, in_table):
+    """Names of clips and films are stored in one form. The path of a video is left as it is on the disk."""
+    folder = touch(tmp_path / "films", f"{on_disk}/one.mp4")
     spans = tmp_path / "spans.csv"
     without_names = f"{in_table}/one.mp4,0,1,,"
     with_names = f"{in_table}/one.mp4,1,2,{NFD},{NFD}"
     spans.write_text(f"video,start_s,end_s,clip_id,movie\n{without_names}\n{with_names}\n", encoding="utf-8")
     imported = import_spans([spans], tmp_path, videos=folder)
+
     assert [clip.clip_id for clip in imported.manifest] == [f"{NFC}-one-0.0-1.0", NFC]
     assert imported.manifest.movies == (NFC,)
     assert all(imported.manifest.video_path(clip).is_file() for clip in imported.manifest)
 
 
 @pytest.mark.parametrize("on_disk", [NFC, NFD], ids=["NFC", "NFD"])
-def test_names_of_clips_and_films_have_composed_accents_in_a_folder_and_videos_keep_theirs(tmp_path, on_disk):
-    folder = touched(tmp_path / "films", f"{on_disk}/one.mp4")
+def test_names_from_a_folder_get_composed_accents(tmp_path, on_disk):
+    """The name of the clip is stored in one form, and the path of the video as it is on the disk."""
+    folder = touch(tmp_path / "films", f"{on_disk}/one.mp4")
     (clip,) = import_folder(folder, tmp_path).manifest
     assert (clip.clip_id, clip.movie, clip.video) == (f"{NFC}-one", NFC, f"films/{on_disk}/one.mp4")
 
 
-def test_a_folder_of_two_videos_whose_names_differ_in_the_form_of_accents_alone_is_refused(tmp_path):
-    videos = touched(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
+def test_two_videos_that_differ_in_the_form_of_accents_are_refused(tmp_path):
+    videos = touch(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
     with pytest.raises(ManifestError, match="both would be clip"):
         import_folder(videos, tmp_path)
 
 
-def test_a_table_of_two_videos_whose_names_differ_in_the_form_of_accents_alone_is_refused(tmp_path):
-    videos = touched(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
+def test_a_table_of_two_such_videos_is_refused(tmp_path):
+    """The videos differ in the form of their accents alone, so both would be the same clip."""
+    videos = touch(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
     with pytest.raises(ManifestError):
         import_spans([spans], tmp_path, videos=videos)
 
 
-def test_two_films_whose_names_differ_in_the_form_of_accents_alone_are_refused(tmp_path):
+def test_two_films_that_differ_in_the_form_of_accents_are_refused(tmp_path):
     films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
     assert [film.movie for film in films] == [NFC, NFC]
     with pytest.raises(ManifestError, match="both would be movie"):

@@ -46,11 +46,13 @@ def moby_file(folder, *rows):
 
 
 def test_a_row_of_obygaze12_becomes_a_clip(tmp_path):
+    """Published names of concepts, such as "Type of plan", become those of the codebook, in its order."""
     path = obygaze_file(
         tmp_path, obygaze_row(3, "Hard Neg", "['Speech', ' Exp of  emotion', 'Type of plan']")
     )
     imported = import_obygaze12(path, tmp_path)
     (clip,) = imported.manifest
+
     assert (clip.clip_id, clip.movie, clip.video, clip.level) == ("tt1-003", "tt1", "tt1_scene_1.avi", "HN")
     assert clip.concepts == ("Type of shot", "Expression of emotion", "Speech")
     assert clip.extras["scene_shots"] == "tt1scene-001.ss-0001.es-0002"
@@ -66,14 +68,16 @@ def whole_obygaze12(shared_data, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_the_real_obygaze12_has_1914_clips_of_which_75_name_no_video(whole_obygaze12):
+def test_the_real_obygaze12_has_1914_clips(whole_obygaze12):
+    """The counts are those of the published table; 75 of its rows name no video."""
     manifest = whole_obygaze12.manifest
     assert len(manifest) == 1914
     assert sum(not clip.video for clip in manifest) == 75
     assert manifest.by_id["tt0108160-003"].video == "clips/tt0108160_scene_3.avi"
 
 
-def test_what_the_real_obygaze12_lacks_is_said(whole_obygaze12):
+def test_the_gaps_of_the_real_obygaze12_are_reported(whole_obygaze12):
+    """1914 clips less 75 without a video leave 1,839 that name one."""
     clips = whole_obygaze12.manifest.root / "clips"
     for notice in (
         "left out 1 line of empty cells",
@@ -89,9 +93,7 @@ def test_clips_of_the_real_obygaze12_have_the_year_and_genres_of_their_film(whol
 
 
 @pytest.mark.parametrize("column", PUBLISHED["splits"])
-def test_a_split_file_of_the_real_obygaze12_is_a_column_of_folds_in_its_order(
-    whole_obygaze12, shared_data, column
-):
+def test_a_split_file_becomes_a_column_of_folds_in_the_same_order(whole_obygaze12, shared_data, column):
     """In the same order: the manifest alone then gives the folds of the original code."""
     split_file = shared_data / "obygaze12" / PUBLISHED["splits"][column]["path"]
     released = [(row["id"], row["fold"]) for row in rows_of(split_file, ";")]
@@ -117,6 +119,7 @@ def test_the_real_obygaze12_is_read_back_as_written(whole_obygaze12):
     ],
 )
 def test_a_broken_row_of_obygaze12_is_refused_with_its_line(tmp_path, row, message):
+    """Line 1 is the heading, line 2 is empty cells, line 3 is a good row."""
     path = obygaze_file(tmp_path, obygaze_row(9), row)
     with pytest.raises(ManifestError, match=message):
         import_obygaze12(path, tmp_path)
@@ -132,6 +135,7 @@ def test_a_broken_row_of_obygaze12_is_refused_with_its_line(tmp_path, row, messa
     ],
 )
 def test_a_split_file_that_contradicts_the_annotations_is_refused(tmp_path, row, message):
+    """A split names clips with their level and concepts again. Both files must agree."""
     obygaze_file(tmp_path, obygaze_row(1))
     split_file(tmp_path, "balanced_level/02_HN_S.csv", row)
     with pytest.raises(ManifestError, match=message):
@@ -148,6 +152,7 @@ def test_split_files_that_are_missing_are_named(tmp_path):
 
 
 def test_videos_that_are_not_in_their_folder_are_counted(tmp_path):
+    """First one of two videos is there, then both."""
     obygaze_file(tmp_path, obygaze_row(1, video="a.avi"), obygaze_row(2, video="b.avi"))
     videos = tmp_path / "clips"
     videos.mkdir()
@@ -156,10 +161,12 @@ def test_videos_that_are_not_in_their_folder_are_counted(tmp_path):
     assert f"1 of 2 named videos is in {videos}; the first that is not is b.avi" in notices
     (videos / "b.avi").touch()
     notices = import_obygaze12(tmp_path, tmp_path, videos=videos).notices
+
     assert f"2 of 2 named videos are in {videos}" in notices
 
 
-def test_lists_are_read_and_never_run():
+def test_lists_are_parsed_and_never_run_as_python():
+    """The published tables have Python lists in cells. Evaluating them could run code of a stranger."""
     assert text_list("['a', ' b']") == ("a", " b")
     assert concept_list("['']", builtin_codebook("obygaze12")) == ()
     for cell in ("open('x')", "('a',)", "['a'] * 9", "", "[" * 10_000):
@@ -177,8 +184,13 @@ def moby_row(
 
 
 def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
+    """At 24 frames a second, frames 24 to 47 are shown from 1 s to the end of frame 47, at 2 s.
+
+    The next segment begins there.
+    """
     imported = import_mobygaze(moby_file(tmp_path, moby_row(0), moby_row(1, "48", "71")), tmp_path)
     first, second = imported.manifest
+
     assert (first.clip_id, first.movie, first.annotator) == ("tt9-ann1-0000", "tt9", "ann1")
     assert (first.start_s, first.end_s, second.start_s) == (1.0, 2.0, 2.0)
     assert (first.level, first.concepts) == ("HN", ("Clothing",))
@@ -262,6 +274,10 @@ def test_the_record_sets_are_named_in_mobygazes_metadata(mobygaze):
 
 @pytest.mark.long  # reads the whole of it
 def test_record_sets_hold_the_rows_that_their_columns_say(record_sets, rows_of_mobygaze):
+    """The rows of each record set are counted here from the table.
+
+    "speech" has the segments with a subtitle, "vision" those with a visual concept, "EN" those of that level.
+    """
     not_visual = {"Speech", "Voice", "Soundtrack", "Narratology"}
     n_rows = {
         "full": len(rows_of_mobygaze),
@@ -269,14 +285,13 @@ def test_record_sets_hold_the_rows_that_their_columns_say(record_sets, rows_of_m
         "vision": sum(bool(concepts_in(row) - not_visual) for row in rows_of_mobygaze),
         "EN": sum(row["label"] == "Easy Negative" for row in rows_of_mobygaze),
     }
+
     assert {records: len(imported.manifest) for records, imported in record_sets.items()} == n_rows
     assert record_sets["EN"].notices[0] == f"record set mobygaze-EN: {n_rows['EN']:,} of 6,072 segments"
 
 
 @pytest.mark.long  # reads the whole of it
-def test_the_record_set_of_speech_keeps_the_segments_with_speech_that_have_a_subtitle(
-    record_sets, rows_of_mobygaze
-):
+def test_the_record_set_of_speech_keeps_concept_speech_with_a_subtitle(record_sets, rows_of_mobygaze):
     n_imported = sum("Speech" in clip.concepts for clip in record_sets["speech"].manifest)
     assert n_imported == sum("Speech" in concepts_in(row) and has_subtitle(row) for row in rows_of_mobygaze)
 
@@ -320,6 +335,7 @@ def test_the_codebook_has_every_concept_and_instance_of_mobygazes_thesaurus(shar
 
 @pytest.mark.long
 def test_the_real_mobygaze_has_6072_segments_that_tile_its_films(shared_data, tmp_path):
+    """Each annotator divided each film from 0 to its end without gaps. So the lengths sum up to the film."""
     imported = import_mobygaze(shared_data / "mobygaze", tmp_path)
     manifest = imported.manifest
     assert (len(manifest), len(manifest.movies)) == (6072, 20)
@@ -331,5 +347,6 @@ def test_the_real_mobygaze_has_6072_segments_that_tile_its_films(shared_data, tm
             assert sum(clip.duration_s for clip in own) == pytest.approx(
                 max(clip.end_s for clip in own), abs=1
             )
+
     # Sleepless in Seattle runs 105 minutes; in the file's start_clip and end_clip it would be 157.
     assert max(clip.end_s for clip in manifest if clip.movie == "tt0108160") / 60 == pytest.approx(105, abs=1)

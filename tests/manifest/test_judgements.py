@@ -26,7 +26,7 @@ WORDS = "a" * 64
 OTHER_WORDS = "b" * 64
 
 
-def clip(annotator, start, level="S", *, name="", definition=WORDS, seen="0", **more):
+def make_clip(annotator, start, level="S", *, name="", definition=WORDS, seen="0", **more):
     extras = {"seen_score": seen, "definition": definition} | more
     name = name or f"{annotator}-{start}-{seen}"
     return Clip(name, "tt1", "", float(start), float(start + 46), level, (), annotator, extras)
@@ -37,9 +37,14 @@ def manifest(*clips):
 
 
 def test_a_judgement_has_the_facts_of_its_row():
-    row = clip("AB", 0, place="3", content_s="40,5", judged_at="2026-01-01")
+    """The row without a level is no judgement.
+
+    `content_s` is written with a decimal comma, as some spreadsheets do.
+    """
+    row = make_clip("AB", 0, place="3", content_s="40,5", judged_at="2026-01-01")
     row_without_level = replace(row, clip_id="x", level=None)
     (judgement,) = judgements_of(manifest(row, row_without_level)).every
+
     assert judgement.judge == "AB"
     assert judgement.level == "S"
     assert judgement.place == 3
@@ -49,7 +54,8 @@ def test_a_judgement_has_the_facts_of_its_row():
     assert judgement.judged_at == "2026-01-01"
 
 
-def test_a_judgement_of_a_row_without_these_facts_leaves_them_open():
+def test_facts_that_a_row_does_not_state_are_left_open():
+    """Older tables have no columns for place, length, blindness and definition."""
     row = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
     (judgement,) = judgements_of(manifest(row)).every
     assert judgement.place == 0
@@ -58,31 +64,45 @@ def test_a_judgement_of_a_row_without_these_facts_leaves_them_open():
     assert judgement.definition == ""
 
 
-def test_a_panels_windows_are_those_that_all_of_it_judged():
-    rows = [clip("AB", start) for start in (0, 46, 92)] + [clip("CD", start) for start in (46, 92, 138)]
-    judged = judgements_of(manifest(*rows, clip("EF", 92)))
+def test_common_windows_are_those_that_all_judges_judged():
+    """AB judged the windows at 0, 46 and 92 s, CD those at 46, 92 and 138 s, EF that at 92 s."""
+    rows = [make_clip("AB", start) for start in (0, 46, 92)] + [
+        make_clip("CD", start) for start in (46, 92, 138)
+    ]
+    judged = judgements_of(manifest(*rows, make_clip("EF", 92)))
+
     assert [window.start_s for window in judged.common_windows(["AB", "CD"])] == [46, 92]
     assert [window.start_s for window in judged.common_windows(judged.judges)] == [92]
     assert judged.common_windows([]) == []
 
 
-def test_what_was_judged_blindly_counts_rather_than_what_was_judged_in_sight():
-    """AB judged the window at 0 s in sight of a score and blindly, that at 46 s in sight alone."""
-    in_sight, blind = clip("AB", 0, "EN", seen="1"), clip("AB", 0, "S")
-    judged = judgements_of(manifest(in_sight, blind, clip("AB", 46, seen="1")))
+def test_a_blind_judgement_overrides_one_in_sight_of_a_score():
+    """A judge who sees a model's score is influenced by it.
+
+    AB judged the window at 0 s both ways (EN in sight, S blindly), that at 46 s in sight alone.
+    """
+    in_sight, blind = make_clip("AB", 0, "EN", seen="1"), make_clip("AB", 0, "S")
+    judged = judgements_of(manifest(in_sight, blind, make_clip("AB", 46, seen="1")))
     levels = {window.start_s: one.level for window, one in judged.by_judge()["AB"].items()}
     assert levels == {0: "S", 46: "S"}
 
 
-def test_a_window_that_somebody_judged_twice_blindly_is_refused():
-    twice = judgements_of(manifest(clip("AB", 0), clip("AB", 0, "EN", name="again")))
+def test_a_window_judged_twice_blindly_is_refused():
+    """AB says S and EN of one window, and nothing tells which of them counts."""
+    twice = judgements_of(manifest(make_clip("AB", 0), make_clip("AB", 0, "EN", name="again")))
     with pytest.raises(ManifestError, match="twice"):
         twice.by_judge()
 
 
-TWO = [clip("AB", 0), clip("CD", 0, "EN", definition=OTHER_WORDS), clip("AB", 46), clip("CD", 46)]
+UNDER_TWO_DEFINITIONS = [
+    make_clip("AB", 0),
+    make_clip("CD", 0, "EN", definition=OTHER_WORDS),
+    make_clip("AB", 46),
+    make_clip("CD", 46),
+]
 UNKNOWN = [
-    replace(one, extras=one.extras | {"definition": ""}) if one.annotator == "CD" else one for one in TWO
+    replace(one, extras=one.extras | {"definition": ""}) if one.annotator == "CD" else one
+    for one in UNDER_TWO_DEFINITIONS
 ]
 
 
@@ -93,16 +113,21 @@ UNKNOWN = [
         level_pairs,
         labels_of,
         merge_annotators,
-        lambda judged: project(judged, manifest(clip("", 0, None), clip("", 46, None, name="w"))),
+        lambda judged: project(judged, manifest(make_clip("", 0, None), make_clip("", 46, None, name="w"))),
     ],
 )
-def test_labels_judged_under_two_definitions_are_not_merged_and_the_refusal_counts_who_judged_under_which(
+def test_labels_judged_under_two_definitions_are_not_merged(
     merge,
 ):
+    """Three judgements are under one wording of the level, and one is under another.
+
+    They do not answer the same question; the error counts them by judge. Judgements without a recorded
+    wording are accepted.
+    """
     with pytest.raises(
         ManifestError, match=r"3 judgements under aaaaaaaaaaaa \(AB 2, CD 1\).* 1 judgement under bbb"
     ):
-        merge(manifest(*TWO))
+        merge(manifest(*UNDER_TWO_DEFINITIONS))
     merge(manifest(*UNKNOWN))  # judged with an earlier version, which did not write its definition
 
 
@@ -110,13 +135,18 @@ def test_labels_judged_under_two_definitions_are_not_merged_and_the_refusal_coun
     "command", [["agreement"], ["agreement", "--alpha", "1"], ["disagreements"], ["alttest"]]
 )
 def test_no_command_compares_people_who_judged_under_two_definitions(tmp_path, capsys, command):
+    """CD judged one window under another wording than AB."""
     name, *more = command
-    write_manifest(manifest(*TWO), tmp_path / "judged.csv")
+    write_manifest(manifest(*UNDER_TWO_DEFINITIONS), tmp_path / "judged.csv")
     assert obygaze("manifest", name, str(tmp_path / "judged.csv"), *more) == 1
     assert "CD 1" in capsys.readouterr().err
 
 
-def test_a_definition_is_what_judges_read_and_nothing_else():
+def test_the_definition_is_what_judges_read():
+    """Judges read titles and meanings.
+
+    Synonyms, the codebook's name and version, tasks and policies are not shown to them.
+    """
     sure = next(level for level in BOOK.levels if level.name == "S")
 
     def with_level(changed):

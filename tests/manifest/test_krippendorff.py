@@ -24,15 +24,15 @@ from obygaze_features.manifest import (
 from obygaze_features.manifest.krippendorff import GAP, without_overlaps
 
 
-def labels(*rows):
+def table_of_labels(*rows):
     """Labels of annotators, one row each; * is none."""
     return [[np.nan if cell == "*" else float(cell) for cell in row.split()] for row in rows]
 
 
-THREE = labels(
+THREE = table_of_labels(
     "* * * * * 3 4 1 2 1 1 3 3 * 3", "1 * 2 1 3 3 4 3 * * * * * * *", "* * 2 1 3 4 4 * 2 1 1 3 3 * 4"
 )
-FOUR = labels(
+FOUR = table_of_labels(
     "1 2 3 3 2 1 4 1 2 * * *", "1 2 3 3 2 2 4 1 2 5 * 3", "* 3 3 3 2 3 4 2 2 5 1 *", "1 2 3 3 2 4 4 1 2 5 1 *"
 )
 
@@ -45,7 +45,7 @@ FOUR = labels(
     ],
     ids=["three annotators", "four annotators"],
 )
-def test_it_equals_the_package_krippendorff_on_its_own_examples(table, expected):
+def test_alpha_equals_that_of_the_package_krippendorff(table, expected):
     """Values of krippendorff 0.9.0. FOUR is the example of Krippendorff 2011, section C: .743, .815, .849."""
     assert [krippendorff_alpha(table, metric) for metric in METRICS] == pytest.approx(expected, abs=1e-12)
 
@@ -69,7 +69,7 @@ def distance_of_values(a, b, metric, labels_of_all_clips):
     return (n_from_low_to_high - n_at_ends / 2) ** 2
 
 
-def by_pairs(table, metric):
+def alpha_by_pairs(table, metric):
     """Compute alpha as 1 - (disagreement in clips) / (disagreement of any two labels), pair by pair.
 
     `table` is [annotators, clips], with NaN for no label. Clips of less than two labels do not count.
@@ -91,15 +91,19 @@ def by_pairs(table, metric):
 
 
 @given(TABLES, st.sampled_from(METRICS))
-def test_it_counts_every_pair_of_labels_of_a_clip_against_every_pair_of_all(table, metric):
+def test_alpha_compares_pairs_within_clips_with_all_pairs(table, metric):
+    """The definition is computed here pair by pair, slowly.
+
+    Alpha is None where no disagreement is expected.
+    """
     alpha = krippendorff_alpha(table, metric)
     if alpha is not None:
-        assert alpha == pytest.approx(by_pairs(table, metric), abs=1e-9)
+        assert alpha == pytest.approx(alpha_by_pairs(table, metric), abs=1e-9)
 
 
 @given(TABLES, st.sampled_from(METRICS), st.permutations(range(4)))
-def test_it_does_not_change_with_the_order_of_annotators_or_a_clip_of_one_label(table, metric, order):
-    """Rows are annotators, columns clips."""
+def test_alpha_ignores_the_order_of_annotators_and_clips_of_one_label(table, metric, order):
+    """Rows are annotators, columns clips. A clip that one annotator labelled has no pair to compare."""
     alpha = krippendorff_alpha(table, metric)
     with_fifth_annotator = np.vstack([table, np.full(9, np.nan)])
     label_of_fifth_alone = [np.nan, np.nan, np.nan, np.nan, 2.0]
@@ -112,7 +116,11 @@ def test_it_does_not_change_with_the_order_of_annotators_or_a_clip_of_one_label(
             assert again == pytest.approx(alpha)
 
 
-def test_where_chance_has_no_disagreement_it_is_undefined():
+def test_alpha_is_undefined_where_chance_has_no_disagreement():
+    """In the first table all labels are the same, in the second no clip has two.
+
+    In the third the annotators agree although labels differ.
+    """
     assert krippendorff_alpha([[1, 1, 1], [1, 1, np.nan]]) is None
     assert krippendorff_alpha([[1, 2, np.nan], [np.nan, np.nan, 3]]) is None
     assert krippendorff_alpha([[1, 2], [1, 2]]) == 1
@@ -130,7 +138,7 @@ EXAMPLE = (
 As read from its figure: where value 6 is cut into segments is not legible to a unit."""
 
 
-def test_it_gives_the_values_of_the_papers_example():
+def test_unitised_alpha_gives_the_values_of_the_published_example():
     """Printed: .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %."""
     annotations = [[Segment(*segment) for segment in own] for own in EXAMPLE]
     found = unitised_alpha(annotations, 0, 60)
@@ -208,7 +216,11 @@ def free_segments(draw):
 
 
 @given(free_segments())
-def test_segments_are_compared_as_all_pairs_of_pieces_that_are_not_of_one_segment(annotations):
+def test_unitised_alpha_is_that_of_all_pairs_of_pieces(annotations):
+    """The definition is computed here over all pairs of pieces of length 1 that are not of one segment.
+
+    `segments` compares values, `marked` whether a piece lies in a segment.
+    """
     alphas = unitised_alpha(annotations, 0, 12)
     pieces = pieces_of(annotations, 12)
     assert alphas.segments == approx_or_none(alpha_of_pieces(pieces, is_another_value))
@@ -221,12 +233,13 @@ def approx_or_none(value):
 
 @given(free_segments())
 def test_annotators_who_marked_the_same_agree_wholly(annotations):
+    """Three annotators have the same segments. Alpha is 1, or undefined where nothing could differ."""
     found = unitised_alpha([annotations[0]] * 3, 0, 12)
     assert {found.segments, found.marked, found.values} <= {None, 1.0}
 
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.integers(1, 5), st.integers(1, 3)), max_size=6))
-def test_of_segments_that_overlap_the_highest_value_is_left(spans):
+def test_where_segments_overlap_the_highest_value_stays(spans):
     segments = [Segment(start, start + length, value) for start, length, value in spans]
     flat = without_overlaps(segments)
     for position in range(16):
@@ -254,8 +267,11 @@ def annotated(*rows):
     return Manifest(tuple(clips), Path(), BOOK)
 
 
-def test_a_manifests_annotators_are_compared_with_labels_that_are_missing():
-    """By hand: three clips with two labels or more, one of one label left out."""
+def test_annotators_of_a_manifest_are_compared_despite_missing_labels():
+    """Of four clips, three have two labels or more; the one at 30 s has one and is left out.
+
+    `sure` leaves out the levels that are no labels (NS, not sure), and then the third clip.
+    """
     rows = [("AB", 0, 10, "EN"), ("CD", 0, 10, "EN"), ("EF", 0, 10, "S"), ("AB", 10, 20, "S")]
     rows += [("CD", 10, 20, "S"), ("AB", 20, 30, "NS"), ("EF", 20, 30, "HN"), ("EF", 30, 40, "EN")]
     every, sure = level_alphas(annotated(*rows))
@@ -265,6 +281,7 @@ def test_a_manifests_annotators_are_compared_with_labels_that_are_missing():
         [ranks["EN"], ranks["S"], np.nan],
         [ranks["S"], np.nan, ranks["HN"]],
     ]
+
     assert (every.annotators, every.n_clips, every.n_labels) == (3, 3, 7)
     assert every.nominal == pytest.approx(krippendorff_alpha(table))
     assert every.ordinal == pytest.approx(krippendorff_alpha(table, "ordinal"))
@@ -272,13 +289,18 @@ def test_a_manifests_annotators_are_compared_with_labels_that_are_missing():
 
 
 def test_a_films_segments_are_compared_above_the_lowest_level():
-    """Planted: the same segments; one annotator says by EN what the others leave unmarked."""
+    """EN says that nothing is there, as leaving a part unmarked does.
+
+    All three marked the same, so all alphas are 1. In the last case two segments of AB overlap, and one is
+    cut.
+    """
     same = [("S", 10, 20), ("HN", 40, 50)]
     rows = [(annotator, a, b, level) for annotator in ("AB", "CD", "EF") for level, a, b in same]
     (film,) = unitised_alphas(annotated(*rows, ("AB", 0, 10, "EN"), ("AB", 50, 90, "EN")))
     assert (film.movie, film.annotators, film.n_segments) == ("tt1", ("AB", "CD", "EF"), (2, 2, 2))
     assert (film.value.segments, film.value.marked, film.value.values) == (1, 1, 1)
     (film,) = unitised_alphas(annotated(*rows, ("AB", 0, 15, "HN")))
+
     assert film.n_cut == 1
 
 

@@ -40,7 +40,11 @@ def written(path, *rows, header=f"{HEADER},codebook"):
     return path
 
 
-def test_a_lab_s_codebook_lies_beside_its_manifest_and_is_read_with_it(tmp_path):
+def test_a_labs_codebook_is_kept_beside_its_manifest(tmp_path):
+    """The manifest names its codebook in a column, and the codebook is written as films.codebook.toml.
+
+    Both are read back and written again byte for byte.
+    """
     write_manifest(manifest(tmp_path), tmp_path / "films.csv")
     assert (tmp_path / "films.csv").read_text() == f"{HEADER},codebook\n{ROW},violence\n"
     assert codebook_file(tmp_path / "films.csv").name == "films.codebook.toml"
@@ -50,11 +54,13 @@ def test_a_lab_s_codebook_lies_beside_its_manifest_and_is_read_with_it(tmp_path)
     assert again.digest() == manifest(tmp_path).digest()
     assert dict(again.clips[0].extras) == {}
     write_manifest(again, tmp_path / "again.csv")
+
     for suffix in (".csv", ".codebook.toml"):
         assert (tmp_path / f"again{suffix}").read_bytes() == (tmp_path / f"films{suffix}").read_bytes()
 
 
-def test_a_built_in_codebook_is_named_and_obygaze12_is_not(tmp_path):
+def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path):
+    """obygaze12 is the default. Built-in codebooks need no file beside the manifest."""
     for name, column in (("mobygaze", ",mobygaze"), ("obygaze12", "")):
         written = manifest(tmp_path, Clip("a", "a", level="S"), codebook=builtin_codebook(name))
         write_manifest(written, tmp_path / "films.csv")
@@ -78,7 +84,8 @@ def test_a_built_in_codebook_is_named_and_obygaze12_is_not(tmp_path):
         (["a,a,,,,S,,,violence"], BESIDE, r"'S'.*'violence'"),
     ],
 )
-def test_what_contradicts_the_codebook_is_refused_in_one_line(tmp_path, rows, beside, message):
+def test_contradictions_with_the_codebook_are_refused_in_one_line(tmp_path, rows, beside, message):
+    """`beside` is the content of the codebook's file, or None where there is none."""
     written(tmp_path / "films.csv", *rows)
     if beside is not None:
         (tmp_path / "films.codebook.toml").write_text(beside, encoding="utf-8")
@@ -88,8 +95,10 @@ def test_what_contradicts_the_codebook_is_refused_in_one_line(tmp_path, rows, be
 
 
 def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_path):
+    """The manifest would be read with the wrong codebook. The file that is there stays as it was."""
     write_manifest(manifest(tmp_path), tmp_path / "films.csv")
     before = (tmp_path / "films.csv").read_bytes()
+
     with pytest.raises(ManifestError, match=r"films.codebook.toml"):
         write_manifest(Manifest((Clip("a", "a"),), tmp_path), tmp_path / "films.csv")
     with pytest.raises(ManifestError, match="'mobygaze'"):

@@ -31,6 +31,7 @@ def written(folder: Path, *lines: str, header: str = HEADER) -> Path:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_reading_leaves_garbage_collection_as_it_was(tmp_path, is_on):
+    """Reading switches the garbage collector off for speed. It must be as before, also after an error."""
     path = written(tmp_path, GOOD)
     wrong = tmp_path / "nothing.csv"
     was_on = gc.isenabled()
@@ -83,7 +84,7 @@ def manifests(draw):
 
 
 def are_apart(clips):
-    """Whether no two names of films or people are one, and no video is of two films at once."""
+    """Tell whether no two names of films or people are one, and no video is of two films at once."""
     try:
         check_identity(clips)
     except ManifestError:
@@ -93,7 +94,11 @@ def are_apart(clips):
 
 @pytest.mark.long
 @given(manifests())
-def test_what_is_written_is_read_back_and_written_again_byte_for_byte(clips):
+def test_a_manifest_is_read_back_and_written_again_byte_for_byte(clips):
+    """A manifest of any names, times and labels survives writing and reading.
+
+    So does its form for spreadsheets.
+    """
     assume(are_apart(clips))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -109,6 +114,7 @@ def test_what_is_written_is_read_back_and_written_again_byte_for_byte(clips):
 
 
 def test_the_digest_is_that_of_the_canonical_file(tmp_path):
+    """Runs record the digest of their manifest. It is the SHA-256 of the file as we write it."""
     clip = Clip("a-1", "a", "films/a.mp4", 0, 1.5, LEVELS[3], ("Body", "Look"), "", {"note": 'say "x"'})
     manifest = Manifest((clip, Clip("b", "b", extras={"note": ""})), tmp_path)
     content = (
@@ -118,6 +124,7 @@ def test_the_digest_is_that_of_the_canonical_file(tmp_path):
     )
     assert manifest.digest() == hashlib.sha256(content).hexdigest()
     write_manifest(manifest, tmp_path / "films.csv")
+
     assert (tmp_path / "films.csv").read_bytes() == content
 
 
@@ -127,6 +134,7 @@ def test_unknown_columns_are_kept_verbatim(tmp_path):
 
 
 def test_times_are_read_as_those_of_every_table(tmp_path):
+    """A clock such as 1:10.5 is a minute and 10.5 s."""
     clip = read_manifest(written(tmp_path, "a-1,a,,00:00:40,1:10.5,S,,")).clips[0]
     assert (clip.start_s, clip.end_s) == (40.0, 70.5)
 
@@ -160,6 +168,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
     ],
 )
 def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
+    """Line 1 is the heading, and line 2 a good row."""
     path = written(tmp_path, GOOD, row)
     with pytest.raises(ManifestError) as caught:
         read_manifest(path)
@@ -171,20 +180,21 @@ def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
 @pytest.mark.parametrize(
     ("cell", "read"), [("1", "1"), ("0", "0"), ("", ""), ("1.0", "1"), ("0,0", "0")], ids=repr
 )
-def test_whether_a_score_was_in_sight_is_read_as_programs_write_numbers(tmp_path, cell, read):
+def test_seen_score_is_read_as_programs_write_numbers(tmp_path, cell, read):
+    """1 says that the annotator saw a model's score. Spreadsheets may write it as 1.0 or 1,0."""
     path = written(tmp_path, f'{GOOD},"{cell}"', header=f"{HEADER},seen_score")
     (clip,) = read_manifest(path).clips
     assert clip.extras == {"seen_score": read}
 
 
 @pytest.mark.parametrize("cell", ["TRUE", "2"])
-def test_whether_a_score_was_in_sight_is_refused_where_it_is_neither_0_nor_1(tmp_path, cell):
+def test_seen_score_must_be_0_or_1(tmp_path, cell):
     path = written(tmp_path, f'{GOOD},"{cell}"', header=f"{HEADER},seen_score")
     with pytest.raises(ManifestError, match="line 2, column seen_score"):
         read_manifest(path)
 
 
-def test_blanks_around_cells_that_a_person_filled_in_are_not_read(tmp_path):
+def test_blanks_around_cells_are_ignored_in_a_sheet_filled_in_by_a_person(tmp_path):
     """A person fills in a sheet, which was written to be safe for spreadsheets."""
     with_blanks = written(tmp_path, " a-1 ,a ,,0.0,1.5, s,Look ; body,AB ")
     clips = read_manifest(with_blanks, spreadsheet_safe=True).clips
@@ -205,7 +215,8 @@ def test_blanks_around_cells_that_a_person_filled_in_are_not_read(tmp_path):
         (b"<!DOCTYPE html>\n<html>", "HTML"),
     ],
 )
-def test_what_is_no_manifest_is_refused(tmp_path, content, message):
+def test_a_file_that_is_no_manifest_is_refused(tmp_path, content, message):
+    """Common mistakes are an empty file, another encoding, a workbook and a web page."""
     path = tmp_path / "films.csv"
     path.write_bytes(content)
     with pytest.raises(ManifestError, match=message):
@@ -213,7 +224,8 @@ def test_what_is_no_manifest_is_refused(tmp_path, content, message):
 
 
 @pytest.mark.parametrize("name", ["~$films.xlsx", ".~lock.films.csv#"])
-def test_what_a_spreadsheet_leaves_beside_a_table_while_it_is_open_is_called_so(tmp_path, name):
+def test_the_lock_file_of_an_open_spreadsheet_is_named_as_such(tmp_path, name):
+    """Excel and LibreOffice put such a file beside a table while it is open."""
     (tmp_path / name).write_bytes(b"\x02AB" + bytes(162))
     with pytest.raises(ManifestError, match="open"):
         read_manifest(tmp_path / name)
@@ -224,6 +236,10 @@ DECOMPOSED = "Zoe\u0308"
 
 
 def test_a_film_in_two_forms_of_unicode_is_one(tmp_path):
+    """An accent may be part of its letter or a sign of its own.
+
+    Both are one name, stored in the first form.
+    """
     path = written(tmp_path, f"a,{COMPOSED},,,,,,", f"b,{DECOMPOSED},,,,,,")
     assert [clip.movie for clip in read_manifest(path)] == [COMPOSED, COMPOSED]
 
@@ -233,7 +249,7 @@ def test_an_annotator_in_two_forms_of_unicode_is_one(tmp_path):
     assert [clip.annotator for clip in read_manifest(path)] == [COMPOSED, COMPOSED]
 
 
-def test_a_clip_in_two_forms_of_unicode_is_one_and_its_second_row_is_refused(tmp_path):
+def test_a_clip_id_in_two_forms_of_unicode_is_a_duplicate(tmp_path):
     path = written(tmp_path, f"{COMPOSED},m,,,,,,", f"{DECOMPOSED},m,,,,,,")
     with pytest.raises(ManifestError, match="line 2"):
         read_manifest(path)
@@ -260,7 +276,8 @@ def test_manifests_made_in_code_are_checked_too(clips, message):
         Manifest(tuple(clips), Path())
 
 
-def test_a_relative_path_leads_to_the_video_though_the_manifests_folder_is_a_link(tmp_path):
+def test_a_relative_path_leads_to_the_video_through_a_linked_folder(tmp_path):
+    """here/manifests is a link to disk/manifests. Systems resolve ".." of a link in the real folder."""
     real = tmp_path / "disk" / "manifests"
     real.mkdir(parents=True)
     (tmp_path / "disk" / "films").mkdir()
@@ -269,6 +286,7 @@ def test_a_relative_path_leads_to_the_video_though_the_manifests_folder_is_a_lin
     link = tmp_path / "here" / "manifests"
     link.symlink_to(real)
     stored = stored_path(tmp_path / "disk" / "films" / "a.mp4", link)
+
     assert stored == "../films/a.mp4"
     assert (link / stored).is_file()
 
@@ -283,6 +301,7 @@ def test_a_manifest_written_elsewhere_still_finds_its_videos(tmp_path):
     assert [clip.video for clip in placed] == ["../one/a.mp4", ""]
     read = read_manifest(tmp_path / "two" / "films.csv")
     path = read.video_path(read.by_id["a"])
+
     assert path is not None
     assert path.is_file()
     assert read.video_path(read.by_id["b"]) is None
@@ -290,7 +309,11 @@ def test_a_manifest_written_elsewhere_still_finds_its_videos(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_a_video_is_found_in_whichever_form_its_name_is_stored(tmp_path, form):
+def test_a_video_is_found_in_either_form_of_unicode(tmp_path, form):
+    """File systems differ in how they store accents.
+
+    A video that is not found in any form keeps its written path.
+    """
     stored = tmp_path / unicodedata.normalize(form, "Amélie") / unicodedata.normalize("NFD", "début.mp4")
     stored.parent.mkdir()
     stored.touch()
@@ -298,4 +321,5 @@ def test_a_video_is_found_in_whichever_form_its_name_is_stored(tmp_path, form):
         clip = Clip("a", "m", unicodedata.normalize(written, "Amélie/début.mp4"))
         assert Manifest((clip,), tmp_path).video_path(clip).samefile(stored)
     lost = Clip("b", "m", "à.mp4")
+
     assert Manifest((lost,), tmp_path).video_path(lost) == tmp_path / "à.mp4"

@@ -36,18 +36,27 @@ def test_a_concept_is_perceived_by_its_modality_and_speech_also_by_hearing(modal
 
 
 def test_a_source_that_states_no_modality_may_perceive_every_concept():
+    """Nothing is known of what the source perceives, so nothing is excluded."""
     told = Concept("Told", visual=False, modality="told")
     assert why_unperceived(told, ()) == ""
 
 
-def test_a_concept_that_states_no_modality_and_is_not_visual_needs_more_than_pictures():
+def test_a_non_visual_concept_needs_more_than_pictures():
+    """The concept does not say what conveys it, only that pictures do not.
+
+    A source that also hears may perceive it.
+    """
     concept = Concept("C", visual=False)
     assert why_unperceived(concept, ("visual", "moving")) != ""
     assert why_unperceived(concept, ("visual", "heard")) == ""
 
 
 @given(st.lists(st.sampled_from(MODALITIES), max_size=6), st.sampled_from(SOURCES))
-def test_each_concept_is_asked_of_or_absent_with_its_reason(modalities, perceives):
+def test_each_concept_is_either_asked_about_or_absent_with_a_reason(modalities, perceives):
+    """The codebook has the levels a and z and some concepts.
+
+    Questions to a source cover those that it can perceive, and the others are listed as absent.
+    """
     concepts = tuple(
         Concept(f"c{n}", visual=modality in {"visual", "moving"}, modality=modality)
         for n, modality in enumerate(modalities)
@@ -55,16 +64,18 @@ def test_each_concept_is_asked_of_or_absent_with_its_reason(modalities, perceive
     codebook = Codebook("b", "1", (Level("a"), Level("z")), concepts)
     asked = {name.partition(":")[2] for name in codebook_questions(codebook, perceives)}
     absent = unperceived(codebook, perceives)
+
     assert asked & set(absent) == set()
     assert asked | set(absent) == {"a", "z", *codebook.concept_names}
     assert all(absent.values())
 
 
 @pytest.mark.parametrize("names", [[], ["smell"], ["visual", "Heard"]])
-def test_what_a_source_perceives_is_named_in_the_words_that_there_are(names):
+def test_unknown_words_for_what_a_source_perceives_are_refused(names):
+    """The words are those of MODALITIES, in small letters, and at least one must be given."""
     with pytest.raises(ObygazeError, match="--perceives"):
         modalities_of(names, "--perceives")
 
 
-def test_every_measured_variable_says_what_it_is_measured_of():
+def test_every_measured_variable_states_its_source():
     assert set(OF_VARIABLES) == set(VARIABLES)

@@ -20,26 +20,37 @@ CLIPS = Manifest(
 )
 
 
-def levels(manifest):
+def level_by_clip(manifest):
     return {clip.clip_id: clip.level for clip in manifest}
 
 
 def test_paper_makes_a_clip_without_visual_concept_easy_negative():
+    """A hard negative (HN) without a visual concept is an easy negative (EN) in the paper.
+
+    The clip "heard" has Speech alone.
+    """
     read = apply_policy(CLIPS, LabelPolicy.PAPER)
-    assert levels(read) == {"none": "EN", "heard": "EN", "seen": "S", "unmarked": "EN", "unlabelled": None}
+    assert level_by_clip(read) == {
+        "none": "EN",
+        "heard": "EN",
+        "seen": "S",
+        "unmarked": "EN",
+        "unlabelled": None,
+    }
     assert read.by_id["heard"].concepts == ("Speech",)
 
 
 def test_released_leaves_out_what_is_only_heard():
+    """The released files leave out the clips that have concepts but no visual one."""
     read = apply_policy(CLIPS, LabelPolicy.RELEASED)
-    assert levels(read) == {"none": "EN", "seen": "S", "unmarked": "S", "unlabelled": None}
+    assert level_by_clip(read) == {"none": "EN", "seen": "S", "unmarked": "S", "unlabelled": None}
 
 
 def test_raw_changes_nothing():
     assert apply_policy(CLIPS, LabelPolicy.RAW) == CLIPS
 
 
-def test_a_policy_applied_twice_is_applied_once():
+def test_applying_a_policy_twice_changes_nothing():
     for policy in LabelPolicy:
         once = apply_policy(CLIPS, policy)
         assert apply_policy(once, policy) == once
@@ -50,17 +61,22 @@ def test_a_policy_applied_twice_is_applied_once():
     [("paper", [1003, 309, 292, 310]), ("released", [436, 304, 292, 308]), ("raw", [453, 711, 397, 353])],
 )
 def test_obygaze12_has_its_counts_under_each_policy(obygaze12, policy, counts):
+    """Numbers of clips of the levels EN, HN, NS and S.
+
+    Those of the paper and of the released files are published.
+    """
     assert list(statistics(apply_policy(obygaze12, LabelPolicy(policy))).clips.values()) == counts
 
 
-def test_released_keeps_the_very_clips_of_the_released_split_files(obygaze12, shared_data):
+def test_released_keeps_the_clips_of_the_released_split_files(obygaze12, shared_data):
+    """The split files have the levels EN, HN and S, so not-sure clips (NS) are compared elsewhere."""
     path = shared_data / "obygaze12" / "balanced_level" / "02_EN_HN_S.csv"
     released = {row["id"] for row in rows_of(path, ";")}
     kept = {clip.clip_id for clip in apply_policy(obygaze12, LabelPolicy.RELEASED) if clip.level != "NS"}
     assert kept == released
 
 
-def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
+def test_the_papers_numbers_are_reproduced_under_its_policy(obygaze12):
     """The paper prints some shares as whole per cents, other numbers as the table of counts does."""
     printed = printed_count_table(obygaze12)
     counted = statistics(apply_policy(obygaze12, LabelPolicy.PAPER))
@@ -72,4 +88,5 @@ def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
         ours = f"{number.value:.0%}" if "%" in text else number.formatted
         if text != ours:
             differing.append((name, number.formatted))
+
     assert differing == [("S of EN and S", "23.6%")]  # printed as 23 %: cut, not rounded

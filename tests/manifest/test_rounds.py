@@ -15,7 +15,7 @@ from obygaze_features.manifest.rounds import CALIBRATION, ORDER
 NAMES = ("AB", "CD", "EF", "GH")
 
 
-def clips(tmp_path, films=20, seed=0):
+def make_corpus(tmp_path, films=20, seed=0):
     """Make a corpus of films of 20 to 119 windows of 46 s."""
     n_windows = np.random.default_rng(seed).integers(20, 120, films).tolist()
     made = [
@@ -49,21 +49,25 @@ rounds = pytest.mark.parametrize(("each", "calibration"), [(1, 0), (2, 0), (2, 3
 
 
 @rounds
-def test_a_film_has_as_many_annotators_as_asked_and_all_where_it_is_for_calibration(
-    tmp_path, each, calibration
-):
-    given = clips(tmp_path)
+def test_a_film_has_the_asked_number_of_annotators_or_all_for_calibration(tmp_path, each, calibration):
+    """Films for calibration are annotated by all four people, to compare them.
+
+    The others of the 20 films are annotated by `each` people.
+    """
+    given = make_corpus(tmp_path)
     made = assign(given, NAMES, each, calibration=calibration)
     annotators = annotators_of(made)
     assert annotators.keys() == set(given.movies)
     n_films = Counter(len(names) for names in annotators.values())
+
     assert n_films == Counter({each: 20 - calibration}) + Counter({len(NAMES): calibration})
     assert all(clip.level is None for clip in made)
 
 
 @rounds
-def test_all_annotators_have_as_many_films_and_about_as_many_clips(tmp_path, each, calibration):
-    made = assign(clips(tmp_path), NAMES, each, calibration=calibration)
+def test_work_is_spread_evenly_over_annotators(tmp_path, each, calibration):
+    """Numbers of films differ by one at most, and numbers of clips by less than 15%."""
+    made = assign(make_corpus(tmp_path), NAMES, each, calibration=calibration)
     n_films = [len(own) for own in films_of(made).values()]
     assert max(n_films) - min(n_films) <= 1
     n_clips = Counter(clip.annotator for clip in made).values()
@@ -72,23 +76,28 @@ def test_all_annotators_have_as_many_films_and_about_as_many_clips(tmp_path, eac
 
 @pytest.mark.long
 @pytest.mark.parametrize(("each", "calibration"), [(2, 0), (2, 3), (3, 2)])
-def test_all_pairs_of_annotators_have_about_as_many_films_in_common(tmp_path, each, calibration):
-    annotators = annotators_of(assign(clips(tmp_path), NAMES, each, calibration=calibration))
+def test_pairs_of_annotators_share_about_as_many_films(tmp_path, each, calibration):
+    """Agreement is measured for each pair, so no pair should have much fewer films than another."""
+    annotators = annotators_of(assign(make_corpus(tmp_path), NAMES, each, calibration=calibration))
     n_common = Counter(pair for names in annotators.values() for pair in combinations(sorted(names), 2))
     assert max(n_common.values()) - min(n_common.values()) <= 2
 
 
 @rounds
-def test_each_annotators_films_are_numbered_and_those_for_calibration_marked(tmp_path, each, calibration):
-    made = assign(clips(tmp_path), NAMES, each, calibration=calibration)
+def test_films_are_numbered_for_each_annotator_and_calibration_is_marked(tmp_path, each, calibration):
+    """An annotator works through the films in the order of these numbers, from 1."""
+    made = assign(make_corpus(tmp_path), NAMES, each, calibration=calibration)
     for own in films_of(made).values():
         assert sorted(int(clip.extras[ORDER]) for clip in own.values()) == list(range(1, len(own) + 1))
         assert sum(clip.extras[CALIBRATION] == "1" for clip in own.values()) == calibration
 
 
 def test_films_for_calibration_stand_evenly_through_the_order(tmp_path):
-    """Each annotator has 12 films: 4 for calibration, and half of the other 16."""
-    made = assign(clips(tmp_path), NAMES, 2, calibration=4, seed=1)
+    """Each annotator has 12 films: 4 for calibration, and half of the other 16.
+
+    The first film is for calibration, and the next ones follow within 4 films, so that drifts over time show.
+    """
+    made = assign(make_corpus(tmp_path), NAMES, 2, calibration=4, seed=1)
     for own in films_of(made).values():
         places = sorted(int(clip.extras[ORDER]) for clip in own.values() if clip.extras[CALIBRATION] == "1")
         assert places[0] == 1
@@ -96,20 +105,26 @@ def test_films_for_calibration_stand_evenly_through_the_order(tmp_path):
 
 
 def test_a_seed_decides_the_assignment(tmp_path):
-    made = assign(clips(tmp_path), NAMES, 2, calibration=4, seed=1)
-    assert assign(clips(tmp_path), NAMES, 2, calibration=4, seed=1) == made
-    assert assign(clips(tmp_path), NAMES, 2, calibration=4, seed=2) != made
+    """The same seed gives the same assignment, and another seed another one."""
+    made = assign(make_corpus(tmp_path), NAMES, 2, calibration=4, seed=1)
+    assert assign(make_corpus(tmp_path), NAMES, 2, calibration=4, seed=1) == made
+    assert assign(make_corpus(tmp_path), NAMES, 2, calibration=4, seed=2) != made
 
 
-def test_columns_of_ones_own_are_not_replaced(tmp_path):
-    given = clips(tmp_path)
+def test_existing_columns_are_not_replaced(tmp_path):
+    """The assignment would write a column "order", and the manifest has one with another meaning."""
+    given = make_corpus(tmp_path)
     named = given.with_clips(replace(clip, extras={"order": "story"}) for clip in given)
     with pytest.raises(ManifestError, match="order"):
         assign(named, NAMES, 2)
 
 
 @pytest.mark.long
-def test_a_corpus_of_mobygaze_is_assigned(segments):
+def test_the_films_of_mobygaze_are_assigned_evenly(segments):
+    """Of 20 films 2 are for calibration; the other 18 by two people are 36, or 9 for each of 4.
+
+    So each has 11.
+    """
     made = assign(windows(segments, 46), NAMES, 2, calibration=2)
     films = films_of(made)
     assert [len(own) for own in films.values()] == [11] * 4
@@ -118,7 +133,8 @@ def test_a_corpus_of_mobygaze_is_assigned(segments):
 
 
 def test_half_of_sixty_annotate_each_film(tmp_path):
-    made = films_of(assign(clips(tmp_path, films=8), tuple(map(str, range(60))), 30))
+    """8 films times 30 annotators are 240, so that each of the 60 annotators has 4."""
+    made = films_of(assign(make_corpus(tmp_path, films=8), tuple(map(str, range(60))), 30))
     assert {len(own) for own in made.values()} == {4}
 
 
@@ -132,12 +148,13 @@ def test_half_of_sixty_annotate_each_film(tmp_path):
         "an empty name",
     ],
 )
-def test_rounds_that_cannot_be_are_refused(tmp_path, names, each, calibration):
-    three_films = clips(tmp_path, films=3)
+def test_impossible_rounds_are_refused(tmp_path, names, each, calibration):
+    three_films = make_corpus(tmp_path, films=3)
     with pytest.raises(ManifestError):
         assign(three_films, names, each, calibration=calibration)
 
 
-def test_names_have_one_form_of_unicode(tmp_path):
-    made = assign(clips(tmp_path, films=3), [normalize("NFD", "Léa"), "AB"], 2)
+def test_names_are_stored_in_one_form_of_unicode(tmp_path):
+    """The accent of Léa is given as a sign of its own (NFD). It is stored as one letter with the e."""
+    made = assign(make_corpus(tmp_path, films=3), [normalize("NFD", "Léa"), "AB"], 2)
     assert {clip.annotator for clip in made} == {"Léa", "AB"}

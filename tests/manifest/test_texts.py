@@ -7,7 +7,11 @@ from obygaze_features.manifest import read_table, read_texts
 from tests.files import written
 
 
-def test_a_table_of_prompts_is_read_whatever_else_it_has(tmp_path):
+def test_a_table_of_prompts_is_read_despite_further_columns(tmp_path):
+    """The columns text_id and text are read; a column "list" and a byte order mark do no harm.
+
+    Blanks belong to a text.
+    """
     content = '\ufefflist,text_id,text\nangry,a-1,"an angry, loud person"\nangry,a-2, a man\n'
     assert read_texts(written(tmp_path / "p.csv", content)).rows == (
         ("a-1", "an angry, loud person"),
@@ -15,23 +19,33 @@ def test_a_table_of_prompts_is_read_whatever_else_it_has(tmp_path):
     )
 
 
-def test_a_table_of_captions_is_read_as_it_is_given_to_audits(tmp_path):
+def test_a_table_of_captions_is_read_as_texts(tmp_path):
+    """Audits take captions of images. Here caption_id and caption are the id and the text."""
     content = 'caption_id,image_id,caption\r\nc1,i1,a man\r\nc2,i1,"two\nlines"\r\n'
     assert read_texts(written(tmp_path / "c.csv", content)).rows == (("c1", "a man"), ("c2", "two\nlines"))
 
 
-def test_rows_of_blanks_are_no_rows_whatever_is_read_of_a_table(tmp_path):
+def test_rows_of_blanks_are_skipped(tmp_path):
+    """Spreadsheets write empty rows. The only row with content is on line 3."""
     table = read_table(written(tmp_path / "t.csv", "start_s,end_s,x\n,,\n0,1,a\n , ,\n"), ())
     for rows in (table.checked(), table.timed()):
         assert [(row.line, row.cells["x"]) for row in rows] == [(3, "a")]
 
 
 def test_lines_of_text_have_their_numbers_for_ids(tmp_path):
+    """A plain text file has one text per line.
+
+    Blanks belong to the text, and the same text may come twice.
+    """
     texts = read_texts(written(tmp_path / "t.txt", "a man\r\n  a woman\na man"))
     assert texts.rows == (("000001", "a man"), ("000002", "  a woman"), ("000003", "a man"))
 
 
 def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
+    """Two files of the same ids and texts are the same list, whatever their format.
+
+    One more blank makes another text.
+    """
     table = read_texts(written(tmp_path / "p.csv", 'more,text_id,text\r\nx,000001,"a man"\r\n'))
     lines = read_texts(written(tmp_path / "t.txt", "a man\n"))
     assert table.digest() == lines.digest()
@@ -55,6 +69,10 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
         ("t.txt", "a man\n\na woman\n", "line 2"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path, name, content, words):
+def test_an_invalid_list_of_texts_is_refused_with_the_line(tmp_path, name, content, words):
+    """Texts need different ids and must not be empty.
+
+    Other cases are rows of the wrong length, missing columns, and bytes that are not UTF-8.
+    """
     with pytest.raises(ManifestError, match=words):
         read_texts(written(tmp_path / name, content))

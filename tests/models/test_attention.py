@@ -117,7 +117,11 @@ def split():
     return PlantedSplit(X[train], y[train], held_out, X[new], y[new], is_event[new])
 
 
-def test_attention_tells_clips_by_an_event_of_three_frames_and_weighs_its_frames_most(split):
+def test_attention_finds_an_event_of_three_frames_and_weighs_it_most(split):
+    """Three frames of a positive clip are moved along a direction, and the others back.
+
+    The mean does not show it.
+    """
     attention = AttentionPooling().fit(split.X, split.y, **split.validation)
     assert split.average_precision(attention) >= 0.9
     is_positive = split.unseen_y == 1
@@ -151,10 +155,11 @@ def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(
         heaviest_frame = model.weights(X[positive]).argmax(axis=1)
         if precision >= 0.9 and is_event[positive, heaviest_frame].mean() >= 0.9:
             n_found += 1
+
     assert n_found >= 19
 
 
-def test_training_goes_on_from_the_initial_parameters_with_the_lowest_loss_after_a_few_epochs():
+def test_training_continues_from_the_best_of_several_initial_parameters():
     """Initial parameters come in pairs: one attends to the event, and its mirror image away from it.
 
     With this seed the first ones of both pairs attend away from it, so that taking the first would fail.
@@ -162,6 +167,7 @@ def test_training_goes_on_from_the_initial_parameters_with_the_lowest_loss_after
     X, y, _, _ = planted_frames(n_movies=8, n_per_movie=60, n_features=24, seed=12)
     curve = AttentionPooling(random_state=12).fit(X, y).curve_
     losses_after_trial = curve.start_losses
+
     assert losses_after_trial.shape == (2 * N_PAIRS,)
     assert losses_after_trial.max() > losses_after_trial.min() + 0.05
     assert curve.train_loss[N_TRIAL_EPOCHS - 1] < losses_after_trial.min() + 0.05
@@ -170,7 +176,8 @@ def test_training_goes_on_from_the_initial_parameters_with_the_lowest_loss_after
 
 # --- frames that are absent
 # ---------------------------------------------------------------------------
-def test_four_absent_frames_more_have_no_weight_and_change_no_score():
+def test_absent_frames_have_no_weight_and_change_no_score():
+    """Clips of different length are filled up with absent frames (NaN), here four."""
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
     X = X.astype(np.float64)
     longer = np.concatenate([X, np.full((len(X), 4, X.shape[2]), ABSENT)], axis=1)
@@ -179,6 +186,7 @@ def test_four_absent_frames_more_have_no_weight_and_change_no_score():
         expected = estimator.fit(X, y).decision_function(X)
         scores = estimator.fit(longer, y).decision_function(longer)
         np.testing.assert_allclose(scores, expected, rtol=1e-9)
+
     assert (attention.fit(longer, y).weights(longer)[:, -4:] == 0).all()
 
 
@@ -215,7 +223,8 @@ def test_an_array_that_holds_no_frames_of_clips_is_refused(spoil, message):
 
 
 @pytest.mark.parametrize("n_frames", [1, 7, 32])
-def test_a_clip_has_the_same_scores_weights_and_evidence_alone_and_among_others(n_frames):
+def test_a_clip_has_the_same_outputs_alone_and_among_others(n_frames):
+    """The score of a clip must not depend on which others are scored with it, to the last bit."""
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=40)
     X = X[:, :n_frames]
     model = AttentionPooling(max_epochs=2).fit(X, y)
@@ -259,9 +268,8 @@ def test_models_of_frames_are_evaluated_only_where_they_are_asked_for():
 
 
 @pytest.mark.parametrize(("pool", "reduce"), [("mean", np.mean), ("max", np.max)])
-def test_the_probe_on_pooled_frames_is_scikit_learns_regression_on_them_with_the_penalty_of_a_hundredth(
-    pool, reduce
-):
+def test_the_probe_on_pooled_frames_is_scikit_learns_regression(pool, reduce):
+    """It is a logistic regression with C = 0.01 on standardised means or maxima over frames."""
     frames = np.random.default_rng(0).normal(size=(60, 4, 3))
     y = np.arange(60) % 2
     frames[y == 1] += 0.5

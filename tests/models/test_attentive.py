@@ -89,9 +89,8 @@ def test_the_gradient_equals_finite_differences_of_the_loss(clips):
 
 
 @pytest.mark.parametrize("held_out_fold", [0, 1, 2, None])
-def test_tokens_are_standardised_by_mean_and_deviation_of_the_clips_that_a_probe_learns_from(
-    clips, held_out_fold
-):
+def test_tokens_are_standardised_by_the_clips_a_probe_learns_from(clips, held_out_fold):
+    """Clips held out for a probe must not influence it, not even by their mean."""
     X, y, folds = clips
     probes = untrained_probes(X.astype(np.float32), y, folds)
     group = 3 if held_out_fold is None else held_out_fold
@@ -100,7 +99,7 @@ def test_tokens_are_standardised_by_mean_and_deviation_of_the_clips_that_a_probe
     np.testing.assert_allclose(probes.scale[group], np.nanstd(tokens, axis=0), rtol=1e-4)
 
 
-def test_a_probe_on_all_clips_has_the_same_scores_in_training_and_as_a_fitted_model(clips):
+def test_a_fitted_model_has_the_scores_it_had_in_training(clips):
     X, y, folds = clips
     probes = untrained_probes(X, y, folds)
     probes.parameters += np.random.default_rng(0).normal(size=probes.parameters.size) * 0.3
@@ -120,7 +119,8 @@ def test_a_probe_on_all_clips_has_the_same_scores_in_training_and_as_a_fitted_mo
 # --- what it finds
 # ---------------------------------------------------------------------------
 @pytest.mark.long  # simulates
-def test_one_query_finds_an_event_of_three_frames_that_leaves_the_mean_as_it_is():
+def test_one_query_finds_an_event_that_the_mean_does_not_show():
+    """Three frames of a positive clip are moved so that the mean over frames stays the same."""
     X, y, movies, is_event = planted_frames(n_per_movie=60)
     train = movies < 10
     model = AttentiveProbe().fit(X[train], y[train], groups=movies[train])
@@ -129,6 +129,7 @@ def test_one_query_finds_an_event_of_three_frames_that_leaves_the_mean_as_it_is(
     heaviest_frames = model.weights(X[positive]).argmax(axis=1)  # [N, M], of each query
     is_found = np.take_along_axis(is_event[positive], heaviest_frames, axis=1)
     share_found_by_query = is_found.mean(axis=0)
+
     assert share_found_by_query.max() >= 0.9
 
 
@@ -175,6 +176,7 @@ def test_one_query_finds_the_single_telling_token_among_1568(films):
     heaviest_tokens = model.weights(tokens[positive]).argmax(axis=1)  # [N, M], of each query
     is_found = heaviest_tokens == films.telling_token[positive, None]
     share_found_by_query = is_found.mean(axis=0)
+
     assert share_found_by_query.max() == 1
 
 
@@ -199,9 +201,8 @@ def test_in_an_evaluation_tokens_tell_what_their_mean_does_not(films_and_run):
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_a_saved_probe_on_tokens_scores_a_store_seven_clips_at_a_time_as_all_at_once(
-    films_and_run, tmp_path, monkeypatch
-):
+def test_a_saved_probe_scores_a_store_in_blocks_as_all_at_once(films_and_run, tmp_path, monkeypatch):
+    """Memory holds the tokens of seven clips at a time."""
     films, run = films_and_run
     (path,) = save_models(run, films.data, ["attentive_tokens"], tmp_path).values()
     model = load_model(path)
@@ -213,9 +214,8 @@ def test_a_saved_probe_on_tokens_scores_a_store_seven_clips_at_a_time_as_all_at_
 
 
 @pytest.mark.long
-def test_a_probe_that_reads_one_clip_at_a_time_from_a_store_is_that_of_all_clips_in_memory(
-    films, monkeypatch
-):
+def test_a_probe_that_streams_clips_equals_one_trained_in_memory(films, monkeypatch):
+    """The tokens of a large store do not fit in memory, so they are read clip by clip."""
     n_clips_of_reads = []
     read = StoredClips.__array__
 
@@ -304,7 +304,9 @@ def test_the_estimated_hours_of_a_probe_on_tokens_are_near_the_measured_ones():
     assert most_cpu_hours(n_clips, 3137, 768, n_folds) == pytest.approx(measured_hours, rel=0.02)
 
 
-def test_only_a_model_that_reads_tokens_for_hours_is_announced_with_how_to_make_them_small(capsys):
+def test_a_model_that_takes_hours_is_announced_beforehand(capsys):
+    """Tokens of 1914 clips take hours, and `--reduce` makes them fewer; pooled vectors take seconds."""
+
     class DataOfManyTokens:
         """A dataset of 20 movies; its array takes no memory, as all numbers are the same one."""
 

@@ -16,6 +16,7 @@ Y = (RNG.random(N) < SHARE_OF_POSITIVES).astype(np.int64)
 
 
 def test_always_positive_has_f1_pos_2p_over_1_plus_p():
+    """Its precision is the share p of positive clips and its recall is 1; F1 is their harmonic mean."""
     predicted = AlwaysPositive().fit(X, Y).predict(X)
     p = Y.mean()
     assert f1_pos(Y, predicted) == pytest.approx(2 * p / (1 + p))
@@ -55,7 +56,7 @@ def labels_of_unlike_movies():
     return (np.random.default_rng(1).random(N) < shares[MOVIES]).astype(np.int64)
 
 
-def test_movie_prior_knows_nothing_within_a_movie_and_is_below_chance_pooled_over_left_out_movies(
+def test_movie_prior_is_at_chance_within_and_below_chance_across_movies(
     labels_of_unlike_movies,
 ):
     y = labels_of_unlike_movies
@@ -64,12 +65,17 @@ def test_movie_prior_knows_nothing_within_a_movie_and_is_below_chance_pooled_ove
         held_out = movie == MOVIES
         model = MoviePrior().fit(X[~held_out], y[~held_out], groups=MOVIES[~held_out])
         scores[held_out] = model.decision_function(X[held_out], groups=MOVIES[held_out])
+
     assert within_movie_auc(y, scores, MOVIES) == 0.5
     # A movie rich in positives leaves fewer to train on: pooling turns that into an AUC below one half.
     assert auc(y, scores) < 0.4
 
 
 def test_movie_prior_is_worth_a_lot_where_movies_are_seen(labels_of_unlike_movies):
+    """Films differ in their share of positive clips.
+
+    A model that was trained on other clips of the same film profits from knowing the film alone.
+    """
     y = labels_of_unlike_movies
     scores = MoviePrior().fit(X, y, groups=MOVIES).decision_function(X, groups=MOVIES)
     assert auc(y, scores) > 0.7
@@ -89,4 +95,5 @@ def test_the_released_folds_let_the_movie_alone_be_recognised(shared_data, name,
         test = clips["fold"].to_numpy() == fold
         model = MoviePrior().fit(no_features[~test], y[~test], groups=movies[~test])
         aucs.append(auc(y[test], model.decision_function(no_features[test], groups=movies[test])))
+
     assert np.mean(aucs) == pytest.approx(expected, abs=0.005)

@@ -55,7 +55,11 @@ def test_fits_in_blocks_of_one_subset_are_those_of_all_subsets_at_once(monkeypat
 
 
 @pytest.mark.parametrize("C", [1e-6, 1e6])
-def test_classes_that_values_part_wholly_and_values_that_say_nothing_end_in_a_finite_fit(C):
+def test_separable_and_constant_features_end_in_a_finite_fit(C):
+    """Feature 0 tells the classes perfectly, where a fit without a penalty would be infinite.
+
+    Feature 1 is constant.
+    """
     X, y, film = concept_values()
     X[:, 0] = 100 * (2 * y - 1)
     X[:, 1] = 0.0
@@ -64,7 +68,7 @@ def test_classes_that_values_part_wholly_and_values_that_say_nothing_end_in_a_fi
     assert (logits[:, y == 1].min(axis=1) > logits[:, y == 0].max(axis=1)).all()
 
 
-def test_heads_chosen_in_one_computation_are_those_chosen_one_after_the_other(monkeypatch):
+def test_heads_searched_together_equal_those_searched_one_by_one(monkeypatch):
     X, y, film = concept_values()
     grid = Grid("estimator__C", tuple(CANDIDATES["logistic"]["C"]))
     head = ConceptHead(make_head("logistic", 0), X.shape[1])

@@ -34,7 +34,7 @@ def load(corpus, *names):
     return om.load_dataset([stores[name] for name in names], manifest)
 
 
-def auc(run):
+def auc_by_model(run):
     """Return the mean AUC over films of each model."""
     rows = run.metrics[run.metrics["metric"] == "auc"]
     return dict(zip(rows["model"], rows["movie_mean"], strict=True))
@@ -63,6 +63,7 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
         alone = om.load_dataset(stores[modality.name], manifest)
         rows = data.rows(alone.clip_ids.tolist())
         assert np.array_equal(data.X[rows, modality.start : modality.stop], alone.X)
+
     assert np.isnan(data.X[:, FIRST_HEARD:]).all(axis=1).sum() == N_UNHEARD
     assert np.isfinite(data.X[:, :FIRST_HEARD]).all()
 
@@ -70,7 +71,7 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
 @pytest.mark.long
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluated, how):
-    aucs = auc(evaluated(how, "seen", "heard"))
+    aucs = auc_by_model(evaluated(how, "seen", "heard"))
     best_alone = max(aucs["linear:seen"], aucs["linear:heard"])
     assert best_alone > 0.8
     if how == "max":
@@ -83,14 +84,14 @@ def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluat
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
 def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
-    aucs = auc(evaluated(how, "seen", "noise"))
+    aucs = auc_by_model(evaluated(how, "seen", "noise"))
     assert abs(aucs["linear"] - aucs["linear:seen"]) < 0.03
     assert 0.35 < aucs["linear:noise"] < 0.65
 
 
 @pytest.mark.long  # simulates
 def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evaluated):
-    aucs = auc(evaluated("late", "seen", "heard", "noise"))
+    aucs = auc_by_model(evaluated("late", "seen", "heard", "noise"))
     of_all = "linear"
     of_one = {"linear:seen", "linear:heard", "linear:noise"}
     without_one = {"linear:-seen", "linear:-heard", "linear:-noise"}
@@ -98,7 +99,8 @@ def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evalua
     assert aucs["linear:-noise"] > aucs["linear:-heard"] > aucs["linear:noise"]
 
 
-def test_a_clip_that_is_not_heard_is_scored_by_a_probe_of_what_is_seen(corpus):
+def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus):
+    """A fifth of the clips is missing in the store "heard"."""
     data = load(corpus, "seen", "heard")
     (spec, *_) = om.fused(["linear"], data, "late")
     model = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
@@ -107,6 +109,7 @@ def test_a_clip_that_is_not_heard_is_scored_by_a_probe_of_what_is_seen(corpus):
     probe_of_seen = om.GroupedSelection(om.linear_probe(), PENALTIES)
     probe_of_seen.fit(seen, data.levels == "S", groups=data.movies)
     scores = model.decision_function(data.X)
+
     assert np.array_equal(scores[is_unheard], probe_of_seen.decision_function(seen[is_unheard]))
 
 
@@ -128,12 +131,14 @@ def test_a_modality_of_too_few_films_is_refused(corpus, n_films):
     first_films = np.unique(data.movies)[:n_films]
     X[~np.isin(data.movies, first_films), FIRST_HEARD:] = np.nan
     few = replace(data, X=X)
+
     with pytest.raises(ObygazeError, match="modalit"):
         om.evaluate(few, om.fused(["linear"], few, "late"), "en_s")
 
 
 @pytest.mark.long
-def test_in_concatenated_features_the_modality_that_tells_the_level_is_penalised_less_than_noise(tmp_path):
+def test_the_telling_modality_is_penalised_less_than_noise(tmp_path):
+    """Features are concatenated, and each modality has a penalty of its own, chosen on inner folds."""
     corpus = planted_corpus(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
     has_both = np.isfinite(data.X).all(axis=1)
@@ -142,11 +147,16 @@ def test_in_concatenated_features_the_modality_that_tells_the_level_is_penalised
     model = spec.make(0).fit(data.X[has_both], y, groups=data.movies[has_both])
     (estimator,) = model.models_[0, 1].models  # of the clips that have modalities 0 and 1
     strength_of_noise, strength_of_heard = estimator.relative_  # C, the inverse of the penalty
+
     assert strength_of_heard > strength_of_noise
 
 
 @pytest.mark.long
-def test_the_weights_of_modalities_that_are_chosen_for_a_film_do_not_depend_on_its_clips(corpus, evaluated):
+def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evaluated):
+    """Film f0 is changed.
+
+    The weights chosen for testing f0 stay the same; those for f1, which learn from f0, change.
+    """
     data = load(corpus, "seen", "heard")
     changed = data.X.copy()
     changed[data.movies == "f0"] *= -3

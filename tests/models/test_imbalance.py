@@ -31,6 +31,7 @@ def gradient_of(parameters, X, y, weights=1.0):
 
 
 def test_weights_are_those_that_scikit_learn_calls_balanced():
+    """Each class gets the same total weight, and the mean weight is 1."""
     y = np.repeat([1.0, 0.0], [4, 12])
     weights = balanced_weights(y)
     np.testing.assert_allclose(weights, compute_sample_weight("balanced", y), rtol=1e-15)
@@ -49,11 +50,13 @@ def test_a_weight_does_what_repeating_the_clip_does():
 
 
 @pytest.mark.parametrize("rare_label", [0, 1])
-def test_a_subsample_is_the_smaller_class_and_as_many_clips_of_the_larger_in_rising_order(rare_label):
+def test_a_subsample_has_as_many_clips_of_either_class(rare_label):
+    """It has all clips of the smaller class and as many of the larger, in the order of the clips."""
     labels = np.full(480, 1 - rare_label, dtype=np.float32)
     labels[::20] = rare_label
     rare = np.flatnonzero(labels == rare_label)
     rows = undersample_rows(labels, np.random.default_rng(0))
+
     assert set(rare) <= set(rows)
     assert len(rows) == 2 * len(rare)
     assert (np.diff(rows) > 0).all()
@@ -65,6 +68,7 @@ def test_the_same_seed_draws_the_same_subsample_and_another_seed_another_one():
     first = undersample_rows(labels, np.random.default_rng(0))
     again = undersample_rows(labels, np.random.default_rng(0))
     other = undersample_rows(labels, np.random.default_rng(1))
+
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -85,6 +89,7 @@ def test_a_remedy_makes_clips_of_noise_more_probably_positive(remedy):
     without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
     with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
     noise = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
+
     # A model gives clips without evidence about the share that positive clips have: .05, or .5 by a remedy.
     assert without_remedy.predict_proba(noise)[:, 1].mean() < 0.15
     assert with_remedy.predict_proba(noise)[:, 1].mean() > 0.25
@@ -96,6 +101,7 @@ def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
     (rng_of_subsample,) = np.random.default_rng((7, 0)).spawn(1)  # as the training draws with this seed
     rows = undersample_rows(y.astype(np.float32), rng_of_subsample)
     probe_of_rows = MLPProbe(max_epochs=4, random_state=7).fit(X[rows], y[rows])
+
     assert probe.parameters_.tobytes() == probe_of_rows.parameters_.tobytes()
     assert probe.mean_.tobytes() == probe_of_rows.mean_.tobytes()
 
@@ -108,6 +114,7 @@ def test_the_epoch_is_chosen_by_the_unweighted_loss_of_all_validation_clips(reme
     probe.fit(X[~held_out], y[~held_out], X_val=X[held_out], y_val=y[held_out])
     unweighted_loss = log_loss(y[held_out], probe.decision_function(X[held_out]))
     loss_of_chosen_epoch = probe.curve_.validation_loss.min()
+
     assert loss_of_chosen_epoch == pytest.approx(unweighted_loss, rel=1e-6)
 
 

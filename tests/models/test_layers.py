@@ -99,7 +99,11 @@ def best_of_each(run_of_each):
     return best_layer(run_of_each.predictions, "en_s>en_s", "linear", names)
 
 
-def test_the_best_layer_is_the_planted_one_and_is_better_than_the_best_by_chance(run_of_each, best_of_each):
+def test_the_planted_layer_is_best_and_better_than_the_best_by_chance(run_of_each, best_of_each):
+    """The best of six layers is above 0.5 by chance too.
+
+    Chance is the best layer after labels were exchanged within films.
+    """
     assert best_of_each.layer == str(BEST_LAYER)
     assert best_of_each.value == pytest.approx(auc_by_model(run_of_each)[f"linear:{BEST_LAYER}"])
     percentile_95_by_chance = best_of_each.high
@@ -129,7 +133,11 @@ def test_a_model_of_chosen_layers_is_nearly_as_good_as_the_best_layer(run_of_cho
 
 
 @pytest.mark.long
-def test_the_layer_that_is_chosen_for_a_film_does_not_depend_on_the_clips_of_this_film(data, run_of_chosen):
+def test_the_chosen_layer_does_not_depend_on_the_held_out_film(data, run_of_chosen):
+    """Film 0 is changed.
+
+    The losses by which its layer is chosen stay the same; those for film 1, which learns from film 0, change.
+    """
     changed = data.X.copy()
     changed[data.movies == "film0"] *= -3
     changed_data = replace(data, X=changed)
@@ -143,7 +151,8 @@ def test_the_layer_that_is_chosen_for_a_film_does_not_depend_on_the_clips_of_thi
     assert inner_losses(run_of_changed, "film1") != inner_losses(run_of_chosen, "film1")
 
 
-def test_of_pairs_within_films_an_ordered_one_counts_1_a_reversed_one_0_and_a_tie_one_half():
+def test_ordered_pairs_count_1_reversed_ones_0_and_ties_a_half():
+    """A pair is a positive and a negative clip of one film."""
     y = np.array([1, 0, 1, 0, 1, 0])
     movies = np.array(["ordered", "ordered", "reversed", "reversed", "tie", "tie"])
     scores = np.array([2.0, 1.0, -5.0, -4.0, 0.0, 0.0])
@@ -160,6 +169,7 @@ def test_a_saved_model_of_a_chosen_layer_reads_that_layer_alone(corpus, data, ru
     _, store = corpus
     (path,) = om.save_models(run_of_chosen, data, ["linear"], tmp_path).values()
     model = om.load_model(path)
+
     assert model.card.backbone == f"net.{BEST_LAYER}"
     assert model.card.provenance["layer"] == str(BEST_LAYER)
     assert not model.card.modalities
@@ -195,7 +205,8 @@ def scores_of_noise(rng, n_films=6, n_clips=12, n_layers=5, n_classes=2):
 
 @pytest.mark.long
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_for_layers_of_noise_p_is_uniform_and_the_best_layer_is_as_good_as_the_best_by_chance(n_classes):
+def test_the_best_of_noise_layers_is_as_good_as_the_best_by_chance(n_classes):
+    """Where nothing is planted, p is uniform: 5% of corpora have p below 0.05, and its mean is 0.5."""
     names = {str(layer): f"linear:{layer}" for layer in range(5)}
     n_corpora = 20
     p = np.empty(n_corpora)
@@ -208,6 +219,7 @@ def test_for_layers_of_noise_p_is_uniform_and_the_best_layer_is_as_good_as_the_b
         values[seed] = best.value
         chances[seed] = best.chance
     standard_error = np.sqrt(0.05 * 0.95 / n_corpora)  # of a binomial share
+
     assert (p <= 0.05).mean() <= 0.05 + 5 * standard_error
     assert values.mean() == pytest.approx(chances.mean(), abs=0.03)
     assert p.mean() == pytest.approx(0.5, abs=0.15)
@@ -227,7 +239,7 @@ def run_of_levels(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_the_best_layer_for_ordered_levels_is_the_one_of_the_highest_rank_correlation(run_of_levels):
+def test_layers_are_compared_by_rank_correlation_for_ordered_levels(run_of_levels):
     names = models_of_layers(run_of_levels)["linear"]
     best = best_layer(run_of_levels.predictions, "levels>levels", "linear", names)
     metrics = run_of_levels.metrics
@@ -237,6 +249,7 @@ def test_the_best_layer_for_ordered_levels_is_the_one_of_the_highest_rank_correl
     percentile_95_by_chance = best.high
     assert 0 < best.chance < percentile_95_by_chance < best.value < 1
     (line,) = [line for line in om.run_report(run_of_levels).answers if "by chance" in line]
+
     assert f"{best.chance:.3f}" in line
 
 
@@ -272,6 +285,7 @@ def test_any_model_of_vectors_is_saved_with_the_layer_that_was_chosen(corpus, tm
     table = run.predictions.table
     held_out_scores = table[table["model"] == name].set_index("clip_id")["score"]
     logits = om.predict(model, [store]).table.set_index("clip_id")["logit"]
+
     assert np.corrcoef(held_out_scores, logits[held_out_scores.index])[0, 1] > 0.6
 
 
@@ -334,6 +348,7 @@ def test_a_report_is_replaced_together_with_the_figures_that_it_links(evaluate, 
     for figure in figures:
         assert figure.is_file()
         figure.write_text("an old figure")
+
     assert evaluate(*options, "--force").code == 0
     assert all(figure.read_bytes() != b"an old figure" for figure in figures)
 

@@ -49,7 +49,11 @@ def test_a_linear_probe_of_a_given_penalty_has_the_scores_of_scikit_learn(clips,
     np.testing.assert_allclose(scores, scikit_learn_scores(X, y, C, X), atol=1e-6)
 
 
-def test_a_linear_probe_chooses_the_penalty_and_threshold_that_scikit_learn_gives_on_the_same_folds(clips):
+def test_a_linear_probe_chooses_as_scikit_learn_on_the_same_folds(clips):
+    """The penalty has the lowest loss on held-out films, and the threshold is the best for those scores.
+
+    All is computed here by scikit-learn.
+    """
     X, y, movies = clips
     X = X.astype(np.float64)
     selection = GroupedSelection(precise_probe(), PENALTIES).fit(X, y, groups=movies)
@@ -91,6 +95,7 @@ def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
     clips_of_another_value = clips_as_trained.copy()
     clips_of_another_value[:, -1] = 2.0  # a million standard deviations away
     change = probe.decision_function(clips_of_another_value) - probe.decision_function(clips_as_trained)
+
     assert np.abs(change).max() < 5
 
 

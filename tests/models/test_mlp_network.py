@@ -132,15 +132,24 @@ def test_initial_parameters_are_uniform_within_the_bounds_of_torch_linear():
         assert np.abs(values).max() <= bound
         # The standard deviation of a uniform distribution between -bound and bound.
         assert values.std() == pytest.approx(bound / 3**0.5, rel=0.15)
+
     assert abs(layers.output_bias[0]) <= 100**-0.5
 
 
 def test_the_loss_of_a_wrong_logit_of_10000_is_10000():
+    """Computed naively, the exponential of 10,000 would be infinite.
+
+    One of three clips is wrong, so the mean is a third.
+    """
     one_of_three_is_wrong = np.array([1e4, -1e4, 1e4])
     assert ONE_LOGIT.loss(one_of_three_is_wrong, np.array([1.0, 0.0, 0.0])) == pytest.approx(1e4 / 3)
 
 
-def test_the_papers_loss_of_certain_and_right_scores_is_that_of_the_logits_0_and_1():
+def test_the_papers_loss_never_falls_below_that_of_logits_0_and_1():
+    """The published code takes probabilities for logits.
+
+    Even certain and right predictions have probabilities 0 and 1, and so this loss.
+    """
     certain_and_right = np.array([50.0, -50.0])
     loss = TWO_CLASSES.loss(certain_and_right, np.array([1.0, 0.0]))
     assert loss == pytest.approx(-np.log(np.exp(1) / (np.exp(0) + np.exp(1))))

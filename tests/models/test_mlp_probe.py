@@ -75,6 +75,7 @@ def far_clip(learnable):
 
 
 def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(probe_of_ten_epochs, far_clip):
+    """Standardised features are clipped at CLIP deviations. One strange value can't decide a score."""
     probe = probe_of_ten_epochs
     at_limit = far_clip.copy()
     at_limit[0, 3] = probe.mean_[3] + CLIP * probe.scale_[3]
@@ -103,6 +104,7 @@ def test_given_validation_clips_the_parameters_of_their_best_epoch_are_kept(lear
     best_epoch = probe.n_epochs_
     assert best_epoch < len(probe.curve_.validation_loss)
     stopped_there = MLPProbe(learning_rate=0.02, max_epochs=best_epoch).fit(X[train], y[train])
+
     assert stopped_there.parameters_.tobytes() == probe.parameters_.tobytes()
 
 
@@ -116,6 +118,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable,
     first, again, other = (
         MLPProbe(max_epochs=4, random_state=seed).fit(X, y_of(learnable)) for seed in (0, 0, 1)
     )
+
     assert first.parameters_.dtype == dtype
     assert first.parameters_.tobytes() == again.parameters_.tobytes()
     assert first.parameters_.tobytes() != other.parameters_.tobytes()

@@ -38,6 +38,7 @@ def test_a_planted_order_is_learnt_and_holds_in_movies_not_seen(clips, ordinal_m
     assert ((scores >= 0) & (scores <= 3)).all()
     assert spearman(y[new], scores) > 0.7
     nearest_levels = np.clip(np.floor(scores + 0.5), 0, 3)
+
     assert quadratic_kappa(y[new], nearest_levels) > 0.6
 
 
@@ -74,6 +75,7 @@ def test_baselines_of_levels_look_at_no_feature(clips):
 
 
 def test_the_median_level_is_the_lower_of_two():
+    """Of the levels 0, 1, 2 and 3 the middle two are 1 and 2."""
     assert MedianLevel().fit(np.zeros((4, 1)), [0, 1, 2, 3]).level_ == 1
 
 

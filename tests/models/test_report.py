@@ -26,7 +26,7 @@ WIDE_BLOCK = Block(
 )
 
 
-def test_a_table_wider_than_80_characters_is_cut_and_each_part_repeats_model_and_features():
+def test_a_wide_table_is_cut_into_parts_that_repeat_the_first_columns():
     parts = tables(WIDE_BLOCK)
     assert len(parts) == 3
     for part in parts:
@@ -34,6 +34,7 @@ def test_a_table_wider_than_80_characters_is_cut_and_each_part_repeats_model_and
         assert max(map(len, part.splitlines())) <= 80
         assert header.split()[:2] == ["model", "features"]
         assert [row.split()[:2] for row in rows] == [["mlp", "xclip"], ["mlp", "vivit"]]
+
     assert sum(part.count("0.123") for part in parts) == N_METRICS
 
 
@@ -79,7 +80,8 @@ def test_latex_keeps_the_size_of_letters_that_the_paper_has(latex_text):
     assert r"\small" not in latex_text.replace(r"\smallskip", "")
 
 
-def test_latex_protects_asterisks_and_brackets_which_would_be_read_as_options(latex_text):
+def test_latex_protects_asterisks_and_brackets(latex_text):
+    """At the beginning of a row or after a line end, LaTeX reads them as options."""
     assert r"{*}mlp & 0.5 {[}0.4, 0.6] \\" in latex_text
     assert r"{[}x] y & 1,000 \\" in latex_text
 
@@ -92,7 +94,8 @@ def test_latex_escapes_special_characters_and_balances_braces_in_each_line(latex
             assert unescaped.count("{") == unescaped.count("}"), line
 
 
-def test_csv_writes_whole_numbers_without_a_point_booleans_in_small_letters_and_missing_cells_empty():
+def test_csv_writes_integers_booleans_and_missing_cells_plainly():
+    """Integers have no decimal point, booleans small letters, and missing cells are empty."""
     assert (
         to_csv(REPORT_WITH_SPECIAL_CHARACTERS.data) == 'name,count,share,good\n"a,b",3,0.1,true\n,,,false\n'
     )
@@ -118,4 +121,5 @@ def test_no_text_of_a_cell_breaks_a_table_in_latex_markdown_or_csv(first, second
     markdown_rows = [line for line in markdown(report).splitlines() if line.startswith("|")]
     assert len(markdown_rows) == 4  # the header, its rule and two rows
     csv_rows = list(csv.reader(io.StringIO(to_csv(report.data), newline=""), strict=True))
+
     assert [list(map(as_written, row)) for row in csv_rows] == [["a", "b"], [first, second], ["x", "y"]]

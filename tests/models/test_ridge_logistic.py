@@ -27,7 +27,7 @@ def test_it_keeps_the_conventions_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def drawn(n_clips, n_features, *, seed=0, correlated=False, prevalence=0.5):
+def draw_clips(n_clips, n_features, *, seed=0, correlated=False, prevalence=0.5):
     """Draw features and labels that depend on them a little."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_clips, n_features))
@@ -53,15 +53,15 @@ def loss(model, X, y, C):
 
 
 CASES = {
-    "few features": drawn(200, 5),
-    "correlated": drawn(200, 30, correlated=True),
-    "wide": drawn(40, 90),
-    "wide and correlated": drawn(50, 200, correlated=True),
-    "rare": drawn(500, 20, prevalence=0.03),
-    "far from 0": (drawn(200, 5)[0] * 3 + 1e3, drawn(200, 5)[1]),
-    "constant column": (np.column_stack([drawn(200, 5)[0], np.ones(200)]), drawn(200, 5)[1]),
-    "one feature twice": (np.repeat(drawn(200, 5)[0], 2, axis=1), drawn(200, 5)[1]),
-    "separable": (drawn(200, 5)[0], (drawn(200, 5)[0][:, 0] > 0).astype(np.int64)),
+    "few features": draw_clips(200, 5),
+    "correlated": draw_clips(200, 30, correlated=True),
+    "wide": draw_clips(40, 90),
+    "wide and correlated": draw_clips(50, 200, correlated=True),
+    "rare": draw_clips(500, 20, prevalence=0.03),
+    "far from 0": (draw_clips(200, 5)[0] * 3 + 1e3, draw_clips(200, 5)[1]),
+    "constant column": (np.column_stack([draw_clips(200, 5)[0], np.ones(200)]), draw_clips(200, 5)[1]),
+    "one feature twice": (np.repeat(draw_clips(200, 5)[0], 2, axis=1), draw_clips(200, 5)[1]),
+    "separable": (draw_clips(200, 5)[0], (draw_clips(200, 5)[0][:, 0] > 0).astype(np.int64)),
 }
 
 
@@ -94,7 +94,7 @@ def test_models_fitted_together_are_those_fitted_alone(case):
 
 
 def two_groups_50_apart():
-    X, _ = drawn(200, 5)
+    X, _ = draw_clips(200, 5)
     y = np.arange(200) % 2
     X[:, 0] += 50 * y
     return X, y
@@ -103,10 +103,11 @@ def two_groups_50_apart():
 @pytest.mark.parametrize("C", [10.0, 1e4])
 @pytest.mark.parametrize(
     "clips",
-    [two_groups_50_apart(), drawn(60, 512, prevalence=0.3)],
+    [two_groups_50_apart(), draw_clips(60, 512, prevalence=0.3)],
     ids=["two groups 50 apart", "more features than clips"],
 )
-def test_the_gradient_is_nearly_0_even_where_the_loss_is_flat_because_clips_are_separable(clips, C):
+def test_the_gradient_is_nearly_0_even_for_separable_clips(clips, C):
+    """Where classes are separable, the loss is nearly flat far from the minimum. A solver may stop early."""
     X, y = clips
     model = RidgeLogistic(C).fit(X, y)
     assert (model.predict(X) == y).all()
@@ -114,25 +115,27 @@ def test_the_gradient_is_nearly_0_even_where_the_loss_is_flat_because_clips_are_
     gradient_of_penalty = model.coef_[0] / C
     gradient_of_weights = residuals @ X + gradient_of_penalty
     gradient_of_intercept = residuals.sum()
+
     assert np.linalg.norm(gradient_of_weights) < 1e-2 * np.linalg.norm(gradient_of_penalty)
     assert abs(gradient_of_intercept) < 1e-2 * np.abs(residuals).sum()
 
 
 def test_correlated_features_need_fewer_than_15_iterations_at_each_penalty():
     """A solver that follows gradients needs hundreds; the features of networks are correlated."""
-    X, y = drawn(1_000, 64, correlated=True)
+    X, y = draw_clips(1_000, 64, correlated=True)
     models = [RidgeLogistic(C) for C in STRENGTHS]
     RidgeLogistic.fit_together(models, X, y)
     n_iterations = [model.n_iter_ for model in models]
     assert max(n_iterations) < 15
     reference = LogisticRegression(C=10.0, tol=1e-6, max_iter=10_000).fit(X, y)
+
     assert sum(n_iterations) < reference.n_iter_[0]
 
 
 def test_the_minimum_is_the_same_where_clips_fill_two_blocks_and_a_part_of_a_third():
     n_features = 512
     n_clips_of_block = NUMBERS_OF_BLOCK // n_features
-    X, y = drawn(2 * n_clips_of_block + 7, n_features)
+    X, y = draw_clips(2 * n_clips_of_block + 7, n_features)
     model = RidgeLogistic(0.01, tol=1e-9).fit(X, y)
     reference = LogisticRegression(C=0.01, tol=1e-9, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-5)
@@ -140,7 +143,7 @@ def test_the_minimum_is_the_same_where_clips_fill_two_blocks_and_a_part_of_a_thi
 
 def selection_of(values):
     """Choose a penalty of these values for 120 clips of six movies, always the same clips."""
-    X, y = drawn(120, 20)
+    X, y = draw_clips(120, 20)
     return GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=np.repeat(np.arange(6), 20))
 
 
@@ -158,6 +161,6 @@ def test_a_candidate_that_is_not_chosen_changes_nothing_in_the_chosen_model():
 
 
 def test_too_few_iterations_give_a_warning():
-    X, y = drawn(60, 90)
+    X, y = draw_clips(60, 90)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
         RidgeLogistic(10.0, max_iter=1).fit(X, y)

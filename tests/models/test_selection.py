@@ -85,6 +85,7 @@ def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies
         if not scored.issubset(trained)
     ]
     n_folds = 4
+
     assert len(of_held_out) == n_folds * n_scorings_of_fold
     for trained, scored in of_held_out:
         assert trained.isdisjoint(scored)
@@ -111,14 +112,17 @@ def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips
     assert (misleading != y).any()
     right = GroupedSelection(estimator, choose).fit(X, y, groups=movies).held_out_.scores
     misled = GroupedSelection(estimator, choose).fit(X, misleading, groups=movies).held_out_.scores
+
     assert np.array_equal(right[held_out], misled[held_out])
     assert not np.array_equal(right[~held_out], misled[~held_out])
 
 
 @pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
-def test_the_threshold_is_the_best_one_for_the_held_out_scores_and_decides_which_clips_are_positive(
-    clips, name
-):
+def test_the_threshold_is_the_best_for_held_out_scores(clips, name):
+    """It is chosen on scores of films that the model had not seen.
+
+    Clips that reach it are called positive.
+    """
     X, y, movies = clips
     selection = GroupedSelection(*ESTIMATOR_AND_CHOICE[name]).fit(X, y, groups=movies)
     assert selection.held_out_.scores.shape == y.shape
@@ -141,12 +145,13 @@ def test_a_grid_takes_the_value_of_the_lowest_loss(clips):
     selection.fit(X, y, groups=movies)
     assert [candidate.name for candidate in selection.candidates_] == ["C=1e-06", "C=0.1", "C=10"]
     (chosen,) = [candidate for candidate in selection.candidates_ if candidate.chosen]
+
     assert chosen.inner_loss == min(candidate.inner_loss for candidate in selection.candidates_)
     assert chosen.inner_loss == log_loss(y, selection.held_out_.scores)
     assert chosen.name == f"C={selection.estimator_.C:g}"
 
 
-def test_a_grid_takes_of_equal_losses_the_first(clips):
+def test_a_grid_takes_the_first_of_equal_losses(clips):
     _, y, movies = clips
     tree = DecisionTreeClassifier(random_state=0)
     selection = GroupedSelection(tree, Grid("max_depth", (3, 2, 1)))
@@ -167,7 +172,8 @@ class RegressionFittedTogether(LogisticRegression):
             LogisticRegression.fit(model, X, y)
 
 
-def test_candidates_of_a_grid_are_fitted_together_where_the_estimator_can_and_choose_the_same(clips):
+def test_candidates_fitted_together_give_the_same_choice(clips):
+    """An estimator with `fit_together` fits all values of C at once."""
     X, y, movies = clips
     values = (0.01, 0.1, 1.0)
     with_method = make_pipeline(ClippedScaler(), RegressionFittedTogether())
@@ -196,6 +202,7 @@ def test_early_stopping_chooses_the_median_of_the_best_epochs_of_the_folds(clips
     best_epochs = [np.argmin(curve.validation_loss) + 1 for curve in selection.curves_]
     assert len(best_epochs) == 4  # folds
     n_epochs = int(np.ceil(np.median(best_epochs)))
+
     assert selection.candidates_[0].name == f"max_epochs={n_epochs}"
     assert selection.estimator_.n_epochs_ == n_epochs
 
@@ -207,11 +214,13 @@ def test_early_stopping_trains_the_chosen_number_of_epochs_on_all_clips(clips):
     assert alone.parameters_.tobytes() == chosen.parameters_.tobytes()
 
 
-def test_fitting_again_without_movies_chooses_nothing_and_forgets_the_former_choice(clips):
+def test_fitting_again_without_movies_forgets_the_former_choice(clips):
+    """Without movies there are no folds, so nothing is chosen and C stays 0.3."""
     X, y, movies = clips
     selection = GroupedSelection(LogisticRegression(C=0.3), Grid("C", (1.0, 2.0)))
     selection.fit(X, y, groups=movies)
     selection.fit(X, y)
+
     assert not hasattr(selection, "held_out_")
     assert selection.candidates_ == ()
     assert selection.estimator_.C == 0.3
@@ -226,6 +235,7 @@ def test_weights_of_clips_reach_the_fit_of_each_fold(clips):
     np.testing.assert_allclose(weighted.decision_function(X), expected.decision_function(X))
     # Positive clips weigh more in every fold, so that held-out scores are higher, too.
     plain = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies)
+
     assert weighted.held_out_.scores.mean() > plain.held_out_.scores.mean()
 
 

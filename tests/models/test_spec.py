@@ -89,8 +89,8 @@ def data(make_planted):
     return make_planted(direction=3.0, film=0.5, n_movies=4, n_per_movie=30)
 
 
-def within_movie_auc(run):
-    """Return the AUC within_movie_auc films of each model."""
+def within_movie_aucs(run):
+    """Return the AUC within films of each model."""
     rows = run.metrics[run.metrics["metric"] == "within_movie_auc"]
     return dict(zip(rows["model"], rows["pooled"], strict=True))
 
@@ -106,11 +106,10 @@ def within_movie_auc(run):
     ids=["a class", "an instance", "a spec", "an entry point"],
 )
 @pytest.mark.usefixtures("_lab_package")
-def test_a_model_of_an_installed_package_is_evaluated_by_its_module_or_by_the_name_that_it_offers(
-    data, text, name
-):
+def test_a_model_of_an_installed_package_is_found_by_its_name(data, text, name):
+    """It may be named by module and attribute, or by the entry point that the package offers."""
     run = evaluate(data, [text], "enhn_s")
-    assert within_movie_auc(run)[name] > 0.8
+    assert within_movie_aucs(run)[name] > 0.8
     assert next(iter(run.record["models"])) == name
 
 
@@ -121,7 +120,8 @@ def test_the_values_of_a_labs_grid_are_recorded_for_each_film_left_out(data):
     assert (run.selection["model"] == "lab_grid").sum() == n_values * n_films
 
 
-def test_a_pipeline_of_scikit_learn_is_evaluated_with_the_scores_that_it_gives_by_itself(data):
+def test_a_pipeline_of_scikit_learn_keeps_its_own_scores(data):
+    """The evaluation trains it on all films but one, as is done here by hand."""
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
     run = evaluate(data, {"mine": pipeline}, "enhn_s")
     scores = run.predictions.table.query("model == 'mine' and fold == 0")["score"]
@@ -153,7 +153,7 @@ def test_a_skorch_estimator_is_evaluated(data):
 
     first = evaluate(data, {"skorch": make}, "enhn_s")
     again = evaluate(data, {"skorch": make}, "enhn_s")
-    assert within_movie_auc(first)["skorch"] > 0.8
+    assert within_movie_aucs(first)["skorch"] > 0.8
     assert " at 0x" not in str(first.record["models"]["skorch"])
     assert first.record == again.record
 
@@ -178,7 +178,8 @@ def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(dat
         "in_pipeline": make_pipeline(StandardScaler(), NeedsMovies()),
         "in_spec": ModelSpec("in_spec", "", lambda _: NeedsMovies(), choose=Grid("C", (0.1, 1.0))),
     }
-    auc_of = within_movie_auc(evaluate(data, models, "enhn_s"))  # which fails where movies are not given
+    auc_of = within_movie_aucs(evaluate(data, models, "enhn_s"))  # which fails where movies are not given
+
     for name in models:
         assert auc_of[name] > 0.8
 
@@ -234,6 +235,7 @@ def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypa
     for name in ("own", "own.planted_net"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     (spec,) = [spec for spec in models_for("levels", [model]) if spec.name == model]
+
     assert type(spec.make(0)).__name__ == "LinearSVC"
 
 
@@ -248,7 +250,7 @@ def test_a_model_of_a_module_may_be_given_a_name():
     ["linear", "", "a b", "a=b"],
     ids=["of a built-in model", "empty", "with a space", "with an equals sign"],
 )
-def test_a_name_that_another_model_has_or_that_no_file_can_have_is_refused(name):
+def test_a_taken_or_impossible_name_of_a_model_is_refused(name):
     with pytest.raises(ModelError):
         models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
 
@@ -361,11 +363,12 @@ def load_clips(make_store, tmp_path):
 @pytest.mark.usefixtures("_lab_package")
 def test_a_labs_model_of_frames_is_given_the_frames_of_a_store(load_clips):
     run = evaluate(load_clips(with_frames=True), ["thelab_models:FRAMES"], "en_s")
-    assert within_movie_auc(run)["frame_mean"] > 0.9
+    assert within_movie_aucs(run)["frame_mean"] > 0.9
 
 
 @pytest.mark.usefixtures("_lab_package")
-def test_a_model_of_frames_is_refused_before_any_training_where_the_store_has_none(load_clips):
+def test_a_model_of_frames_needs_a_store_of_frames(load_clips):
+    """The error comes before any training, which could take hours."""
     trained = []
     with pytest.raises(DatasetError, match="one has no frames"):
         evaluate(

@@ -29,11 +29,12 @@ def test_the_number_of_threads_changes_no_score(name):
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
             scores.append(MODELS[name].fit(X, y).decision_function(X))
+
     assert scores[0].tobytes() == scores[1].tobytes()
 
 
 @pytest.mark.long
-def test_the_number_of_threads_changes_no_score_or_weight_of_probes_that_are_searched_together():
+def test_the_number_of_threads_changes_no_probe_searched_together():
     """Probes of several training sets share their matrix products, which BLAS could divide among threads."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 512)).astype(np.float32)
@@ -48,6 +49,7 @@ def test_the_number_of_threads_changes_no_score_or_weight_of_probes_that_are_sea
         by_one_thread = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
     with threadpool_limits(2):
         by_two_threads = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
+
     for one, two in zip(by_one_thread, by_two_threads, strict=True):
         assert one.scores.tobytes() == two.scores.tobytes()
         assert one.estimator[-1].coef_.tobytes() == two.estimator[-1].coef_.tobytes()

@@ -39,7 +39,8 @@ def learnt_bytes(probe):
     ("dtype", "imbalance"),
     [(np.float32, "none"), (np.float64, "none"), (np.float32, "weights"), (np.float32, "subsample")],
 )
-def test_probes_without_validation_clips_learn_together_what_they_learn_one_by_one(films, dtype, imbalance):
+def test_probes_trained_together_learn_what_they_learn_alone(films, dtype, imbalance):
+    """Folds are trained together for speed. What a probe learns must be the same to the last bit."""
     X, y, training_rows = films.X.astype(dtype), y_of(films), rows_without_each_movie(films)
     settings = {"n_hidden": 16, "max_epochs": 5, "imbalance": imbalance}
     together = [MLPProbe(**settings, random_state=seed) for seed in range(len(training_rows))]
@@ -68,20 +69,23 @@ def numbers_of_epochs(probes):
 
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
-def test_probes_that_stop_at_different_epochs_learn_together_what_they_learn_one_by_one(films, variant):
+def test_probes_stopped_at_different_epochs_learn_what_they_learn_alone(films, variant):
     training_rows = rows_without_each_movie(films)
     validation_rows = [np.flatnonzero(films.movies == movie) for movie in np.unique(films.movies)]
     together = [early_stopped_probe(variant, seed) for seed in range(len(training_rows))]
     alone = fitted_one_by_one(together, films, training_rows, validation_rows)
     fit_many(together, films.X, y_of(films), training_rows, validation=validation_rows)
+
     assert len(numbers_of_epochs(together)) > 2
     assert [learnt_bytes(probe) for probe in together] == [learnt_bytes(probe) for probe in alone]
 
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
-def test_probes_that_differ_only_in_their_validation_clips_are_trained_once_and_stopped_apart(
-    films, monkeypatch, variant
-):
+def test_probes_with_the_same_training_clips_are_trained_once(films, monkeypatch, variant):
+    """They differ in their validation clips alone.
+
+    One training serves all, and each is stopped by its own clips.
+    """
     n_probes_of_trainings = []
     train_network = neural_classifiers.train_network
 

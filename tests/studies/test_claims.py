@@ -96,7 +96,11 @@ def n_sentences_and_n_verdicts(answer):
 
 
 @pytest.mark.long
-def test_answers_count_sentences_on_their_papers_data_and_on_other_data_apart(report):
+def test_answers_count_sentences_on_own_and_on_other_data_apart(report):
+    """A sentence of a paper is tested on its paper's data, or on other data.
+
+    Each quoted sentence has one verdict.
+    """
     on_own_data, on_other_data, of_our_own_claim = report.answers
     n_on_other_data = len(TESTED_ON_OTHER_DATA)
     n_on_own_data = len(QUOTED_CLAIMS) - n_on_other_data
@@ -113,7 +117,11 @@ def test_a_sentence_says_on_which_data_it_is_tested(report, table, claim):
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=[claim.name for claim in CLAIMS])
-def test_sentences_of_the_obygaze12_paper_that_mobygaze_tests_are_said_to_be_tested_elsewhere(table, claim):
+def test_obygaze12_sentences_tested_on_mobygaze_are_marked(table, claim):
+    """Annotations by several people were released of MObyGaze alone.
+
+    So some sentences of the ObyGaze12 paper (001) are tested there.
+    """
     obygaze12_paper = "001"
     is_elsewhere = claim.paper == obygaze12_paper and claim.needs == "mobygaze"
     assert claim.is_elsewhere == is_elsewhere
@@ -124,7 +132,7 @@ def test_parts_say_on_which_data_they_are_tested(parts):
     assert parts["overlooked"]["data"] != parts["rising (2)"]["data"]
 
 
-def test_a_finding_that_a_paper_cites_is_attributed_to_the_work_that_it_cites(report):
+def test_a_cited_finding_is_attributed_to_the_cited_work(report):
     cited = [claim for claim in CLAIMS if claim.finding_of]
     assert "clothing-alone" in {claim.name for claim in cited}
     for claim in cited:
@@ -140,14 +148,20 @@ def test_a_claim_that_cites_a_finding_says_what_of_it_is_not_measured():
 
 
 def test_units_are_those_that_enter_a_number(parts):
+    """The claim compares the levels HN and NS.
+
+    ObyGaze12 has 309 and 292 clips of them, MObyGaze 378 and 100 segments that count.
+    """
     assert parts["rising (2)"]["units"] == f"{309 + 292} clips"
     assert parts["rising-annotators (2)"]["units"] == f"{378 + 100} segments"
 
 
 @pytest.mark.parametrize(("claim", "planted"), [("not-all-objects", "0.3 or 0.7"), ("length", "0.4 or 0.6")])
-def test_where_chance_is_a_number_planted_below_or_above_a_centre_both_numbers_are_printed(
-    parts, claim, planted
-):
+def test_chance_planted_on_both_sides_of_a_centre_is_printed_twice(parts, claim, planted):
+    """Some claims say that a number is near its centre.
+
+    Chance is then a difference planted below or above the centre.
+    """
     assert chance_cell(parts[claim]).startswith(f"{planted}, a planted difference")
 
 
@@ -160,8 +174,11 @@ def test_the_sentence_that_concepts_have_the_same_rates_at_all_levels_fails(tabl
     assert "Activity, 34% of HN marks, 26% of NS marks, 15% of S marks" in row["note"]
 
 
-def test_that_most_disagreements_are_overlooked_scenes_is_in_line_with_63_percent_as_chance_gives_74(table):
-    """One of two experts left 963 of the 1,533 windows with two labels at EN."""
+def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table):
+    """One of two experts left 963 of the 1,533 windows with two labels at EN, which is 63%.
+
+    Labels exchanged at random give 74%, so the number does not support the sentence.
+    """
     row = table.loc["overlooked"]
     assert row["value"] == pytest.approx(963 / 1533)
     assert row["low"] > 0.5
@@ -203,6 +220,7 @@ def test_a_note_says_that_labels_are_as_annotated(table, claim):
 
 
 def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
+    """The AUC of the number of shots is 0.526 with p = 0.22, which neither shows nor excludes an effect."""
     row = table.loc["length"]
     assert row["value"] == pytest.approx(0.526, abs=5e-4)
     assert row["p"] == pytest.approx(0.22, abs=5e-3)
@@ -210,6 +228,10 @@ def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
 
 
 def test_large_effects_of_anger_are_fewer_than_the_paper_says(table, shared_data):
+    """Effects above 0.8 with a star are counted in the tables of the paper.
+
+    The level with fewer of them has five.
+    """
     printed = pd.read_csv(shared_data / "audits" / "paper_tables" / "wolfe2023_tables_1_2.csv")
     large = printed[(printed["condition"] == "angry") & (printed["d"] > 0.8) & (printed["star"] == 1)]
     n_large = large.groupby("level").size().min()
@@ -225,7 +247,7 @@ def test_sentences_that_the_audited_papers_tables_bear_out(table, claim):
     assert table.loc[claim, "verdict"] == "holds"
 
 
-def test_the_verdict_on_medium_effects_of_sadness_depends_on_how_the_sentence_is_read(table):
+def test_the_verdict_on_sadness_depends_on_how_the_sentence_is_read(table):
     assert table.loc["sadness-medium", "verdict"] == (
         "depends on how it is read: holds as counted in each condition by itself; "
         "fails as the same models in both conditions"
@@ -240,6 +262,7 @@ def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_person
     n_words = happy[frequent].sum(axis=1).groupby(happy["condition"]).sum()
     ratio = n_words["O"] / n_words["NO"]  # objectified by not objectified
     part_on_smiles = parts["words (3)"]
+
     assert part_on_smiles["number [95 %]"].startswith(f"{ratio:.3f}")
     assert part_on_smiles["verdict"] == "holds"
 
@@ -261,6 +284,7 @@ def test_the_median_ratio_by_chance_is_near_one(parts, part):
 def test_claims_without_their_file_say_which_file(files):
     table = claims(files[:1]).data.set_index("claim")
     missing = table[table["verdict"].str.startswith("not computed: needs ")]
+
     assert set(missing.index) == {
         claim.name for claim in CLAIMS if claim.needs not in {"obygaze12", "printed"}
     }
@@ -308,11 +332,16 @@ def test_a_part_is_undecided_where_its_test_is_not_significant(low, high):
     [(0.2, 0.3, "holds"), (-0.3, 0.0, "undecided")],
     ids=["inside its range", "outside"],
 )
-def test_a_part_that_says_alike_may_hold_without_a_significant_test_but_not_fail(low, high, expected):
+def test_a_claim_of_likeness_needs_no_significant_test_to_hold(low, high, expected):
+    """Likeness holds where the interval lies inside the range.
+
+    A test that is not significant can't make it fail.
+    """
     assert verdict(PART_SAYING_ALIKE, finding(low, high, p=0.2, p_holm=0.2)) == expected
 
 
 def test_a_number_of_models_needs_no_interval():
+    """All published models are counted; they are no sample."""
     assert verdict(PART_SAYING_AT_LEAST_A_TENTH, Measured(0.2, unit="models")) == "holds"
 
 
@@ -321,6 +350,7 @@ def test_a_number_of_films_without_an_interval_decides_nothing():
 
 
 def test_a_number_without_an_interval_counts_as_the_lowest():
+    """A number of one film has no interval, so nothing is sure about it."""
     of_one_film = measures.mean_over_units([5.0], "films")  # of one film there is no interval
     of_four_films = measures.mean_over_units([1.0, 2.0, 3.0, 4.0], "films")
     assert measures.lowest([of_one_film, of_four_films]).value == 5
@@ -336,6 +366,7 @@ def test_the_lowest_number_has_no_p_where_it_is_of_no_films():
 @pytest.mark.long  # of the whole corpus
 @pytest.mark.parametrize("levels", [{"EN", "HN", "NS"}, {"EN"}], ids=["without S", "EN alone"])
 def test_segments_without_a_level_decide_nothing(segments, tmp_path, monkeypatch, levels):
+    """The claim compares levels, some of which no segment has here."""
     monkeypatch.setattr(nulls, "N_DRAWS", 20)
     part = segments.with_clips(clip for clip in segments if clip.level in levels)
     write_manifest(part, tmp_path / "part.csv")
@@ -376,6 +407,10 @@ def test_a_planted_difference_between_rates_of_concepts_is_found_and_measured():
 
 @pytest.mark.long  # simulates
 def test_equal_rates_of_concepts_are_not_told_apart_where_films_differ_in_their_levels():
+    """Concepts have the same rates at all levels, but films differ in their levels.
+
+    So p is about 0.5 on average.
+    """
     rng = np.random.default_rng(0)
     rates = {"HN": [0.5, 0.3, 0.2], "NS": [0.5, 0.3, 0.2], "S": [0.5, 0.3, 0.2]}
     p_values = [measures.same_rate(corpus_with_rates(rng, rates), margin=0.05).p for _ in range(10)]
@@ -563,14 +598,16 @@ def number_with_chance(chance):
         (0.9, "in line with the number; chance gives 0.9"),
     ],
 )
-def test_a_part_that_says_more_than_half_holds_only_where_chance_does_not_give_more_than_half(
-    chance, expected
-):
+def test_more_than_half_holds_only_where_chance_gives_less(chance, expected):
+    """The number is 0.8.
+
+    Where chance gives as much, the number is in line with the sentence but does not support it.
+    """
     part = Part(statistic="", measure="", null="levels", above=0.52)
     assert verdict(part, number_with_chance(chance)) == expected
 
 
-def test_a_part_whose_chance_is_undefined_is_in_line_with_the_number_and_does_not_hold():
+def test_a_part_whose_chance_is_undefined_does_not_hold():
     part = Part(statistic="", measure="", null="levels", above=0.5)
     assert verdict(part, number_with_chance(NAN)).startswith("in line with the number; chance gives")
 
@@ -599,6 +636,10 @@ def test_the_worst_verdict_on_a_part_is_the_verdict_on_the_sentence(verdicts, ex
 
 
 def test_a_sentence_of_which_something_is_unmeasured_holds_in_part():
+    """What is not measured may still be false, so the sentence can't hold wholly.
+
+    It can fail by what is measured.
+    """
     assert verdict_of(claim_named("camera-level"), ["holds"]).startswith("in part")
     assert verdict_of(claim_named("camera-level"), ["fails"]) == "fails"
 
@@ -686,6 +727,7 @@ def test_claims_seldom_hold_of_released_data_under_which_they_are_untrue(files, 
             if verdict(part_of_claim.part, observed.measure_again(untrue_data)) == "holds":
                 n_holding += 1
         n_holding_of_parts.append(n_holding)
+
     assert max(n_holding_of_parts) <= 0.1 * n_data_sets
     assert sum(n_holding_of_parts) <= 0.05 * n_data_sets * len(tested)
 
@@ -700,6 +742,7 @@ def test_a_mean_above_0_seldom_holds_where_the_signs_of_films_are_random():
         measured = replace(measures.mean_over_units(films, "films"), null=null_of_signs_by_film(films))
         if verdict(mean_above_0, measured) == "holds":
             n_holding += 1
+
     assert n_holding <= 10
 
 
@@ -717,12 +760,14 @@ def n_times_alike(films_of_draw):
 
 @pytest.mark.long  # simulates
 def test_films_of_mean_one_half_are_mostly_called_alike():
+    """90% of 200 draws are called alike."""
     rng = np.random.default_rng(0)
     assert n_times_alike(rng.normal(0.5, 0.03, (200, 12))) >= 180
 
 
 @pytest.mark.long  # simulates
 def test_films_whose_mean_is_twice_the_margin_away_are_seldom_called_alike():
+    """At most 5% of 200 draws are called alike."""
     rng = np.random.default_rng(0)
     assert n_times_alike(rng.normal(0.5 + 2 * 0.05, 0.03, (200, 12))) <= 10
 
@@ -760,7 +805,7 @@ def n_holding_by_claim(tested, manifest, exchange):
 
 
 @pytest.mark.long  # simulates
-def test_claims_seldom_hold_where_levels_were_exchanged_among_the_clips_of_each_film(obygaze12):
+def test_claims_seldom_hold_where_levels_are_exchanged_within_films(obygaze12):
     tested = parts_tested("obygaze12", "levels within films")
     n_holding = n_holding_by_claim(tested, obygaze12, levels_exchanged)
     assert tested
@@ -770,7 +815,7 @@ def test_claims_seldom_hold_where_levels_were_exchanged_among_the_clips_of_each_
 
 
 @pytest.mark.long  # simulates
-def test_claims_seldom_hold_where_levels_were_exchanged_among_the_segments_of_one_annotator(segments):
+def test_claims_seldom_hold_where_one_annotators_levels_are_exchanged(segments):
     tested = parts_tested("mobygaze", "one annotator's labels within films")
     n_holding = n_holding_by_claim(tested, segments, one_annotators_levels_exchanged)
     assert tested

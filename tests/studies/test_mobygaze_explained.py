@@ -74,7 +74,7 @@ def test_the_largest_score_joins_the_modalities_on_all_segments(report):
     assert {"explained", "all"} == set(report.data.loc[report.data["features"] == "max", "trained_on"])
 
 
-def test_a_table_for_each_modality_and_one_for_all_with_counts(report, corpus):
+def test_each_modality_has_a_table_and_one_is_for_all_segments(report, corpus):
     manifest, _ = corpus
     titles = [block.title.partition(":")[0] for block in report.blocks]
     assert titles == [*(f"explained by {name}" for name in PERCEIVES), "en_s"]
@@ -111,5 +111,6 @@ def test_the_command_makes_the_tables(corpus, tmp_path, capsys):
     places = [f"{name}={store.where}" for name, (store, _) in stores.items()]
     words = ["mobygaze", str(tmp_path / "clips.csv"), *places, "--model", "linear", "--explained-by"]
     root_command().main([*words, "--out", str(tmp_path / "out")], standalone_mode=False)
+
     assert "explained by audio" in capsys.readouterr().out
     assert list((tmp_path / "out").iterdir())

@@ -97,6 +97,7 @@ def test_sound_tells_the_planted_level_and_pictures_hardly(linear_report, rule):
     heard = auc["en_s@agreed", "audio", rule, "linear"]
     seen = auc["en_s@agreed", "visual", rule, "linear"]
     both = auc["en_s@agreed", "all", rule, "linear"]
+
     assert heard > 0.9
     assert heard > seen + 0.1
     assert both == pytest.approx(heard, abs=0.05)
@@ -112,7 +113,11 @@ def test_the_last_two_rows_of_a_table_are_of_the_other_expert_and_of_chance(line
 
 
 @pytest.mark.long
-def test_the_calls_of_the_other_expert_tell_an_experts_labels_as_two_who_err_in_15_percent_do(linear_report):
+def test_the_other_expert_tells_an_experts_labels_despite_15_percent_errors(linear_report):
+    """Both experts err in 15% of the windows, independently.
+
+    The AUC of one expert's calls for the other's labels is about 0.75.
+    """
     assert 0.6 < mean_auc(linear_report)["en_s@annotator1", "", "", "other_expert"] < 0.85
 
 
@@ -149,6 +154,7 @@ def test_segments_are_bags_of_the_stores_windows(corpus):
         bags=True,
     )
     auc = mean_auc(report)
+
     assert auc["en_s@agreed", "all", "merged", "linear"] > 0.85
     assert auc["en_s@agreed", "audio", "merged", "attention"] > 0.85
     assert auc["en_s@agreed", "visual", "merged", "attention"] < 0.8
@@ -202,7 +208,11 @@ def resumed(corpus, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_the_first_part_of_a_report_is_handed_over_before_the_other_models_are_trained(resumed):
+def test_the_first_part_of_a_report_is_handed_over_early(resumed):
+    """Training takes hours, so each part is shown as soon as it is there.
+
+    The run was interrupted after the first part.
+    """
     (first_part, report_until_then), *_ = resumed.handed_over
     assert first_part.data.equals(report_until_then.data)
     assert resumed.files_when_interrupted == ["merged-audio-0.json"]  # of merged labels, sound and seed 0

@@ -58,6 +58,10 @@ def test_each_expert_has_windows_in_the_order_of_the_film(windows):
 
 
 def test_a_window_has_the_words_of_the_other_experts_segments(windows):
+    """Words are taken from the segments that the other expert cut.
+
+    The cuts of an expert would tell that expert's labels.
+    """
     assert windows["words"].tolist() == ["three four", "five six", "one two", ""]
 
 
@@ -75,6 +79,7 @@ def test_a_window_has_the_share_of_its_time_that_the_other_expert_marked_s(windo
 
 
 def test_a_window_is_positive_if_any_of_it_is_and_negative_if_all_of_it_is_easy(windows):
+    """The first two windows have some S, the last two are EN from end to end."""
     assert window_rows(windows, "S")["y"].tolist() == [1, 1, 0, 0]
 
 
@@ -205,9 +210,13 @@ def segments_with_long_s():
     return segments
 
 
-def test_where_experts_chose_longer_segments_for_s_their_length_tells_s_though_words_do_not(
+def test_the_length_of_segments_tells_s_where_experts_cut_longer_ones(
     segments_with_long_s,
 ):
+    """All segments have the same words, so words tell nothing.
+
+    S segments are longer, as experts cut them so.
+    """
     text_of = {clip.clip_id: "some words that say nothing" for clip in segments_with_long_s}
     auc = study_segments(manifest(*segments_with_long_s), text_of).groupby("model")["value"].mean()
     assert auc["words"] == pytest.approx(0.5, abs=0.01)

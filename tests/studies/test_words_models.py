@@ -53,7 +53,8 @@ def figures_in_docs(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_of_a_model_begins_with_the_warning_that_the_number_of_words_may_do_as_well(name):
+def test_the_page_of_a_model_begins_with_a_warning(name):
+    """The number of words may tell as much as the model, so a reader must see it first."""
     warning, *_ = first_section_of_page(name).split("\n\n")
     assert "may do as well" in warning
 
@@ -130,14 +131,13 @@ def subtitles(tmp_path, rows_of_three_films):
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_example_words_of_a_film_prints_the_warning_and_the_five_windows_with_the_highest_scores(
-    subtitles, weights_of_encoder
-):
+def test_the_example_prints_the_warning_and_the_five_best_windows(subtitles, weights_of_encoder):
     output = run_example("words_of_a_film.py", subtitles, *weights_of_encoder)
     assert output.startswith("**Read this first.**")
     # Lines such as "  12:34  0.56 [0.45, 0.67]  what is said".
     line = re.compile(r"^ +\d+:\d\d  (0\.\d\d) \[0\.\d\d, 0\.\d\d\]  \S", re.MULTILINE)
     scores = [float(score) for score in line.findall(output)]
+
     assert len(scores) == 5
     assert scores == sorted(scores, reverse=True)
 

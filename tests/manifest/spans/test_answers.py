@@ -94,6 +94,10 @@ def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):
     "answer", ["I cannot help with that", "", None, 1.2, True, "yes, and no", [], "maybe"]
 )
 def test_a_refusal_leaves_the_clip_out_and_is_counted(read, answer):
+    """A language model may refuse, or answer with something that is neither yes, no nor a probability.
+
+    Such an answer is no "no".
+    """
     bad = {"answers": ALL_NO | {"concept:Look": answer}}
     clips, notices = read({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "tiny"), ("c2", "tiny")]
@@ -145,7 +149,7 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("case", LEFT_OUT)
-def test_an_answer_that_is_refused_unclear_or_of_no_clip_is_left_out_with_its_reason(read, case):
+def test_unusable_answers_are_left_out_with_their_reason(read, case):
     answers, expected_ids, notice = LEFT_OUT[case]
     clips, notices = read({"a.jsonl": lines(*answers)})
     assert [clip.clip_id for clip in clips] == expected_ids
@@ -239,6 +243,7 @@ def test_answers_may_be_a_list(read, indent):
 
 
 def test_each_machine_of_a_file_is_an_annotator_of_its_own(read):
+    """Two models answered about the same clip. Model A's second, different answer is left out."""
     said = [{**GOOD, "clip_id": "c", "start_s": 0, "end_s": 4, "model": name} for name in "AB"]
     said.append({**said[0], "answers": ALL_NO | {"concept:Look": "yes"}})
     clips, notices = read({"a.jsonl": lines(*said)})
@@ -278,6 +283,7 @@ def test_answers_about_a_concept_that_a_machine_cannot_perceive_do_not_count(rea
     voice_and_body = ALL_NO | {"concept:Voice": "yes", "concept:Body": "yes"}
     voice = ALL_NO | {"concept:Voice": "yes", "concept:Body": "no"}
     clips, notices = read({"a.jsonl": lines({"answers": voice_and_body}, {"answers": voice})})
+
     assert [clip.concepts for clip in clips] == [("Body",), ()]
     assert [clip.extras["perceives"] for clip in clips] == ["visual", "visual"]
     assert "Voice is heard, and what is perceived is visual (2 answers)" in notices
@@ -291,6 +297,7 @@ def test_a_machine_that_hears_is_asked_of_what_is_heard_and_its_answers_count(re
     assert asked == {"Speech", "Voice", "Soundtrack"}
     answers = dict.fromkeys(questions, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
     (clip,), notices = read({"a.jsonl": lines({"answers": answers, "perceives": ["visual", "heard"]})})
+
     assert clip.concepts == ("Voice",)
     assert "Narratology is told" in notices
 

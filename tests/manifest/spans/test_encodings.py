@@ -51,7 +51,11 @@ SAVED = [(encoding, text) for encoding, texts in TEXTS.items() for text in texts
 
 
 @pytest.mark.parametrize(("encoding", "text"), SAVED)
-def test_a_text_is_read_in_the_likeliest_encoding_and_one_line_shows_it(encoding, text):
+def test_a_text_is_read_in_the_likeliest_encoding(encoding, text):
+    """The bytes do not say their encoding.
+
+    It is guessed by the letters it gives, and one line of the text is shown to check the guess.
+    """
     content = f"1\n{text}\nplain\n".encode(encoding, "replace")
     expected = content.decode(encoding)
     read, notice = decoded(content)
@@ -75,7 +79,7 @@ def test_the_next_encodings_are_shown_with_a_line_that_differs(encoding, text):
         assert notice_by_option == ""
 
 
-def test_all_encodings_are_read_whatever_the_bytes():
+def test_any_bytes_are_read_by_some_encoding():
     content = bytes(range(128, 256)) * 3
     text, notice = decoded(content)
     assert text
@@ -83,6 +87,7 @@ def test_all_encodings_are_read_whatever_the_bytes():
 
 
 def test_equal_letters_keep_the_first_of_the_encodings():
+    """Several encodings give the same letters for "été"; the most usual one is taken."""
     assert likely_encodings(["été".encode("cp1252")])[0].name == "cp1252"
 
 
@@ -93,6 +98,7 @@ def test_a_long_text_takes_time_that_grows_with_its_length_alone():
         start = time.process_time()
         decoded(line * n_lines)
         times_s.append(time.process_time() - start)
+
     # Four times the length takes four times as long, and would take 16 times if every line were compared with
     # every other; half a second is for a busy machine.
     assert times_s[1] < 8 * times_s[0] + 0.5

@@ -64,8 +64,11 @@ def whose(clip):
 
 
 @pytest.mark.parametrize("content", OF_TWO.values(), ids=OF_TWO)
-def test_labels_of_one_span_are_joined_only_where_annotator_subject_and_observation_agree(read, content):
-    """In each file of `OF_TWO`, S and Body are of one person, subject or observation, EN is of another."""
+def test_labels_of_one_span_are_joined_only_within_one_source(read, content):
+    """In each file of `OF_TWO`, S and Body are of one person, subject or observation, EN is of another.
+
+    Only labels of the same one are joined.
+    """
     clips, _ = read({"a.x": content})
     (sure,) = [clip for clip in clips if clip.level == "S"]
     (easy,) = [clip for clip in clips if clip.level == "EN"]
@@ -118,6 +121,7 @@ LABELS_THAT_DIFFER = two_labels_of_one_span("S", "EN")
 
 @pytest.mark.parametrize(("content", "options"), SAME_LABEL_TWICE.values(), ids=SAME_LABEL_TWICE)
 def test_a_label_that_a_span_has_twice_is_one_clip(read, content, options):
+    """The same level twice says nothing new, and is reported."""
     clips, notices = read({"a.x": content}, **options)
     assert [clip.level for clip in clips] == ["S"]
     assert "the same as" in notices
@@ -125,12 +129,14 @@ def test_a_label_that_a_span_has_twice_is_one_clip(read, content, options):
 
 @pytest.mark.parametrize(("content", "options"), LABELS_THAT_DIFFER.values(), ids=LABELS_THAT_DIFFER)
 def test_a_span_of_two_levels_is_refused_with_both(read, content, options):
+    """A span has one level by one annotator, and nothing tells which of S and EN is meant."""
     with pytest.raises(ManifestError, match=r"a\.x: .*EN.*S"):
         read({"a.x": content}, **options)
 
 
 @pytest.mark.parametrize("other", ["mobygaze", "fights"])
 def test_files_of_two_codebooks_are_refused(read, other):
+    """A manifest has one codebook. The error says how to choose it."""
     films = {}
     for name, book in (("a", "obygaze12"), ("b", other)):
         header = f'<PROPERTY NAME="codebook">{book}</PROPERTY><PROPERTY NAME="movie">{name}</PROPERTY>'
@@ -384,6 +390,11 @@ SAID = {
 
 @pytest.mark.parametrize("case", SAID.values(), ids=SAID)
 def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(read, case):
+    """Nothing that a file says may be lost silently.
+
+    Each case of `SAID` is a form that tools write, with the facts that its clips keep or the message that
+    names what is left out.
+    """
     clips, messages = read(case.files, **case.options)
     assert len(clips) == case.n_clips
     for field, expected in case.facts.items():
@@ -411,7 +422,8 @@ def test_frames_of_another_rate_than_the_files_are_refused(read):
 
 # --- names of films
 # ---------------------------------------------------------------------------
-def test_articles_behind_a_comma_are_in_front(read):
+def test_a_title_with_its_article_behind_a_comma_is_the_same_film(read):
+    """Catalogues write "Matrix, The". Two spellings of one film in a table are refused."""
     assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
     assert plain("Avventura, L’ (1960)") == plain("L'Avventura (1960)")
     with pytest.raises(ManifestError, match="one name"):
@@ -446,6 +458,7 @@ TWO_TASKS_OF_CVAT = cvat("").replace("</meta>", "<task><source>b.mp4</source></t
     ids=["Label Studio", "BORIS", "CVAT"],
 )
 def test_a_file_of_several_films_whose_records_name_none_is_refused(read, content, what):
+    """The records can't be taken as of one film, as there are several."""
     with pytest.raises(ManifestError, match=rf"f\.x: .*{what}"):
         read({"f.x": content})
 
@@ -468,6 +481,7 @@ def test_a_table_that_may_be_meant_otherwise_is_read_with_a_notice(read, rows, m
 
 
 def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
+    """Psycho.1998 is another film than Psycho. What follows the dot is no suffix of a file."""
     for name in ("Psycho", "Psycho.1998"):
         (tmp_path / f"{name}.mkv").write_bytes(b"x")
     rows = "".join(f"{movie},1,5\n" for movie in ("Psycho", "Psycho.1998", "Psycho.II"))
@@ -498,12 +512,12 @@ def test_two_documents_whose_videos_have_one_name_are_refused(read, two_videos):
         read({"x.eaf": by_x, "y.eaf": by_y}, videos=two_videos)
 
 
-def test_a_film_without_a_video_is_said(read, two_videos):
+def test_a_film_without_a_video_is_reported(read, two_videos):
     _, notices = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=two_videos)
     assert "missing on disk: b\n" in notices
 
 
-def test_videos_of_one_name_are_films_by_their_folders_in_a_table_that_names_the_folders(read, two_videos):
+def test_videos_of_one_name_are_told_apart_by_folders_in_a_table(read, two_videos):
     clips, _ = read({"c.csv": "video,start_s,end_s\nx/a.mp4,1,5\ny/a.mkv,1,5\n"}, videos=two_videos)
     assert [(c.movie, c.video) for c in clips] == [("x", "films/x/a.mp4"), ("y", "films/y/a.mkv")]
 
@@ -517,7 +531,7 @@ def test_videos_of_one_name_are_films_by_their_folders_in_a_table_that_names_the
     ],
     ids=["BORIS", "VIAN", "ELAN"],
 )
-def test_times_with_points_between_semicolons_which_may_be_thousands_are_refused(read, content):
+def test_times_whose_point_may_mean_thousands_are_refused(read, content):
     """A spreadsheet in German separates by semicolons, and writes 1.234 for 1234."""
     with pytest.raises(ManifestError, match=r"a\.csv.*could be"):
         read({"a.csv": content})
@@ -534,12 +548,16 @@ def test_a_picture_is_refused_as_a_picture_whatever_kind_is_asked_for(read, kind
 @pytest.mark.parametrize(
     "document", ['{"results":{"a":[{"segment":[1,5]}]}}', '{"a":{}}', '{"database":null}', "[]"]
 )
-def test_what_has_no_videos_with_annotations_is_no_database_of_activitynet(read, document):
+def test_json_without_annotated_videos_is_no_activitynet_database(read, document):
     with pytest.raises(ManifestError, match=r"a\.json: not a database"):
         read({"a.json": document}, kind="activitynet")
 
 
 def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
+    """Body has the times of level S in the other file, so it belongs to that clip.
+
+    Look is a clip of its own. The order of the files does not matter.
+    """
     levels = grid(("level", "S", ""))
     concepts = grid(("concepts", "Body", "Look"))
     for files in ({"l.x": levels, "c.x": concepts}, {"c.x": concepts, "l.x": levels}):

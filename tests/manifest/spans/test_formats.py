@@ -37,7 +37,8 @@ def test_each_format_is_in_the_table_once():
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=NAMES)
-def test_a_sample_is_told_by_its_own_entry_alone(tmp_path, known):
+def test_a_sample_is_recognised_by_its_own_entry_alone(tmp_path, known):
+    """Of over 70 formats exactly one recognises the file."""
     path = tmp_path / "a.x"
     path.write_bytes(sample(known.name))
     if known.kind:
@@ -48,6 +49,7 @@ def test_a_sample_is_told_by_its_own_entry_alone(tmp_path, known):
 
 @pytest.mark.parametrize("name", UNREAD)
 def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(read, name):
+    """We know the format and can't read it. The error says how to export something that can be read."""
     (known,) = [known for known in FORMATS if known.name == name]
     with pytest.raises(ManifestError) as refused:
         read({"a.x": sample(name)})
@@ -57,7 +59,8 @@ def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(read, n
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_a_format_is_told_however_its_text_is_saved(tmp_path, name):
+def test_a_format_is_recognised_however_its_text_is_saved(tmp_path, name):
+    """A byte order mark, line ends of Windows and empty lines above change nothing."""
     content = sample(name)
     path = tmp_path / "a.x"
     if not isinstance(UNREAD[name], str):
@@ -98,6 +101,7 @@ def test_a_file_of_no_known_format_is_refused_in_a_line_with_the_nearest_formats
     line = str(refused.value)
     _, _, nearest = line.partition("the nearest are ")
     named = [entry.name for entry in FORMATS if f"{entry.name} ({entry.tool})" in nearest]
+
     assert len(named) >= 3
     assert "\n" not in line
 

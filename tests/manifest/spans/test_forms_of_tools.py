@@ -29,7 +29,7 @@ BORIS_9 = [
 ELAN = ("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "File Path")
 
 
-def boris(*media):
+def boris_table(*media):
     """Write a table of BORIS 8: of each (source, time offset), an observation with S from 1 to 5 s."""
     rows = []
     for n, (source, offset) in enumerate(media):
@@ -37,7 +37,7 @@ def boris(*media):
     return tabbed(BORIS_8, *rows)
 
 
-def enqueued(start, stop, name):
+def boris_table_of_two_media(start, stop, name):
     """Write a table of BORIS 9 with S in an observation that plays b.mp4 (180 s), then x/a.mp4 (360 s).
 
     A second player shows c.mp4 (540 s). Times count from the begin of b.mp4; `name` is the medium at start.
@@ -47,7 +47,7 @@ def enqueued(start, stop, name):
     return tabbed(BORIS_9, ["o", media, durations, "S", "STATE", start, stop, name])
 
 
-def subdivided(parts):
+def eaf_with_subdivided_scene(parts):
     scene = tier("scene", aligned("a", "t1", "t2", "kiss"))
     return eaf({"t1": 1000, "t2": 9000}, scene + tier("human: level@AB", parts))
 
@@ -56,7 +56,7 @@ def elan(*rows, names=ELAN):
     return tabbed(names, *rows)
 
 
-def cvat(frames, attribute="S"):
+def cvat_track(frames, attribute="S"):
     """Write a track of CVAT with a box for each (frame, outside): 1 where the man is no longer in sight."""
     level = f'<attribute name="level">{attribute}</attribute>'
     boxes = ""
@@ -65,7 +65,7 @@ def cvat(frames, attribute="S"):
     return f'<annotations><meta><task><source>a.mp4</source></task></meta><track id="0" label="man">{boxes}</track></annotations>'
 
 
-def studio(result, **task):
+def label_studio_task(result, **task):
     usual = {"id": 1, "data": {"video": "/data/upload/1/0a1b2c3d-a.mp4"}, "annotations": [{"result": result}]}
     return json.dumps([usual | task])
 
@@ -76,16 +76,16 @@ EAF = eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("x", "t1", "
 CLOCKS = ("00:00:01.000", "00:00:05.000")
 READ = {
     "BORIS 7 with what stands above the table": BORIS_7.format("0.0"),
-    "BORIS offset as clock, live": boris(("NA", "00:00:00.000")),
-    "BORIS offset as a German spreadsheet saves it": boris(("a.mp4", "0,000")),
-    **{f"BORIS, header {how}": boris(("a.mp4", "0")).replace("\t".join(BORIS_8), header) for how, header in (("in capitals", "\t".join(BORIS_8).upper()), ("with blanks", " \t".join(BORIS_8)))},
-    **{f"BORIS offset {none}": boris(("a.mp4", none)) for none in ("NA", "nan", "")},
-    "BORIS two players": boris(("player #1:films/a.mp4|player #2:b.mp4", "0")),
-    "BORIS two players, of versions 8.9": boris(("player #1: films/a.mp4 player #2: b.mp4", "0")),
+    "BORIS offset as clock, live": boris_table(("NA", "00:00:00.000")),
+    "BORIS offset as a German spreadsheet saves it": boris_table(("a.mp4", "0,000")),
+    **{f"BORIS, header {how}": boris_table(("a.mp4", "0")).replace("\t".join(BORIS_8), header) for how, header in (("in capitals", "\t".join(BORIS_8).upper()), ("with blanks", " \t".join(BORIS_8)))},
+    **{f"BORIS offset {none}": boris_table(("a.mp4", none)) for none in ("NA", "nan", "")},
+    "BORIS two players": boris_table(("player #1:films/a.mp4|player #2:b.mp4", "0")),
+    "BORIS two players, of versions 8.9": boris_table(("player #1: films/a.mp4 player #2: b.mp4", "0")),
     "BORIS 7 with two players": BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #2\tb.mp4\n\nTime off"),
     "BORIS a file that is not found": tabbed(BORIS_9, ["o", "a.mp4", "9", "S", "STATE", "1", "5", "Not found"]),
-    "BORIS second of two media": enqueued("181", "185", "x/a.mp4"),
-    "BORIS with a row of nothing": boris(("a.mp4", "0")) + "\t" * 6 + "\n",
+    "BORIS second of two media": boris_table_of_two_media("181", "185", "x/a.mp4"),
+    "BORIS with a row of nothing": boris_table(("a.mp4", "0")) + "\t" * 6 + "\n",
     "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
     "RTTM with other records first": "LEXEME a 1 1 4 hi lex x <NA> <NA>\nSPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "ELAN as CSV": "Tier,Begin Time - ss.msec,End Time - ss.msec,Annotation\nlevel,1.000,5.000,S\n",
@@ -107,17 +107,17 @@ READ = {
     "VIAN of several films": "movie_name,segmentation_name,start_ms,end_ms,annotation_0\na,Main,1000,5000,S\n",
     "VIA segments alone": '# CSV_HEADER = metadata_id,file_list,temporal_segment_start,temporal_segment_end,metadata\n"1_a","[""a.mp4""]",1,5,"{""level"":""S""}"\n"1_b","[""a.mp4""]",7,,"{""level"":""S""}"\n',
     "VIA checkbox": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":{""1"":true,""0"":false}}"\n',
-    "Label Studio upload": studio([STRETCH]),
-    "Label Studio other fields": studio([STRETCH], data={"note": "Mr. A. said", "film": "<video src='https://x.example/a.mp4' width=9/>"}),
-    **{f"Label Studio, a {name} before the film": studio([STRETCH], data={name: said, "film": "x/a.mp4"}) for name, said in (("poster", "x/b.jpg"), ("title", "Mr.Smith"), ("uploader", "bob@lab.edu"))},
-    "Label Studio beside places in texts and time series": studio([{"type": "labels", "value": {"start": 1, "end": 5, "labels": ["S"]}}, {"type": "labels", "value": {"start": 6, "end": 9, "text": "abc", "labels": ["S"]}}, {"type": "paragraphlabels", "value": {"start": "6", "end": "9", "startOffset": 0, "endOffset": 4, "paragraphlabels": ["S"]}}, {"type": "timeserieslabels", "value": {"start": 6, "end": 9, "instant": False, "timeserieslabels": ["S"]}}]),
+    "Label Studio upload": label_studio_task([STRETCH]),
+    "Label Studio other fields": label_studio_task([STRETCH], data={"note": "Mr. A. said", "film": "<video src='https://x.example/a.mp4' width=9/>"}),
+    **{f"Label Studio, a {name} before the film": label_studio_task([STRETCH], data={name: said, "film": "x/a.mp4"}) for name, said in (("poster", "x/b.jpg"), ("title", "Mr.Smith"), ("uploader", "bob@lab.edu"))},
+    "Label Studio beside places in texts and time series": label_studio_task([{"type": "labels", "value": {"start": 1, "end": 5, "labels": ["S"]}}, {"type": "labels", "value": {"start": 6, "end": 9, "text": "abc", "labels": ["S"]}}, {"type": "paragraphlabels", "value": {"start": "6", "end": "9", "startOffset": 0, "endOffset": 4, "paragraphlabels": ["S"]}}, {"type": "timeserieslabels", "value": {"start": 6, "end": 9, "instant": False, "timeserieslabels": ["S"]}}]),
     "ActivityNet with a long head": json.dumps({"taxonomy": "x" * 99_999, "database": {"a": {"annotations": [{"segment": [1, 5], "label": ["S"]}]}}}),
     "ActivityNet's videos without a database around them": json.dumps({"a": {"duration_second": 5, "annotations": [{"segment": [1, 7], "label": "S"}]}}),
-    "CVAT attribute": cvat([(25, 0), (125, 1)]),
-    "CVAT without source and step": cvat([(25, 0), (125, 1)]).replace("a.mp4", "").replace("<task>", "<task><frame_filter></frame_filter>"),
-    "CVAT below a comment of several lines": "<?xml version='1.0'?>\n<!-- one\n > two -->\n" + cvat([(25, 0), (125, 1)]),
-    "CVAT attribute that nobody chose": cvat([(25, 0), (125, 1)], "__undefined__").replace('"man"', '"S"'),
-    "CVAT skeleton, whose points are outside": cvat([]).replace('"man">', '"S">' + "".join(f'<skeleton frame="{frame}"><points outside="{a}"/><points outside="{b}"/></skeleton>' for frame, a, b in ((25, 0, 0), (26, 1, 0), (125, 1, 1)))),
+    "CVAT attribute": cvat_track([(25, 0), (125, 1)]),
+    "CVAT without source and step": cvat_track([(25, 0), (125, 1)]).replace("a.mp4", "").replace("<task>", "<task><frame_filter></frame_filter>"),
+    "CVAT below a comment of several lines": "<?xml version='1.0'?>\n<!-- one\n > two -->\n" + cvat_track([(25, 0), (125, 1)]),
+    "CVAT attribute that nobody chose": cvat_track([(25, 0), (125, 1)], "__undefined__").replace('"man"', '"S"'),
+    "CVAT skeleton, whose points are outside": cvat_track([]).replace('"man">', '"S">' + "".join(f'<skeleton frame="{frame}"><points outside="{a}"/><points outside="{b}"/></skeleton>' for frame, a, b in ((25, 0, 0), (26, 1, 0), (125, 1, 1)))),
     "table in capitals": "Movie, START_S ,End_s,Level\na,1,5,S\n",
     "table with a line of blanks": "movie,start_s,end_s,level\n   \na,1,5,S\n",
     "table that was joined": "movie,start_s,end_s,level\n\ufeffa,1,5,S\n",
@@ -127,9 +127,9 @@ READ = {
     "video of a page": "video,start_s,end_s,level\nhttps://www.youtube.com/watch?v=a&t=1,1,5,S\n",
     "EAF": EAF,
     **{f"EAF in {name}": EAF.replace("?>", said).replace("@AB", "@Zoë").encode(name) for name, said in (("latin-1", " encoding='latin-1'?>"), ("shift_jis_2004", " encoding='shift_jis_2004'?>"), ("cp1252", "?>"), ("utf-16-be", " encoding='UTF-16'?>"))},
-    "EAF first half of a subdivision": subdivided(referring("b", "a", "S") + referring("c", "a", "", 'PREVIOUS_ANNOTATION="b"')),
-    "EAF below the first half of a subdivision": subdivided(referring("d", "b", "S")).replace("<TIER", tier("half", referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + referring("b", "a", "x")) + "<TIER", 1),
-    "EAF below a subdivision that stands behind it": subdivided(referring("d", "b", "S") + referring("e", "c", "") + referring("f", "c", "", 'PREVIOUS_ANNOTATION="e"')).replace("<LINGUISTIC", tier("half", referring("b", "a", "x") + referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"')) + "<LINGUISTIC", 1),
+    "EAF first half of a subdivision": eaf_with_subdivided_scene(referring("b", "a", "S") + referring("c", "a", "", 'PREVIOUS_ANNOTATION="b"')),
+    "EAF below the first half of a subdivision": eaf_with_subdivided_scene(referring("d", "b", "S")).replace("<TIER", tier("half", referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + referring("b", "a", "x")) + "<TIER", 1),
+    "EAF below a subdivision that stands behind it": eaf_with_subdivided_scene(referring("d", "b", "S") + referring("e", "c", "") + referring("f", "c", "", 'PREVIOUS_ANNOTATION="e"')).replace("<LINGUISTIC", tier("half", referring("b", "a", "x") + referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"')) + "<LINGUISTIC", 1),
     "EAF below a subdivision without times that stands behind it": eaf({"t1": 1000, "t2": None, "t3": None, "t4": 9000}, tier("human: level@AB", aligned("d", "t1", "t2", "S") + aligned("e", "t2", "t3", "") + aligned("f", "t3", "t4", ""), 'PARENT_REF="half"') + tier("half", aligned("b", "t1", "t2", "x") + aligned("c", "t2", "t4", "y"))),
     "EAF milliseconds with a point": eaf({"t1": "1000.0", "t2": "5000.0"}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))),
     "EAF an id twice to which none refers": eaf({"t1": 1000, "t2": 5000, "t3": 9000}, tier("human: level@AB", aligned("x", "t1", "t2", "S") + aligned("x", "t2", "t3", "EN"))),
@@ -159,8 +159,8 @@ NOTE_OF_MEDIA = "times of media one after the other are counted in each"
 
 
 def test_an_event_over_the_end_of_a_medium_is_in_both(read):
-    """b.mp4 ends at 180 s, where a.mp4 begins."""
-    imported = read(enqueued("170", "185", "x/a.mp4"))
+    """The event lasts from 170 to 185 s of the two films in a row. b.mp4 ends at 180 s, where a.mp4 begins."""
+    imported = read(boris_table_of_two_media("170", "185", "x/a.mp4"))
     assert [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest] == [
         ("b", 170.0, 180.0),
         ("a", 0.0, 5.0),
@@ -170,7 +170,8 @@ def test_an_event_over_the_end_of_a_medium_is_in_both(read):
 
 
 def test_a_part_of_an_event_that_is_shorter_than_a_frame_is_left_out(read):
-    imported = read(enqueued("179.999", "185", "x/a.mp4"))
+    """Of b.mp4 only the last millisecond belongs to the event."""
+    imported = read(boris_table_of_two_media("179.999", "185", "x/a.mp4"))
     assert [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest] == [("a", 0.0, 5.0)]
     assert len(imported.accounts[0].left_out) == 1
     assert NOTE_OF_MEDIA in imported.accounts[0].notes
@@ -187,17 +188,18 @@ def test_the_form_is_read_whole(read, form):
             with_s.append((clip.movie, clip.start_s, clip.end_s))
     assert with_s == [("a", 1.0, 5.0)]
     (account,) = imported.accounts
+
     assert account.seen == account.used + len(account.left_out)
 
 
 REFUSED = {
     "BORIS offset above the table": (BORIS_7.format("10.0"), "offset"),
-    "BORIS offset in small letters": (boris(("a.mp4", "10")).replace("Time offset", "time offset"), "moved"),
+    "BORIS offset in small letters": (boris_table(("a.mp4", "10")).replace("Time offset", "time offset"), "moved"),
     "BORIS two media without observation": (tabbed(BORIS_8[1:], ["a.mp4", "", "S", "STATE", "1", "5"], ["b.mp4", "", "S", "STATE", "1", "5"]), "Observation id"),
-    "BORIS media one after the other": (boris(("player #1:a.mp4;b.mp4", "0")), "2 media"),
+    "BORIS media one after the other": (boris_table(("player #1:a.mp4;b.mp4", "0")), "2 media"),
     "BORIS media one after the other, above the table": (BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #1\tb.mp4\n\nTime off"), "2 media"),
-    "BORIS media one after the other, one without a length": (enqueued("1", "5", "b.mp4").replace("180.000;", ";"), "2 media"),
-    "BORIS two films of one name": (boris(("player #1:C:\\one\\a.mp4", "0"), ("player #1:C:\\two\\a.mp4", "0")), "both be movie"),
+    "BORIS media one after the other, one without a length": (boris_table_of_two_media("1", "5", "b.mp4").replace("180.000;", ";"), "2 media"),
+    "BORIS two films of one name": (boris_table(("player #1:C:\\one\\a.mp4", "0"), ("player #1:C:\\two\\a.mp4", "0")), "both be movie"),
     "RTTM two films of one name": ("SPEAKER one/a.mp4 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER two/a.mp4 1 6 1 <NA> <NA> S <NA> <NA>\n", "both be movie"),
     "a table without a film": ("start_s,end_s\n1,2\n", "no column video or movie"),
     "a time that R does not know": ("movie,start_s,end_s\na,NA,2\n", "line 2, column start_s: .*empty"),
@@ -246,7 +248,7 @@ REFUSED = {
     "a quote never closed": ('movie,start_s,end_s,note\na,1,2,"x\n', "line 2"),
     **{f"subtitles, {text[:6]}": (text, "then import the|SubRip") for text in ("[00:01.00]Hi\n", "Scenarist_SCC V1.0\n\n00:00:00;22\t9425 94ad\n", "850STL25.0110009 Film\n")},
     "EAF two values of an annotation": (EAF.replace("</ANNOTATION_VALUE>", "</ANNOTATION_VALUE><ANNOTATION_VALUE>EN</ANNOTATION_VALUE>"), "S; EN"),
-    "EAF a part of no chain": (subdivided(referring("b", "a", "S", 'PREVIOUS_ANNOTATION="z"')), "no time"),
+    "EAF a part of no chain": (eaf_with_subdivided_scene(referring("b", "a", "S", 'PREVIOUS_ANNOTATION="z"')), "no time"),
     "ELAN in a workbook, media moved": (sheet([["#a.mp4 -- offset: 120"], ELAN[:4], ["level", *CLOCKS, "S"]]), "moved by 120 ms"),
     "EAF slot twice": (EAF.replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),
     "EAF slot that is not there": (EAF.replace('REF2="t2"', 'REF2="t3"').replace("</TIME_ORDER>", '<TIME_SLOT TIME_SLOT_ID="t4"/></TIME_ORDER>'), "slot 't3'"),
@@ -258,6 +260,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("form", REFUSED)
 def test_the_form_is_refused_with_its_own_reason(read, form):
+    """Reading such a file would give wrong times, films or labels. The error says what is wrong with it."""
     content, reason = REFUSED[form]
     with pytest.raises(ManifestError, match=reason):
         read(content)
@@ -268,25 +271,26 @@ LEFT_OUT = {
     "RTTM name with a blank": "SPEAKER my a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "VIA metadata cut": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":"\n',
     "VIA as a spreadsheet saves it": VIA_HEAD + '"1_b";"[""a.mp4""]";0;"[1,5]";"[]";"{""1"":""1""}"\n',
-    "Label Studio frame 0": studio([{"type": "timelinelabels", "value": {"ranges": [{"start": 0, "end": 9}], "timelinelabels": ["S"]}}]),
+    "Label Studio frame 0": label_studio_task([{"type": "timelinelabels", "value": {"ranges": [{"start": 0, "end": 9}], "timelinelabels": ["S"]}}]),
     "VIA two files": VIA_HEAD + '"1_b","[""a.mp4"",""b.mp4""]",0,"[1,5]","[]","{""1"":""1""}"\n',
-    "Label Studio draft": studio([], drafts=[{"result": [STRETCH]}]),
-    "Label Studio null": studio([None]),
+    "Label Studio draft": label_studio_task([], drafts=[{"result": [STRETCH]}]),
+    "Label Studio null": label_studio_task([None]),
     "ActivityNet video that is none": '{"database":{"a":null}}',
     "ActivityNet time that is no number": '{"database":{"a":{"annotations":[{"segment":[1,NaN],"label":"S"}]}}}',
     "ActivityNet label that is none": '{"database":{"a":{"annotations":[{"segment":[1,5],"label":{}}]}}}',
     "TextGrid behind its end": SHORT.replace("\n5\n", "\n50\n"),
     "ActivityNet annotation that is none": '{"database":{"a":{"annotations":["x"]}}}',
-    "BORIS a file that is not at its time": enqueued("1", "5", "a.mp4"),
-    "BORIS times by dates": enqueued("1609459201.5", "1609459205.5", "Not found"),
-    "CVAT a shape before the first frame": cvat([(-1, 0), (125, 1)]),
+    "BORIS a file that is not at its time": boris_table_of_two_media("1", "5", "a.mp4"),
+    "BORIS times by dates": boris_table_of_two_media("1609459201.5", "1609459205.5", "Not found"),
+    "CVAT a shape before the first frame": cvat_track([(-1, 0), (125, 1)]),
     "SRT a number before half a line of times": "2-> 00:00:05,000\nHi\n\n3\n00:00:07,000 --> 00:00:06,000\nx\n",
     "SRT half a line of times": "1\n00:00:01,000 --\n> 00:00:05,000\nHi\n\n2\n00:00:07,000 --> 00:00:06,000\nx\n",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("form", LEFT_OUT)
-def test_what_cannot_be_read_is_counted(read, form):
+def test_records_that_cannot_be_read_are_counted(read, form):
+    """The file as a whole can be read, and the record can't. It gives no clip and is listed as left out."""
     imported = read(LEFT_OUT[form])
     assert not imported.manifest.clips
     assert imported.accounts[0].left_out
@@ -304,7 +308,7 @@ def test_a_header_without_what_is_needed_is_refused(tmp_path, content):
 
 
 def test_an_import_for_one_film_refuses_a_file_of_two(tmp_path):
-    (tmp_path / "a.x").write_text(boris(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
+    (tmp_path / "a.x").write_text(boris_table(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
     with pytest.raises(ManifestError, match="both be movie 'a'"):
         import_spans([tmp_path / "a.x"], tmp_path, movie="a")
 

@@ -42,7 +42,8 @@ def read(tmp_path):
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_each_kind_is_told_by_its_content_and_read(read, kind):
+def test_each_kind_is_recognised_by_its_content_and_read(read, kind):
+    """The suffix .x says nothing, and the user need not name the kind."""
     example = EXAMPLES[kind]
     for said in ("", kind):
         clips, account = read(example.content, "tt0000042.x", kind=said, **example.options)
@@ -54,13 +55,14 @@ def test_each_kind_is_told_by_its_content_and_read(read, kind):
 
 @pytest.mark.parametrize("rate", [None, Fraction(25)])
 def test_frames_of_vian_are_of_24_a_second(read, rate):
+    """VIAN always counts 24 frames a second: frame 12 is half a second, whatever rate the user gives."""
     clips, _ = read("movie,segmentation_name,start_ts,end_ts\na,Main,00:00:01:12,00:00:05:06\n", rate=rate)
     assert [clip[1:3] for clip in clips] == [(1.5, 5.25)]
 
 
 # --- ELAN
 # ---------------------------------------------------------------------------
-def elan(read, *tiers, slots=None, header="", **options):
+def read_elan(read, *tiers, slots=None, header="", **options):
     """Read a file of one film: clips without the film's name, and the account."""
     options = {"movie": "tt1", "annotator": "AB"} | options
     clips, account = read(eaf(slots or SLOTS, "".join(tiers), header), "film.eaf", **options)
@@ -75,23 +77,25 @@ MOVED = [(3.0, 7.0, "S", ())]  # the span of LEVEL, 1 to 5 s, 2 s later
 
 
 def test_the_offset_of_the_media_moves_all_times(read):
-    clips, _ = elan(read, LEVEL, header=media("film.mp4", 2000))
+    """TIME_ORIGIN says that the document begins 2000 ms into the film."""
+    clips, _ = read_elan(read, LEVEL, header=media("film.mp4", 2000))
     assert clips == MOVED
 
 
 @pytest.mark.parametrize(("sound", "movie"), [("sound", "tt1"), ("film", "film")])
 def test_the_offset_of_the_video_counts_and_not_that_of_the_sound(read, sound, movie):
+    """A recorder of sound may have been started at another time. The film is the video."""
     video_and_sound = media("film.mp4", 2000) + media(f"{sound}.wav", 500, "audio")
-    clips, _ = elan(read, LEVEL, header=video_and_sound, movie=movie)
+    clips, _ = read_elan(read, LEVEL, header=video_and_sound, movie=movie)
     assert clips == MOVED
 
 
 def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(read):
     two_videos = media("tt1.mp4", 2000) + media("other.mp4", 0)
-    clips, _ = elan(read, LEVEL, header=two_videos, movie="tt1")
+    clips, _ = read_elan(read, LEVEL, header=two_videos, movie="tt1")
     assert clips == MOVED
     with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
-        elan(read, LEVEL, header=two_videos, movie="tt2")
+        read_elan(read, LEVEL, header=two_videos, movie="tt2")
 
 
 @pytest.mark.parametrize("place", ['MEDIA_URL="file:///C:/f/m%20x.mp4"', 'RELATIVE_MEDIA_URL="./m x.mp4"'])
@@ -117,20 +121,21 @@ def test_concepts_that_refer_to_a_level_are_kept_from_all_tiers(read):
     body_and_look = tier(
         "human: concepts", referring("a2", "a1", "Body") + referring("a3", "a1", "Look"), REFERRING
     )
-    clips, _ = elan(read, LEVEL, body_and_look)
+    clips, _ = read_elan(read, LEVEL, body_and_look)
     assert clips == [(1.0, 5.0, "S", ("Look", "Body"))]
-    clips, _ = elan(read, LEVEL, body_and_look, CLOTHES_BY_CD)
+    clips, _ = read_elan(read, LEVEL, body_and_look, CLOTHES_BY_CD)
+
     assert clips == [(1.0, 5.0, "S", ("Look", "Body", "Clothing"))]
 
 
 @pytest.mark.parametrize("level", [LEVEL, LEVEL_BY_AB], ids=["unsigned", "signed"])
 def test_concepts_at_the_times_of_a_level_are_kept(read, level):
-    clips, _ = elan(read, level, BODY_AND_LOOK)
+    clips, _ = read_elan(read, level, BODY_AND_LOOK)
     assert clips == [(1.0, 5.0, "S", ("Look", "Body"))]
 
 
 def test_concepts_of_another_annotator_than_their_levels_are_noted(read):
-    _, account = elan(read, LEVEL_BY_AB, CLOTHES_BY_CD)
+    _, account = read_elan(read, LEVEL_BY_AB, CLOTHES_BY_CD)
     assert any("signed CD" in note for note in account.notes)
 
 
@@ -139,20 +144,20 @@ WITHOUT_TIMES_BETWEEN = {"t1": 1000, "t2": None, "t3": None, "t4": 7000}
 
 def test_slots_without_times_are_spread_evenly_between_those_that_have_some(read):
     three = aligned("a1", "t1", "t2", "S") + aligned("a2", "t2", "t3", "EN") + aligned("a3", "t3", "t4", "HN")
-    clips, _ = elan(read, tier("human: level", three), slots=WITHOUT_TIMES_BETWEEN)
+    clips, _ = read_elan(read, tier("human: level", three), slots=WITHOUT_TIMES_BETWEEN)
     assert clips == [(1.0, 3.0, "S", ()), (3.0, 5.0, "EN", ()), (5.0, 7.0, "HN", ())]
 
 
 def test_an_annotation_whose_end_nothing_tells_is_refused(read):
     with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
-        elan(read, LEVEL, slots=WITHOUT_TIMES_BETWEEN)
+        read_elan(read, LEVEL, slots=WITHOUT_TIMES_BETWEEN)
 
 
 def test_a_slot_between_one_that_is_spread_and_its_start_is_halfway(read):
     """The scenes put t2 halfway between 1 and 7 s, at 4 s; the levels then put t3 halfway between 1 and 4 s."""
     scenes = tier("scene", aligned("a3", "t1", "t2", "x") + aligned("a4", "t2", "t4", "x"))
     levels = tier("human: level", aligned("a1", "t1", "t3", "S") + aligned("a2", "t3", "t2", "EN"))
-    clips, _ = elan(read, levels, scenes, slots=WITHOUT_TIMES_BETWEEN)
+    clips, _ = read_elan(read, levels, scenes, slots=WITHOUT_TIMES_BETWEEN)
     assert clips == [(1.0, 2.5, "S", ()), (2.5, 4.0, "EN", ())]
 
 
@@ -166,49 +171,49 @@ def test_a_slot_between_one_that_is_spread_and_its_start_is_halfway(read):
 )
 def test_a_time_that_cannot_be_read_is_refused_by_file_and_annotation(read, start, reason):
     with pytest.raises(ManifestError, match=rf"film.eaf.*a1.*{reason}"):
-        elan(read, LEVEL, slots={"t1": start, "t2": 5})
+        read_elan(read, LEVEL, slots={"t1": start, "t2": 5})
 
 
-def test_a_time_that_cannot_be_read_on_a_tier_that_is_not_read_is_no_error(read):
+def test_an_unreadable_time_on_an_unread_tier_is_no_error(read):
     words = tier("words", aligned("b1", "t9", "t2", "hello"))
-    clips, account = elan(read, LEVEL, words, slots=SLOTS | {"t9": "later"})
+    clips, account = read_elan(read, LEVEL, words, slots=SLOTS | {"t9": "later"})
     assert clips == [(1.0, 5.0, "S", ())]
     assert any("'words' (1)" in note for note in account.notes)  # the tier, and its number of annotations
 
 
 @pytest.mark.parametrize("name", ["human:level", "Human: level", "human: level ", "HUMAN:  LEVEL@AB"])
 def test_a_tier_is_found_whatever_its_blanks_and_case(read, name):
-    assert elan(read, tier(name, aligned("a1", "t1", "t2", "S")))[0] == [(1.0, 5.0, "S", ())]
+    assert read_elan(read, tier(name, aligned("a1", "t1", "t2", "S")))[0] == [(1.0, 5.0, "S", ())]
 
 
 COPY = tier("human: level-cp", aligned("a1", "t1", "t2", "S"))
 
 
 def test_a_tier_almost_named_like_one_of_ours_is_noted_and_not_read(read):
-    clips, account = elan(read, COPY)
+    clips, account = read_elan(read, COPY)
     assert clips == []
     assert any("did you mean 'human: level'" in note for note in account.notes)
 
 
 def test_a_tier_of_any_name_is_read_where_it_is_declared(read):
-    clips, _ = elan(read, COPY, tiers={"human: level-cp": "levels"})
+    clips, _ = read_elan(read, COPY, tiers={"human: level-cp": "levels"})
     assert clips == [(1.0, 5.0, "S", ())]
 
 
 def test_a_declared_tier_that_is_not_there_is_refused(read):
     with pytest.raises(ManifestError, match="no tier"):
-        elan(read, COPY, tiers={"gaze": "levels"})
+        read_elan(read, COPY, tiers={"gaze": "levels"})
 
 
 def test_a_models_tier_cannot_be_declared(read):
     of_model = tier("obygaze: segments", aligned("a1", "t1", "t2", "S"))
     with pytest.raises(ManifestError, match="model"):
-        elan(read, of_model, tiers={"obygaze: segments": "levels"})
+        read_elan(read, of_model, tiers={"obygaze: segments": "levels"})
 
 
 def test_two_tiers_whose_names_differ_in_a_blank_are_refused(read):
     with pytest.raises(ManifestError, match="rename"):
-        elan(read, LEVEL, tier("human:level", aligned("a2", "t3", "t4", "S")))
+        read_elan(read, LEVEL, tier("human:level", aligned("a2", "t3", "t4", "S")))
 
 
 # --- tables
@@ -328,6 +333,7 @@ def test_names_of_speakers_are_no_labels_unless_the_option_says_so(read):
 def test_names_of_speakers_are_labels_where_the_person_says_so(read):
     turns = rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look"))
     clips, _ = read(turns, tiers=SPEAKERS_ARE_LABELS)
+
     assert clips == [
         ("tt1", 1.0, 5.0, "S", ("Body",)),
         ("tt1", 2.0, 3.0, None, ()),
@@ -363,13 +369,17 @@ def calm_is_both(tmp_path):
     return load_codebook(tmp_path / "v.toml")
 
 
-def test_a_word_that_is_a_level_and_a_concept_is_the_level_and_noted(read, calm_is_both):
+def test_a_word_that_is_both_level_and_concept_is_the_level(read, calm_is_both):
+    """The codebook has a level "calm" and a concept "Calm".
+
+    The choice is reported, with the option to change it.
+    """
     clips, account = read(rttm((1, 5, "calm")), codebook=calm_is_both, tiers=SPEAKERS_ARE_LABELS)
     assert [level for *_, level, _ in clips] == ["calm"]
     assert any("'calm'" in note and "--tier" in note for note in account.notes)
 
 
-def test_a_word_that_is_a_level_and_a_concept_is_not_noted_where_the_tier_holds_concepts(read, calm_is_both):
+def test_an_ambiguous_word_is_no_note_on_a_tier_of_concepts(read, calm_is_both):
     _, account = read(rttm((1, 5, "calm")), codebook=calm_is_both, tiers={"speaker": "concepts"})
     assert not account.notes
 
@@ -386,12 +396,14 @@ def test_times_in_frames_need_their_rate(read):
 
 
 def test_a_span_ends_in_its_film_where_the_length_is_known(films, tmp_path):
+    """The film is 10 s long. A span until 12 s is cut at 10 s, and one from 30 s on is left out."""
     (tmp_path / "s.csv").write_text(
         "video,start_s,end_s\na.mp4,1,2\na.mp4,9,12\na.mp4,30,31\n", encoding="utf-8"
     )
     imported = import_spans([tmp_path / "s.csv"], tmp_path, videos=films, length_of=lambda _: 10.0)
     assert [(clip.start_s, clip.end_s) for clip in imported.manifest] == [(1.0, 2.0), (9.0, 10.0)]
     (account,) = imported.accounts
+
     assert (account.seen, account.used, account.left_out[0][0]) == (3, 2, "line 4")
     assert any("line 3: cut at the end" in note for note in account.notes)
     assert json.dumps(account.record())
@@ -409,7 +421,7 @@ def test_an_unknown_kind_or_role_is_refused_with_those_that_exist(read, options,
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 @pytest.mark.parametrize("content", ["x", "x\ty\n", "<a/>", "{}", "WEBVTT\n\nx\n"])
-def test_a_file_of_another_kind_than_was_said_gives_nothing_or_one_error(read, kind, content):
+def test_a_file_of_another_kind_than_stated_gives_nothing_or_one_error(read, kind, content):
     try:
         clips, _ = read(content, kind=kind)
     except ManifestError as error:
@@ -420,7 +432,7 @@ def test_a_file_of_another_kind_than_was_said_gives_nothing_or_one_error(read, k
 
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"hello", b"{}", b"\0" * 99, bytes(range(256))])
-def test_what_is_no_such_file_is_one_error(read, content):
+def test_content_of_no_known_kind_is_one_error(read, content):
     with pytest.raises(ManifestError, match=r"f.txt"):
         read(content)
 
@@ -438,7 +450,7 @@ LIBRARIES = re.compile("mismatched|unexpected|expected after|limit|Expecting|col
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_reason_why_a_file_is_not_read_is_in_our_words_not_in_those_of_a_library(read, name):
+def test_errors_do_not_quote_the_parsers(read, name):
     """`LIBRARIES` finds words with which parsers of XML, JSON, CSV and workbooks report errors."""
     with pytest.raises(ManifestError) as error:
         read(BROKEN[name], name)
@@ -463,4 +475,5 @@ def test_a_file_without_spans_leaves_no_manifest(tmp_path, capsys):
     assert "0 of 1 span read (rttm); line 1: it has no length" in shown.err
     assert obygaze("manifest", "import", "spans", path, "--out", out, "--json") == 3
     answer = json.loads(capsys.readouterr().out)
+
     assert (answer["manifest"], answer["clips"], answer["accounts"][0]["seen"]) == (None, 0, 1)

@@ -65,12 +65,14 @@ def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
     for at, (level, concepts) in enumerate(MEANT * 2):
         cell = sign.join(words_of_concepts[name] for name in concepts)
         rows.append(["Vertigo", 100 * at, 100 * at + 10, words_of_levels[level], cell])
+
     assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
 
 
 @pytest.mark.parametrize(("yes", "no"), [("x", ""), ("1", "0"), ("ja", "nein"), ("TRUE", "FALSE"), ("✓", "")])
 @pytest.mark.parametrize("language", LEVELS)
 def test_marks_are_read_below_headings_of_every_language(tmp_path, language, yes, no):
+    """Each concept has a column with a mark for yes."""
     rows = [["Film", "Start", "End", "Level", *CONCEPTS[language], "Notes"]]
     for at, (level, concepts) in enumerate(MEANT * 2):
         marks = [yes if name in concepts else no for name in NAMES]
@@ -86,6 +88,7 @@ def test_each_word_that_no_codebook_knows_is_proposed_to_be_given_a_meaning(tmp_
     for at, (level, concepts) in enumerate(MEANT * 4):
         cell = ", ".join(word_of[name] for name in concepts)
         rows.append(["Vertigo", 100 * at, 100 * at + 10, level, cell])
+
     assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows, meaning_of)) == MEANT * 4
 
 
@@ -97,11 +100,13 @@ def test_lists_as_programs_write_them_are_read(tmp_path):
 
 
 def test_rows_of_copied_checkboxes_are_left_out_and_counted(tmp_path):
+    """Spreadsheets fill rows below a table with FALSE where checkboxes were copied down."""
     rows = [["film", "start", "end", "level", "Look", "Body"]]
     rows += [["Vertigo", 100 * at, 100 * at + 10, "S", "TRUE", "FALSE"] for at in range(4)]
     rows += [["", "", "", "", "FALSE", "FALSE"]] * 3
     imported = read_by_pasting(tmp_path / "t.tsv", rows)
     (account,) = imported.accounts
+
     assert labels_of(imported) == [("S", ["Look"])] * 4
     assert len(account.left_out) == 3
 
@@ -112,11 +117,13 @@ def test_rows_whose_times_and_film_cannot_be_read_are_left_out_and_counted(tmp_p
     rows.append(["#N/A", "#N/A", "#N/A", "HN"])
     imported = read_by_pasting(tmp_path / "t.tsv", rows)
     (account,) = imported.accounts
+
     assert labels_of(imported) == [("S", [])] * 4
     assert len(account.left_out) == 1
 
 
 def test_a_code_of_one_letter_is_no_and():
+    """In Italian and Spanish "e" means "and", but here E is the code of a concept."""
     words = LabelWords(builtin_codebook("obygaze12"), {"TP": "Type of shot", "E": "Look"})
     assert words.parts_of("TP+E") == ("TP", "E")
 
@@ -185,6 +192,7 @@ def test_a_column_that_is_kept_and_not_read_is_named(tmp_path):
         ["Rope", "2:10", "2:22", "Jo", "very", "hands"],
     ]
     imported = read_by_pasting(tmp_path / "own.tsv", rows, {"very": "S", "not": "EN"})
+
     assert [clip.level for clip in imported.manifest] == ["S", "EN", "S"]
     assert "'What you see'" in " ".join(imported.notices)
 
@@ -214,7 +222,8 @@ title.it = "Arma"
 """
 
 
-def test_titles_in_other_languages_of_an_own_codebook_are_proposed_and_not_read_unasked(tmp_path):
+def test_translated_titles_of_an_own_codebook_are_proposed(tmp_path):
+    """The table uses the French titles. They are proposed as words, and read after the person agrees."""
     book = codebook_of_text(OWN)
     rows = ["movie,start_s,end_s,level,concepts"]
     for at in range(8):
@@ -227,6 +236,7 @@ def test_titles_in_other_languages_of_an_own_codebook_are_proposed_and_not_read_
     options = options_of(refusal.value)
     assert options["words"] == {"paisible": "calm", "brutal": "violent", "Arme": "Gun", "Lame": "Blade"}
     imported = import_spans([path], tmp_path, codebook=book, **options)
+
     assert labels_of(imported) == [("calm", ["Blade"]), ("violent", ["Gun"])] * 4
 
 

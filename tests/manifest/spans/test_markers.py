@@ -28,6 +28,7 @@ def spans(clips):
 
 
 def test_markers_of_premiere_have_types_and_descriptions(read):
+    """At 25 frames a second 00:00:05:12 is 5.48 s."""
     content = tabbed(HEAD, ["kiss", "at night", "00:00:01:00", "00:00:05:12", "00:00:04:12", "Chapter"],
                      ["", "only this", "00:00:06:00", "00:00:07:00", "00:00:01:00", "Comment"])  # fmt: skip
     clips, _ = read({"film.csv": content.encode("utf-16")})
@@ -66,6 +67,7 @@ def test_a_start_for_files_without_time_codes_is_refused(read):
 
 
 def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
+    """The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film."""
     content = (
         '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
         "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n2,A,V1,01:00:06:00,01:00:07:00,clip.mov,,Red,\n"
@@ -75,6 +77,7 @@ def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
 
 
 def test_avids_text_names_who_set_a_marker_and_its_length(read):
+    """100 frames at 25 a second are 4 s. A marker of one frame is a point, and no span."""
     content = "AB\t01:00:01:00\tV1\tred\tS\t100\t\tRed\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
     clips, notices = read({"a.txt": content}, start="01:00:00:00")
     assert spans(clips) == [(1.0, 5.0, "S", "red", "AB")]
@@ -150,7 +153,8 @@ def test_a_list_of_resolve_has_markers_and_cuts(read):
     assert "a marker without length" in notices
 
 
-def test_without_a_start_late_markers_are_said(read):
+def test_late_markers_without_a_start_are_reported(read):
+    """Timelines of editors often begin at 01:00:00:00. Without a start, all markers would be an hour late."""
     _, notices = read({"film.edl": EDL})
     assert "no span in the first hour" in notices
 
@@ -174,6 +178,7 @@ def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
     media = f"<media><video><track>{first_clip}{second_clip}</track></video></media>"
     content = f'<xmeml version="4"><sequence><name>cut</name>{rate}{media}</sequence></xmeml>'
     clips, _ = read({"a.xml": content}, rate=None)
+
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6), clip.level) for clip in clips] == [
         ("my film", 1.001, 2.002, "S"),
         ("my film", 2.002, 3.003, "EN"),
@@ -194,6 +199,7 @@ def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_sh
         '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/></clip></spine></sequence></project></event></library></fcpxml>'
     )
     clips, notices = read({"edit.fcpxml": content}, rate=None)
+
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips] == [
         ("edit", 2.0, 4.0),  # in a gap, which shows no film: 3602 - 3600 s of the edit
         ("film", 1.001, 2.002),
@@ -249,5 +255,6 @@ def test_a_decision_of_one_frame_comes_back_from_our_lists(read):
         "* OBYGAZE FILM: film",
     ]
     (clip,), _ = read({"a.edl": "\n".join(lines) + "\n"}, rate=None)
+
     assert (clip.start_s, clip.end_s) == (1.0, 1.04)
     assert (clip.level, clip.annotator) == ("S", "AB")

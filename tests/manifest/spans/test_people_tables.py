@@ -43,8 +43,8 @@ def options_of(refusal):
     return {"columns": columns, "wide": wide, "words": words, **other_options}
 
 
-def proposed(read, table, **options):
-    """What a refused table proposes to type."""
+def proposed_options(read, table, **options):
+    """Read a table that is refused, and return the options that the refusal proposes to type."""
     with pytest.raises(UnreadColumnsError) as refusal:
         read({"t.csv": table}, **options)
     return options_of(refusal.value)
@@ -129,7 +129,7 @@ def guessed_codebook(table):
     return load_codebook(path)
 
 
-def read_as_is_said(path, codebook=None):
+def import_with_proposed_options(path, codebook=None):
     """Import a table; where it is refused, once more with the options that the refusal names."""
     try:
         imported = import_spans([path], path.parent, codebook=codebook)
@@ -140,8 +140,12 @@ def read_as_is_said(path, codebook=None):
 
 @pytest.mark.parametrize("name", OF_SPANS)
 def test_a_table_is_read_as_it_stands_or_by_what_is_proposed(tmp_path, name):
+    """People's tables differ in language, headings and shape.
+
+    Each is read as it stands, or after pasting what the refusal proposes; no label is lost.
+    """
     path, labels = table_in(tmp_path, name)
-    clips = read_as_is_said(path)
+    clips = import_with_proposed_options(path)
     assert labels_of(clips) == labels
     assert times_of(clips) == SPANS
 
@@ -149,7 +153,7 @@ def test_a_table_is_read_as_it_stands_or_by_what_is_proposed(tmp_path, name):
 @pytest.mark.parametrize("name", OF_SEVERAL_ANNOTATORS)
 def test_a_table_of_several_annotators_gives_each_their_levels(tmp_path, name):
     path, levels = table_in(tmp_path, name)
-    clips = read_as_is_said(path)
+    clips = import_with_proposed_options(path)
     assert {(clip.annotator, clip.level) for clip in clips if clip.level} == levels
     assert times_of(clips) == SPANS
 
@@ -157,7 +161,7 @@ def test_a_table_of_several_annotators_gives_each_their_levels(tmp_path, name):
 @pytest.mark.parametrize("name", OF_WHOLE_FILMS)
 def test_a_table_of_whole_films_gives_clips_without_times(tmp_path, name):
     path, labels = table_in(tmp_path, name)
-    clips = read_as_is_said(path)
+    clips = import_with_proposed_options(path)
     assert labels_of(clips) == labels
     assert times_of(clips) == {(None, None)}
 
@@ -165,7 +169,7 @@ def test_a_table_of_whole_films_gives_clips_without_times(tmp_path, name):
 @pytest.mark.parametrize("name", OF_WORDS_OF_NO_CODEBOOK)
 def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_of_it(tmp_path, name):
     path, labels = table_in(tmp_path, name)
-    clips = read_as_is_said(path, guessed_codebook(path))
+    clips = import_with_proposed_options(path, guessed_codebook(path))
     assert labels_of(clips) == labels
     assert times_of(clips) == SPANS
 
@@ -174,17 +178,18 @@ def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_o
 def test_an_error_in_a_time_of_a_workbook_is_refused(tmp_path, name):
     path, _ = table_in(tmp_path, name)
     with pytest.raises(ManifestError, match="line 2, column start_s"):
-        read_as_is_said(path)
+        import_with_proposed_options(path)
 
 
 @pytest.mark.parametrize(
     "heading",
     ["rating", "class", "category", "objectification", "Stufe", "code", "niveau", "tags", "x", "lvl", "AB"],
 )
-def test_a_column_of_labels_is_said_whatever_it_is_called(read, heading):
+def test_a_column_of_labels_is_proposed_whatever_its_heading(read, heading):
+    """Cells that are levels or concepts of the codebook tell that a column holds labels."""
     for labels in (("S", "EN"), ("Body", "Look; Body"), ("Sure", "")):
         rows = "".join(f"a,{n},{n + 1},{label}\n" for n, label in enumerate(labels))
-        options = proposed(read, f"movie,start_s,end_s,{heading}\n{rows}")
+        options = proposed_options(read, f"movie,start_s,end_s,{heading}\n{rows}")
         assert [heading] in options["columns"].values()
 
 
@@ -200,25 +205,26 @@ def test_a_table_is_read_where_no_cells_fit_what_a_heading_says(read, heading, c
 
 def test_a_heading_of_several_words_is_read_by_the_one_that_is_known(read):
     table = "movie,shot ends at,shot begins at,level\na,6,1,S\na,9,5,EN\n"
-    columns = proposed(read, table)["columns"]
+    columns = proposed_options(read, table)["columns"]
     assert columns == {"start_s": ["shot begins at"], "end_s": ["shot ends at"]}
 
 
-def test_a_column_of_other_names_in_the_rows_of_each_span_is_of_annotators(read):
+def test_a_column_of_names_that_alternate_within_spans_is_of_annotators(read):
+    """Each span has a row of Ann and one of Bob, so the column "wer" tells who labelled."""
     rows = "a,1,5,S,Ann\na,1,5,EN,Bob\na,6,9,S,Ann\na,6,9,EN,Bob\n"
-    columns = proposed(read, "movie,start_s,end_s,level,wer\n" + rows)["columns"]
+    columns = proposed_options(read, "movie,start_s,end_s,level,wer\n" + rows)["columns"]
     assert columns == {"annotator": ["wer"]}
 
 
-def test_columns_of_labels_that_a_person_does_not_want_are_not_read(read):
+def test_unwanted_columns_of_labels_are_not_read(read):
     table = "movie,start_s,end_s,level,Look,tags\na,1,2,S,x,Body\n"
-    assert proposed(read, table)["columns"] == {"concepts": ["tags", "Look"]}
+    assert proposed_options(read, table)["columns"] == {"concepts": ["tags", "Look"]}
     no_column = [""]  # as of --column concepts=
     (clip,), _ = read({"t.csv": table}, columns={"concepts": no_column})
     assert (clip.level, clip.concepts) == ("S", ())
 
 
-def test_levels_in_the_column_of_annotators_are_said(read):
+def test_levels_in_the_column_of_annotators_are_reported(read):
     _, notices = read({"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"})
     assert "level=annotator" in notices
     clips, _ = read(
@@ -227,7 +233,8 @@ def test_levels_in_the_column_of_annotators_are_said(read):
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", ""), ("EN", "")]
 
 
-def test_a_column_that_stands_for_another_of_its_name_is_said(read):
+def test_a_column_replaced_by_another_is_reported(read):
+    """The person reads "rating" as the level, so the column "level" is left out."""
     table = "movie,start_s,end_s,level,rating\nf,1,2,7,S\n"
     (clip,), notices = read({"t.csv": table}, columns={"level": ["rating"]})
     assert clip.level == "S"
@@ -282,6 +289,7 @@ def test_a_wide_table_with_a_word_of_no_codebook_is_refused_with_its_place(read)
 
 
 def test_a_row_that_nobody_labelled_stays_a_clip(read):
+    """The second row has neither AB's nor CD's level."""
     clips, _ = read({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,S,\nf,3,4,,\n"}, wide=["AB", "CD"])
     assert [(c.start_s, c.level, c.annotator) for c in clips] == [(1.0, "S", "AB"), (3.0, None, "")]
 
@@ -298,6 +306,7 @@ def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(read):
     """In `LABEL_A_ROW`, AB has two rows about a1, one of Body and one of Look."""
     clips, notices = read({"t.csv": LABEL_A_ROW})
     labels = [(clip.clip_id, clip.annotator, clip.level, set(clip.concepts)) for clip in clips]
+
     assert labels == [
         ("a1", "AB", "S", {"Body", "Look"}),
         ("a1", "CD", "EN", {"Look"}),
@@ -348,7 +357,7 @@ def test_two_rows_of_a_whole_film_are_refused(read):
         read({"t.csv": "video,level,take\na.mp4,S,one\na.mp4,EN,two\n"})
 
 
-def test_a_refusal_for_thousands_of_unknown_words_shows_the_first_and_counts_the_others(read):
+def test_a_refusal_of_thousands_of_words_shows_a_few_and_counts_the_rest(read):
     rows = "".join(f"a,{n},{n + 1},word {n}\n" for n in range(3000))
     with pytest.raises(UnreadColumnsError, match=r"2,9\d\d more words .*codebook guess") as refusal:
         read({"t.csv": f"movie,start_s,end_s,rating\n{rows}"}, columns={"level": ["rating"]})
@@ -358,7 +367,7 @@ def test_a_refusal_for_thousands_of_unknown_words_shows_the_first_and_counts_the
 
 def test_words_that_a_person_can_type_are_all_proposed(read):
     rows = "".join(f"a,{n},{n + 1},word {n % 12}\n" for n in range(60))
-    options = proposed(read, f"movie,start_s,end_s,rating\n{rows}", columns={"level": ["rating"]})
+    options = proposed_options(read, f"movie,start_s,end_s,rating\n{rows}", columns={"level": ["rating"]})
     assert len(options["words"]) == 12
 
 
@@ -375,7 +384,8 @@ def test_an_error_of_a_spreadsheet_is_refused_in_a_csv_as_in_a_workbook(read, er
 
 
 @pytest.mark.parametrize("footer", ["Mean,2,3,", "n = 2,2,3,", "Summe;2;3;", "Total,,,"])
-def test_a_row_below_the_table_that_is_unlike_all_others_is_named(read, footer):
+def test_a_footer_below_the_table_is_reported(read, footer):
+    """A row of means or totals may be read as a film called "Mean"."""
     sign = ";" if ";" in footer else ","
     table = "movie,start_s,end_s,level\nf,1,2,S\nf,3,4,EN\nf,5,6,EN\n".replace(",", sign)
     _, notices = read({"t.csv": f"{table}{footer}\n"})
@@ -411,6 +421,7 @@ def partly_timed(name, *, n_timed, n_untimed):
 
 @pytest.mark.parametrize("name", ROWS_WITH_AND_WITHOUT_TIMES)
 def test_a_row_that_lacks_times_which_most_have_is_left_out(read, name):
+    """Four rows have times and one has not, so its times were forgotten. It is no label of the whole film."""
     clips, notices = read({"t.csv": partly_timed(name, n_timed=4, n_untimed=1)})
     assert [clip.start_s for clip in clips] == [1, 2, 3, 4]
     assert "4 of 5 spans" in notices
@@ -443,8 +454,9 @@ def test_rows_without_times_about_other_files_are_clips_of_whole_files(
 
 @pytest.mark.parametrize("heads", ["Film;Stufe;Anfang;Ende", "Film;Stufe;Start (s);Dauer (s)"])
 def test_columns_of_times_that_most_rows_leave_empty_are_times(read, heads):
+    """One row of seven has times."""
     table = "\n".join([heads, "a;S;1,0;5,0", *(f"b{n};EN;;" for n in range(6))]) + "\n"
-    options = proposed(read, table)
+    options = proposed_options(read, table)
     assert options["columns"]["start_s"]
     with pytest.raises(ManifestError, match="6 of 7 rows"):
         read({"t.csv": table}, **options)
@@ -458,7 +470,7 @@ def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_nam
         read({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}"})
 
 
-def test_levels_of_one_annotator_that_overlap_are_said(read):
+def test_overlapping_levels_of_one_annotator_are_reported(read):
     clips, notices = read({"t.csv": "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,AB\n"})
     assert len(clips) == 2
     assert "S 1-10 s and EN 3-4 s" in notices
@@ -514,23 +526,30 @@ READ_BY_PASTING = {
 
 @pytest.mark.parametrize("name", READ_BY_PASTING)
 def test_a_table_is_read_by_what_its_refusal_proposes(tmp_path, name):
+    """The tables of READ_BY_PASTING are of shapes that people really use.
+
+    The refusal proposes options, with which each table is read as its author means it.
+    """
     table, wanted = READ_BY_PASTING[name]
     path = tmp_path / "t.csv"
     path.write_text(table, encoding="utf-8")
     found = [
         (clip.start_s, clip.end_s, clip.level or "", set(clip.concepts), clip.annotator)
-        for clip in read_as_is_said(path)
+        for clip in import_with_proposed_options(path)
     ]
+
     assert len(found) == len(wanted)
     assert all(clip in found for clip in wanted)
 
 
 def test_words_that_only_a_person_can_explain_are_asked_for(read):
+    """Nothing tells which level "ja klar" means. The proposal has LABEL in its place."""
     table = "Film,Start,End,Objectification\nG,1,3,ja klar\nG,5,8,gar nicht\nG,9,10,gar nicht\n"
-    options = proposed(read, table)
+    options = proposed_options(read, table)
     assert options["words"] == {"gar nicht": "LABEL", "ja klar": "LABEL"}
     options["words"] = {"gar nicht": "EN", "ja klar": "Sure"}
     clips, _ = read({"t.csv": table}, **options)
+
     assert [clip.level for clip in clips] == ["S", "EN", "EN"]
     with pytest.raises(ManifestError, match="'EM' is no level or concept"):
         read({"t.csv": table}, **{**options, "words": {"gar nicht": "EM"}})
@@ -538,7 +557,7 @@ def test_words_that_only_a_person_can_explain_are_asked_for(read):
 
 def test_what_a_person_named_is_kept_in_what_is_proposed(read):
     table = "Film;Beginn;Ende;Stufe;Kürzel\nG;1;3;S;AB\n"
-    columns = proposed(read, table, columns={"movie": ["Film"]})["columns"]
+    columns = proposed_options(read, table, columns={"movie": ["Film"]})["columns"]
     assert columns == {"movie": ["Film"], "start_s": ["Beginn"], "end_s": ["Ende"], "level": ["Stufe"], "annotator": ["Kürzel"]}  # fmt: skip
 
 
@@ -553,7 +572,7 @@ def test_tables_that_need_other_options_than_the_first_are_named(read):
 
 def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(read):
     table = "Film\tPlan\tDébut\tFin\tNiveau\nC\t12\t00:02:10.500\t00:02:16.000\tHN\n"
-    assert proposed(read, table)["columns"]["start_s"] == ["Début"]
+    assert proposed_options(read, table)["columns"]["start_s"] == ["Début"]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "utf-8"])
@@ -565,7 +584,8 @@ def test_a_heading_is_named_in_any_encoding(tmp_path, encoding):
     assert clip.concepts == ("Look",)
 
 
-def test_films_that_are_named_once_are_not_filled_in_where_others_are_repeated(read):
+def test_a_missing_film_is_not_filled_in_where_others_are_repeated(read):
+    """Film a is written in each of its rows, so an empty cell is a mistake and not "as above"."""
     with pytest.raises(ManifestError, match="line 4"):
         read({"t.csv": "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n,5,6,S\n"})
 
@@ -597,6 +617,7 @@ def test_a_codebook_is_guessed_by_the_signs_between_concepts_that_the_import_rea
     codebook = tmp_path / "mine.toml"
     codebook.write_text(guessed.to_toml(), encoding="utf-8")
     imported = import_spans([table], tmp_path, codebook=load_codebook(codebook))
+
     assert imported.manifest.clips[0].concepts == ("Leib", "Stimme")
 
 
@@ -613,6 +634,7 @@ def test_a_codebook_is_guessed_of_concepts_alone_and_says_that_it_needs_levels(t
     assert asks == "if a column of it holds levels, give --column level=Ort"
     (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
     codebook = load_codebook(tmp_path / "own.toml")
+
     assert codebook.level_names == ("unrated",)
 
 

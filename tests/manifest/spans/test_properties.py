@@ -42,18 +42,20 @@ WRITERS = {
 
 @pytest.mark.parametrize("kind", WRITERS)
 @given(spans=SPANS)
-def test_what_is_written_is_read_back_to_the_millisecond(tmp_path, kind, spans):
+def test_written_spans_are_read_back_to_the_millisecond(tmp_path, kind, spans):
     path = tmp_path / "tt1.x"
     path.write_text(WRITERS[kind](spans), encoding="utf-8", newline="")
     imported = import_spans([path], tmp_path, kind)
     found = sorted((round(1000 * c.start_s), round(1000 * c.end_s)) for c in imported.manifest)
     assert found == sorted((round(1000 * s.start_s), round(1000 * s.end_s)) for s in spans)
     (account,) = imported.accounts
+
     assert account.used == len(spans)
 
 
 @given(times=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=14))
 def test_each_span_is_on_the_first_tier_that_is_free(times):
+    """Spans that overlap can't be on one tier. Each goes to the first tier whose last span has ended."""
     spans = sorted((float(start), float(start + length), "x") for start, length in times)
     tiers = [part for _, part in spread_over_tiers("words", spans)]
     free_from = [0.0] * len(tiers)
@@ -63,6 +65,7 @@ def test_each_span_is_on_the_first_tier_that_is_free(times):
         assert span in tiers[first_free]
         tiers[first_free].remove(span)
         free_from[first_free] = end
+
     assert not any(tiers)
 
 
@@ -78,6 +81,7 @@ def test_praatio_and_pympi_read_the_textgrids_that_are_written(tmp_path, spans):
     assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
     tiers = pympi.TextGrid(str(path)).get_tiers()
     read = [each for each_tier in tiers for each in each_tier.get_all_intervals() if each[2]]
+
     assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
 
 
@@ -103,6 +107,7 @@ def test_pyannote_reads_the_turns_that_are_written(spans):
 
 @given(SPANS)
 def test_praat_finds_no_overlap_and_no_gap(spans):
+    """Intervals of a TextGrid must cover the time from 0 to its end without gap and overlap."""
     _, *tiers = write_textgrid({"a": spans}, 20_000.0).split('class = "IntervalTier"')
     for of_tier in tiers:
         # The first xmin and xmax are of the tier as a whole, all others of its intervals.
@@ -178,7 +183,7 @@ A record has the number {k} or {n} = {k} + 1, begins at {a} s and ends at {b} s,
 {first}, which is {above} where frames are counted from 1, and ends with frame {last}."""
 
 
-def lines_of(kind):
+def parts_of_file(kind):
     """Return a file of a kind: its head, its six records with word0 to word5, and its tail.
 
     Record k lasts from 10k + 1 to 10k + 5 s.
@@ -224,10 +229,12 @@ def read(path, kind, told=True):
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_every_kind_is_known_and_read_in_every_encoding_with_a_mark_and_with_every_end_of_line(
-    tmp_path, kind
-):
-    head, records, tail = lines_of(kind)
+def test_every_kind_is_read_in_every_marked_encoding_and_line_end(tmp_path, kind):
+    """Six records are read whatever the line ends and the encoding.
+
+    The encoding is UTF-8, or a mark at the beginning tells it.
+    """
+    head, records, tail = parts_of_file(kind)
     text = head + "".join(records) + tail
     path = tmp_path / "tt1.x"
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
@@ -245,9 +252,7 @@ def test_every_kind_is_known_and_read_in_every_encoding_with_a_mark_and_with_eve
         ["", "x", "-1", "9:99", "1,5", -1, 0.00001, 1e300, 400.0, ("time", 0.01), ("time", -1)]
     ),
 )
-def test_a_change_of_one_cell_of_a_workbook_costs_its_row_alone_or_is_refused_by_file(
-    tmp_path, changed_row, column, cell
-):
+def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(tmp_path, changed_row, column, cell):
     pytest.importorskip("python_calamine")
     head = ["movie", "start_s", "end_s", "annotator", "text"]
     rows = [["tt1", 10 * k + 1, 10 * k + 5, f"word{k}", f"word{k}"] for k in range(6)]
@@ -268,9 +273,9 @@ def test_a_change_of_one_cell_of_a_workbook_costs_its_row_alone_or_is_refused_by
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 @given(number=st.integers(0, 5), data=st.data())
-def test_a_change_of_one_record_costs_that_record_alone_or_is_said(tmp_path, kind, number, data):
+def test_a_damaged_record_costs_itself_alone_or_is_reported(tmp_path, kind, number, data):
     """In one of six records, another sign, or none, is put in place of one sign or more."""
-    head, records, tail = lines_of(kind)
+    head, records, tail = parts_of_file(kind)
     path = tmp_path / "tt1.x"
     path.write_text(head + "".join(records) + tail, encoding="latin-1")
     before = read(path, kind)

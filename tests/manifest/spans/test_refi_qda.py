@@ -50,6 +50,7 @@ def test_selections_of_video_and_sound_are_spans_by_their_coders(read):
     )
     sound = f'<AudioSource name="song.wav">{selection(6000, 7500, coding("s"), kind="Audio")}</AudioSource>'
     clips, _ = read({"a.qde": project(video + sound)})
+
     assert labelled(clips) == [
         ("film", 1.0, 5.0, "EN", (), "bob"),
         ("film", 1.0, 5.0, "S", (), "Ann"),
@@ -65,26 +66,38 @@ def test_an_archive_is_read_by_its_document_and_media_stay_closed(read):
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
-def project_with(office):
-    """Pack a project of one coded span together with a document of an office program."""
+def project_with_office_file(office):
+    """Pack a project of one coded span together with a document of an office program.
+
+    A project may hold texts that were coded, such as a transcript in Word.
+    """
     document = archive("x", name="[Content_Types].xml", **{office: "x"})
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
     return archive(project(video), **{"Sources/0.docx": document})
 
 
 @pytest.mark.parametrize("office", ["word/document.xml", "xl/workbook.xml"])
-def test_texts_and_workbooks_inside_a_project_do_not_hide_it(read, office):
-    clips, _ = read({"a.qdpx": project_with(office)})
+def test_office_files_inside_a_project_do_not_hide_it(read, office):
+    """Office files are zip archives, as projects are.
+
+    One inside a project must not make the whole look like a text or workbook.
+    """
+    clips, _ = read({"a.qdpx": project_with_office_file(office)})
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
 @pytest.mark.parametrize("office", ["word/document.xml", "xl/workbook.xml"])
-def test_texts_and_workbooks_inside_a_project_that_is_cut_off_do_not_hide_it(read, office):
+def test_office_files_inside_a_damaged_project_do_not_hide_it(read, office):
+    """The last 40 bytes are missing, so the project can't be read. The error still calls it a project."""
     with pytest.raises(ManifestError, match="damaged, or cut short: the document in it"):
-        read({"b.qdpx": project_with(office)[:-40]})
+        read({"b.qdpx": project_with_office_file(office)[:-40]})
 
 
-def test_codes_at_the_top_are_text_unless_the_person_says_they_are_labels(read):
+def test_top_level_codes_are_text_unless_read_as_labels(read):
+    """A code below "level" is a level.
+
+    Body and kiss are at the top of the codebook, so nothing says that they are labels.
+    """
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("B"), coding("K"))}</VideoSource>'
     clips, notices = read({"a.qde": project(video)})
     assert [(clip.concepts, clip.extras.get("text")) for clip in clips] == [((), "Body"), ((), "kiss")]
@@ -93,7 +106,8 @@ def test_codes_at_the_top_are_text_unless_the_person_says_they_are_labels(read):
     assert [clip.concepts for clip in clips if clip.concepts] == [("Body",)]
 
 
-def test_what_has_no_time_is_left_out_and_counted(read):
+def test_codes_without_a_time_are_left_out_and_counted(read):
+    """Codes of texts, pictures and PDFs are at no time of a film."""
     texts = (
         '<TextSource name="notes"><PlainTextSelection startPosition="1" endPosition="2">'
         + coding("S")
@@ -104,6 +118,7 @@ def test_what_has_no_time_is_left_out_and_counted(read):
     )
     video = f'<VideoSource name="film.mp4">{selection(1, 2)}{selection(1000, 5000, coding("S"), coding("nowhere"))}</VideoSource>'
     clips, notices = read({"a.qde": project(others + video)})
+
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
     for reason in ("of a text", "of a picture", "of a PDF", "without a code", "not in the codebook"):
         assert reason in notices
@@ -177,6 +192,7 @@ def test_a_damaged_archive_of_another_suffix_is_told_by_its_project(read):
 
 
 def test_a_damaged_archive_without_a_project_is_to_be_unpacked(read):
+    """Nothing tells what the archive holds, so the error advises to unpack it."""
     with pytest.raises(ManifestError, match="unpack it first"):
         read({"a.zip": archive("x", name="other.txt")[:80]})
 
@@ -192,6 +208,7 @@ def test_what_is_written_comes_back_with_coders_and_codes(read):
     data = refi_qda_archive(document)
     assert data == refi_qda_archive(document)
     clips, _ = read({"a.qdpx": data})
+
     assert labelled(clips) == [
         ("tt0000042", 1.0, 5.0, "EN", (), "CD"),
         ("tt0000042", 1.0, 5.0, "S", ("Body",), "AB <&> \"'"),

@@ -82,6 +82,7 @@ def with_columns(kind, headings, *rows):
 @pytest.mark.parametrize("kind", BESIDE)
 @pytest.mark.parametrize("heads", [("level", "concepts"), ("rating", "Konzepte")])
 def test_columns_of_labels_beside_those_of_a_tool_are_labels(read, kind, heads):
+    """A person added columns for levels and concepts to the table that a tool exported."""
     rows = (("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
     clips, notices = read(with_columns(kind, heads, *rows))
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (11.0, 15.0, "EN", ("Clothing",))}
@@ -96,8 +97,13 @@ def test_columns_of_labels_beside_those_of_a_tool_are_labels(read, kind, heads):
     ids=["one label", "levels", "concepts"],
 )
 def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it(read, kind, cells, role):
+    """The heading "mood" does not say that the column holds labels, so it is not read as such.
+
+    Its cells look like labels, so the option is proposed.
+    """
     rows = [[cell] for cell in cells]
     clips, notices = read(with_columns(kind, ["mood"], *rows))
+
     assert not labels_of(clips)
     assert len(clips) == 3
     # FPS is a column of BORIS's own that is not read either.
@@ -152,14 +158,22 @@ def test_a_table_gives_the_same_labels_as_tiers_do(read):
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_tier_all_of_whose_texts_are_labels_is_read_and_said_in_every_format(written, kind):
+def test_a_tier_of_labels_alone_is_read_and_reported_in_every_format(written, kind):
+    """Three of three texts on the tier "gaze" are labels, so the tier is taken to hold labels.
+
+    The user is told.
+    """
     clips, said = written(kind, *(mark._replace(tier="gaze") for mark in DECLARED))
     assert labels_of(clips) == SAME
     assert "'gaze': 3 of 3" in said
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_tier_of_other_texts_holds_texts_in_every_format_and_the_option_reads_it(written, kind):
+def test_a_tier_with_other_texts_holds_texts_unless_declared(written, kind):
+    """Two of three words are also names of labels, and "at" is not: these are spoken words.
+
+    The option reads them as labels all the same.
+    """
     marks = (Mark("words", 1, 5, "look"), Mark("words", 6, 7, "at"), Mark("words", 8, 9, "S"))
     clips, notices = written(kind, *marks)
     assert not labels_of(clips)
@@ -168,11 +182,13 @@ def test_a_tier_of_other_texts_holds_texts_in_every_format_and_the_option_reads_
     assert "'words': 2 of 3" in notices
     assert "read as labels" not in notices
     clips, _ = written(kind, *marks, tiers=options_in(notices))
+
     assert labels_of(clips) == {(1.0, 5.0, None, ("Look",)), (8.0, 9.0, "S", ())}
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_tier_of_one_word_alone_holds_texts_in_every_format_and_the_option_reads_it(written, kind):
+def test_a_tier_of_one_word_holds_texts_unless_declared(written, kind):
+    """A tier that only says S may be of something else, such as a speaker. The option is proposed."""
     marks = (Mark("Ann", 1, 5, "S"), Mark("Ann", 6, 7, "S"))
     clips, said = written(kind, *marks)
     assert not labels_of(clips)
@@ -195,9 +211,8 @@ OF_NO_NAMED_TIER = {
 
 
 @pytest.mark.parametrize(("kind", "tier"), OF_NO_NAMED_TIER.items(), ids=OF_NO_NAMED_TIER)
-def test_a_format_of_texts_proposes_to_declare_its_only_tier_and_then_gives_the_same_labels(
-    written, kind, tier
-):
+def test_a_format_of_texts_gives_labels_once_its_tier_is_declared(written, kind, tier):
+    """Subtitles and speakers are texts. They are labels only where the person says so."""
     clips, said = written(kind, *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE)
     assert labels_of(clips) != SAME
     assert options_in(said) == {tier: "labels"}
@@ -218,6 +233,10 @@ def test_every_format_of_one_tier_is_tested():
 # --- roles over all files of an import
 # ---------------------------------------------------------------------------
 def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
+    """The tier "gaze" of two films holds labels alone.
+
+    With a third film, in which it says "kiss", it holds texts in all three.
+    """
     as_textgrid = WITH_TIERS["textgrid"]
     files = {
         "a.TextGrid": as_textgrid([Mark("gaze", 1, 5, "S")]),
@@ -228,6 +247,7 @@ def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
     assert "'gaze': 2 of 2" in notices
     with_another_word = files | {"c.TextGrid": as_textgrid([Mark("Gaze", 1, 5, "kiss")])}
     clips, notices = read(with_another_word)
+
     assert not labels_of(clips)
     assert "'gaze': 2 of 3" in notices
 
@@ -246,6 +266,7 @@ def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(written, kind):
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid"])
 def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(written, kind):
+    """Decisions are made by several annotators together, so they are of none of them."""
     decisions = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
     clips, _ = written(kind, *decisions)
     assert not labels_of(clips)
@@ -278,11 +299,13 @@ def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(written):
         Mark("phones", 3, 4, "Z"),
     ]
     clips, _ = written("textgrid", *words, *phonemes)
+
     assert not labels_of(clips)
     assert texts_of(clips) == ["EH1", "L", "S", "Z", "look", "sells"]
 
 
 def test_a_language_is_no_level(written):
+    """EN is the code of English here, and FR shows that the tier is of languages."""
     marks = [Mark("language", 0, 4, "EN"), Mark("language", 4, 8, "EN"), Mark("language", 8, 9, "FR")]
     for kind in WITH_TIERS:
         clips, said = written(kind, *marks)
@@ -321,9 +344,7 @@ PLACES = st.integers(0, 5)
     home=st.sampled_from(["gaze", "words"]),
     kind=st.sampled_from(sorted(WITH_TIERS)),
 )
-def test_a_mark_that_moves_to_a_declared_tier_changes_no_other_label_without_a_notice(
-    tmp_path, rest, declared, moved, home, kind
-):
+def test_moving_a_mark_changes_no_other_label_without_a_notice(tmp_path, rest, declared, moved, home, kind):
     """Without the mark, the tier that it was on may hold labels alone, or no longer enough of them."""
     others = [Mark(name, 10 * n + 1, 10 * n + 5, text) for n, (name, text) in enumerate([*rest, *declared])]
     path = tmp_path / "tt1.x"

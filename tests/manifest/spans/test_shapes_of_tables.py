@@ -40,7 +40,7 @@ def labels_of(clips):
     )
 
 
-def as_said(spans):
+def expected_labels(spans):
     return sorted(
         (span.film, span.start_s or 0, span.end_s or 0, span.level, sorted(span.concepts), span.annotator)
         for span in spans
@@ -62,8 +62,9 @@ def test_a_table_is_read_by_pasting_what_is_proposed(tmp_path, shape, file, lang
     path = tmp_path / name
     path.write_bytes(written(table.rows))
     imported = read_by_pasting(path)
-    assert labels_of(imported.manifest) == as_said(table.spans)
+    assert labels_of(imported.manifest) == expected_labels(table.spans)
     (account,) = imported.accounts
+
     assert account.seen == account.used + len(account.left_out)
 
 
@@ -71,6 +72,7 @@ def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):
     """Rows of a film's name alone are titles of sections, in a column that is else empty."""
     rows = "movie,start_s,end_s,level\nVertigo,,,\n,1,5,S\n,5,9,EN\nPsycho,,,\n,2,6,S\n"
     clips, _ = read({"levels.csv": rows})
+
     assert [(clip.movie, clip.start_s) for clip in clips] == [
         ("Vertigo", 1.0),
         ("Vertigo", 5.0),

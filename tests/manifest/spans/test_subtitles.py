@@ -133,6 +133,7 @@ def test_a_bad_cue_is_left_out_by_its_line_and_costs_no_other(read):
         "Four",
     ]
     subtitles, account = read("f.vtt", "\n".join(lines_of_file) + "\n")
+
     assert [text for *_, text in subtitles] == ["One", "Three", "Four"]
     assert [place for place, _ in account.left_out] == ["line 9", "line 6"]
     assert account.seen == 5
@@ -171,9 +172,12 @@ ABOVE_TIMES = {
 
 
 @pytest.mark.parametrize(("name", "lines", "texts", "places"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
-def test_a_line_above_times_is_the_cues_name_or_text_of_the_cue_before_or_left_out(
-    read, name, lines, texts, places
-):
+def test_a_line_above_times_is_a_name_or_text_or_left_out(read, name, lines, texts, places):
+    """A cue may have a name above its times.
+
+    Without an empty line between, the line belongs to the text of the cue before; a line that belongs to
+    neither is left out.
+    """
     subtitles, account = read(name, "\n".join(lines) + "\n")
     assert [text for *_, text in subtitles] == texts
     assert [place for place, _ in account.left_out] == places
@@ -216,13 +220,14 @@ def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read, times)
     assert len(account.left_out) == 1
 
 
-def test_a_nul_costs_itself_alone(read):
+def test_nul_characters_are_left_out(read):
     lines, account = read("f.srt", srt(*((at(2 * n), f"T\0{n}") for n in range(4))))
     assert [text for *_, text in lines] == ["T0", "T1", "T2", "T3"]
     assert account.notes == ["characters NUL left out"]
 
 
-def test_overlaps_stay_and_several_at_one_time_stay_in_the_order_of_the_file(read):
+def test_overlapping_cues_stay_in_the_order_of_the_file(read):
+    """A sign and two speakers may be shown at once."""
     cues = (at(1, 10), "Sign"), (at(2), "Where is he?"), (at(2), "At home.")
     lines, _ = read("f.srt", srt(*cues))
     assert lines == [(1.0, 10.0, "Sign"), (2.0, 3.0, "Where is he?"), (2.0, 3.0, "At home.")]
@@ -236,6 +241,7 @@ def test_rolling_captions_are_noted(read):
     assert any("repeat" in note for note in account.notes)
     single = [(at(n), words[n]) for n in range(8)]
     _, account = read("g.srt", srt(*single))
+
     assert not account.notes
 
 
@@ -328,6 +334,7 @@ def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_bracke
     for span in sorted_by_times(spans):
         text = span.text.replace("-->", "→").translate(str.maketrans("<>{}", "‹›()"))
         expected.append(Subtitle(span.start_s, span.end_s, text))
+
     assert read_subtitles(path) == expected
 
 
@@ -339,18 +346,22 @@ def test_accents_are_kept_as_they_are_written(read):
 TWO_CUES = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
 
 
-def test_two_srt_files_in_one_are_noted_with_the_line_where_times_begin_again(read):
+def test_two_srt_files_in_one_are_reported_with_the_line(read):
+    """A film in two parts has times that begin again at 0.
+
+    In one file the second part would overlap the first.
+    """
     _, account = read("a.srt", TWO_CUES * 2)
     assert any("line 10: numbers" in note for note in account.notes)
 
 
-def test_two_srt_files_in_one_are_noted_though_a_cue_cannot_be_read(read):
+def test_two_srt_files_in_one_are_reported_despite_a_bad_cue(read):
     cues = ("01:00:01,000 --> 01:00:02,000", "A"), ("00:00:0x,000 -->", "?"), (at(7), "B"), (at(1), "C")
     _, account = read("a.srt", srt(*cues))
     assert any("line 10: numbers" in note for note in account.notes)
 
 
-def test_two_webvtt_files_in_one_are_noted_with_the_line_of_the_second_header(read):
+def test_two_webvtt_files_in_one_are_reported_with_the_line(read):
     first = "WEBVTT\n\n00:01.000 --> 00:02.000\nA\n"
     second = "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:0,MPEGTS:9\n\n00:01.000 --> 00:02.000\nB\n"
     lines, account = read("a.vtt", first + second)

@@ -41,14 +41,18 @@ PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
     ],
 )
 def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
-    """The usual sign of a kind of tables counts where the column does not tell; "" is of no kind."""
+    """A comma or a point may separate decimals or thousands, and other cells of the column tell which.
+
+    Where no cell tells, the usual sign of a kind of tables counts; "" is of no kind.
+    """
     assert instants(cells, usual_sign) == expected
 
 
 @pytest.mark.parametrize(
     ("cells", "usual"), [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")], ids=["commas", "points"]
 )
-def test_a_column_whose_sign_may_be_of_decimals_or_thousands_is_refused(cells, usual):
+def test_an_ambiguous_decimal_sign_is_refused(cells, usual):
+    """1,234 may be 1.234 s or 1,234 s, and no other cell of the column tells."""
     with pytest.raises(ManifestError, match=r"could be 1\.234 or 1234"):
         instants(cells, usual)
 
@@ -79,7 +83,7 @@ def test_shares_of_a_day_are_refused(cells, usual):
     [([0, 0.9583333333333334], [0.9583333333333334, 45]), ([0.125], [1.958333333333333])],
     ids=["45 s in the column", "1.96 s in the row"],
 )
-def test_times_of_many_digits_beside_seconds_in_their_row_or_column_are_seconds(starts, ends):
+def test_times_of_many_digits_beside_seconds_are_seconds(starts, ends):
     """They could be shares of a day, which are refused, but shares are less than 1."""
     times = [*starts, *ends]
     assert instants([str(time) for time in times], n_columns=2) == times
@@ -91,7 +95,8 @@ def test_drop_frame_and_other_time_codes_in_one_column_are_refused():
         instants(["00:00:01:00", "", "00:01:05;00"], ".", frame_rate("29.97"))
 
 
-def test_a_drop_frame_time_code_at_a_rate_without_any_is_an_error_of_its_cell_alone():
+def test_a_drop_frame_time_code_at_25_frames_is_an_error_of_its_cell():
+    """Only rates such as 29.97 drop labels. The other cells of the column stay readable."""
     first, empty, drop_frame = instants(["00:00:01:00", "", "00:01:05;00"], ".", frame_rate("25"))
     assert first == 1.0
     assert empty is None
@@ -115,7 +120,8 @@ def test_a_drop_frame_time_code_at_a_rate_without_any_is_an_error_of_its_cell_al
         "0:0:1:12",
     ],
 )
-def test_what_is_no_time_is_an_error_of_its_cell(cell):
+def test_an_unreadable_time_is_an_error_of_its_cell(cell):
+    """One bad cell must not spoil the column."""
     first, second = instants([cell, "2.5"])
     assert isinstance(first, ManifestError)
     assert second == 2.5
@@ -128,6 +134,7 @@ def test_a_cell_of_many_digits_takes_no_longer_than_it_is_long():
 
 @given(st.integers(0, 10**6), st.integers(0, 59), st.integers(0, 59), st.text("0123456789", max_size=30))
 def test_a_clock_is_rounded_once_however_many_digits_it_has(hours, minutes, seconds, rest):
+    """The nearest float of the exact sum is returned, without adding up rounding errors."""
     exact = hours * 3600 + minutes * 60 + Fraction(f"{seconds}.{rest}".rstrip("."))
     assert time_code(f"{hours}:{minutes}:{seconds:02}.{rest}") == float(exact)
 
@@ -137,6 +144,10 @@ RATES = [*map(Fraction, (24, 25, 30, 50, 60)), *(Fraction(n * 1000, 1001) for n 
 
 @given(st.sampled_from(RATES), st.integers(0, 24 * 3600 * 24), st.booleans())
 def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
+    """A time code counts frames.
+
+    Rates such as 29.97 drop some labels, so that the clock stays near real time.
+    """
     label = frame_label(frames, rate, drop=drop and rate in DROPPING)
     assert time_code(label, rate) == float(frames / rate)
 
@@ -171,6 +182,7 @@ def test_letters_and_digits_of_full_width_are_the_same_names():
 
 @pytest.mark.parametrize("text", ["\u0405", "B\u043edy"], ids=["Cyrillic S", "Body with a Cyrillic o"])
 def test_a_letter_that_looks_like_another_is_named(text):
+    """A Cyrillic letter looks like the Latin one, so the user can't see why the word is unknown."""
     assert "is CYRILLIC" in suggestion(text, ["S", "Body"])
 
 
@@ -183,6 +195,10 @@ def test_a_letter_that_python_may_have_no_name_of_is_no_error():
 
 
 def test_a_tenth_minute_drops_nothing():
+    """At 29.97, two labels are dropped each minute but not each tenth.
+
+    In ten minutes that is 10 * 60 * 30 - 9 * 2 = 17982 frames of 1001/30000 s.
+    """
     for text in ("00:10:00;00", "00;10;00;00", "００；１０；００；００"):
         assert time_code(text, frame_rate("29.97")) == float(17982 * Fraction(1001, 30000))
 
@@ -191,7 +207,8 @@ def test_a_tenth_minute_drops_nothing():
     "text",
     ["tt0054215", "TT54215", "https://www.imdb.com/title/tt0054215/", r"C:\films\tt0054215.mkv"],
 )
-def test_a_film_is_found_by_its_imdb_id_in_an_id_address_or_path(text):
+def test_a_film_is_found_by_its_imdb_id_anywhere_in_a_text(text):
+    """An id, an address and a path may hold it. Leading zeros may be missing."""
     assert find_film(text, PSYCHOS, titles=PSYCHOS) == "tt0054215"
 
 
@@ -211,11 +228,13 @@ def test_another_name_that_only_begins_alike_is_not_the_film(text):
 
 
 def test_a_bare_number_is_an_imdb_id_where_no_titles_are_given():
+    """Where titles are given, a number may be a title, such as 1984."""
     assert find_film("54215", PSYCHOS) == "tt0054215"
     assert find_film("54215", PSYCHOS, titles=PSYCHOS) is None
 
 
 def test_a_title_of_two_films_and_twins_are_refused():
+    """Two films are called Psycho. Two annotators whose names differ in capitals alone are one person."""
     with pytest.raises(ManifestError, match=r"tt0054215.*tt0155975"):
         find_film("psycho", PSYCHOS, PSYCHOS)
     refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")})
@@ -239,12 +258,14 @@ def test_paths_of_every_system_end_in_their_file(place):
     [(",", "1.250", "utf-8"), (";", "1,25", "utf-8-sig"), ("\t", "1,25", "utf-16")],
     ids=["commas", "semicolons", "tabs"],
 )
-def test_na_and_null_are_names_of_clips_and_films_not_missing_values(tmp_path, separator, weight, encoding):
+def test_na_and_null_are_names_and_not_missing_values(tmp_path, separator, weight, encoding):
+    """Libraries for tables read NA and null as missing. Here they are names of clips and films."""
     read_frames = pytest.importorskip("obygaze_models.evaluation.localise").read_frames
     rows = [["clip_id", "movie", "time_s", "weight"], ["NA", "NA", "0", weight], ["null", "8.125", "1", ""]]
     path = tmp_path / "frames.csv"
     path.write_text("".join(separator.join(row) + "\n" for row in rows), encoding=encoding)
     frames = read_frames(path)
+
     assert frames["clip_id"].tolist() == ["NA", "null"]
     assert frames["movie"].tolist() == ["NA", "8.125"]
     assert frames["weight"].tolist()[0] == 1.25

@@ -8,7 +8,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 
 
-def said_by(clips):
+def texts_of(clips):
     """Times, text and speaker of clips."""
     return [(c.start_s, c.end_s, c.extras["text"], c.extras.get("subject", "")) for c in clips]
 
@@ -18,13 +18,18 @@ def whisper(*segments, **more):
 
 
 def test_segments_of_whisper_are_texts_and_no_labels(read):
+    """Somebody says "S" in the film, which is also the name of a level.
+
+    Words of a transcript are never labels.
+    """
     words = [{"word": " S", "start": 1.0, "end": 1.2, "probability": 0.9}]
     segments = [
         {"id": 0, "seek": 0, "start": 1.0, "end": 5.0, "text": " S", "tokens": [1], "words": words},
         {"id": 1, "seek": 0, "start": 6.0, "end": 7.0, "text": " EN"},
     ]
     clips, notices = read({"film.json": whisper(*segments)})
-    assert said_by(clips) == [(1.0, 5.0, "S", ""), (6.0, 7.0, "EN", "")]
+
+    assert texts_of(clips) == [(1.0, 5.0, "S", ""), (6.0, 7.0, "EN", "")]
     assert not any(clip.level for clip in clips)
     assert "language: en" in notices
 
@@ -46,7 +51,8 @@ def test_whisperx_names_speakers_of_segments_or_of_their_words(read):
         },
     ]
     clips, _ = read({"film.json": json.dumps({"segments": segments, "word_segments": []})})
-    assert [speaker for *_, speaker in said_by(clips)] == ["SPEAKER_00", "SPEAKER_01", ""]
+
+    assert [speaker for *_, speaker in texts_of(clips)] == ["SPEAKER_00", "SPEAKER_01", ""]
 
 
 def test_whisper_cpp_and_whispers_table_count_in_milliseconds(read):
@@ -55,7 +61,8 @@ def test_whisper_cpp_and_whispers_table_count_in_milliseconds(read):
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],
     }  # fmt: skip
     clips, notices = read({"a.json": json.dumps(cpp), "b.tsv": "start\tend\ttext\n1500\t2500\ta\tb\n"})
-    assert said_by(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
+
+    assert texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
     assert "language: fr" in notices
 
 
@@ -71,7 +78,8 @@ def amazon(**results):
     )
 
 
-def test_words_of_amazon_make_sentences_up_to_full_stops_pauses_and_other_speakers(read):
+def test_words_of_amazon_are_joined_to_sentences(read):
+    """A sentence ends with a full stop, before a long pause (2.2 to 9 s), or where another speaker begins."""
     items = [
         item("Hello", 1.0, 1.4), item(",", kind="punctuation"), item("you", 1.5, 1.9), item(".", kind="punctuation"),
         item("Well", 2.0, 2.2), item("then", 9.0, 9.2), item("no", 9.3, 9.5),
@@ -81,7 +89,8 @@ def test_words_of_amazon_make_sentences_up_to_full_stops_pauses_and_other_speake
          "items": [{"start_time": start, "speaker_label": "spk_0"} for start in ("1.0", "1.5", "2.0", "9.0")]},
         {"items": [{"start_time": "9.3", "speaker_label": "spk_1"}]}]}  # fmt: skip
     clips, notices = read({"film.json": amazon(items=items, speaker_labels=labels)})
-    assert said_by(clips) == [
+
+    assert texts_of(clips) == [
         (1.0, 1.9, "Hello, you.", "spk_0"),
         (2.0, 2.2, "Well", "spk_0"),
         (9.0, 9.2, "then", "spk_0"),
@@ -102,7 +111,8 @@ def test_segments_of_amazon_are_taken_as_they_are(read):
         }
     ]
     clips, _ = read({"film.json": amazon(items=[item("Hello", 1, 2)], audio_segments=segments)})
-    assert said_by(clips) == [(1.0, 2.0, "Hello.", "spk_0")]
+
+    assert texts_of(clips) == [(1.0, 2.0, "Hello.", "spk_0")]
 
 
 def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
@@ -115,7 +125,8 @@ def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
         "chunks": [{"timestamp": [3.0, 4.0], "text": " c"}, {"timestamp": [5.0, None], "text": " d"}],
     }
     clips, notices = read({"a.json": json.dumps(words), "b.json": json.dumps(chunks)})
-    assert said_by(clips) == [(1.0, 2.0, "a b", ""), (3.0, 4.0, "c", "")]
+
+    assert texts_of(clips) == [(1.0, 2.0, "a b", ""), (3.0, 4.0, "c", "")]
     assert "its times cannot be read" in notices
 
 

@@ -52,7 +52,8 @@ def test_a_time_is_read_by_the_clock_of_the_document(read, begin, end, parameter
     assert times(clips) == [pytest.approx(expected, abs=1e-6)]
 
 
-def test_times_count_from_what_is_around_and_end_with_it(read):
+def test_times_count_from_their_container_and_end_with_it(read):
+    """The div is shown from 10 to 30 s. Texts count from 10 s, and end at 30 s at the latest."""
     body = (
         '<div begin="10s" dur="20s"><p begin="1s" dur="2s">a</p><p begin="5s" end="7s">b</p><p begin="15s">c</p>'
         '<p begin="19s" dur="9s">d</p></div>'
@@ -62,6 +63,7 @@ def test_times_count_from_what_is_around_and_end_with_it(read):
 
 
 def test_in_a_sequence_each_begins_where_the_one_before_ends(read):
+    """In a container with timeContainer="seq" times count from the end of the text before."""
     body = '<div timeContainer="seq" begin="10s"><p dur="2s">a</p><p begin="1s" dur="2s">b</p><p end="4s">c</p></div>'
     clips, _ = read({"a.ttml": ttml(body)})
     assert times(clips) == [(10, 12), (13, 15), (15, 19)]
@@ -79,6 +81,7 @@ def test_spans_with_times_of_their_own_are_texts_of_their_own(read):
 def test_text_around_timed_spans_is_kept_at_any_depth(read):
     body = '<div><p end="9s"><span begin="1s"><span begin="1s">c</span> b</span> a</p></div>'
     clips, _ = read({"a.ttml": ttml(body)})
+
     assert sorted((clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips) == [
         (0, 9, "a"),
         (1, 9, "b"),
@@ -104,6 +107,7 @@ def test_agents_are_subjects_and_other_languages_have_a_tier(read):
     head = '<head><metadata><ttm:agent xml:id="m" type="person"><ttm:name>Mary</ttm:name></ttm:agent></metadata></head>'
     body = '<div><p begin="1s" end="2s" ttm:agent="m">a</p><p begin="3s" end="4s" xml:lang="fr">b</p></div>'
     clips, notices = read({"a.ttml": ttml(body, 'xml:lang="en"', head)})
+
     assert [(clip.extras.get("subject", ""), clip.extras.get("tier", "")) for clip in clips] == [
         ("Mary", ""),
         ("", "subtitle fr"),
@@ -151,7 +155,8 @@ def test_what_is_written_comes_back(tmp_path):
     assert read_subtitles(path) == spans
 
 
-def test_frames_of_a_document_that_says_no_rate_are_of_the_persons(read):
+def test_frames_without_a_stated_rate_use_the_rate_given(read):
+    """12 frames at the given 24 a second are half a second."""
     body = '<div><p begin="00:00:01:12" end="00:00:02:00">a</p></div>'
     assert times(read({"a.ttml": ttml(body)}, rate=Fraction(24))[0]) == [(1.5, 2.0)]
 
@@ -168,6 +173,7 @@ def test_a_text_is_shown_while_its_region_is(read):
         f'{regions}</layout></head><body region="r"><div begin="1s">{texts}</div></body></tt>'
     )
     clips, notices = read({"a.ttml": content})
+
     assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
         (2.0, 5.0, "late"),  # 1 to 5 s, without what is before the region
         (2.0, 6.0, "by the region"),  # without an end of its own
@@ -182,6 +188,7 @@ def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
     )
     body = f'<body><div timeContainer="seq" dur="20s">{texts}</div></body>'
     clips, notices = read({"a.ttml": f'<tt xmlns="http://www.w3.org/ns/ttml">{body}</tt>'})
+
     assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
         (5.0, 10.0, "first"),
         (15.0, 20.0, "second"),
@@ -223,11 +230,16 @@ def test_a_text_is_named_by_its_number_in_the_document(read):
     assert "text 3" in notices
 
 
-def test_what_holds_others_in_a_sequence_ends_with_them(read):
+def test_a_container_in_a_sequence_ends_with_its_last_text(read):
+    """The first div ends at 4 s with text a.
+
+    The second begins there: c from 5 to 7 s, d from 8 to 10 s. Text e follows at 11 s.
+    """
     first = '<div><p begin="1s" end="4s">a</p><p dur="2s">b</p></div>'
     second = '<div timeContainer="seq"><p begin="1s" dur="2s">c</p><p begin="1s" dur="2s">d</p></div>'
     third = '<p begin="1s" dur="1s">e</p>'
     clips, _ = read({"a.ttml": ttml(f'<div timeContainer="seq" dur="40s">{first}{second}{third}</div>')})
+
     assert [(clip.extras["text"], clip.start_s, clip.end_s) for clip in clips] == [
         ("a", 1.0, 4.0),
         ("b", 0.0, 2.0),

@@ -29,6 +29,10 @@ def times_in(table):
 
 
 def test_durations_of_hours_are_minutes_and_seconds():
+    """Spreadsheets read a typed 2:47 as hours and minutes.
+
+    A clip of 2 h 47 min within a few minutes of film can't be, so it is 2 min 47 s = 167 s.
+    """
     typed = table_of(
         ("start_s", "duration_s"), [("00:04:25.000", "02:47:00.000"), ("00:09:12.000", "01:29:00.000")]
     )
@@ -37,7 +41,8 @@ def test_durations_of_hours_are_minutes_and_seconds():
     assert len(table.notes) == 1
 
 
-def test_starts_and_ends_of_a_film_of_seventy_hours_are_minutes_and_seconds():
+def test_times_of_a_film_of_seventy_hours_are_minutes_and_seconds():
+    """No film is 74 h long, so 74:09 was typed as minutes and seconds: 4449 s."""
     typed = table_of(
         ("start_s", "end_s"), [("04:25:00.000", "05:10:00.000"), ("74:09:00.000", "74:31:00.000")]
     )

@@ -23,6 +23,7 @@ BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6,
     ],
 )
 def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
+    """Merged cells and hidden rows look otherwise on the screen than in the data."""
     assert what in read({"a.xlsx": patched(BOOK, (before, after))})[1]
 
 
@@ -41,6 +42,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("form", UNREADABLE)
 @pytest.mark.parametrize(("before", "place", "column"), [(LEVEL, "D2", "level"), (START, "B2", "start_s")])
 def test_a_cell_that_cannot_be_read_is_refused_with_its_place(read, form, before, place, column):
+    """An error, or a formula without a computed value, has no level or time to read."""
     book = patched(BOOK, (before, UNREADABLE[form].format(place)))
     with pytest.raises(ManifestError, match=rf"a\.xlsx: line 2, column {column}: "):
         read({"a.xlsx": book})
@@ -80,6 +82,7 @@ def notices_of_format(read, code):
 
 @pytest.mark.parametrize("code", ["0.0&quot; min&quot;", "0.0\\ \\s", "0%", "000", "0.0,"])
 def test_a_format_that_shows_more_than_a_number_is_noted(read, code):
+    """The cell holds 5 and may show "5 min", "500%" or "005". What the person meant may differ from 5 s."""
     assert "shows more" in notices_of_format(read, code)
 
 
@@ -93,7 +96,8 @@ def clock(seconds):
     return ("time", seconds / 86_400)
 
 
-def test_a_column_of_clocks_of_whole_minutes_is_noted_as_perhaps_minutes_and_seconds(read):
+def test_a_column_of_clocks_of_whole_minutes_is_reported(read):
+    """Who types 1:30 into a workbook may mean 1 min 30 s, and gets 1 h 30 min = 5400 s."""
     from_1_30_to_2_00 = ["a", clock(5400), clock(7200)]
     (clip,), notices = read({"a.xlsx": sheet([["movie", "start_s", "end_s"], from_1_30_to_2_00])})
     assert (clip.start_s, clip.end_s) == (5400, 7200)
@@ -354,5 +358,6 @@ def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(read):
     content = repacked(BOOK, {"xl/styles.xml": many_styles, **many_parts})
     start_s = time.process_time()
     clips, _ = read({"a.xlsx": content})
+
     assert clips
     assert time.process_time() - start_s < 2

@@ -30,9 +30,7 @@ def alphas_of_example(oracle):
     return {row["raters"]: row["alpha"] for row in records(audit_alpha(ratings, pairs=True).data)}
 
 
-def test_alphas_of_a_table_of_ratings_with_the_papers_totals_are_those_that_the_paper_prints(
-    oracle, alphas_of_example
-):
+def test_alphas_of_the_papers_ratings_are_those_it_prints(oracle, alphas_of_example):
     alphas = [alphas_of_example[raters] for raters in ("r1+r2+model", "r1+model", "r2+model")]
     exact = oracle["cronbach"]["consistent_contingency_example"]["alphas"]
     assert alphas == pytest.approx(exact, rel=1e-9)

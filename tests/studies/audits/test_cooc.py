@@ -19,8 +19,8 @@ TEXTS = [
 CAPTIONS = [{"caption": text} for text in TEXTS]
 
 
-def cut(part, other):
-    """Give the part of both as the poster prints it: cut to two decimals, not rounded."""
+def cut_to_two_decimals(part, other):
+    """Return the part of both as the poster prints it: cut to two decimals, not rounded."""
     return 100 * part // (part + other) / 100
 
 
@@ -31,6 +31,7 @@ def row_of_object():
 
 
 def test_captions_are_counted_that_name_a_man_or_a_woman(row_of_object):
+    """Two of the five captions name a man, two a woman; the caption of both counts for each."""
     of_all = row_of_object[ALL_CAPTIONS]
     assert of_all["n_captions"] == len(TEXTS)
     assert (of_all["man"], of_all["woman"]) == (2, 2)
@@ -82,8 +83,8 @@ def test_the_ratios_that_the_poster_prints_are_those_of_its_counts_cut_to_two_de
         method = "cooc" if row["method"] == "Co-Occ" else "gender_score"
         counts = TOTALS[row["model"]][method]
         assert counts == {"man": int(row["man"]), "woman": int(row["woman"])}
-        assert cut(counts["man"], counts["woman"]) == float(row["to_m_printed"])
-        assert cut(counts["woman"], counts["man"]) == float(row["to_w_printed"])
+        assert cut_to_two_decimals(counts["man"], counts["woman"]) == float(row["to_m_printed"])
+        assert cut_to_two_decimals(counts["woman"], counts["man"]) == float(row["to_w_printed"])
 
 
 def test_an_object_that_is_listed_twice_and_an_unknown_captioner_are_refused():

@@ -68,9 +68,11 @@ def test_the_normal_approximation_is_the_oracles(expected, associations_of_targe
     assert measured["p_normal"] == pytest.approx(expected["p_normal_closed_form_one_sided"], rel=1e-9)
 
 
-def test_the_exact_p_is_the_share_of_partitions_of_the_targets_that_the_oracle_counts(
-    expected, associations_of_targets
-):
+def test_the_exact_p_is_the_share_of_partitions_as_extreme(expected, associations_of_targets):
+    """The targets X and Y are divided anew in every possible way.
+
+    The exact p is the share of partitions whose statistic reaches the observed one.
+    """
     counted = exact(*associations_of_targets)
     partitions = expected["exact_partitions"]
     assert counted["n_partitions"] == partitions["total"]
@@ -113,6 +115,7 @@ def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n, m):
     tenths = np.concatenate([tenths_of_x, np.rint(of_y * 5).astype(int)])
     sums_of_x = [tenths[list(rows_of_x)].sum() for rows_of_x in combinations(range(n + m), n)]
     counted = exact(tenths[:n] / 10, tenths[n:] / 10)
+
     assert counted["n_partitions"] == len(sums_of_x)
     assert counted["n_ge"] == sum(total >= tenths_of_x.sum() for total in sums_of_x)
 
@@ -152,6 +155,7 @@ def test_a_set_that_has_no_associations_is_refused_with_its_name_and_row(name, s
 
 
 def test_targets_that_do_not_differ_have_no_effect():
+    """The effect size would be 0 / 0."""
     with pytest.raises(AuditError):
         effect(np.full(3, 0.1), np.full(4, 0.1))
 

@@ -87,6 +87,7 @@ def test_published_effects_of_a_model_that_the_paper_does_not_have_are_refused(a
 
 
 def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, keep):
+    """46 targets have too many partitions, so 500 are drawn. The same seed gives the same bytes."""
     rng = np.random.default_rng(0)
     ids = [f"i{place:02}" for place in range(46)]
     keep(tmp_path / "both", ids, rng.normal(size=(46, 4)))
@@ -96,6 +97,7 @@ def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, ke
     first = audit_eat(embeddings, embeddings, n_perm=500, seed=1, **given)
     again = audit_eat(embeddings, embeddings, n_perm=500, seed=1, **given)
     other = audit_eat(embeddings, embeddings, n_perm=500, seed=2, **given)
+
     assert records(first.data)[0]["p_exact"] is None
     assert records(first.data)[0]["n_perm"] == 500
     assert to_csv(first.data) == to_csv(again.data)
@@ -150,6 +152,7 @@ def test_a_ready_test_of_table_1_selects_the_images_and_prompts_of_the_code(stim
         assert len(chosen) == 20  # ten persons, with either hair
         pattern = code[side].removeprefix("sobem:")  # such as AN2_NO
         assert all(pattern in name for name in chosen)
+
     assert (test.a, test.b) == (code["A"], code["B"])
 
 
@@ -175,11 +178,12 @@ def test_the_published_effects_are_those_printed(printed_cells):
         for model, effects in EFFECTS.items()
         for name, effect in effects.items()
     }
+
     assert ours == printed
     assert len(printed_cells) == 81
 
 
-def test_an_effect_has_a_printed_star_where_it_is_beyond_the_critical_one_with_one_exception():
+def test_printed_stars_agree_with_the_critical_effect_but_for_one():
     """The exception is noise: the authors compute p of 1,000 shuffles."""
     critical = critical_d(20, 20)
     rounding = 0.005  # effects are printed to .01
@@ -190,6 +194,7 @@ def test_an_effect_has_a_printed_star_where_it_is_beyond_the_critical_one_with_o
             is_beyond = abs(effect.d) - rounding >= critical
             if (effect.star and is_below) or (not effect.star and is_beyond):
                 contradictory.append((model, name, effect.d))
+
     assert contradictory == [("CLIP ViT-B16", "emotion_sad_high", 0.51)]
 
 

@@ -63,7 +63,7 @@ def test_after_leace_the_means_of_both_classes_are_equal():
     assert after[attribute].mean(axis=0) == pytest.approx(after[~attribute].mean(axis=0), abs=1e-9)
 
 
-def test_after_leace_a_linear_model_tells_the_attribute_no_better_than_the_larger_class():
+def test_after_leace_a_linear_model_is_no_better_than_a_constant():
     X, attribute, _, _ = planted_items()
     after = erased(X, attribute)
     nearly_unpenalised = LogisticRegression(C=1e6).fit(after, attribute)
@@ -100,6 +100,7 @@ def test_leace_of_three_values_makes_their_means_equal_and_takes_two_directions(
     X[values == "b", 3] += 2
     after = leace(X, values.tolist())(X)
     means = np.array([after[values == value].mean(axis=0) for value in "abc"])
+
     assert np.ptp(means, axis=0) == pytest.approx(np.zeros(6), abs=1e-9)
     assert n_directions_lost(after) == 2
 
@@ -136,7 +137,7 @@ def erasure(tmp_path_factory):
     return records(report.data), path
 
 
-def test_a_probe_that_is_trained_on_the_fitted_films_is_at_chance_on_other_films_after_erasing(erasure):
+def test_a_probe_of_the_fitted_films_is_at_chance_on_others(erasure):
     (probe, *_), _ = erasure
     assert probe["before_others"] > 0.75
     assert probe["after_others"] == pytest.approx(0.5, abs=0.05)
@@ -172,12 +173,14 @@ def test_features_of_no_known_space_are_erased_but_not_compared_with_texts():
     unknown = replace(images, space=None)
     columns = {"attribute": "gender", "films": "film"}
     result = records(audit_erase(unknown, items, **columns).data)
+
     assert result == records(audit_erase(images, items, **columns).data)
     with pytest.raises(AuditError, match="space"):
         audit_erase(unknown, items, **columns, texts=planted_texts(), tests=[])
 
 
-def test_where_erasing_leaves_nothing_the_effect_is_undefined_and_the_audit_goes_on():
+def test_an_effect_that_erasing_makes_undefined_does_not_stop_the_audit():
+    """The features hold the gender and nothing else. After erasing it, no target differs from another."""
     X, attribute, items, images = planted_items()
     gender_alone = np.ones_like(X)
     gender_alone[:, 2] += attribute
@@ -190,11 +193,13 @@ def test_where_erasing_leaves_nothing_the_effect_is_undefined_and_the_audit_goes
         tests=[GENDER_TEST],
     )
     *_, effect = records(report.data)
+
     assert effect["before_others"] > 1
     assert effect["after_others"] is None
 
 
 def test_items_without_a_film_an_attribute_or_an_embedding_are_left_out_and_counted():
+    """One item has no film, one a blank as gender, and one is not in the store."""
     _, _, items, images = planted_items()
     items["i000"]["film"] = ""
     items["i001"]["gender"] = " "

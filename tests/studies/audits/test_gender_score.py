@@ -82,6 +82,7 @@ def test_the_gender_scores_of_800_captions_are_the_published_ones(karpathy_capti
 
 
 def test_112_of_800_captions_name_a_man_and_nine_of_these_a_woman_too(arguments_of_audit):
+    """The counts were made by hand of the same captions, as in the audit of co-occurrence."""
     n_naming = audit_gender_score(*arguments_of_audit).record["summary"]["genders_named"]
     assert n_naming["man and woman"] == 9
     assert n_naming["man"] + n_naming["man and woman"] == 112
@@ -114,7 +115,7 @@ def test_an_object_that_is_in_no_image_has_no_captions(summary_of_object):
 
 
 @pytest.fixture(scope="module")
-def estimated():
+def estimated_genders():
     """Estimation of a man on a motorcycle, and of somebody masked who cooks, in a picture of two objects."""
     sims = {"a man rides": 0.5, "a woman rides": 0.3, "a man cooks": 0.2, "a woman cooks": 0.6}
     captions = [caption("1", "a man rides", "x"), caption("2", "a [MASK] cooks", "y")]
@@ -123,9 +124,9 @@ def estimated():
 
 
 @pytest.fixture(scope="module")
-def by_object(estimated):
+def by_object(estimated_genders):
     """The summary of the estimation of each object, by its name."""
-    return {row["object"]: row for row in estimated.record["summary"]["by_object"]}
+    return {row["object"]: row for row in estimated_genders.record["summary"]["by_object"]}
 
 
 def rows_titled(report, title):
@@ -161,13 +162,15 @@ def test_the_ratios_that_the_poster_prints_of_an_object_stand_beside(by_object):
     assert (ride["published_to_man"], ride["published_to_woman"]) == (0.84, 0.15)
 
 
-def test_examples_show_the_gender_that_was_estimated_and_the_object(estimated):
-    examples = [(gender, of_object) for _, gender, of_object, *_ in rows_titled(estimated, "Examples")]
+def test_examples_show_the_gender_that_was_estimated_and_the_object(estimated_genders):
+    examples = [
+        (gender, of_object) for _, gender, of_object, *_ in rows_titled(estimated_genders, "Examples")
+    ]
     assert examples == [("man", "motorcycle"), ("woman", "kitchen"), ("woman", "table")]
 
 
-def test_the_posters_own_examples_stand_beside_ours(estimated):
-    first, *_ = rows_titled(estimated, "Examples of the poster, whose captioner it does not name")
+def test_the_posters_own_examples_stand_beside_ours(estimated_genders):
+    first, *_ = rows_titled(estimated_genders, "Examples of the poster, whose captioner it does not name")
     assert first[2:] == ("0.44", "0.46", "0.45", "0.45")
 
 
@@ -252,6 +255,7 @@ def test_a_tie_goes_to_man_and_a_masked_caption_is_neither_right_nor_wrong(three
 def test_captions_estimates_and_correct_estimates_are_counted_by_gender(three_estimated):
     summary = three_estimated.record["summary"]
     man, woman = summary["by_gender"]["man"], summary["by_gender"]["woman"]
+
     assert man["n_captions"] == 1  # that name a man
     assert man["n_scored"] == 3  # with "man" put in
     assert man["n_predicted"] == 3
@@ -269,6 +273,7 @@ def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_pat
         "j": (Detected("car", 0.5),),
     }
     (tmp_path / "bad.csv").write_text("image,thing,score\ni,shoe,0.9\n")
+
     with pytest.raises(AuditError, match="no column object, nor one of label"):
         read_objects((tmp_path / "bad.csv",))
 

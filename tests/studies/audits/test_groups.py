@@ -89,6 +89,7 @@ def test_intervals_hold_and_estimates_are_nearer_than_means(spread, is_share):
             holds.append(row["low"] <= truth <= row["high"])
             errors_of_estimates.append(abs(row["estimate"] - truth))
             errors_of_means.append(abs(row["mean"] - truth))
+
     assert np.mean(holds) > 0.9
     assert np.mean(errors_of_estimates) < np.mean(errors_of_means)
 
@@ -106,6 +107,7 @@ def test_intervals_hold_the_truth_where_only_two_cells_have_two_items_and_the_ot
         y = np.array([truth[cell] for cell in cell_of_item]) + rng.normal(size=6)
         rows = estimate_cells(y, attributes)
         holds += [row["low"] <= truth[row["cell"]] <= row["high"] for row in rows]
+
     assert np.mean(holds) > 0.9
 
 
@@ -114,9 +116,8 @@ def test_intervals_hold_the_truth_where_only_two_cells_have_two_items_and_the_ot
     [(1e-9, 0), (1e6, 0), (1, 1e8), (2.0**900, 0)],
     ids=["small", "large", "far from zero", "huge"],
 )
-def test_estimates_and_intervals_change_with_the_unit_and_the_zero_of_a_number_as_the_number_does(
-    unit, shift
-):
+def test_estimates_follow_the_unit_and_zero_of_the_outcome(unit, shift):
+    """An outcome in millimetres, or counted from another zero, must give the same results in that unit."""
     items = plant_items(0, spread=0.3, is_share=False)
     rows = estimate_cells(items.y, items.attributes)
     rows_in_unit = estimate_cells(items.y * unit + shift, items.attributes)
@@ -126,6 +127,7 @@ def test_estimates_and_intervals_change_with_the_unit_and_the_zero_of_a_number_a
 
 
 def test_a_cell_of_six_positive_items_has_an_interval_from_above_a_fifth_to_1():
+    """Six of six may be chance: the true share can be much lower than 1."""
     rows = estimate_cells(np.ones(12), [["a"] * 6 + ["b"] * 6])
     assert [row["n"] for row in rows] == [6, 6]
     assert [row["mean"] for row in rows] == [1.0, 1.0]

@@ -40,7 +40,7 @@ def model(folder):
 
 
 @pytest.fixture
-def copied(folder, tmp_path):
+def copy_spoilt(folder, tmp_path):
     """Copy the checkpoint and spoil it: file -> its new text, or None to leave it out."""
 
     def copy(**changes):
@@ -54,8 +54,8 @@ def copied(folder, tmp_path):
     return copy
 
 
-def plainly(model, text):
-    """One token after the other: P(next | begin token and all before it), the end token last."""
+def probabilities_one_by_one(model, text):
+    """Compute P(next token | begin token and all before it) one token after the other, the end token last."""
     ids = [0, *model.tokenizer(text)["input_ids"], 0]
     result = []
     for place in range(1, len(ids)):
@@ -82,8 +82,9 @@ def test_a_probability_next_to_nothing_is_no_division_by_zero():
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_prior_is_the_mean_of_the_tokens_probabilities_and_that_of_the_end(model, text):
-    expected = plainly(model, text)
+    expected = probabilities_one_by_one(model, text)
     (result,) = model.score([model.tokens(text)])
+
     assert result["n_tokens"] == len(expected)
     assert result["lm_mean"] == pytest.approx(np.mean(expected), rel=1e-5)
     assert result["lm_prod"] == pytest.approx(np.prod(expected), rel=1e-4)
@@ -96,21 +97,23 @@ def test_texts_scored_together_get_what_they_get_alone(model):
     of_four_tokens = [ids for ids in texts if len(ids) == 4]
     alone = [model.score([ids])[0]["lm_mean"] for ids in of_four_tokens]
     together = [scores["lm_mean"] for scores in model.score(of_four_tokens)]
+
     assert len(alone) > 1
     assert together == pytest.approx(alone, rel=1e-5)
     assert model.score([texts[0]]) == model.score([texts[0]])
 
 
 def test_a_text_longer_than_the_model_takes_is_refused(model):
+    """The model takes 33 tokens: a begin and an end token and 31 letters."""
     assert len(model.tokens("a" * 31)) == 33
     with pytest.raises(BackboneError, match="33 tokens"):
         model.tokens("a" * 32)
 
 
-def test_a_tokenizer_of_another_model_is_refused(copied, folder):
+def test_a_tokenizer_of_another_model_is_refused(copy_spoilt, folder):
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     vocabulary["a"] = 999
-    other = language_model(copied(vocab=json.dumps(vocabulary)), compute=cpu())
+    other = language_model(copy_spoilt(vocab=json.dumps(vocabulary)), compute=cpu())
     with pytest.raises(BackboneError, match="999"):
         other.tokens("a")
 
@@ -123,13 +126,13 @@ def test_a_tokenizer_of_another_model_is_refused(copied, folder):
         ({"config": '{"model_type": "clip"}'}, "'clip'"),
     ],
 )
-def test_a_folder_that_is_no_language_models_is_refused(copied, changes, message):
+def test_a_folder_that_is_no_language_models_is_refused(copy_spoilt, changes, message):
     with pytest.raises(BackboneError, match=message):
-        language_model(copied(**changes), compute=cpu())
+        language_model(copy_spoilt(**changes), compute=cpu())
 
 
-def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copied, model):
-    other = language_model(copied(tokenizer_config='{"bos_token": null}'), compute=cpu())
+def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copy_spoilt, model):
+    other = language_model(copy_spoilt(tokenizer_config='{"bos_token": null}'), compute=cpu())
     assert other.begin == 0
     assert other.score([other.tokens("a man")]) == model.score([model.tokens("a man")])
 
@@ -147,20 +150,23 @@ def test_a_tokenizer_that_adds_begin_and_end_itself_adds_none_twice(tmp_path):
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     untrained(lambda: LlamaForCausalLM(LlamaConfig(vocab_size=5, **sizes)), 0).save_pretrained(tmp_path)
     model = language_model(str(tmp_path), compute=cpu())
+
     assert model.tokenizer("a man")["input_ids"] == [1, 3, 4, 2]
     assert model.tokens("a man") == (1, 3, 4, 2)
     assert model.score([model.tokens("a man")])[0]["n_tokens"] == 3
 
 
-def test_code_that_lies_beside_a_model_is_not_even_offered_to_be_run(copied):
+def test_code_beside_a_model_is_never_run(copy_spoilt):
+    """Weights come from strangers, and Python files beside them are not executed."""
     auto = {"AutoConfig": "labnet.Config", "AutoModelForCausalLM": "labnet.Model"}
-    path = copied(config=json.dumps({"model_type": "labnet", "auto_map": auto}))
+    path = copy_spoilt(config=json.dumps({"model_type": "labnet", "auto_map": auto}))
     (Path(path) / "labnet.py").write_text("raise SystemExit('it was run')\n", encoding="utf-8")
     with pytest.raises(BackboneError, match=r"labnet|tokenizer"):
         language_model(path, compute=cpu())
 
 
 def test_a_network_that_looks_ahead_is_refused(tmp_path, folder):
+    """BERT sees the following words too, so its numbers are no probabilities of a next word."""
     from transformers import BertConfig, BertLMHeadModel
 
     config = BertConfig(
@@ -174,8 +180,8 @@ def test_a_network_that_looks_ahead_is_refused(tmp_path, folder):
         language_model(str(tmp_path), compute=cpu())
 
 
-def test_weights_that_are_not_the_networks_are_refused(copied):
-    path = copied()
+def test_weights_that_are_not_the_networks_are_refused(copy_spoilt):
+    path = copy_spoilt()
     tensors = load_file(f"{path}/model.safetensors")
     tensors["ln_f.wait"] = tensors.pop("ln_f.weight")
     save_file(tensors, f"{path}/model.safetensors")
@@ -184,6 +190,6 @@ def test_weights_that_are_not_the_networks_are_refused(copied):
 
 
 @pytest.mark.parametrize("source", ["random:0", "no/such/folder"])
-def test_what_is_no_model_is_refused(source):
+def test_a_source_that_is_no_model_is_refused(source):
     with pytest.raises(BackboneError):
         language_model(source, compute=cpu())

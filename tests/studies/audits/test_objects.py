@@ -46,7 +46,7 @@ def test_two_objects_are_enough_to_tell_apart(stores):
     assert [row["object"] for row in rows[:3:2]] == list(OBJECTS[:2])
 
 
-def test_what_is_improbable_is_left_out_and_counted(stores):
+def test_improbable_objects_are_left_out_and_counted(stores):
     report = audit_objects(*stores, OBJECTS, scale=1, least=0.9)
     assert report.data.empty
     assert "3 images have no object with a probability of 0.9 or more" in report.notes

@@ -26,7 +26,7 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture
-def table(tmp_path):
+def write_table(tmp_path):
     return lambda text=CAPTIONS: written(tmp_path / "captions.csv", text)
 
 
@@ -48,8 +48,8 @@ class CountedModel:
         return self.model.score(texts)
 
 
-def test_every_text_is_listed_once_and_masks_become_both_genders(table):
-    where, record = texts_to_score(table())
+def test_every_text_is_listed_once_and_masks_become_both_genders(write_table):
+    where, record = texts_to_score(write_table())
     assert list(where) == [
         "a man riding a motorcycle",
         "a man, riding",
@@ -63,10 +63,14 @@ def test_every_text_is_listed_once_and_masks_become_both_genders(table):
 @pytest.mark.parametrize(
     ("batch_size", "n_batches_left"), [(1, 3), (2, 1)], ids=["a text a batch", "two texts a batch"]
 )
-def test_a_run_that_was_interrupted_after_two_batches_measures_the_others_and_gives_the_same_priors(
-    model, table, tmp_path, batch_size, n_batches_left
+def test_an_interrupted_run_measures_the_rest_and_gives_the_same_priors(
+    model, write_table, tmp_path, batch_size, n_batches_left
 ):
-    texts, _ = texts_to_score(table())
+    """Of five texts, two batches were scored before the interruption.
+
+    Texts in other batches differ by rounding.
+    """
+    texts, _ = texts_to_score(write_table())
     assert len(texts) == 5
     of_undisturbed_run = measure_priors(model, texts, tmp_path / "undisturbed")
     journal = tmp_path / "interrupted"
@@ -76,43 +80,47 @@ def test_a_run_that_was_interrupted_after_two_batches_measures_the_others_and_gi
         file.write('[2, [{"n_tok')  # half a line, as a kill may leave it
     second = CountedModel(model)
     priors = measure_priors(second, texts, journal, batch_size=batch_size)
+
     assert second.n_batches == n_batches_left
     assert list(priors) == list(texts)
     for text, values in priors.items():
         assert values == pytest.approx(dict(of_undisturbed_run[text]), rel=1e-5)
 
 
-def test_a_run_of_one_text_a_batch_that_was_interrupted_gives_the_very_same_priors(model, table, tmp_path):
-    texts, _ = texts_to_score(table())
+def test_an_interrupted_run_of_single_texts_gives_identical_priors(model, write_table, tmp_path):
+    """With one text at a time nothing depends on batches, so there is no rounding."""
+    texts, _ = texts_to_score(write_table())
     with pytest.raises(KeyboardInterrupt):
         measure_priors(CountedModel(model, interrupted_after=2), texts, tmp_path / "a", batch_size=1)
     priors = measure_priors(model, texts, tmp_path / "a", batch_size=1)
     assert priors == measure_priors(model, texts, tmp_path / "b")
 
 
-def test_a_line_that_is_lost_is_measured_again(model, table, tmp_path):
-    (texts, _) = texts_to_score(table())
+def test_a_line_that_is_lost_is_measured_again(model, write_table, tmp_path):
+    (texts, _) = texts_to_score(write_table())
     journal = tmp_path / "journal"
     priors = measure_priors(model, texts, journal)
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
     journal.write_text("".join([*lines[:2], *lines[3:]]), encoding="utf-8")
     again = CountedModel(model)
+
     assert measure_priors(again, texts, journal) == priors
     assert again.n_batches == 1
 
 
-def test_a_journal_of_other_texts_is_refused_unless_the_run_is_started_anew(model, table, tmp_path):
+def test_a_journal_of_other_texts_is_refused_unless_the_run_is_started_anew(model, write_table, tmp_path):
     journal = tmp_path / "journal"
-    measure_priors(model, texts_to_score(table())[0], journal)
-    other, _ = texts_to_score(table("text_id,text\nt,a woman\n"))
+    measure_priors(model, texts_to_score(write_table())[0], journal)
+    other, _ = texts_to_score(write_table("text_id,text\nt,a woman\n"))
     with pytest.raises(ExtractError):
         measure_priors(model, other, journal)
     assert list(measure_priors(model, other, journal, restart=True)) == ["a woman"]
 
 
-def test_a_text_that_is_too_long_is_named_before_any_work(model, table, tmp_path):
-    path = table(f"caption_id,caption\nc1,a man\nc2,{'a' * 40}\n")
+def test_a_text_that_is_too_long_is_named_before_any_work(model, write_table, tmp_path):
+    path = write_table(f"caption_id,caption\nc1,a man\nc2,{'a' * 40}\n")
     counted = CountedModel(model)
+
     with pytest.raises(ExtractError, match=r"captions.csv, c2") as raised:
         measure_priors(counted, texts_to_score(path)[0], tmp_path / "journal")
     assert "\n" not in str(raised.value)

@@ -92,7 +92,8 @@ def test_a_map_without_light_is_called_empty_and_has_no_share(audit_of_corner):
     assert (dark["share"], dark["hit"]) == (None, None)
 
 
-def test_a_group_has_the_mean_share_and_the_share_of_hits_of_its_maps_that_are_not_empty(audit_of_corner):
+def test_a_group_has_the_means_of_its_maps_that_are_not_empty(audit_of_corner):
+    """Of three maps one is empty, one hits the corner and one does not."""
     top, low, _ = records(audit_of_corner.data)
     (group,) = audit_of_corner.record["summary"]["groups"]
     assert (group["n_maps"], group["n_empty"]) == (3, 1)
@@ -110,7 +111,7 @@ def test_without_regions_there_is_a_row_a_pair(planted):
     assert {row["roi"] for row in records(results.data)} == {None}
 
 
-def test_maps_are_kept_the_same_every_time_and_audited_as_those_just_made(planted, tmp_path):
+def test_stored_maps_have_the_same_bytes_and_give_the_same_audit(planted, tmp_path):
     kept = []
     for name in ("one.zarr", "one.zarr", "other.zarr"):
         write_maps(planted, tmp_path / name)
@@ -121,6 +122,7 @@ def test_maps_are_kept_the_same_every_time_and_audited_as_those_just_made(plante
     assert (maps.pairs, maps.about) == (planted.pairs, planted.about)
     np.testing.assert_array_equal(maps.raw, planted.raw)
     regions = {one: [region((0, SIDE), (0, SIDE))] for one in ("top", "low", "dark")}
+
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 

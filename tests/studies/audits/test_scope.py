@@ -46,6 +46,7 @@ def generators(source):
     ],
 )
 def test_the_guard_sees_a_generator(source):
+    """Such a module could make images or texts, which is out of the project's scope."""
     assert generators(source)
 
 
@@ -94,6 +95,7 @@ def test_importing_the_audits_loads_no_library_of_networks():
     )
     modules = set(process.stdout.split())
     packages = {module.split(".")[0] for module in modules}
+
     assert {"obygaze_studies.eat", "obygaze_studies.mediaeval15.training"} <= modules
     assert not packages & NETWORKS
 

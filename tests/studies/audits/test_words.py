@@ -111,14 +111,20 @@ def test_words_are_counted_in_captions_as_the_authors_code_counts_them(shared_da
 
 
 def test_only_full_stops_and_commas_are_stripped():
+    """As in the authors' code, so "sad!" is another word than "sad"."""
     assert tokens("Sad, sad. SAD! sad-faced isn't") == ["sad", "sad", "sad!", "sad-faced", "isn't"]
 
 
 def test_occurrences_and_captions_are_counted_apart():
+    """The caption "sad sad." has two occurrences.
+
+    One of three captions has any, and 2 / 3 are 2000 / 3 per 1000 captions.
+    """
     items = {"i": {"emotion": "sadness", "level": "high", "condition": "c"}}
     counts = find_words([("i", "sad sad."), ("i", "happy"), ("i", ""), ("other", "sad")], EMOTION_WORDS)
     results = audit_words(counts, items, min_total=0)
     (row,) = records(results.data)
+
     assert (row["n_captions"], row["count"], row["captions_with_any"]) == (3, 2, 1)
     assert row["per_1000"] == pytest.approx(2000 / 3)
     assert results.record["summary"]["images_without_item"] == ["other"]

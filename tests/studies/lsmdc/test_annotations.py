@@ -26,7 +26,8 @@ def write_training_file(tmp_path):
     return lambda data: written(tmp_path / FILES["training"], data)
 
 
-def test_of_the_six_fields_of_a_line_the_clip_and_the_sentence_are_read(write_training_file):
+def test_the_clip_and_the_sentence_of_a_line_are_read(write_training_file):
+    """A line has six fields: the clip, four times and the sentence."""
     (caption,) = read_captions(write_training_file(GOOD_LINE))
     assert caption == Caption("1004_Juno_00.00.01.000-00.00.02.000", "SOMEONE smiles.", 1)
 
@@ -114,7 +115,8 @@ def test_clips_are_counted_for_titles_in_other_letters_or_with_an_ampersand():
     assert count_movies(CAPTIONS_OF_SPLITS["training"], titles) == {"As Good as It Gets": 1, "Marley & Me": 1}
 
 
-def test_clips_of_excluded_films_are_left_out_of_training_and_validation_but_not_of_the_test(tmp_path):
+def test_excluded_films_are_left_out_of_training_and_validation_alone(tmp_path):
+    """Films that ObyGaze12 shares with LSMDC must not be trained on. The published test set stays whole."""
     (tmp_path / "films.txt").write_text("# ObyGaze12\n\nMarley and Me\nJuno\nThe Help\n")
     captions, excluded = exclude(CAPTIONS_OF_SPLITS, read_titles(tmp_path / "films.txt"))
     n_captions = {split: len(captions_of_split) for split, captions_of_split in captions.items()}

@@ -42,7 +42,7 @@ def run(*arguments):
     return obygaze(*REQUIRED, *arguments)
 
 
-def test_options_become_settings_of_the_training_and_its_outcome_is_printed_in_a_line(library, capsys):
+def test_options_become_settings_and_the_outcome_is_printed(library, capsys):
     assert run("--gather-share", "1/2", "--arithmetic", "published", "--chunk", "20", "--resume") == 0
     settings = library.settings
     assert (settings.gather_share, settings.arithmetic, settings.chunk, settings.resume) == (
@@ -53,6 +53,7 @@ def test_options_become_settings_of_the_training_and_its_outcome_is_printed_in_a
     )
     assert (settings.batch, settings.epochs, settings.lr, settings.clip_lr_scale) == (None, 5, 1e-4, 1e-3)
     shown = capsys.readouterr()
+
     assert shown.out.startswith("run: epoch 3")
     assert "25.0 (tie-safe 20.0)" in shown.out
     assert "ObyGaze12 films in the training data" in shown.err
@@ -60,7 +61,8 @@ def test_options_become_settings_of_the_training_and_its_outcome_is_printed_in_a
     assert library.settings.gather_share == 0.25, "as published"
 
 
-def test_a_training_that_a_signal_stops_says_at_which_step_and_ends_with_the_signals_code(library, capsys):
+def test_a_training_stopped_by_a_signal_exits_with_the_signals_code(library, capsys):
+    """Shells expect 128 plus the number of the signal."""
     library.stop = True
     library.test = None  # a stopped training is not tested
     assert run() == 128 + signal.SIGTERM
@@ -92,9 +94,10 @@ TIME_LIMIT_SIGNAL = signal.SIGUSR1
     ],
     ids=["stopped by the time limit", "finished at the time limit", "cancelled", "failed"],
 )
-def test_the_slurm_script_has_only_a_training_that_the_time_limit_stopped_started_again(
+def test_the_slurm_script_requeues_only_after_the_time_limit(
     tmp_path, training, signals, exit_code, asked_of_slurm
 ):
+    """A job that was cancelled, failed or finished must not be started again."""
     cluster = FakeSlurm(tmp_path, training, name="torchrun")
     code, _ = cluster.run("train.sbatch", "--out", "my run", signals=signals)
     assert code == exit_code

@@ -34,6 +34,10 @@ def test_frames_of_real_videos_are_those_that_the_original_takes(oracle, shared_
 
 
 def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
+    """The video has 19 frames a second, and one frame each second is taken (19 s).
+
+    Twelve of these are spread evenly.
+    """
     path = shared_data / "videos" / "v_GGSY1Qvo990.mp4"
     frames = sample_frames(path, PRESET.geometry, 12)
     assert frames.index.tolist() == [19 * s for s in np.linspace(0, 18, 12, dtype=int)]
@@ -114,6 +118,7 @@ def test_a_stopped_cache_keeps_what_it_has_and_other_recipes_are_refused(fill, v
     with pytest.raises(TrainError, match="full"):
         fill(videos, folder=tmp_path / "full")
     (tmp_path / "cache" / RECIPE).write_text("{")
+
     with pytest.raises(TrainError, match="cache"):
         fill(videos)
 

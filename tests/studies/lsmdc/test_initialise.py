@@ -29,9 +29,8 @@ def tensors(oracle):
     return plan.initial_tensors("clip", clip, **TINY)
 
 
-def test_every_initial_tensor_is_the_tensor_of_clip_or_the_identity_that_the_original_starts_from(
-    oracle, tensors
-):
+def test_every_initial_tensor_is_clips_or_an_identity(oracle, tensors):
+    """The original copies each tensor from CLIP, or starts from an identity matrix. The oracle says which."""
     clip = oracle.load("clip")
     assert tensors.keys() == oracle.tensors.keys()
     for name, facts in oracle.tensors.items():

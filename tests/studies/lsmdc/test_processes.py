@@ -84,9 +84,7 @@ def test_three_steps_of_two_processes_give_the_tensors_of_the_original(
     assert furthest(tensors, oracle.load(original)) <= 2e-6
 
 
-def test_three_steps_of_two_processes_with_a_quarter_of_the_gradient_are_those_of_one_process(
-    oracle, folder_of_two_processes
-):
+def test_two_processes_with_a_quarter_of_the_gradient_equal_one(oracle, folder_of_two_processes):
     tensors = load_file(tensors_file(folder_of_two_processes, "share 1/4, chunks of 2", rank=0))
     of_one_process, *_ = three_steps(oracle, gather_share=0.25)
     assert furthest(tensors, of_one_process) <= 2e-6
@@ -102,6 +100,7 @@ def test_a_training_in_two_processes_is_that_of_one(folder_of_two_processes, set
         json.loads((folder / "test.json").read_text())
         for folder in (of_one.out, folder_of_two_processes / "run")
     ]
+
     assert measures[0] == measures[1]
     assert json.loads((folder_of_two_processes / "run" / "run.json").read_text())["processes"] == 2
 

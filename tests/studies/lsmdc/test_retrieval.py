@@ -40,7 +40,11 @@ def test_a_score_that_is_not_a_number_is_refused(scores):
         retrieval.measures(scores["nan_row"], np.arange(23))
 
 
-def test_the_original_counts_31_ranks_of_23_sentences_as_a_repeated_clip_ties_with_itself(scores):
+def test_the_original_counts_31_ranks_of_23_sentences(scores):
+    """Clips with several sentences are several equal columns.
+
+    The original counts a rank for each tie of a clip with itself.
+    """
     assert len(scores["repeated_clips"]) == 23
     assert len(retrieval.published_ranks(scores["repeated_clips"])) == 31
 
@@ -54,9 +58,11 @@ def test_where_a_repeated_clip_is_one_column_each_sentence_has_one_rank_without_
     assert np.array_equal(ranks["optimistic"], ranks["pessimistic"])
 
 
-def test_of_equal_scores_the_mean_rank_is_that_of_chance_between_the_best_and_the_worst_order(scores):
+def test_the_mean_rank_of_equal_scores_is_that_of_chance(scores):
+    """The best order puts the right clip first and the worst last, of 12."""
     n_clips = 12
     measured = retrieval.measures(scores["all_equal"], np.arange(n_clips))["tie_safe"]["text_to_video"]
+
     assert measured["optimistic"]["mean_rank"] == 1
     assert measured["mean"]["mean_rank"] == (1 + n_clips) / 2
     assert measured["pessimistic"]["mean_rank"] == n_clips

@@ -73,14 +73,14 @@ def test_a_run_writes_settings_log_measures_tokenizer_weights_state_and_a_card(w
     assert files_of(whole.out).keys() == names
 
 
-def test_the_log_of_a_run_has_a_row_for_each_step_of_which_the_first_has_rate_0(whole):
+def test_the_log_has_a_row_for_each_step_starting_at_rate_0(whole):
     rows = rows_of(whole.out / "log.csv")
     assert [int(row["step"]) for row in rows] == list(range(N_EPOCHS * STEPS_OF_EPOCH))
     assert tuple(rows[0]) == state.LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
 
 
-def test_the_model_of_a_run_is_that_of_the_epoch_with_the_best_recall_on_validation_clips(whole):
+def test_the_model_is_that_of_the_epoch_with_the_best_validation_recall(whole):
     epochs = json.loads((whole.out / "epochs.json").read_text())
     recalls = [measures["published"]["text_to_video"]["R@1"] for measures in epochs]
     best = N_EPOCHS - 1 - int(np.argmax(recalls[::-1]))  # of equal recalls the last epoch
@@ -93,7 +93,7 @@ def test_the_model_of_a_run_is_in_float32(whole):
     assert {value.dtype for value in tensors} == {torch.float32}
 
 
-def test_the_card_of_a_run_has_its_validation_and_the_films_of_obygaze12_that_it_was_trained_on(whole):
+def test_the_card_states_validation_and_films_shared_with_obygaze12(whole):
     card = (whole.out / "README.md").read_text()
     assert "validation, epoch 1 (4 sentences, 4 clips)" in card
     assert "Juno (3)" in card
@@ -138,9 +138,7 @@ def kill_after(monkeypatch):
 
 
 @pytest.mark.long  # trains, is stopped, trains again
-def test_a_training_that_is_killed_again_and_again_and_resumed_ends_with_the_same_bytes(
-    whole, settings, kill_after
-):
+def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(whole, settings, kill_after):
     resumed = settings(resume=True)
     more_times_than_needed = 30
     for _ in range(more_times_than_needed):
@@ -153,6 +151,7 @@ def test_a_training_that_is_killed_again_and_again_and_resumed_ends_with_the_sam
     assert outcome.complete
     files = {name: data for name, data in files_of(resumed.out).items() if not name.endswith(".partial")}
     expected = files_of(whole.out)
+
     assert files.keys() == expected.keys()
     assert [name for name in expected if files[name] != expected[name]] == []
 
@@ -165,6 +164,7 @@ def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_by
     outcome = train(resumed, stopped=lambda: next(answers, True))
     assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
     listener = Listener()
+
     assert train(resumed, watch=listener).complete
     assert any("step 4 of 6" in text for text in listener.said)
     assert files_of(resumed.out) == files_of(whole.out)
@@ -207,6 +207,7 @@ def test_a_damaged_state_is_refused_by_its_name(settings):
     train(resumed, stopped=lambda: next(answers, True))
     state = resumed.out / "state.safetensors"
     state.write_bytes(state.read_bytes()[:1000])
+
     with pytest.raises(TrainError, match=r"state\.safetensors"):
         train(resumed)
 
@@ -246,6 +247,7 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, mon
 
 
 def test_titles_of_excluded_films_of_which_there_is_no_clip_are_announced():
+    """A misspelt title would exclude nothing without notice."""
     plan = SimpleNamespace(captions={}, shared_movies={}, titles=("Juno", "Up"), excluded={"test": {"Up": 2}})
     listener = Listener()
     run._announce(listener, plan, [])
@@ -287,9 +289,11 @@ def settings_of_spoilt_corpus(settings, corpus_to_spoil, tmp_path):
 
 
 @pytest.mark.long
-def test_clips_whose_video_is_missing_or_unreadable_are_left_out_counted_and_listed_with_a_reason(
-    settings_of_spoilt_corpus, corpus_to_spoil
-):
+def test_clips_without_a_readable_video_are_left_out_and_listed(settings_of_spoilt_corpus, corpus_to_spoil):
+    """Of 12 training clips, the video of number 3 is missing and that of number 5 is damaged.
+
+    Their captions are on lines 4 and 6.
+    """
     missing, unreadable = clip_id("training", 3), clip_id("training", 5)
     (corpus_to_spoil / "videos" / f"{missing}.avi").unlink()
     link = corpus_to_spoil / "videos" / f"{unreadable}.avi"
@@ -299,6 +303,7 @@ def test_clips_whose_video_is_missing_or_unreadable_are_left_out_counted_and_lis
     outcome = train(settings_of_spoilt_corpus, watch=listener)
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
     rows = rows_of(settings_of_spoilt_corpus.out / "left_out.csv")
+
     assert [(row["line"], row["clip_id"]) for row in rows] == [("4", missing), ("6", unreadable)]
     assert all(row["reason"] for row in rows)
     assert any(text.startswith("training: 2 of 12") and "line 4" in text for text in listener.said)

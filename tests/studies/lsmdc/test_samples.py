@@ -45,7 +45,7 @@ def test_full_batches_are_the_originals_whatever_the_number_of_processes(origina
         assert batches == batches_of_original
 
 
-def test_samples_that_fill_no_batch_are_left_out_where_the_original_repeats_others_beside_them(original):
+def test_samples_that_fill_no_batch_are_left_out(original):
     """The original's last batch begins with the samples that are left; the others of it are repeated."""
     cases_with_repeated_samples = 0
     for case in original["order"]:
@@ -54,6 +54,7 @@ def test_samples_that_fill_no_batch_are_left_out_where_the_original_repeats_othe
             (last_batch_by_process,) = case["batches"][len(batches) :]
             assert global_batch(last_batch_by_process)[: len(rest)] == rest
             cases_with_repeated_samples += 1
+
     assert cases_with_repeated_samples == 6
 
 

@@ -55,6 +55,7 @@ def test_embeddings_scores_and_loss_are_the_originals(oracle, first):
         "frame_features": normalize(embeddings.frames, dim=-1),
         "video_output": embeddings.videos,
     }
+
     for name, value in unit.items():
         assert np.abs(value.numpy() - expected[f"{name}.0"]).max() <= 1e-5, name
 
@@ -66,6 +67,7 @@ def test_the_hundred_gradients_and_their_norm_are_the_originals(oracle, first):
     assert len(expected) == 100
     assert furthest(oracle.size.from_port(gradients), expected) <= 1e-4
     norm = rules.clip_gradients([value for value in network.parameters() if value.requires_grad])
+
     assert norm == pytest.approx(float(oracle.similarities["norm.0"]), rel=5e-5)
 
 
@@ -94,9 +96,11 @@ def test_the_tolerance_in_float64_is_stricter_than_what_rounding_to_float32_chan
     assert largest_relative_difference(norms_in_float32, norms_in_float64) > 1e-6
 
 
-def test_our_parameters_in_float64_differ_from_the_originals_in_float32_as_its_own_in_float64_do(
-    oracle, in_float64
-):
+def test_parameters_in_float64_differ_from_float32_as_the_originals_do(oracle, in_float64):
+    """The original's run in float32 differs from its own run in float64 by rounding.
+
+    Ours in float64 must differ from it by as much.
+    """
     parameters, *_ = in_float64
     assert {value.dtype for value in parameters.values()} == {torch.float64}
     difference_of_original, _ = oracle.run["float32 against float64"]["params_after_3"]
@@ -136,7 +140,11 @@ def test_the_rates_of_the_four_groups_are_the_originals(oracle):
         assert rates == expected
 
 
-def test_half_of_the_gradient_of_gathered_embeddings_is_what_two_processes_of_the_original_keep(oracle):
+def test_half_of_the_gathered_gradient_is_that_of_two_processes(oracle):
+    """In the original, each process keeps the gradient of its own embeddings alone.
+
+    With two processes that is half of it.
+    """
     parameters, losses, norms, _ = three_steps(oracle, gather_share=0.5)
     assert furthest(parameters, oracle.load("after_3_steps_two_processes")) <= 2e-6
     assert np.abs(np.subtract(losses, oracle.run["two processes"]["loss"])).max() <= 5e-5
@@ -165,9 +173,8 @@ def test_losses_in_published_arithmetic_are_the_originals_within_the_rounding_of
 
 
 @pytest.mark.long  # simulates
-def test_in_published_arithmetic_as_many_second_moments_are_rounded_to_0_as_in_the_original(
-    oracle, in_published_arithmetic
-):
+def test_published_arithmetic_rounds_as_many_moments_to_0(oracle, in_published_arithmetic):
+    """Squares of small gradients are too small for float16, in the original and here."""
     *_, optimiser = in_published_arithmetic
     second_moments = [value for value in optimiser.v.values() if value.dtype == torch.float16]
     second_moments = torch.cat([value.flatten() for value in second_moments])
@@ -177,9 +184,8 @@ def test_in_published_arithmetic_as_many_second_moments_are_rounded_to_0_as_in_t
 
 
 @pytest.mark.long  # simulates
-def test_in_published_arithmetic_as_many_parameters_stay_unchanged_as_in_the_original(
-    oracle, in_published_arithmetic
-):
+def test_published_arithmetic_leaves_as_many_parameters_unchanged(oracle, in_published_arithmetic):
+    """Many steps are smaller than the last digit of a float16, in the original and here."""
     parameters, *_ = in_published_arithmetic
     initial = oracle.load("initial")
     is_unchanged = []
@@ -187,6 +193,7 @@ def test_in_published_arithmetic_as_many_parameters_stay_unchanged_as_in_the_ori
         if facts["dtype_original"] == "float16" and name in parameters:
             is_unchanged.append((parameters[name] == initial[name].half()).flatten())
     share_unchanged = torch.cat(is_unchanged).double().mean().item()
+
     assert share_unchanged == pytest.approx(oracle.run["original dtypes"]["unchanged_after_3"], abs=0.02)
 
 

@@ -29,7 +29,7 @@ def folder_and_add(tmp_path):
     return tmp_path, add
 
 
-def findings(folder, clips=TRUTH):
+def findings_of(folder, clips=TRUTH):
     """Check the runs of a folder; list severity and subject of what is found."""
     return [(one["severity"], one["about"]) for one in check_runs(folder, clips).document["findings"]]
 
@@ -43,15 +43,17 @@ def test_a_valid_folder_has_no_findings(folder_and_add):
 
 
 def test_five_runs_are_allowed_and_six_are_not(folder_and_add):
+    """The task allows five runs for a subtask. The folder has the run "a" already."""
     folder, add = folder_and_add
     for name in "bcde":
         add(name)
-    assert findings(folder) == []
+    assert findings_of(folder) == []
     add("f")
-    assert findings(folder) == [("problem", "violence")]
+    assert findings_of(folder) == [("problem", "violence")]
 
 
 def test_one_run_of_each_subtask_must_do_without_external_data(folder_and_add):
+    """The only run of the subtask "affect" used external data."""
     folder, add = folder_and_add
     rows = "".join(f"{clip},neutral,calm\n" for clip in SCORES_OF_TEST_CLIPS)
     add(
@@ -61,7 +63,8 @@ def test_one_run_of_each_subtask_must_do_without_external_data(folder_and_add):
         subtask="affect",
         suffix=".csv",
     )
-    assert findings(folder) == [("problem", "affect")]
+
+    assert findings_of(folder) == [("problem", "affect")]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,7 @@ def test_one_run_of_each_subtask_must_do_without_external_data(folder_and_add):
 def test_a_record_that_is_missing_or_wrong_is_a_problem(folder_and_add, record):
     folder, add = folder_and_add
     add("b", record=record)
-    assert findings(folder) == [("problem", "violence-b.trec")]
+    assert findings_of(folder) == [("problem", "violence-b.trec")]
 
 
 WITH_A_DEV_CLIP = {**SCORES_OF_TEST_CLIPS, "c0": 0.5}
@@ -104,23 +107,25 @@ def coverage_and_ties(folder, name):
 
 
 def test_a_run_that_scores_a_clip_outside_the_test_set_is_a_problem(folder_and_add):
+    """Clip c0 is a dev clip."""
     folder, add = folder_and_add
     add("b", trec_lines(WITH_A_DEV_CLIP, "b"))
-    assert findings(folder) == [("problem", "violence-b.trec")]
+    assert findings_of(folder) == [("problem", "violence-b.trec")]
     assert coverage_and_ties(folder, "b") == (1.0, 0.0)
 
 
 def test_a_run_that_lacks_a_test_clip_gets_a_warning_and_the_share_that_it_covers(folder_and_add):
+    """15 of 16 test clips are scored."""
     folder, add = folder_and_add
     add("b", trec_lines(WITHOUT_THE_FIRST_CLIP, "b"))
-    assert findings(folder) == [("warning", "violence-b.trec")]
+    assert findings_of(folder) == [("warning", "violence-b.trec")]
     assert coverage_and_ties(folder, "b") == (15 / 16, 0.0)
 
 
 def test_a_run_of_equal_scores_gets_a_warning_and_the_share_of_ties(folder_and_add):
     folder, add = folder_and_add
     add("b", trec_lines(OF_EQUAL_SCORES, "b"))
-    assert findings(folder) == [("warning", "violence-b.trec")]
+    assert findings_of(folder) == [("warning", "violence-b.trec")]
     assert coverage_and_ties(folder, "b") == (1.0, 1.0)
 
 
@@ -136,14 +141,14 @@ def test_a_run_of_equal_scores_gets_a_warning_and_the_share_of_ties(folder_and_a
 def test_a_run_that_cannot_be_read_is_a_problem_and_has_neither_coverage_nor_ties(folder_and_add, text):
     folder, add = folder_and_add
     add("b", text)
-    assert findings(folder) == [("problem", "violence-b.trec")]
+    assert findings_of(folder) == [("problem", "violence-b.trec")]
     assert coverage_and_ties(folder, "b") == (None, None)
 
 
 def test_a_movie_in_dev_and_test_is_a_problem(folder_and_add):
     folder, _ = folder_and_add
     leak = (*TRUTH, Annotated("new", "m5", "dev", {}, None))
-    assert findings(folder, leak) == [("problem", "split")]
+    assert findings_of(folder, leak) == [("problem", "split")]
 
 
 def test_a_folder_that_is_not_there_or_has_no_runs_is_refused(tmp_path):

@@ -88,20 +88,20 @@ def test_a_clip_without_scores_and_judgements_has_no_classes(labels_and_rejected
         "a clip twice",
     ],
 )
-def test_a_score_or_judgement_of_which_no_label_can_be_made_is_refused_with_its_clip_or_column(
-    tmp_path, scores, votes, more, message
-):
+def test_unusable_scores_and_judgements_are_refused_by_clip_or_column(tmp_path, scores, votes, more, message):
     pivots = write_judgements(tmp_path, *votes, more=more) if votes or more else None
     with pytest.raises(ObygazeError, match=message):
         make_labels(written(tmp_path / "scores.csv", scores), pivots)
 
 
 def test_a_truth_may_hold_scores_or_classes(tmp_path):
+    """A score becomes a class: below -0.15 is negative, above 0.15 positive, and between is neutral."""
     path = written(
         tmp_path / "clips.csv",
         "clip,split,valence,arousal,violence\na,dev,0.2,calm,1\nb,test,-0.15,,\nc,test,neutral,0.1500001,0\n",
     )
     a, b, c = read_annotations(path)
+
     assert (a.classes, a.violent) == ({"valence": "positive", "arousal": "calm"}, True)
     assert (b.classes, b.violent) == ({"valence": "neutral"}, None)
     assert (c.classes, c.violent) == ({"valence": "neutral", "arousal": "active"}, False)

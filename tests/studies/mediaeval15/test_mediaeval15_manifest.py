@@ -37,9 +37,8 @@ def test_the_split_and_labels_are_extra_columns_and_violence_is_the_level_too(im
     assert imported.manifest.codebook.name == "mediaeval15"
 
 
-def test_notices_count_clips_of_each_split_other_names_missing_videos_and_columns_left_out(
-    imported, tmp_path
-):
+def test_notices_report_counts_and_what_differs_from_the_published_corpus(imported, tmp_path):
+    """The published corpus has 6,144 dev and 4,756 test clips, named ACCEDE00000.mp4 and so on."""
     assert imported.notices == (
         "dev: 2 clips of 1 movie; the published corpus has 6,144 of 100",
         "test: 1 clip of 1 movie; the published corpus has 4,756 of 99",
@@ -59,6 +58,7 @@ def test_the_split_may_come_from_lists_of_films(tmp_path):
         tmp_path, "a.mp4,one", "b.mp4,two", header="clip,movie", dev=["one", "lost"], test=["two"]
     )
     imported = import_mediaeval15(source, tmp_path)
+
     assert [clip.extras["split"] for clip in imported.manifest] == ["dev", "test"]
     assert imported.manifest.clips[0].video == "a.mp4"
     assert "no clip of 1 listed movie; the first is lost" in imported.notices

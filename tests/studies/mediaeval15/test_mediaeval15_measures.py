@@ -50,7 +50,7 @@ def test_a_score_outside_its_scale_is_refused(score):
 
 
 @pytest.mark.parametrize("axis", CLASSES)
-def test_three_judges_decide_by_majority_on_which_side_of_two_pivot_clips_a_clip_is(oracle, axis):
+def test_the_majority_of_three_judges_places_a_clip_between_two_pivots(oracle, axis):
     """Above the low pivot and below the high one it is of the middle class; contradictions give no class."""
     for case in oracle["pivot_rule"]["cases"]:
         is_above_low_pivot = [bool(vote) for vote in case["low"]]
@@ -79,7 +79,8 @@ def test_scores_that_are_equal_in_single_precision_are_tied():
     assert average_precision(run, {"a": 1, "b": 0}) == 0.5
 
 
-def test_clips_with_tied_scores_are_ranked_by_their_names_in_descending_order_of_characters():
+def test_ties_are_ranked_by_name_in_descending_order():
+    """As trec_eval does. Capitals stand before small letters, and letters with accents last."""
     assert ranked({"Z": 1, "a": 1, "é": 1, "9": 1, "10": 1}) == ["é", "a", "Z", "9", "10"]
 
 
@@ -89,6 +90,7 @@ def test_every_measure_of_the_synthetic_run_is_as_trec_eval_printed_it(oracle, s
         read_trec(folder / "run.trec")["violence"], read_qrels(folder / "qrels.trec")["violence"]
     )
     expected = oracle["synthetic"]["trec"]
+
     assert len(expected) == 36
     assert {name: result[name] for name in expected} == pytest.approx(expected, rel=1e-9)
     # Scikit-learn's average precision, which treats ties otherwise, is another one.
@@ -120,12 +122,17 @@ def test_measures_of_trec_evals_test_files_are_those_that_it_prints(shared_data,
             ours = measures_of_test_files[topic][name]
             assert f"{ours:.4f}" == f"{float(printed):.4f}", (name, topic)
             n_compared += 1
+
     assert n_compared == 100
 
 
-def test_the_precision_at_a_recall_is_that_of_trec_eval_9_which_rounds_the_number_of_clips_up(
+def test_the_precision_at_a_recall_is_that_of_trec_eval_9(
     measures_of_test_files,
 ):
+    """Version 9 rounds the number of relevant clips up, version 10 does otherwise.
+
+    The numbers are what version 9 prints.
+    """
     of_all_topics = measures_of_test_files["all"]
     assert f"{of_all_topics['iprec_at_recall_0.10']:.4f}" == "0.3884"
     assert f"{of_all_topics['iprec_at_recall_0.60']:.4f}" == "0.0822"
@@ -136,7 +143,11 @@ def test_a_measure_is_1_where_the_only_relevant_clip_is_ranked_first(measure):
     assert measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})[measure] == 1.0
 
 
-def test_bpref_is_one_half_where_a_clip_that_is_not_relevant_is_above_one_of_two_relevant_clips():
+def test_bpref_counts_irrelevant_clips_above_relevant_ones():
+    """One of two relevant clips has no irrelevant clip above it (1), the other has the only one (0).
+
+    The mean is 1/2.
+    """
     assert measures({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 1})["bpref"] == 0.5
 
 
@@ -195,6 +206,7 @@ def test_published_numbers_are_those_of_the_abstracts(oracle):
     reference = oracle["reference"]
     fudan = reference["fudan_huawei_2015"]
     li = reference["li_2016_subclasses"]
+
     assert {on: value for on, (value, _) in PUBLISHED.items()} == {
         ("violence", "map"): fudan["violence_map"],
         ("violence", "P_100"): li["p100"],
@@ -204,10 +216,15 @@ def test_published_numbers_are_those_of_the_abstracts(oracle):
     assert reference["test_clips"] == OFFICIAL_TEST_CLIPS
 
 
-def test_a_clip_that_is_not_called_is_wrong_among_all_clips_and_left_out_among_returned_ones():
+def test_a_clip_without_a_call_is_wrong_among_all_and_left_out_among_returned():
+    """Of three clips one is called right, one wrong and one not at all.
+
+    That is 1/3 of all and 1/2 of the returned ones.
+    """
     true = {"right": "calm", "wrong": "active", "not called": "calm"}
     called = {"right": "calm", "wrong": "calm", "not in the truth": "calm"}
     values, majority, n_unknown = accuracy(called, true)
+
     assert values["accuracy_all"] == 1 / 3
     assert values["accuracy_returned"] == 1 / 2
     assert values["coverage"] == 2 / 3

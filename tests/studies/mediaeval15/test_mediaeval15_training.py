@@ -88,6 +88,7 @@ def test_separable_clips_have_an_accuracy_of_1(task, sides, axis):
 def test_the_choice_of_a_penalty_is_recorded(sides):
     _, selection = train_violence(sides, LINEAR)
     record = selection["violence"]
+
     assert record["dev_clips"] == 120
     assert record["dev_movies"] == 6
     assert [candidate["name"] for candidate in record["candidates"]] == [
@@ -120,6 +121,10 @@ class ConstantModel:
     ],
 )
 def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean(p_above_0, p_above_1, called):
+    """A clip is above class 0 with probability a and above class 1 with b.
+
+    Then the classes have 1 - a, a - b and b.
+    """
     model = OrdinalModel((ConstantModel(p_above_0), ConstantModel(p_above_1)))
     assert called_ranks(model, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist() == [called]
 
@@ -166,6 +171,7 @@ def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_
     deviation = np.std(of_random_scores)
     standard_error_of_models = deviation / np.sqrt(n_shuffles)
     standard_error_of_random_scores = deviation / np.sqrt(n_shuffles * n_random_runs)
+
     assert abs(np.mean(of_models)) < 4 * standard_error_of_models
     assert abs(np.mean(of_random_scores)) < 4 * standard_error_of_random_scores
 
@@ -207,6 +213,7 @@ def test_each_movie_is_held_out_of_one_inner_fold(movies_of_fits):
 
 
 def test_a_clip_without_features_is_missing_from_the_run(make_task):
+    """Of 120 test clips, one file was empty."""
     sides = load_sides(*make_task(failed="ACCEDE00239.mp4"))
     run, _ = train_violence(sides, FAST)
     assert len(run) == 119

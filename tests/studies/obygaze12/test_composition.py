@@ -35,7 +35,7 @@ def clips_of(*rows):
 
 
 @given(small, small, small, small)
-def test_with_one_film_it_is_fishers_exact_test(both, first, second, neither):
+def test_with_one_film_the_test_of_a_pair_is_fishers_exact_test(both, first, second, neither):
     table = [[both, first], [second, neither]]
     if sum(map(sum, table)) == 0:
         return
@@ -43,7 +43,11 @@ def test_with_one_film_it_is_fishers_exact_test(both, first, second, neither):
     assert ours["p"] == pytest.approx(fisher_exact(table).pvalue, abs=1e-9)
 
 
-def test_with_two_films_it_counts_every_exchange_within_films():
+def test_with_two_films_every_exchange_within_films_is_counted():
+    """Two concepts are exchanged among the clips of each film in every possible way.
+
+    The share of exchanges as improbable as what is observed is p.
+    """
     # four clips of one film, three of another
     first = [1, 1, 0, 0, 1, 1, 0]
     second = [1, 1, 0, 0, 1, 0, 0]
@@ -53,6 +57,7 @@ def test_with_two_films_it_counts_every_exchange_within_films():
             sums.append(int(np.dot(first, [*one_film, *other_film])))  # noqa: PERF401
     ours = exact_common([2, 1], [2, 2], [2, 1], [4, 3])
     chance = {value: sums.count(value) / len(sums) for value in set(sums)}
+
     assert ours["expected"] == pytest.approx(np.mean(sums))
     assert ours["p"] == pytest.approx(sum(p for p in chance.values() if p <= chance[3] * (1 + 1e-9)))
 
@@ -61,12 +66,16 @@ def test_a_film_without_clips_expects_nothing():
     assert exact_common([0, 3], [0, 3], [0, 3], [0, 6]) == exact_common([3], [3], [3], [6])
 
 
-def test_what_only_films_explain_is_nothing():
+def test_a_link_that_films_alone_explain_is_not_significant():
     """Film a has both properties in every clip and film b none: pooled they go together, within films not."""
     assert exact_common([20, 0], [20, 0], [20, 0], [20, 20])["p"] == 1
 
 
 def test_a_planted_trend_rises_and_a_flat_one_does_not():
+    """HN clips have one concept, NS two and S three in each of six films.
+
+    All six films rise, so p is 2 / 2^6 = 2 / 64.
+    """
     ladder = {"EN": (), "HN": ("Body",), "NS": ("Body", "Look"), "S": ("Body", "Look", "Posture")}
     rising = [(f"m{film}", level, marked) for film in range(6) for level, marked in ladder.items()]
     result = concept_trend(clips_of(*rising))
@@ -75,6 +84,7 @@ def test_a_planted_trend_rises_and_a_flat_one_does_not():
         "rises": True, "difference": 2, "films_tested": 6, "p": 2 / 64,
     }  # fmt: skip
     flat = concept_trend(clips_of(("m", "HN", ("Body",)), ("m", "S", ("Look",))))
+
     assert (flat["rises"], flat["difference"], flat["p"]) == (False, 0, 1)
     assert concept_trend(clips_of(("m", "S", ("Look",))))["rises"] is None
 
@@ -84,7 +94,7 @@ def labelled(obygaze12):
     return apply_policy(obygaze12, LabelPolicy.PAPER)
 
 
-def test_in_obygaze12_concepts_rise_with_the_level_in_print_and_here(labelled):
+def test_in_obygaze12_concepts_rise_with_the_level_as_printed(labelled):
     """Printed in section 3.4: 1.26, 1.71, 2.6; the test over films is ours. One film has no S clip."""
     result = concept_trend(labelled)
     means = [f"{result[f'{level}_concepts']:.2f}" for level in ("HN", "NS", "S")]
@@ -106,6 +116,10 @@ def test_the_trend_is_observable_for_every_single_annotator(segments, projected)
 
 
 def test_sets_and_pairs_add_up(labelled):
+    """Each of the 1914 clips has one set of concepts.
+
+    A pair of concepts is in the clips whose set holds both.
+    """
     sets = concept_sets(labelled)
     assert sum(counts.total() for counts in sets.values()) == 1914
     assert sets[()] == {"EN": 1003}
@@ -117,6 +131,7 @@ def test_sets_and_pairs_add_up(labelled):
         )
     assert len(pairs) == 3 * len(list(combinations(labelled.codebook.visual_concepts, 2)))
     body = pairs["S", "Body + Clothing"]
+
     assert (body["clips"], round(body["expected"], 1)) == (87, 68.2)
     assert body["p_holm"] < 1e-4
 
@@ -133,4 +148,5 @@ def test_a_concept_that_makes_clips_sure_only_beside_others_is_told_apart():
     assert body["p_holm"] < 1e-3
     assert (look["alone"], look["combined"], look["p"]) == ((0, 0), (0, 8), 1)
     by_number = composition_report(clips_of(*alone, *beside), LabelPolicy.RAW).blocks[0]
+
     assert [(row[0], row[-1]) for row in by_number.rows] == [("1", "0.0%"), ("2", "100.0%")]

@@ -24,6 +24,7 @@ def test_films_and_clips_of_obygaze12_by_genre_are_those_of_table_3(obygaze12):
     genres = rows_of(by_genre, "genres")
     assert any("in several groups" in note for note in by_genre.notes)
     films = {name: row["movies"] for name, row in genres.items()}
+
     assert films == {
         "all": 12, "comedy": 8, "drama": 10, "family": 1, "mystery": 2, "romantic": 7, "thriller": 1,
     }  # fmt: skip
@@ -55,7 +56,7 @@ def last_row(report):
 
 
 @pytest.mark.long
-def test_with_the_threshold_mobygaze_gets_more_en_and_less_ns_and_s_as_the_paper_says_but_less_hn(
+def test_higher_thresholds_give_more_en_and_less_of_other_levels(
     report_on_sweep,
 ):
     """The paper (App. 7.2) prints changes of ObyGaze12's clips: EN +76, HN +68, NS -42, S -103."""
@@ -66,7 +67,7 @@ def test_with_the_threshold_mobygaze_gets_more_en_and_less_ns_and_s_as_the_paper
     assert any("[+76, +68, -42, -103]" in note for note in report_on_sweep.notes)
 
 
-def test_the_number_of_windows_at_each_threshold_is_what_was_counted_of_the_released_segments(
+def test_the_number_of_windows_at_each_threshold_is_as_counted(
     report_on_sweep,
 ):
     n_clips = report_on_sweep.data.pivot_table(index="threshold", columns="level", values="clips")
@@ -83,7 +84,8 @@ def test_reports_on_another_corpus_than_the_papers_have_no_printed_numbers():
 
 
 @pytest.mark.long
-def test_an_annotator_called_all_has_a_row_of_their_own_beside_that_of_all_segments(segments):
+def test_an_annotator_called_all_has_a_row_of_their_own(segments):
+    """The row of all segments is called "all", too."""
     first = segments.clips[0].annotator
     first_is_called_all = segments.with_clips(
         replace(clip, annotator="all") if clip.annotator == first else clip for clip in segments
@@ -92,6 +94,7 @@ def test_an_annotator_called_all_has_a_row_of_their_own_beside_that_of_all_segme
         "records"
     )
     of_first = rows_of(group_report(segments, "annotator", RAW), "annotator")[first]
+
     assert of_all_segments["clips"] == len(segments)
     assert of_annotator_all["clips"] == of_first["clips"]
     assert of_annotator_all["p_holm"] == of_first["p_holm"]

@@ -27,7 +27,8 @@ def svg(tmp_path):
     return tmp_path / "figure.svg"
 
 
-def test_bars_keep_the_place_of_what_is_undefined_and_show_values_stars_and_what_diamonds_mark(svg):
+def test_bars_show_values_stars_and_dashes_for_undefined_ones(svg):
+    """Two values are undefined and shown as a dash, so that each bar keeps its place."""
     charts.draw_bars(
         ["Look", "Body"],
         {"en": [0.5, NAN], "all": [0.25, None]},
@@ -39,6 +40,7 @@ def test_bars_keep_the_place_of_what_is_undefined_and_show_values_stars_and_what
         starred={"en": [True, False]},
     )
     written = words(svg)
+
     assert [written.count(word) for word in ("0.500 *", "0.250", "–", "Look", "Body")] == [1, 1, 2, 1, 1]
     assert {"F1", "en", "all", "every clip called positive"} <= set(written)
 
@@ -71,7 +73,7 @@ draw_bars(["Look"], {"en": [0.5], "all": [0.4]}, "F1", Path(sys.argv[1]) / "figu
 
 
 @pytest.mark.long
-def test_a_figure_has_the_same_bytes_in_every_process_no_date_and_letters_that_stay_letters(tmp_path):
+def test_a_figure_has_the_same_bytes_in_every_process(tmp_path):
     """Of a path without the suffix of a figure, it is drawn in every kind of file."""
     kept = []
     for name in ("1", "2"):

@@ -31,6 +31,7 @@ def result():
 
 
 def test_a_planted_effect_on_errors_is_found_with_its_sign_and_size(result):
+    """The planted effect is 2 in log odds."""
     assert 1 < result.low[PLANTED] < EFFECT < result.high[PLANTED]
     assert result.p_holm[PLANTED] < 0.001
 

@@ -37,7 +37,7 @@ def oracle(shared_data):
         return json.load(file)
 
 
-def assert_same(fold, expected):
+def assert_same_clips(fold, expected):
     """Hold that a fold has the original's clips on each side, in the original's order."""
     assert list(fold.train) == expected["train"]["ids"]
     assert list(fold.validation) == expected["val"]["ids"]
@@ -50,7 +50,7 @@ def test_classifier_folds_are_the_originals_id_for_id(obygaze12, oracle, file):
     folds = classifier_folds(obygaze12, task, task)
     assert [fold.name for fold in folds] == oracle["LinearProbing_KFold"][file]["folds_used_by_process_train"]
     for number, expected in oracle["LinearProbing_KFold"][file]["folds"].items():
-        assert_same(folds[int(number)], expected)
+        assert_same_clips(folds[int(number)], expected)
 
 
 def any_number_of_clips(size_of_fold):
@@ -76,7 +76,7 @@ def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):
         for tested, row in expected["pairs"].items():
             for validated, sides in row.items():
                 name = f"test {tested} {films[tested]}, validation {validated} {films[validated]}"
-                assert_same(folds[name], sides)
+                assert_same_clips(folds[name], sides)
 
 
 def test_there_are_90_film_pairs_and_films_3_and_7_are_always_trained_on(obygaze12):
@@ -97,7 +97,7 @@ def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle,
         folds = concept_folds(obygaze12, concept, NEGATIVES[negatives])
         labels = concept_labels(obygaze12, concept, NEGATIVES[negatives])
         for number, expected in splits.items():
-            assert_same(folds[int(number)], expected)
+            assert_same_clips(folds[int(number)], expected)
             for side in ("train", "val", "test"):
                 result = "".join(str(labels[clip_id]) for clip_id in expected[side]["ids"])
                 assert result == expected[side]["labels"]
@@ -107,7 +107,8 @@ LEAKING_FOLD = Fold(0, train=("a", "b"), validation=("c",), test=("b", "c", "d")
 FOLD_WITHOUT_LEAK = Fold(1, train=("a",), validation=(), test=("b", "c", "d"))
 
 
-def test_test_clips_that_are_trained_on_and_that_are_validated_on_are_counted_apart():
+def test_leaks_into_training_and_validation_are_counted_apart():
+    """Of the test clips b, c and d, b is trained on and c is validated on."""
     n_in_training, n_in_validation = count_leaks(LEAKING_FOLD)
     assert (n_in_training, n_in_validation) == (1, 1)
 

@@ -133,6 +133,7 @@ def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(r
     mlp = report.data[(report.data["model"] == "mlp") & (report.data["test"] == "enhn_s")]
     assert mlp["test_in_training_max"].max() == 51
     said = dict(leak_notes(report)[::2])
+
     assert all(words in said[table2.cell_title(cell)] for cell, words in LEAKS.items())
 
 
@@ -140,6 +141,7 @@ def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(results)
     """The released test sides hold 41 % and 30 % positive clips, not the printed 23 % and 19 %."""
     data = table2.paper_report([results]).data
     side = data[(data["model"] == "all positive") & (data["metric"] == "f1_pos")]
+
     assert side.drop_duplicates("test").set_index("test")["prevalence"].round(2).to_dict() == {
         "en_s": 0.41,
         "enhn_s": 0.3,
@@ -226,6 +228,7 @@ def test_figure_6_explains_errors_film_by_film(narrow):
         )
     assert len(report.data) == 10
     weights = report.data[list(figure6.FACTORS)]
+
     assert weights.notna().all(axis=1).sum() >= 8
     assert "figure6-paper-xclip" in [picture.name for picture in report.pictures]
 
@@ -237,12 +240,13 @@ def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results):
     assert nodes["depth"].max() == 8
     assert nodes.loc[nodes["depth"] == 0, "n_train"].item() == 639
     shown = report.blocks[0].rows
+
     assert len(shown) == int((nodes["depth"] < 4).sum())
     for parent, children in nodes[nodes["parent"] >= 0].groupby("parent"):
         assert children["n_train"].sum() == nodes.set_index("number").loc[parent, "n_train"]
 
 
-def said_of(results, *, clips=None, **of_source):
+def results_said_of(results, *, clips=None, **of_source):
     """The same predictions, said of a source that is described otherwise, or of some clips alone."""
     source = dataclasses.replace(results.source, **of_source)
     manifest = results.corpus.manifest if clips is None else results.corpus.manifest.with_clips(clips)
@@ -254,7 +258,7 @@ def said_of(results, *, clips=None, **of_source):
 
 
 def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
-    said = said_of(results, backbone="xclip-lsmdc")
+    said = results_said_of(results, backbone="xclip-lsmdc")
     printed = ("0.70 (0.08)", "0.70 (0.10)", "0.66 (0.06)", "0.78 (0.11)")
     for block, shown in zip(table2.paper_report([said]).blocks[1:], printed, strict=False):
         rows = {row[:3]: row for row in block.rows}
@@ -264,17 +268,18 @@ def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
 
 
 def test_random_weights_are_called_untrained_in_every_table(results):
-    said = said_of(results, untrained=True)
+    said = results_said_of(results, untrained=True)
     for module in (table2, figure3, figure5):
         text = markdown(module.paper_report([said]))
         assert "UNTRAINED" in text
         assert "xclip (untrained)" in text
     block = table2.paper_report([said]).blocks[1]
+
     assert [row[4] for row in block.rows if row[1] == "xclip (untrained)"] == ["-"] * 6
 
 
 def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one_note(results):
-    of_lab = said_of(results, backbone="lab", label="lab")
+    of_lab = results_said_of(results, backbone="lab", label="lab")
     for said, there in ((of_lab, False), (results, True)):
         report = figure3.paper_report([said])
         headings = [heading for block in report.blocks for heading in block.headers]
@@ -282,9 +287,10 @@ def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one
         assert sum("none of lab" in note for note in report.notes) == (not there)
 
 
-def test_without_one_of_the_films_nothing_printed_stands_beside(results):
+def test_without_one_of_the_films_no_printed_numbers_are_shown(results):
+    """The papers' numbers are of twelve films, and can't be compared with those of eleven."""
     kept = [clip for clip in results.corpus.manifest if clip.movie != "tt1142988"]
-    fewer = said_of(results, clips=kept)
+    fewer = results_said_of(results, clips=kept)
     for module in (table2, figure3, figure5):
         report = module.paper_report([fewer])
         assert "printed" not in markdown(report)

@@ -8,7 +8,11 @@ VERDICTS = {(figure["row"], figure["test"], figure["average"]): figure["verdict"
 """Whether each printed figure of a trivial model follows from the formula, by row, test and average."""
 
 
-def test_of_the_eight_printed_figures_of_trivial_models_only_one_does_not_follow_from_the_formula():
+def test_only_one_printed_figure_of_trivial_models_contradicts_the_formula():
+    """The F1 of a model that guesses follows from the prevalence and the share that it calls positive.
+
+    Eight such figures are printed.
+    """
     assert len(VERDICTS) == 8
     differing = [figure for figure, verdict in VERDICTS.items() if verdict == "DIFFERS"]
     assert differing == [("All positive", "enhn_s", "f1_pos")]
@@ -30,4 +34,5 @@ def test_the_trivial_formula_is_the_f1_of_expected_counts(prevalence, called):
     negative = 2 * tn / (2 * tn + fp + fn)
     assert trivial_f1(prevalence, called, "f1_pos") == pytest.approx(positive)
     weighted = prevalence * positive + (1 - prevalence) * negative
+
     assert trivial_f1(prevalence, called, "f1_weighted") == pytest.approx(weighted)

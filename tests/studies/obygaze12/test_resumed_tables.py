@@ -69,7 +69,8 @@ def test_progress_names_the_table_for_which_models_are_trained(killed_run):
 @pytest.mark.long
 @pytest.mark.nightly
 @pytest.mark.usefixtures("killed_run")
-def test_a_killed_run_leaves_the_tables_that_it_had_made_in_a_partial_folder(whole, tmp_path):
+def test_a_killed_run_leaves_its_tables_in_a_partial_folder(whole, tmp_path):
+    """The run was killed before figure 5. The folder has its final name only when all is there."""
     kept = files(tmp_path / "cut.partial")
     made = {name for name in whole if name.startswith(("figure2", "table2", "table4", "figure3"))}
     assert {name: kept[name] for name in made} == {name: whole[name] for name in made}
@@ -79,9 +80,8 @@ def test_a_killed_run_leaves_the_tables_that_it_had_made_in_a_partial_folder(who
 @pytest.mark.long
 @pytest.mark.nightly
 @pytest.mark.usefixtures("killed_run")
-def test_a_killed_run_that_is_started_again_ends_in_the_same_files_without_training(
-    whole, inputs, tmp_path, monkeypatch
-):
+def test_a_restarted_run_gives_the_same_files_without_training(whole, inputs, tmp_path, monkeypatch):
+    """All models were trained before the kill, so training again would be an error here."""
     monkeypatch.setattr(protocol_results, "evaluate", kill)
     assert run(inputs, tmp_path / "cut") == whole
     assert not (tmp_path / "cut.partial").exists()
@@ -89,11 +89,13 @@ def test_a_killed_run_that_is_started_again_ends_in_the_same_files_without_train
 
 @pytest.mark.long  # tables of all models
 def test_results_that_a_killed_run_of_another_seed_left_are_removed(inputs, tmp_path, monkeypatch):
+    """Results of seed 0 must not be mixed with those of seed 1."""
     monkeypatch.setattr(protocol_results, "evaluate", kill)
     partial = tmp_path / "out.partial"
     with pytest.raises(Abort):
         run([*inputs, "--seed", "0"], tmp_path / "out")
     (partial / "trained" / "strict-toy-hn_s.json").write_text("of another seed")
+
     with pytest.raises(Abort):
         run([*inputs, "--seed", "1"], tmp_path / "out")
     assert list((partial / "trained").iterdir()) == []
