@@ -461,7 +461,7 @@ class _OpenPiece:
         # Only large rows of shards come without their digest, and only if `digest_later` computes it.
         digest_later = cast("DigestLater", self._digest_later)
         shard_array = cast("StoredArray", array)
-        path = attempt_file(self._stage, self.attempt, array)
+        path = attempt_file(self._stage, self.attempt, shard_array)
         return digest_later(path, shard_array.offset(row % PIECE_ROWS), len(checked.data))
 
     def add_digests(self) -> None:

@@ -213,7 +213,7 @@ def _times_at_places(
     """
     # Outside of the stated places, `interp` repeats the nearest time; the steps to there are added.
     interpolated = np.rint(np.interp(places, stated_places, times)).astype(np.int64)
-    steps_outside = places - places.clip(0, stated_places[-1])
+    steps_outside: NDArray[np.int64] = places - places.clip(0, stated_places[-1])
     return interpolated + step * steps_outside
 
 
