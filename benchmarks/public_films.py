@@ -222,7 +222,7 @@ def in_order(decoder: Decoder) -> tuple[Pictures, dict[int, str]]:
     if not by_number:
         raise ObygazeError("no frame can be decoded")
     # Where frames are counted, those that cannot be decoded have no number.
-    times = decoder.table.frame_times if decoder.labelled else decoder.find_frames()
+    times = decoder.table.frame_times if decoder.known_by_packet else decoder.find_frames()
     time_s = times.time_s[list(by_number)]
     return Pictures(list(by_number.values()), time_s - time_s[0]), by_number
 

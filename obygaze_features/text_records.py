@@ -191,7 +191,7 @@ def split_records(
     raise refusal(f"{path}: line {problem.line}: {problem}")
 
 
-class _TableError(Exception):
+class _TableError(ObygazeError):
     """A table that cannot be split into cells.
 
     Attributes
