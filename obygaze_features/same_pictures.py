@@ -506,6 +506,7 @@ def _best_ways(
         Shape [rows, columns]: number of the way; -1 if no cosine is above `NEAR`, or the pair does not count.
     """
     ways = np.full(is_compared.shape, -1, np.int8)
+    # What the cosine of a later way must exceed; no cosine exceeds infinity.
     cosine_to_exceed = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
     for way, cosine in enumerate(cosines_by_way):
         is_nearer = cosine > cosine_to_exceed
@@ -599,6 +600,7 @@ def _compare_frames(
     for way in np.unique(near.ways[near.ways >= 0]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
         is_compared = near.ways == way
+        # Rows and columns without any pair to compare are left out.
         in_rows = is_compared.any(axis=1)
         in_columns = is_compared.any(axis=0)
         rows = near.rows[in_rows]
@@ -608,7 +610,8 @@ def _compare_frames(
         if is_mirrored:
             signs_b = mirrored(signs_b)
         likenesses = likeness(signs_a, clips.weights[view_a, rows], signs_b, clips.weights[view_b, columns])
-        likenesses[~is_compared[np.ix_(in_rows, in_columns)]] = -1
+        is_pair_compared = is_compared[in_rows][:, in_columns]  # [A, B]
+        likenesses[~is_pair_compared] = -1
         yield rows, columns, likenesses
 
 
