@@ -127,15 +127,20 @@ class GroupedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in the help text, in a section for each group of `groups`."""
-        others = {}
+        record_of_option = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if isinstance(parameter, click.Option) and record is not None:
-                others[parameter.opts[0].lstrip("-")] = record
+                record_of_option[parameter.opts[0].lstrip("-")] = record
         sections = {}
+        grouped_names = set[str]()
         for title, names in self.groups.items():
-            sections[title] = [others.pop(name) for name in names.split()]
-        sections["Other options" if self.groups else "Options"] = [*others.values()]
+            sections[title] = [record_of_option[name] for name in names.split()]
+            grouped_names.update(names.split())
+        title_of_others = "Other options" if self.groups else "Options"
+        sections[title_of_others] = [
+            record for name, record in record_of_option.items() if name not in grouped_names
+        ]
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -170,18 +175,18 @@ class Output:
         return self.out
 
 
-def _refuse_inputs(ctx: click.Context) -> None:
+def _refuse_unsafe_outputs(ctx: click.Context) -> None:
     """Raise an OutputError if a command would write over one of its inputs, or into a sealed store.
 
     This is checked before the command does any work.
     """
-    written = {each.name for each in ctx.command.params if _is_written(each)}
-    given = [value for name, value in ctx.params.items() if name not in written]
-    outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
-    names_of_inputs = _possible_files(given)
+    names_of_outputs = {parameter.name for parameter in ctx.command.params if _is_written(parameter)}
+    other_values = [value for name, value in ctx.params.items() if name not in names_of_outputs]
+    possible_inputs = _possible_files(other_values)
+    outs = [Path(ctx.params[name]) for name in names_of_outputs if name and ctx.params[name]]
     for out in outs:
         # Only files: an option such as --title may have the name of the output folder as its text.
-        if out.is_file() and any(_is_same_file(out, name) for name in names_of_inputs):
+        if out.is_file() and any(_is_same_file(out, name) for name in possible_inputs):
             raise OutputError(f"{out} is an input too: give another name for what is written")
         if out != STANDARD and _is_in_sealed_store(out.resolve()):
             raise OutputError(f"{out.resolve()}: inside a sealed store, which never changes; write elsewhere")
@@ -252,7 +257,7 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
     def run(**options: Any) -> None:
         """Run the command, print its answer and remarks, and end with its exit status."""
         context = click.get_current_context()
-        _refuse_inputs(context)
+        _refuse_unsafe_outputs(context)
         as_json = bool(options.get("json"))
         if not takes_json:
             options.pop("json", None)
@@ -260,8 +265,9 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
         if answer is None:
             return
         if answer.document is not None or answer.text:
-            # Beside results that go to stdout.
-            click.echo(_format_answer(answer, as_json=as_json), err=context.params.get("out") == STANDARD)
+            # If the results of the command go to stdout (`--out -`), its answer goes to stderr.
+            results_are_on_stdout = context.params.get("out") == STANDARD
+            click.echo(_format_answer(answer, as_json=as_json), err=results_are_on_stdout)
         for remark in answer.remarks:
             click.echo(remark, err=True)
         context.exit(answer.code)

@@ -277,12 +277,14 @@ def duplicates(
     with shown_progress(progress, "comparing clips", "clip") as show:
         found = _compare_clips(clips, show)
     n_compared = Counter(clip.store for clip in clips.clips)
+    numbers_of_stores = range(1, len(both) + 1)
+    signature_groups = [one_store[GROUP] for one_store in both]
     return Duplicates(
         clips=tuple(_list_groups(clips, found.nearest, found.group_of)),
         movies=tuple(_find_shared_movies(clips, found.pairs())),
-        compared=tuple(n_compared[number] for number in range(1, len(both) + 1)),
+        compared=tuple(n_compared[number] for number in numbers_of_stores),
         plain=tuple(clips.n_plain),
-        without=tuple(int((~each[GROUP].usable).sum()) for each in both),
+        without=tuple(int(np.count_nonzero(~group.usable)) for group in signature_groups),
     )
 
 
@@ -427,9 +429,9 @@ class _Likenesses:
         i, j = np.nonzero(is_alike & (groups[:, None] != other_groups))
         if not len(i):
             return
-        edges = np.ones(len(i), bool), (groups[i], other_groups[j])
         n_nodes = len(self.nearest)
-        graph = coo_array(edges, shape=(n_nodes, n_nodes))
+        ends_of_edges = (groups[i], other_groups[j])
+        graph = coo_array((np.ones(len(i), bool), ends_of_edges), shape=(n_nodes, n_nodes))
         _, component_of_group = connected_components(graph, directed=False)
         self.group_of = component_of_group.astype(np.int64)[self.group_of]
 
@@ -441,10 +443,11 @@ class _Likenesses:
         Two signatures that belong to one clip each give a pair. If one belongs to several clips, all clips of
         both are stored as a group, which `pairs` divides into pairs at the end.
         """
+        # A column of the values of `rows`, [A, 1], and a row of the values of `columns` give a table [A, B].
         are_of_one_clip_each = self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]
-        numbers = _pair_numbers(
-            self._first_moment[rows][:, None], self._first_moment[columns], len(self._clips.clips)
-        )
+        row_moments = self._first_moment[rows][:, None]
+        column_moments = self._first_moment[columns]
+        numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))
         self._pair_numbers.append(numbers[is_same & are_of_one_clip_each])
         clips_of = self._clips.clips_of_signature
         for i, j in np.argwhere(is_same & ~are_of_one_clip_each).tolist():
@@ -503,6 +506,7 @@ def _best_ways(
         Shape [rows, columns]: number of the way; -1 if no cosine is above `NEAR`, or the pair does not count.
     """
     ways = np.full(is_compared.shape, -1, np.int8)
+    # What the cosine of a later way must exceed; no cosine exceeds infinity.
     cosine_to_exceed = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
     for way, cosine in enumerate(cosines_by_way):
         is_nearer = cosine > cosine_to_exceed
@@ -596,6 +600,7 @@ def _compare_frames(
     for way in np.unique(near.ways[near.ways >= 0]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
         is_compared = near.ways == way
+        # Rows and columns without any pair to compare are left out.
         in_rows = is_compared.any(axis=1)
         in_columns = is_compared.any(axis=0)
         rows = near.rows[in_rows]
@@ -605,7 +610,8 @@ def _compare_frames(
         if is_mirrored:
             signs_b = mirrored(signs_b)
         likenesses = likeness(signs_a, clips.weights[view_a, rows], signs_b, clips.weights[view_b, columns])
-        likenesses[~is_compared[np.ix_(in_rows, in_columns)]] = -1
+        is_pair_compared = is_compared[in_rows][:, in_columns]  # [A, B]
+        likenesses[~is_pair_compared] = -1
         yield rows, columns, likenesses
 
 
@@ -705,7 +711,8 @@ def _longest_of_each_pair(
         Number of all movies.
     """
     movie_pairs = movies * n_movies + other_movies  # one number for each pair
-    order = np.lexsort((lengths, movie_pairs))  # by pair, then by length
+    # By pair, then by length: the last run of a pair is its longest.
+    order = np.lexsort((lengths, movie_pairs))
     is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
     longest: list[int] = order[is_last_of_pair].tolist()
     return longest
@@ -783,12 +790,14 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
         if number == 1 and only is not None:
             usable &= np.array([clip.clip_id in only for clip in store.clips], bool)
         for start, block in store[GROUP].blocks("frames"):
-            for row in (start + np.flatnonzero(usable[start : start + len(block)])).tolist():
+            places_in_block = np.flatnonzero(usable[start : start + len(block)])
+            for place in places_in_block.tolist():
+                row = start + place
                 stored = store.clips[row]
                 # Without a digest, the row counts as different from all others.
                 digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
                 where = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
-                signature = distinct.place_of(digest, block[row - start], where)
+                signature = distinct.place_of(digest, block[place], where)
                 if signature is None:  # it shows too little
                     n_plain[number - 1] += 1
                 else:
@@ -828,10 +837,12 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for place, clip in enumerate(clips):
         clips_of_signature[signature_of_clip[clip]].append(place)
-    # If 32 bits hold all numbers of pairs, these take half the memory.
-    fits_32_bits = 2 * len(clips) * (len(clips) + len(films)) < 2**31
     # Successive clips have successive moments, and a moment without a clip lies between two films.
-    moments = (np.arange(len(clips)) + film_of).astype(np.int32 if fits_32_bits else np.int64)
+    rising_numbers = np.arange(len(clips)) + film_of
+    n_moments = len(clips) + len(films)
+    # If 32 bits hold all numbers of pairs (`_pair_numbers`), these take half the memory.
+    fits_32_bits = 2 * len(clips) * n_moments < 2**31
+    moments = rising_numbers.astype(np.int32 if fits_32_bits else np.int64)
     is_shown = signs[:, :, -1] != 0
     weights_of_views = np.array([weights(signs[:, :, view], is_shown) for view in _SIGNS_OF_VIEW])
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)

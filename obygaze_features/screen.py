@@ -142,8 +142,11 @@ Progress = Callable[[int, int], None]
 
 
 def in_notebook() -> bool:
-    """Whether the code runs in a kernel of Jupyter's."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    """Return whether the code runs in a Jupyter notebook."""
+    ipython = sys.modules.get("IPython")  # imported already if so
+    if ipython is None or not hasattr(ipython, "get_ipython"):
+        return False
+    shell = ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config
 
 

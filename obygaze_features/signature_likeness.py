@@ -142,13 +142,13 @@ def _select_ranks(arrays: list[Floats], ranks: frozenset[int]) -> list[Floats]:
     ranks
         The ranks k that are needed, 0 for the smallest. Only these arrays of the result are valid.
     """
-    # One more array than there are elements takes the smaller of two; the array that it replaces is next.
-    spare = np.empty_like(arrays[0])
+    spare = np.empty_like(arrays[0])  # takes the smaller elements, as both arrays are needed for the larger
     for i, j in _needed_exchanges(len(arrays), ranks):
-        smaller = np.minimum(arrays[i], arrays[j], out=spare)
-        np.maximum(arrays[i], arrays[j], out=arrays[j])
-        spare = arrays[i]
+        former = arrays[i]
+        smaller = np.minimum(former, arrays[j], out=spare)
+        np.maximum(former, arrays[j], out=arrays[j])
         arrays[i] = smaller
+        spare = former  # no longer needed: takes the smaller elements of the next step
     return arrays
 
 
@@ -161,11 +161,14 @@ def _needed_exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
     """
     used = set(ranks)
     needed = []
+    # From the last step backwards: a step is needed if a later one, or the result, uses what it writes. Then
+    # both elements that it reads are used too.
     for i, j in reversed(_merge_exchange(n)):
         if i in used or j in used:
             needed.append((i, j))
             used |= {i, j}
-    return needed[::-1]
+    needed.reverse()
+    return needed
 
 
 def _merge_exchange(n: int) -> list[tuple[int, int]]:
@@ -211,10 +214,11 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
 
     The differences across and down change their order in each row. Those across change their sign too.
     """
-    frames = signs.shape[:-1]
-    across, down = np.split(signs, 2, axis=-1)  # as `SIGNS` describes
-    across_mirrored = -across.reshape(*frames, CELLS, CELLS - 1)[..., ::-1]
-    down_mirrored = down.reshape(*frames, CELLS - 1, CELLS)[..., ::-1]
+    shape_of_frames = signs.shape[:-1]
+    across, down = np.split(signs, 2, axis=-1)  # the first half are the differences across (`SIGNS`)
+    # Each row from right to left.
+    across_mirrored = -across.reshape(*shape_of_frames, CELLS, CELLS - 1)[..., ::-1]
+    down_mirrored = down.reshape(*shape_of_frames, CELLS - 1, CELLS)[..., ::-1]
     return np.concatenate([across_mirrored.reshape(across.shape), down_mirrored.reshape(down.shape)], axis=-1)
 
 

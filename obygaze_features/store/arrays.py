@@ -329,10 +329,10 @@ class SealedArray:
             As `read`.
         """
         open_once = None
-        with ExitStack() as open_files:
+        with ExitStack() as open_files:  # closes them at the end
             if isinstance(self._files, FolderFiles) and self._sharded:
                 open_file = self._files.open
-                # Opens a file that is closed at the end; the cache returns it in later calls.
+                # The first call for a name opens its file, and later ones return the open file.
                 open_once = cache(lambda name: open_files.enter_context(open_file(name)))
             for start in range(rows.start, rows.stop, self.rows_per_read):
                 rows_of_slice = range(start, min(start + self.rows_per_read, rows.stop))

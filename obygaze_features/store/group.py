@@ -169,8 +169,9 @@ class Group:
         numbers_per_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
         most_frames = MOST_NUMBERS // numbers_per_frame
         has_frames = sizes > 0
-        contradicts_status = has_frames != self.usable
-        is_wrong = (sizes < 0) | contradicts_status | (sizes > most_frames)  # of each clip, [N]
+        contradicts_status = has_frames != self.usable  # a clip has frames if it has features
+        is_impossible = (sizes < 0) | (sizes > most_frames)
+        is_wrong = contradicts_status | is_impossible  # of each clip, [N]
         if is_wrong.any():
             clip = self.clip_ids[int(np.flatnonzero(is_wrong)[0])]
             reason = "its number of frames does not go with its status, or is larger than any"
@@ -417,16 +418,16 @@ class Group:
             )
         rows = np.array([self._row_with_features(clip_id) for clip_id in clip_ids], dtype=np.intp)
         values = np.empty((len(rows), *self.shape(array)[1:]), self.dtype(array))
-        # Positions among the ids, sorted by row, and split where the next row is in another read.
-        order = np.argsort(rows, kind="stable")
-        reads = rows[order] // self._array(array).rows_per_read
-        read_starts = np.flatnonzero(np.diff(reads)) + 1
-        for positions in np.split(order, read_starts):
+        # Positions among the ids, sorted by row; and for each the stored object that its row is in.
+        positions_by_row = np.argsort(rows, kind="stable")
+        object_of_row = rows[positions_by_row] // self._array(array).rows_per_read
+        first_of_objects = np.flatnonzero(np.diff(object_of_row)) + 1
+        for positions in np.split(positions_by_row, first_of_objects):
             if len(positions):  # none without ids
-                rows_to_read = rows[positions]
-                first = rows_to_read[0]
-                stored = self.rows(array, slice(first, rows_to_read[-1] + 1))
-                values[positions] = stored[rows_to_read - first]
+                rows_of_object = rows[positions]
+                first = rows_of_object[0]
+                stored = self.rows(array, slice(first, rows_of_object[-1] + 1))
+                values[positions] = stored[rows_of_object - first]
         return values
 
     def _row_with_features(self, clip_id: str) -> int:
@@ -633,9 +634,9 @@ class Group:
     def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values; raise a StoreError if a clip that should have features has NaN.
 
-        A lost chunk or shard reads so. Only features are checked, because times may be unknown. The first
-        number of each row is enough; of a clip in a ragged array, that of its first frame in each stored
-        object.
+        A lost chunk or shard is read as NaN. Only features are checked, because times may be unknown. The
+        first number of each row is enough; of a clip in a ragged array, that of its first frame in each
+        stored object.
 
         Parameters
         ----------

@@ -219,19 +219,20 @@ RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
 def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
     """Return row -> its best entry, without rows that have none.
 
-    A row may have entries of several attempts. An entry with the status "missing" says that the row was found
-    damaged: it and all entries of the same and of earlier attempts do not count. Of the others, ok is better
-    than partial, and partial better than failed; of equal ones, the latest attempt is best.
+    A row may have entries of several attempts: of the parent store (attempt 0), and of runs. An entry with
+    the status "missing" says that the row was found damaged: it voids all entries of its attempt and of
+    earlier ones. Of the others, ok is better than partial, and partial better than failed; of equal ones, the
+    latest attempt is best.
     """
-    last_damaged_attempt: dict[int, int] = {}  # row -> number of the last attempt that does not count
+    last_damaged_attempt: dict[int, int] = {}  # row -> number of the last attempt that is void
     for entry in entries:
         if entry.status == "missing":
             last_so_far = last_damaged_attempt.get(entry.row, 0)
             last_damaged_attempt[entry.row] = max(entry.attempt, last_so_far)
     best: dict[int, JournalEntry] = {}
     for entry in entries:
-        counts = entry.attempt > last_damaged_attempt.get(entry.row, -1)  # rows of the parent have attempt 0
-        if not counts:
+        is_void = entry.row in last_damaged_attempt and entry.attempt <= last_damaged_attempt[entry.row]
+        if is_void:
             continue
         best_so_far = best.get(entry.row)
         if best_so_far is None or _sort_key(entry) < _sort_key(best_so_far):

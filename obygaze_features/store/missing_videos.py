@@ -81,7 +81,7 @@ class MissingVideoCheck:
         if self._videos:
             self._write_absent_ids()
         finds_none = len(self._absent) > 0 and len(self._absent) == len(self._videos)
-        if has_work and finds_none:
+        if has_work and finds_none:  # a run without work needs no video
             raise StoreError(
                 f"{host_name()} finds none of the videos of {counted(len(self._videos), 'clip')}, "
                 f"such as {min(missing)}: is their file system mounted there? Nothing was extracted"
@@ -96,8 +96,8 @@ class MissingVideoCheck:
         folder = self._stage.path / ABSENT_FOLDER
         folder.mkdir(exist_ok=True)
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
-        # Clips that failed so and are not in this manifest, as those of a parent store, cannot be looked for:
-        # this machine counts as one that does not find them.
+        # Clips of the stage that are not in this manifest, such as those of a parent store, have no path to
+        # look for. If they failed because their video was absent, it is taken to be absent here too.
         not_in_manifest = _ids_failed_for_absent_video(self._stage) - self._videos.keys()
         absent = sorted(self._absent | not_in_manifest)
         write_whole(folder / f"{machine}.json", json.dumps(absent) + "\n")

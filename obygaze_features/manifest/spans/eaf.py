@@ -294,15 +294,13 @@ def _media(file: SpanFile, root: Element) -> Element | None:
         Several media have different offsets, and --movie does not say which of them is the film.
     """
     descriptors = root.findall("HEADER/MEDIA_DESCRIPTOR")
-    films = [node for node in descriptors if node.get("MIME_TYPE", "").startswith("video")]
-    if not films:
-        films = descriptors
+    videos = [node for node in descriptors if node.get("MIME_TYPE", "").startswith("video")]
+    films = videos or descriptors  # XML elements that may be the film's
     stems = [stem_of(_path_of_media(node)) for node in films]
     movie = file.reading.movie
-    if movie:
-        named = find_film(movie, dict.fromkeys(stems))
-        if named is not None:
-            films = [node for node, stem in zip(films, stems, strict=True) if stem == named]
+    stem_of_movie = find_film(movie, dict.fromkeys(stems)) if movie else None
+    if stem_of_movie is not None:
+        films = [node for node, stem in zip(films, stems, strict=True) if stem == stem_of_movie]
     origins = {(node.get("TIME_ORIGIN") or "0").strip() for node in films}
     if len(origins) > 1:
         raise file.error(
@@ -368,14 +366,16 @@ class _Times:
     def annotation(self, node: Element, tier: Element) -> Annotation:
         """Return the times of an annotation, the ids of the annotations above it, and its annotator.
 
-        An annotation may refer to another one for its times. Its annotator is whoever signed the tier of that
-        other annotation, else the tier above, else the annotation's own tier.
+        An annotation may refer to another one, and that to a further one, which has the times. The annotator
+        is whoever signed the tier of that last one, else the tier above that tier, else the annotation's own
+        tier.
         """
         ancestry = self._ancestry(node)
         parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in ancestry[1:])
         tier_with_times = tier
         if parent_ids:
-            _, tier_with_times = self._nodes[parent_ids[-1]]
+            id_with_times = parent_ids[-1]
+            _, tier_with_times = self._nodes[id_with_times]
         owner = self._owner(tier_with_times, tier)
         first_slot, last_slot = self._first_and_last_slot(ancestry)
         problem = self._problem(first_slot) or self._problem(last_slot)
@@ -530,18 +530,21 @@ class _Times:
             How many slots were visited.
         """
         inner_slots = dict[str, None]()  # slots without a time, in order; a dict finds them at once
-        last_slot = next_slots[first_slot]
-        while self._slots.get(last_slot) == "" and last_slot in next_slots:
-            if last_slot in inner_slots:  # the annotations form a circle
+        slot = next_slots[first_slot]
+        while True:
+            has_no_time = self._slots.get(slot) == ""
+            is_circle = slot in inner_slots  # of annotations
+            if not has_no_time or is_circle or slot not in next_slots:
                 break
-            inner_slots[last_slot] = None
-            last_slot = next_slots[last_slot]
+            inner_slots[slot] = None
+            slot = next_slots[slot]
+        last_slot = slot
         start_ms = self._slots[first_slot]
         end_ms = self._slots.get(last_slot)  # a text if it is no time
         if isinstance(start_ms, int) and isinstance(end_ms, int):
             step_ms = (end_ms - start_ms) / (len(inner_slots) + 1)
-            for n, slot in enumerate(inner_slots, start=1):
-                self._slots[slot] = int(start_ms + n * step_ms)
+            for n, inner_slot in enumerate(inner_slots, start=1):
+                self._slots[inner_slot] = int(start_ms + n * step_ms)
         return 1 + len(inner_slots)
 
 

@@ -6,7 +6,7 @@ the tier of each marker. Sources: CMX 3600; DaVinci Resolve, "Import Timeline Ma
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -105,10 +105,11 @@ def read_edl(file: SpanFile) -> Iterator[RawSpan]:
     if not events:
         return
     codes = [code for event in events for code in (event.start, event.end)]
+    # Our exports state the rate and the start of the time line in comments of the first event.
     comments = events[0].comments
-    line = time_line(file, codes, rate=comments.get(RATE, ""), start=comments.get(START, ""))
+    times = time_line(file, codes, rate=comments.get(RATE, ""), start=comments.get(START, ""))
     for event in events:
-        yield from _records(event, line)
+        yield from _records(event, times)
 
 
 def _events(lines: Sequence[str]) -> list[Event]:
@@ -169,19 +170,19 @@ def _add_line(event: Event, line: str) -> None:
     # Other lines, such as those of effects and speed, say nothing of spans.
 
 
-def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
+def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
     """Yield the records of an event: its markers, or the event itself as a cut of the picture."""
     if event.reason:
         yield RawSpan(event.where, reason=event.reason)
         return
     try:
-        start_s = line.seconds(event.start)
-        end_s = line.seconds(event.end)
+        start_s = times.seconds(event.start)
+        end_s = times.seconds(event.end)
     except ManifestError as error:
         yield RawSpan(event.where, reason=f"no time ({error})")
         return
     for tags in event.markers:
-        yield _marker(event, tags, start_s, line)
+        yield _marker(event, tags, start_s, times)
     if event.markers:
         # The event was made to export its marker, so it is no cut; a locator on it repeats the marker.
         return
@@ -193,22 +194,28 @@ def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
     yield RawSpan(event.where, start_s, end_s, name, CUT, reason=reason)
 
 
-def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) -> RawSpan:
+def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLine) -> RawSpan:
     """Read a marker of Resolve, which begins with its event and has a length in frames."""
     length = tags.get(LENGTH_TAG, "").strip()
-    n_frames = int(length[:9]) if length.isdecimal() and length.isascii() else 0
+    is_number = length.isdecimal() and length.isascii()
+    n_frames = int(length[:9]) if is_number else 0  # nine digits are more than any film needs
     is_our_export = OF_TIER in event.comments
     # Resolve gives a marker that is set on a frame the length 1; our exports have no such markers.
     is_point = n_frames < 1 or (n_frames == 1 and not is_our_export)
     end_s = start_s
-    if not is_point and line.rate is not None:
-        end_s = float(start_s + n_frames / line.rate)
+    if not is_point and times.rate is not None:
+        end_s = float(start_s + n_frames / times.rate)
     if is_our_export:
-        names = (OF_TIER, OF_TEXT, OF_FILM)
-        exported = {name: one_line(unquote(event.comments.get(name, ""))) for name in names}
-        cells = {"movie": exported[OF_FILM]}
-        return RawSpan(event.where, start_s, end_s, exported[OF_TEXT], exported[OF_TIER], cells)
+        return _exported_span(event, start_s, end_s)
     text = one_line(tags.get(NAME_TAG, "")) or tags["note"]
     cells = {"comment": tags["note"]} if tags["note"] != text else {}
     colour = one_line(tags.get(COLOUR_TAG, "")).removeprefix(COLOUR)
     return marker(event.where, start_s, end_s, text, colour, cells)
+
+
+def _exported_span(event: Event, start_s: float, end_s: float) -> RawSpan:
+    """Return the span of a marker of our export, whose tier, text and film are in comments of its event."""
+    tier = one_line(unquote(event.comments.get(OF_TIER, "")))
+    text = one_line(unquote(event.comments.get(OF_TEXT, "")))
+    film = one_line(unquote(event.comments.get(OF_FILM, "")))
+    return RawSpan(event.where, start_s, end_s, text, tier, {"movie": film})

@@ -137,7 +137,7 @@ class _Tokens:
 
     def has_tiers(self) -> bool:
         """Read the next token as the flag that says whether there are tiers."""
-        token = self._next("<exists> or <absent>", {"<exists>", "<absent>"}.__contains__)
+        token = self._next("<exists> or <absent>", lambda text: text in {"<exists>", "<absent>"})
         return token.text == "<exists>"
 
     def _next(self, expected: str, is_such: Callable[[str], bool]) -> Token:
@@ -151,6 +151,7 @@ class _Tokens:
         """Return the error for a token that is not what was expected."""
         if token.text:
             return self._file.error(f"line {token.line}: {token.text:.40} where {expected} was expected")
+        # The end of the file, which is at no line.
         return self._file.error(
             f"line 0: it ends where {expected} was expected: cut short, or a number of intervals is wrong"
         )

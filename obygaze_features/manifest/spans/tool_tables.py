@@ -58,9 +58,10 @@ def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, st
         The records of the file and the sign between their cells, if they were split before.
     """
     facts = KINDS[file.account.kind]
-    split, delimiter = records or file.records(needed)
-    filled = [(line, cells) for line, cells in split if any(cells)]
-    table = table_of(file.path, filled, delimiter, needed, known=facts["known"], named=False)
+    all_records, delimiter = records or file.records(needed)
+    filled_records = [(line, cells) for line, cells in all_records if any(cells)]
+    known_columns = facts["known"]
+    table = table_of(file.path, filled_records, delimiter, needed, known=known_columns, named=False)
     file.account.note(*table.notes)
     return table
 
@@ -73,17 +74,19 @@ def added_label_columns(file: SpanFile, table: Table) -> list[str]:
     """
     facts = KINDS[file.account.kind]
     read_columns = re.compile(facts["read"], re.IGNORECASE)
-    tool_columns = re.compile(facts.get("own", ""), re.IGNORECASE)
-    declared = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
+    unread_tool_columns = re.compile(facts.get("own", ""), re.IGNORECASE)
+    keys_of_label_tiers = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
     label_columns: list[str] = []
     unread: list[str] = []
     for name in table.columns:
         cells = {row.cells[name].strip() for row in table.rows} - {""}
         if not name or not cells or read_columns.fullmatch(name):
             continue
-        is_of_the_tool = tool_columns.fullmatch(name) is not None  # and may hold words of the codebook
+        # Columns of the tool itself are no labels, though their cells may be words of the codebook.
+        is_of_the_tool = unread_tool_columns.fullmatch(name) is not None
         n_labels = 0 if is_of_the_tool else _n_labels(file, cells)
-        if matching_key(name, declared) or n_labels == len(cells):
+        is_named_as_labels = bool(matching_key(name, keys_of_label_tiers))
+        if is_named_as_labels or n_labels == len(cells):
             label_columns.append(name)
             continue
         unread.append(name)

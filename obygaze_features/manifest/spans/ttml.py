@@ -111,14 +111,15 @@ class Clock(NamedTuple):
             raise self._no_time(match[0])
         if int(frames) >= self.frame_rate:
             raise self._no_time(match[0])
-        whole = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
+        clock_s = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
         n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
         if not self.is_smpte:
-            return whole + n_frames / self.real_rate
+            return clock_s + n_frames / self.real_rate
         if self.is_dropping and match["frames"] and self.real_rate in DROPPING:
             code = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
             return Fraction(time_in(code, self.real_rate) or 0.0)
-        return (whole * self.frame_rate + n_frames) / self.real_rate
+        n_frames_from_start = clock_s * self.frame_rate + n_frames
+        return n_frames_from_start / self.real_rate
 
     def _no_time(self, text: str) -> ManifestError:
         """Return the error for a clock time that does not exist."""
@@ -179,24 +180,30 @@ def _clock_of(file: SpanFile, root: Element) -> Clock:
     """Read from a document's root how its times count: rates of frames and ticks, and the time base."""
     frame_rate = _positive(attribute(root, "frameRate"), USUAL_RATE)
     sub_frames = _positive(attribute(root, "subFrameRate"), Fraction(1))
-    multiplier = re.fullmatch(r"\s*(\d{1,9})[\s:]+(\d{1,9})\s*", attribute(root, "frameRateMultiplier"))
-    factor = Fraction(1)
-    if multiplier and int(multiplier[1]) and int(multiplier[2]):
-        factor = Fraction(int(multiplier[1]), int(multiplier[2]))
+    real_rate = frame_rate * _frame_rate_multiplier(root)
     has_rate = bool(attribute(root, "frameRate"))
     if not has_rate and file.reading.rate is not None:
-        frame_rate = Fraction(round(file.reading.rate))
-        factor = file.reading.rate / frame_rate
+        real_rate = file.reading.rate
+        frame_rate = Fraction(round(real_rate))
     # Ticks are sub-frames where the document says its frames, else seconds.
     usual_ticks = frame_rate * sub_frames if has_rate else Fraction(1)
     return Clock(
         frame_rate=frame_rate,
-        real_rate=frame_rate * factor,
+        real_rate=real_rate,
         sub_frames=sub_frames,
         tick_rate=_positive(attribute(root, "tickRate"), usual_ticks),
         is_smpte=attribute(root, "timeBase") == "smpte",
         is_dropping=attribute(root, "dropMode") in {"dropNTSC", "dropPAL"},
     )
+
+
+def _frame_rate_multiplier(root: Element) -> Fraction:
+    """Read how many frames are shown for one that the clock counts: `1000 1001` is 1000/1001; usually 1."""
+    text = attribute(root, "frameRateMultiplier")
+    match = re.fullmatch(r"\s*(\d{1,9})[\s:]+(\d{1,9})\s*", text)
+    if match is None or int(match[1]) == 0 or int(match[2]) == 0:
+        return Fraction(1)
+    return Fraction(int(match[1]), int(match[2]))
 
 
 def _positive(text: str, default: Fraction) -> Fraction:

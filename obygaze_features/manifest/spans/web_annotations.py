@@ -98,24 +98,26 @@ def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[
     exported_tier = _exported_tier(annotation)
     bodies = _bodies(annotation.get("body", annotation.get("bodyValue")))
     if exported_tier:
-        # The bodies of our exports are the tier, the text, and facts for programs.
-        text = _text_of_body(bodies[1]) if len(bodies) > 1 else ""
-        cells |= _decision_cells(bodies[2:])
+        _, body_of_text, *bodies_for_programs = bodies
+        text = _text_of_body(body_of_text)
+        cells |= _decision_cells(bodies_for_programs)
         yield RawSpan(where, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=reason)
         return
     if not bodies:
         yield RawSpan(where, reason=reason or "no text")
     for body in bodies:
-        text = _text_of_body(body)
-        people_tier, text = split_people_tier(text)
+        people_tier, text = split_people_tier(_text_of_body(body))
         purpose = text_of(body.get("purpose")) or text_of(annotation.get("motivation"))
-        body_reason = reason or ("" if text else "no text")
         tier = people_tier or purpose
-        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=body_reason)
+        no_text = "" if text else "no text"
+        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=reason or no_text)
 
 
 def _exported_tier(annotation: Mapping[str, Any]) -> str:
-    """Return the tier that an annotation exported by obygaze names in its first body; "" for others."""
+    """Return the tier that an annotation exported by obygaze names in its first body; "" for others.
+
+    The bodies of our exports are the tier, the text, and facts for programs.
+    """
     bodies = _bodies(annotation.get("body"))
     if len(bodies) < 2 or bodies[0].get("purpose") != "tagging":
         return ""
@@ -194,7 +196,8 @@ def _person(value: Any) -> str:
 def _stretch(target: Any) -> Stretch:
     """Return the stretch of time of an annotation's target.
 
-    The target is an address with a fragment, or a source with selectors. Of several targets the first counts.
+    The target is an address with a time fragment, or an object that has a source with such an address, or
+    selectors beside it. Of several targets the first counts; of several selectors, the first with a time.
     """
     if isinstance(target, list):
         target = target[0] if target else None
@@ -203,8 +206,9 @@ def _stretch(target: Any) -> Stretch:
     place = object_of(target)
     source = place.get("source", place.get("id", ""))
     address = source if isinstance(source, str) else text_of(object_of(source).get("id"))
-    selectors = place.get("selector")
-    for selector in objects_of(selectors if isinstance(selectors, list) else [selectors]):
+    one_or_several = place.get("selector")
+    selectors = one_or_several if isinstance(one_or_several, list) else [one_or_several]
+    for selector in objects_of(selectors):
         stretch = _with_fragment(address, text_of(selector.get("value")))
         if not math.isnan(stretch.start_s):
             return stretch
