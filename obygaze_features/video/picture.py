@@ -420,35 +420,55 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
         data_by_name = {data.type.name: data for data in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
-        quarters = round(-frame.rotation / 90) % 4
-        return Turn(quarters, mirrored=False, oblique=bool(frame.rotation % 90)), (UNKNOWN,)
+        return _turn_by_rotation(frame.rotation), (UNKNOWN,)
     names = tuple(data_by_name)
-    # The matrix itself is read, because PyAV's frame.rotation reads mirrored pictures as rotated.
     display_matrix = data_by_name.get(Type.DISPLAYMATRIX.name)
     if display_matrix is None:
         return Turn(0, mirrored=False, oblique=False), names
-    matrix = np.frombuffer(bytes(display_matrix), np.int32)[:9].reshape(3, 3)
+    return _turn_by_matrix(bytes(display_matrix)), names
+
+
+def _turn_by_rotation(rotation: int) -> Turn:
+    """Return the turn that undoes a rotation that PyAV states, in degrees counterclockwise.
+
+    PyAV states mirrored pictures as rotated, so this is used only where the display matrix cannot be read.
+    """
+    quarters = round(-rotation / 90) % 4
+    return Turn(quarters, mirrored=False, oblique=bool(rotation % 90))
+
+
+def _turn_by_matrix(display_matrix: bytes) -> Turn:
+    """Return the turn that a display matrix asks for, which is stored as nine integers, row by row."""
+    matrix = np.frombuffer(display_matrix, np.int32)[:9].reshape(3, 3)
     turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)  # row by row; the rest moves the picture
     largest = max(1, *abs(turning_part))
-    signs = np.sign(np.round(turning_part / largest, 2))  # so a turn by 89.9 degrees is a quarter
-    return turn_of_matrix(*signs.tolist()), names
+    rounded = np.round(turning_part / largest, 2)  # so that a turn by 89.9 degrees is a quarter turn
+    a, b, c, d = np.sign(rounded).tolist()
+    return turn_of_matrix(a, b, c, d)
 
 
 def turn_of_matrix(a: int, b: int, c: int, d: int) -> Turn:
     """Return the turn that the signs of a display matrix ask for.
 
+    The matrix moves the point (x, y) to (a x + c y, b x + d y). That is a rotation by a quarter turn if
+    (a, b) is in `TURNS` and (c, d) is (-b, a). To mirror the result left to right changes the sign of its x,
+    so of a and c.
+
     Parameters
     ----------
     a, b, c, d
-        Signs of the matrix, as in x' = a x + c y, y' = b x + d y.
+        Signs of the matrix.
     """
-    is_rotation = (c, d) == (-b, a)
-    is_mirrored_rotation = (c, d) == (b, -a)
-    if (a, b) not in TURNS or not (is_rotation or is_mirrored_rotation):
-        return Turn(0, mirrored=False, oblique=True)
-    # Mirroring left to right changes the sign of x.
-    quarters = TURNS[-a, b] if is_mirrored_rotation else TURNS[a, b]
-    return Turn(quarters, is_mirrored_rotation, oblique=False)
+    no_turn = Turn(0, mirrored=False, oblique=True)
+    if (a, b) not in TURNS:
+        return no_turn
+    if (c, d) == (-b, a):
+        return Turn(TURNS[a, b], mirrored=False, oblique=False)
+    unmirrored_a = -a
+    unmirrored_c = -c
+    if (unmirrored_c, d) == (-b, unmirrored_a):
+        return Turn(TURNS[unmirrored_a, b], mirrored=True, oblique=False)
+    return no_turn
 
 
 @dataclass(slots=True)
@@ -489,18 +509,25 @@ class CollectedFrames(Generic[T]):
             self.first = picture.without_pixels()
         if picture.corrupt:
             self.corrupt.append(number)
-        # Most pictures have no bars; after one of those the others need not be measured.
-        if self.bars != NO_BARS and picture.bars is not None:
-            common = self.bars or picture.bars
-            smallest = [min(bar, other) for bar, other in zip(picture.bars, common, strict=True)]
-            above, below, left, right = smallest
-            self.bars = above, below, left, right
+        self._note_bars(picture)
         remarks = [*self.remarks, *picture.remarks]
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
             remarks.append(PICTURES["resized"])
         if picture.shown != self.first.shown:
             remarks.append(PICTURES["changed"])
         self.remarks = [*dict.fromkeys(remarks)]
+
+    def _note_bars(self, picture: RgbPicture) -> None:
+        """Keep of the black bars so far only what is black in a further picture, too."""
+        if self.bars == NO_BARS:
+            return  # as for most films: then the further pictures need not be measured
+        if picture.bars is None:
+            return  # an entirely black picture does not tell
+        if self.bars is None:
+            self.bars = picture.bars
+            return
+        above, below, left, right = map(min, self.bars, picture.bars)
+        self.bars = above, below, left, right
 
     def describe(self) -> tuple[dict[str, Any], list[str]]:
         """Return the fields of `Frames` that describe pictures, and all remarks on them.
