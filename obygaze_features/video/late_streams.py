@@ -90,8 +90,7 @@ def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
     """
     if not streams:
         return 0
-    is_a_start_unknown = any(stream.byte < 0 for stream in streams)
-    if is_a_start_unknown:
+    if any(stream.byte < 0 for stream in streams):  # it is not known where one begins
         return farthest_reach(path)
     last = max(streams, key=lambda stream: stream.byte)
     n_bytes = last.byte + PROBED_BEHIND  # so that FFmpeg also learns the settings of its codec

@@ -149,16 +149,19 @@ class Converter:
             upright = upright[:, ::-1]
         rgb = np.ascontiguousarray(upright, np.uint8)
         is_hd = min(rgb.shape[:2]) >= HD_LINES
-        facts = {  # key of a remark -> whether it applies
+        is_untagged = tags.matrix.endswith("(untagged)")
+        facts = {  # name of a fact in `PICTURES` -> whether it holds
             "interlaced": frame.interlaced_frame,
             "oblique": turn.oblique,
             "transparent": transparent,
             "contrary": self._contradicts(frame, tags),
-            "untagged": tags.matrix.endswith("(untagged)") and is_hd,
+            "untagged": is_untagged and is_hd,
         }
-        remarks = [PICTURES[fact] for fact, applies in facts.items() if applies]
-        remarks_on_side_data = [PICTURES.get(name, STRANGE) for name in side_data]
-        remarks += [remark for remark in remarks_on_side_data if remark]
+        remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
+        for name in side_data:
+            remark = PICTURES.get(name, STRANGE)
+            if remark:  # some facts are listed without a remark
+                remarks.append(remark)
         remarks += tags.remarks
         shown = Shown(90 * turn.quarters, turn.mirrored, tags.matrix, tags.full_range)
         return RgbPicture(rgb, shown, frame.is_corrupt, tuple(remarks))
@@ -290,26 +293,12 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         The colour coding is not supported.
     """
     pixels = VideoFormat(name)
-    levels = None
+    matrix = _matrix_of(pixels, name, matrix_tag)
+    full_range = _is_full_range(name, matrix, color_range)
     bits = pixels.components[0].bits
-    full_range = True
-    if pixels.is_rgb or name.startswith("pal"):
-        matrix = "rgb"
-    elif name.startswith("xyz"):  # of digital cinema
-        matrix = "xyz"
-    elif len(pixels.components) < 3:
-        matrix = "grey"
-        full_range = color_range != ColorRange.MPEG
-        if bits > 8 or not full_range:
-            levels = grey_levels(bits, full_range=full_range)
-    elif matrix_tag in MATRICES:
-        matrix = MATRICES[matrix_tag]
-        full_range = name.startswith("yuvj") or color_range == ColorRange.JPEG
-    else:
-        coding = UNREAD_MATRICES.get(matrix_tag, f"matrix {matrix_tag}")
-        raise VideoError(
-            f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
-        )
+    levels = None
+    if matrix == "grey" and (bits > 8 or not full_range):
+        levels = grey_levels(bits, full_range=full_range)
     return Tags(
         matrix,
         full_range,
@@ -318,6 +307,56 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         exact=is_exact(pixels),
         levels=levels,
     )
+
+
+def _matrix_of(pixels: VideoFormat, name: str, matrix_tag: int) -> str:
+    """Return the name of the matrix that converts pixels to RGB; `rgb`, `xyz` or `grey` if they need none.
+
+    Parameters
+    ----------
+    pixels, name
+        The format of pixels, and FFmpeg's name of it.
+    matrix_tag
+        Tag of the matrix, by its number in H.273.
+
+    Raises
+    ------
+    VideoError
+        The matrix is not supported.
+    """
+    has_palette = name.startswith("pal")
+    if pixels.is_rgb or has_palette:
+        return "rgb"
+    if name.startswith("xyz"):  # of digital cinema
+        return "xyz"
+    if len(pixels.components) < 3:
+        return "grey"
+    if matrix_tag not in MATRICES:
+        coding = UNREAD_MATRICES.get(matrix_tag, f"matrix {matrix_tag}")
+        raise VideoError(
+            f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
+        )
+    return MATRICES[matrix_tag]
+
+
+def _is_full_range(name: str, matrix: str, color_range: int) -> bool:
+    """Return whether samples fill their range; where it is not tagged, grey does, and YUV does not.
+
+    Parameters
+    ----------
+    name
+        FFmpeg's name of the format of pixels.
+    matrix
+        As of `_matrix_of`.
+    color_range
+        FFmpeg's number of the tagged range.
+    """
+    if matrix in {"rgb", "xyz"}:
+        return True
+    if matrix == "grey":
+        return color_range != ColorRange.MPEG
+    is_yuv_of_full_range = name.startswith("yuvj")  # FFmpeg's older names, such as yuvj420p
+    return is_yuv_of_full_range or color_range == ColorRange.JPEG
 
 
 def _remarks_on_colours(pixels: VideoFormat, color_range: int, transfer: int) -> tuple[str, ...]:
@@ -526,7 +565,8 @@ class CollectedFrames(Generic[T]):
         if self.bars is None:
             self.bars = picture.bars
             return
-        above, below, left, right = map(min, self.bars, picture.bars)
+        smaller = [min(bar, other) for bar, other in zip(self.bars, picture.bars, strict=True)]
+        above, below, left, right = smaller
         self.bars = above, below, left, right
 
     def describe(self) -> tuple[dict[str, Any], list[str]]:
