@@ -47,6 +47,9 @@ SCRAMBLED_PICTURE: Final = re.compile(rb"\x00\x00\x01[\xe0-\xef]..[\x90-\xbf]", 
 TRANSPORT_BYTES = 1 << 20
 """Bytes of a transport or program stream that are searched for encrypted packets."""
 
+BOX_HEAD_BYTES = 8
+"""Bytes of the head of a box of MP4: its size and its type. A box of 4 GB or more has 8 more for its size."""
+
 ONCE = (b"ftyp", b"moov")
 """Boxes of MP4 that a file has only once."""
 
@@ -59,6 +62,9 @@ STATED_BYTES = re.compile(
     rb"|\x06\x0e\x2b\x34\x02\x05\x01.\x0d\x01\x02\x01\x01\x02.{2}(?:[\x00-\x7f]|\x83.{3}|\x84.{4}|\x88.{8}).{24}(?P<mxf>.{8})",
     re.DOTALL,
 )
+
+STATED_FORMATS: Final = {"flv": ">d", "asf": "<Q", "mxf": ">Q"}
+"""Container -> how its number of bytes is coded, for `struct`."""
 
 ORDERED: Final = re.compile(
     rb"\x10\x43\xa7\x70.{1,8}\x45\xb9.{1,99}?\x45\xdd(?:\x81|\x01\0{6}\x01)\x01", re.DOTALL
@@ -96,26 +102,38 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
         The byte at which the second file begins; 0 if there is none.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        if "mov" in formats:
+        if "mov" in formats:  # its boxes tell where the first file ends
             box = _first_foreign_box(data)
             if box is None:
                 return 0
-            if box.is_second_file:
-                return box.start
-            search_start = box.start
-        else:
-            search_start = _search_start(sorted(ends), formats, len(data))
+            return box.start if box.is_second_file else _find_any_head(data, box.start, formats)
         is_read_as_one_file = bool(MISREAD & {*formats})
         if is_read_as_one_file:
             # FFmpeg reads the packets of the second file with those of the first, so the ends of packets tell
             # nothing. A second file of the same format begins with the same bytes.
-            second_start = data.find(data[:OWN_HEAD_BYTES], 1)
+            head = data[:OWN_HEAD_BYTES]
+            second_start = data.find(head, 1)
             if second_start > 0:
                 return second_start
-        heads_of_streams = [head for name, head in STREAM_HEADS.items() if name not in formats]
-        any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_streams]), re.DOTALL)
-        match = any_head.search(data, search_start)
-        return match.start() if match else 0
+        return _find_any_head(data, _search_start(sorted(ends), formats, len(data)), formats)
+
+
+def _find_any_head(data: mmap, search_start: int, formats: Collection[str]) -> int:
+    """Search for the first bytes of a file of any format from a byte on; return where it begins, or 0.
+
+    Parameters
+    ----------
+    data
+        The file.
+    search_start
+        The byte.
+    formats
+        FFmpeg's names of the format of the first file.
+    """
+    heads_of_streams = [head for name, head in STREAM_HEADS.items() if name not in formats]
+    any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_streams]), re.DOTALL)
+    match = any_head.search(data, search_start)
+    return match.start() if match else 0
 
 
 def _search_start(ends: Sequence[int], formats: Collection[str], size: int) -> int:
@@ -145,15 +163,19 @@ class _ForeignBox(NamedTuple):
 
 
 def _first_foreign_box(data: mmap) -> _ForeignBox | None:
-    """Find the first box that cannot belong to an MP4 file: it occurs twice, or its type is no text."""
-    kinds = set[bytes]()
+    """Find the first box that cannot belong to an MP4 file; None if all can.
+
+    It is a second box of a kind that a file has only once, so that another MP4 file begins; or its type is
+    not made of letters and digits, so that it is no box.
+    """
+    kinds_before = set[bytes]()
     for content_start, _, kind in boxes(data, 0, len(data)):
-        box_start = content_start - 8
-        if kind in ONCE and kind in kinds:
+        box_start = content_start - BOX_HEAD_BYTES
+        if kind in ONCE and kind in kinds_before:
             return _ForeignBox(box_start, is_second_file=True)
         if not kind.isalnum():
             return _ForeignBox(box_start, is_second_file=False)
-        kinds.add(kind)
+        kinds_before.add(kind)
     return None
 
 
@@ -165,7 +187,7 @@ class FileHead(NamedTuple):
 
 
 def find_file_heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
-    """Search for headers of further files in a file of joined Matroska, at places where one may be.
+    """Search for headers of further files in a file of joined Matroska, between some of its blocks.
 
     FFmpeg takes such a header for the rest of a block that was cut off. It decodes the blocks behind it with
     the codec settings of the first file, which gives other pictures, sometimes without an error.
@@ -175,7 +197,8 @@ def find_file_heads(path: Path, between: Iterable[tuple[int, int]]) -> list[File
     path
         The file.
     between
-        For each place, the bytes at which the last block before it and the first block behind it begin.
+        For each place where a header may be, the bytes at which the last block before it and the first block
+        behind it begin.
 
     Returns
     -------
@@ -205,11 +228,13 @@ def stated_bytes(path: Path) -> float:
     match = STATED_BYTES.match(head)
     if match is None:
         return 0.0
-    kind = match.lastgroup or ""
-    if kind == "matroska":  # the size of the segment, which begins behind it
-        return float(match.end() + int.from_bytes(match[kind], "big"))
-    number_format = {"flv": ">d", "asf": "<Q", "mxf": ">Q"}[kind]
-    (n_bytes,) = struct.unpack(number_format, match[kind])
+    container = match.lastgroup or ""  # the one alternative of the pattern that matched
+    number = match[container]
+    if container == "matroska":
+        segment_start = match.end()  # the segment begins behind its size
+        return float(segment_start + int.from_bytes(number, "big"))
+    number_format = STATED_FORMATS[container]
+    (n_bytes,) = struct.unpack(number_format, number)
     return float(n_bytes)
 
 
@@ -261,16 +286,22 @@ def is_scrambled(path: Path, start: int = 0) -> bool:
     with open_regular(path) as file:
         file.seek(start)
         content = file.read(TRANSPORT_BYTES)
-    is_from_inside = start > 0
-    # A program stream is a sequence of packs of packets.
-    pack_start = content.find(PACK) if is_from_inside else 0
+    if start == 0:
+        return _has_scrambled_picture(content, 0) or SCRAMBLED.match(content) is not None
+    # Inside of a stream, the next pack or packet is searched for.
+    pack_start = content.find(PACK)
+    return _has_scrambled_picture(content, pack_start) or SCRAMBLED_INSIDE.search(content) is not None
+
+
+def _has_scrambled_picture(content: bytes, pack_start: int) -> bool:
+    """Return whether bytes are of a program stream, by a pack that begins at a position, and encrypted.
+
+    A program stream is a sequence of packs of packets. The position is -1 if there is no pack.
+    """
     is_program_stream = content.startswith(PACK, pack_start)
-    if is_program_stream and SCRAMBLED_PICTURE.search(content, pack_start + len(PACK)):
-        return True
-    # Otherwise it may be a transport stream.
-    if is_from_inside:  # where its first packet begins is searched for
-        return SCRAMBLED_INSIDE.search(content) is not None
-    return SCRAMBLED.match(content) is not None
+    if not is_program_stream:
+        return False
+    return SCRAMBLED_PICTURE.search(content, pack_start + len(PACK)) is not None
 
 
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
@@ -298,7 +329,7 @@ def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def has_unsupported_edits(path: Path, track: int) -> bool:
-    """Return whether the edit list of an MP4 track holds a picture, changes the rate, or leaves a hole.
+    """Return whether the edit list of an MP4 track freezes a picture, changes the rate, or leaves a hole.
 
     FFmpeg plays every edit at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
 
@@ -319,10 +350,12 @@ def has_unsupported_edits(path: Path, track: int) -> bool:
 
 def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
     """Return the number of a track from its header (ISO/IEC 14496-12, 8.3.2)."""
-    header_start, _ = next(_boxes_of_kind(data, track_box, b"tkhd"), (0, 0))
+    no_header = (0, 0)
+    header_start, _ = next(_boxes_of_kind(data, track_box, b"tkhd"), no_header)
     has_long_times = data[header_start : header_start + 1] == b"\x01"  # version 1
-    # Version and flags, and two times, come before.
-    id_start = header_start + (20 if has_long_times else 12)
+    time_bytes = 8 if has_long_times else 4
+    # Before the number are 4 bytes of version and flags, and the times of creation and of the last change.
+    id_start = header_start + 4 + 2 * time_bytes
     return int.from_bytes(data[id_start : id_start + 4], "big")
 
 
@@ -355,14 +388,16 @@ def _boxes_of_kind(data: mmap, outer: tuple[int, int], wanted_kind: bytes) -> It
 def _is_unsupported(edits: bytes) -> bool:
     """Return whether an edit list has a rate other than 1, or a hole (media time -1) behind its first edit.
 
-    A rate of 0 holds a picture. A hole at the beginning only delays the track.
+    A rate of 0 freezes a picture. A hole at the beginning only delays the track.
     """
     has_long_times = edits[:1] == b"\x01"  # version 1
     time_bytes = 8 if has_long_times else 4
+    # An edit is two big-endian numbers of time, and its rate.
     row = np.dtype([("length", f">i{time_bytes}"), ("media", f">i{time_bytes}"), ("rate", ">i4")])
     content = edits[8:]  # behind version, flags, and the number of edits
-    rows = np.frombuffer(content, row, len(content) // row.itemsize)
-    usual_rate = 1 << 16  # 16 of the 32 bits are behind the point
-    has_other_rate = (rows["rate"] != usual_rate).any()
+    n_rows = len(content) // row.itemsize
+    rows = np.frombuffer(content, row, n_rows)
+    rate_of_1 = 1 << 16  # 16 of the 32 bits of a rate are behind the point
+    has_other_rate = (rows["rate"] != rate_of_1).any()
     has_hole = (rows["media"][1:] == -1).any()
     return bool(has_other_rate or has_hole)

@@ -39,9 +39,10 @@ def find_suspect_group(
 ) -> int:
     """Find the first group of pictures whose presentation time stamps may be times of decoding.
 
-    If the stamps of all packets rise in decoding order, this is the first group of the file. Otherwise it is
-    the first group whose stamps rise and equal its times of decoding: a file may be joined from recordings
-    with right stamps and recordings with wrong ones.
+    If the stamps of all packets rise in decoding order, all groups are suspect, and this is the first group
+    of the file. Otherwise some stamps are times of display. But a file may be joined from recordings with
+    right stamps and recordings with wrong ones: then it is the first group whose stamps rise and equal its
+    times of decoding.
 
     Parameters
     ----------
@@ -59,8 +60,9 @@ def find_suspect_group(
     int
         The packet with which the group begins; -1 if there is no such group.
     """
+    first_of_file = 0
     if rises(rank):
-        return 0
+        return first_of_file
     is_same_time = pts == dts
     edges = [*np.flatnonzero(random_access).tolist(), len(rank)]
     for first, end in pairwise(edges):
@@ -149,9 +151,10 @@ def number_frames(
     """Yield frames with their numbers in display order.
 
     A frame's number follows from its packet, as long as the time stamps that gave the display order can be
-    trusted. They cannot if they rise in decoding order, but frames come out in another order: then they are
-    times of decoding. From the frame before that place on, frames are counted. Each frame is therefore
-    yielded only when the next one is known.
+    trusted. They cannot if they rise in decoding order, but the packet of a frame is before that of the frame
+    that came out before it: then they are times of decoding. The first of these two frames already has a
+    wrong number by its packet, so from it on frames are counted. Each frame is therefore yielded only when
+    the next one is known.
 
     Parameters
     ----------
@@ -168,7 +171,9 @@ def number_frames(
     for frame, next_frame in pairwise(chain(frames, end)):
         if rising and next_frame is not None and _steps_back(frame, next_frame):
             counts_frames = True
-        number = last_number + 1 if counts_frames else numbers.get(frame.pts)
+        number = numbers.get(frame.pts)
+        if counts_frames:
+            number = last_number + 1
         if number is not None:
             last_number = number
         yield NumberedFrame(number, frame, counts_frames)

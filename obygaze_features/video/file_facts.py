@@ -19,6 +19,8 @@ from obygaze_features.locks import hold
 
 LARGE_BYTES = 1 << 25
 """Bytes from which on facts are cached: reading less takes tens of milliseconds, as long as a cache file."""
+DIGESTED_BYTES = 1 << 20
+"""Bytes of a file that are read at once to compute its digest."""
 FIRST_PART = re.compile(r"(VTS_\d\d_)1(\.VOB)", re.IGNORECASE)
 """The file with which the film of a DVD's title begins; those of 1 GB that follow it are numbered from 2."""
 T = TypeVar("T")
@@ -91,7 +93,8 @@ def file_digest(path: Path) -> str:
         digest = hashlib.sha256()
         for file_path in files_of(path):
             with open_regular(file_path) as file:
-                hashlib.file_digest(file, lambda: digest)  # adds the bytes to the one digest
+                while block := file.read(DIGESTED_BYTES):
+                    digest.update(block)
         return digest.hexdigest()
 
     return cached_fact(path, "sha256", compute, str)
@@ -139,7 +142,8 @@ def _locked_if_possible(path: Path) -> Iterator[None]:
     """
     with ExitStack() as still_open:
         with suppress(StoreError, OSError):
-            hold(still_open.enter_context(path.open("wb")).fileno(), path)
+            lock_file = still_open.enter_context(path.open("wb"))
+            hold(lock_file.fileno(), path)  # until the file is closed
         yield
 
 

@@ -14,6 +14,7 @@ None of this was tried on a card yet.
 
 import ctypes
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -165,8 +166,8 @@ class NvidiaCard:
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
         """Copy a frame from the card, converted to the pixel format in which the CPU would decode it."""
-        held = "" if frame.sw_format is None else frame.sw_format.name
-        return to_core_format(frame, held, pixels)
+        card_pixels = "" if frame.sw_format is None else frame.sw_format.name
+        return to_core_format(frame, card_pixels, pixels)
 
     def _accelerator(self) -> HWAccel:
         """Return PyAV's setting to decode on this GPU, and to leave decoded frames there.
@@ -176,15 +177,15 @@ class NvidiaCard:
         return HWAccel("cuda", str(self.number), allow_software_fallback=True, is_hw_owned=True)
 
 
-def to_core_format(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
+def to_core_format(frame: VideoFrame, card_pixels: str, pixels: str) -> VideoFrame:
     """Convert a frame that a GPU decoded to the pixel format in which the CPU decodes, without loss.
 
     Parameters
     ----------
     frame
         A frame on a GPU, which is copied to the host, or one on the host.
-    held
-        FFmpeg's name of the pixel format in which the GPU holds it.
+    card_pixels
+        FFmpeg's name of the pixel format in which the GPU holds it; empty if it is not known.
     pixels
         FFmpeg's name of the pixel format in which the CPU would decode it.
 
@@ -193,10 +194,11 @@ def to_core_format(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
     NotDecoded
         It is not known how to convert the format without loss.
     """
-    if pixels not in CORES_FORMATS.get(held, ()):
-        raise NotDecoded(f"a card gives {held or 'another format'} for {pixels}", for_whole_file=True)
+    lossless_formats = CORES_FORMATS.get(card_pixels, ())
+    if pixels not in lossless_formats:
+        raise NotDecoded(f"a card gives {card_pixels or 'another format'} for {pixels}", for_whole_file=True)
     host = frame.reformat(format=pixels, threads=1)
-    host.colorspace = frame.colorspace  # which PyAV writes anew
+    host.colorspace = frame.colorspace  # PyAV does not copy the tag as it is
     return host
 
 
@@ -245,10 +247,11 @@ class CardReader(WindowReader[T]):
         super().__init__(path, requests, strict=False)
         self._card = card
         self._sample = sample
-        # A small file may still be open since its packets were read, but with a decoder for a core.
-        for _, still_open in self._reusable:
+        # A small file is still open since its packets were read, for a `Decoder` on a core to go on with. A
+        # card needs the file opened in its own way.
+        while self._reusable:
+            _, still_open = self._reusable.pop()
             still_open.close()
-        self._reusable.clear()
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
@@ -269,7 +272,7 @@ class CardReader(WindowReader[T]):
         NotOnCard
             The card cannot decode the remaining windows exactly; a core is to decode those not yielded.
         """
-        if self.lacks_keys:
+        if self.lacks_keys:  # all frames are to be decoded first, which a core does
             raise NotOnCard("which frames are key frames shows when all are decoded", for_whole_file=True)
         pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
@@ -281,7 +284,8 @@ class CardReader(WindowReader[T]):
             yield from self.distribute(self.convert(frames), pending)
         except NotSafe as reason:
             raise NotOnCard(f"{reason}") from reason
-        if pending:  # windows that `distribute` did not complete
+        has_incomplete_windows = len(pending) > 0  # `distribute` has removed those that it yielded
+        if has_incomplete_windows:
             raise NotOnCard("frames did not come out of the card")
 
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
@@ -300,18 +304,22 @@ class CardReader(WindowReader[T]):
         Raises
         ------
         NotDecoded
-            A core decoded a frame in place of the GPU.
+            The CPU decoded a frame in place of the GPU.
         NotOnCard
-            A core would put film grain on it.
+            A frame has film grain, which the CPU adds when it decodes, and the GPU does not.
         """
         stream = self.table.stream
         for number, frame in frames:
-            if not self._card.is_from_card(frame):
-                raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
-            _, side_data = orientation(frame)
-            if Type.FILM_GRAIN_PARAMS.name in side_data:
-                raise NotOnCard(FILM_GRAIN, for_whole_file=True)
+            self._refuse_other_bits(frame)
             yield number, self._card.to_host(frame, stream.pixels)
+
+    def _refuse_other_bits(self, frame: VideoFrame) -> None:
+        """Raise an error for a frame that the GPU did not decode, or that has film grain; see `_on_host`."""
+        if not self._card.is_from_card(frame):
+            raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
+        _, side_data = orientation(frame)
+        if Type.FILM_GRAIN_PARAMS.name in side_data:
+            raise NotOnCard(FILM_GRAIN, for_whole_file=True)
 
 
 def are_equal(one: RgbPicture, other: RgbPicture) -> bool:
@@ -369,9 +377,11 @@ def group_around(table: PacketTable, frame: int) -> range:
 
     A frame that is shown before the first group belongs to none; the first group is returned for it.
     """
-    group_starts = np.flatnonzero(table.random_access[table.shown])
-    group = max(int(np.searchsorted(group_starts, frame, side="right")) - 1, 0)
-    edges = [*group_starts.tolist(), len(table.shown)]
+    begins_group = table.random_access[table.shown]  # of each frame in display order
+    group_starts = np.flatnonzero(begins_group).tolist()
+    n_started = bisect_right(group_starts, frame)  # groups that begin with this frame or before it
+    group = max(n_started - 1, 0)
+    edges = [*group_starts, len(table.shown)]
     return range(edges[group], edges[group + 1])
 
 
@@ -383,7 +393,8 @@ def sample_of(path: Path, number: int) -> Sample:
     NotOnCard
         A core does not decode it without errors.
     """
-    ((_, picture),) = _decode_on_core(path, [number])
+    decoded = [*_decode_on_core(path, [number])]
+    _, picture = decoded[0]
     return Sample(number, picture)
 
 
@@ -405,13 +416,15 @@ def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
         A core or the GPU does not decode them without errors, or the GPU not at all (`NotDecoded`).
     """
     reader: CardReader[Any] = CardReader(path, (), card)
-    on_card = reader.convert(reader.decode_sparsely(frames))
+    # Frame by frame, so that only two pictures are in memory.
+    from_card = reader.convert(reader.decode_sparsely(frames))
     for number, expected in _decode_on_core(path, frames):
         try:
-            card_number, picture, _ = next(on_card)
-        except (NotSafe, VideoError, StopIteration) as error:
+            card_number, picture, _ = next(from_card)
+        except (NotSafe, VideoError, StopIteration) as error:  # StopIteration: the GPU gives fewer frames
             raise NotOnCard("a card does not decode it without errors", for_whole_file=True) from error
-        if card_number != number or not are_equal(picture, expected):
+        is_same_frame = card_number == number
+        if not is_same_frame or not are_equal(picture, expected):
             return f"{OTHER_BITS} of {kind_of(reader.table)}"
     return ""
 
@@ -428,5 +441,5 @@ def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, Rg
     try:
         for number, picture, _ in reader.convert(reader.decode_sparsely(frames)):
             yield number, picture
-    except (NotSafe, VideoError) as reason:
+    except (NotSafe, VideoError) as reason:  # damage, which the reader of cores is to describe
         raise NotOnCard("damage is told by cores", for_whole_file=True) from reason

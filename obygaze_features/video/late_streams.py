@@ -19,7 +19,9 @@ from obygaze_features.video.packets import ListedStream
 
 TRANSPORT_PACKETS = (188, 192, 204)
 """Bytes of a packet of a transport stream: plain, with a time stamp (M2TS), with a checksum."""
-PRIVATE_STREAM = b"\x00\x00\x01\xbd"
+START_CODE = b"\x00\x00\x01"
+"""How a packet of a program stream begins; the number of its stream follows."""
+PRIVATE_STREAM = START_CODE + b"\xbd"
 """How a packet of a program stream begins that carries sound or subtitles of a DVD."""
 PACKET_START_BYTES = 6
 """Bytes of a packet of a program stream before its header: start code, stream and length."""
@@ -88,16 +90,17 @@ def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
     """
     if not streams:
         return 0
-    last = max(streams, key=lambda stream: stream.byte)
-    if any(stream.byte < 0 for stream in streams):
+    if any(stream.byte < 0 for stream in streams):  # it is not known where one begins
         return farthest_reach(path)
-    if last.byte + PROBED_BEHIND > MOST_PROBED:
+    last = max(streams, key=lambda stream: stream.byte)
+    n_bytes = last.byte + PROBED_BEHIND  # so that FFmpeg also learns the settings of its codec
+    if n_bytes > MOST_PROBED:
         raise VideoError(
             f"{last.sentence}, and {MOST_PROBED:,} bytes are looked through at most: "
             "copy the film with FFmpeg's -probesize 2G -analyzeduration 2G",
             path,
         )
-    return last.byte + PROBED_BEHIND
+    return n_bytes
 
 
 def late_streams(
@@ -117,8 +120,10 @@ def late_streams(
     late = list[LateStream]()
     for stream in streams:
         if stream.kind in NAMES:
-            # A file that was made to take time may have hundreds, and each search reads the file.
-            byte = _first_byte(files, formats, stream) if len(late) < MOST_SOUGHT else -1
+            byte = -1
+            # Each search reads the file, and a file that is made to waste time may have hundreds of streams.
+            if len(late) < MOST_SOUGHT:
+                byte = _first_byte(files, formats, stream)
             late.append(LateStream(stream.kind, stream.codec, byte))
     return late
 
@@ -157,22 +162,31 @@ def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedS
 def _first_transport_packet(data: mmap, pid: int) -> int:
     """Return where the first packet of a transport stream with a PID begins; -1 if there is none.
 
-    A packet begins with a "G", three flags and the 13 bits of its PID, and is followed by another packet. For
-    the PID 0x0102 the second byte is 0x01, 0x21, 0x41 or another with these flags, and the third is 0x02.
+    A packet begins with a "G", and ends where another one begins, or the file ends.
+    """
+    for match in _transport_packet_head(pid).finditer(data):
+        start = match.start()
+        for size in TRANSPORT_PACKETS:
+            end = start + size
+            is_last = end >= len(data)
+            is_followed_by_packet = data[end : end + 1] == b"G"
+            if is_last or is_followed_by_packet:
+                return start
+    return -1
+
+
+def _transport_packet_head(pid: int) -> re.Pattern[bytes]:
+    """Return the pattern of the first three bytes of a transport stream's packets with a PID.
+
+    They are a "G", three flags, and the 13 bits of the PID. For the PID 0x0102 the second byte is 0x01, 0x21,
+    0x41 or another with these flags, and the third is 0x02.
     """
     upper_5_bits = pid >> 8
     lower_8_bits = pid & 0xFF
-    upper_bytes = [bytes([flags << 5 | upper_5_bits]) for flags in range(8)]
-    any_upper_byte = b"".join(re.escape(byte) for byte in upper_bytes)
-    lower_byte = re.escape(bytes([lower_8_bits]))
-    packet_head = re.compile(b"G[" + any_upper_byte + b"]" + lower_byte, re.DOTALL)
-    for match in packet_head.finditer(data):
-        start = match.start()
-        for size in TRANSPORT_PACKETS:
-            is_last = start + size >= len(data)
-            if is_last or data[start + size : start + size + 1] == b"G":
-                return start
-    return -1
+    second_bytes = [bytes([flags << 5 | upper_5_bits]) for flags in range(8)]
+    any_second_byte = b"".join(re.escape(byte) for byte in second_bytes)
+    third_byte = re.escape(bytes([lower_8_bits]))
+    return re.compile(b"G[" + any_second_byte + b"]" + third_byte, re.DOTALL)
 
 
 def _first_program_packet(data: mmap, stream_id: int) -> int:
@@ -181,14 +195,15 @@ def _first_program_packet(data: mmap, stream_id: int) -> int:
     FFmpeg numbers streams that have packets of their own from 0x100 on. Other streams are carried in packets
     of private stream 1, whose first byte behind the header names them.
     """
+    lower_byte = stream_id & 0xFF
     has_own_packets = stream_id >= 0x100
     if has_own_packets:
-        return data.find(b"\x00\x00\x01" + bytes([stream_id & 255]))
+        return data.find(START_CODE + bytes([lower_byte]))
     start = data.find(PRIVATE_STREAM)
     while start >= 0:
         header_start = start + PACKET_START_BYTES
         header = data[header_start : header_start + LONGEST_HEADER]
-        if _first_carried(header) == stream_id & 255:
+        if _first_carried(header) == lower_byte:
             return start
         start = data.find(PRIVATE_STREAM, start + len(PRIVATE_STREAM))
     return -1
@@ -206,25 +221,31 @@ def _first_carried(packet: bytes) -> int:
     """
     if not packet:  # the file ends here
         return -1
-    is_mpeg2 = packet[0] >> 6 == 2
+    is_mpeg2 = packet[0] >> 6 == 0b10
     if not is_mpeg2:
         header_end = _mpeg1_header_bytes(packet)
     elif len(packet) > 2:
-        header_end = 3 + packet[2]
-    else:
+        n_further_bytes = packet[2]  # behind two bytes of flags and this length
+        header_end = 3 + n_further_bytes
+    else:  # the file ends inside of the header
         header_end = len(packet)
     return packet[header_end] if header_end < len(packet) else -1
 
 
 def _mpeg1_header_bytes(packet: bytes) -> int:
-    """Return how many bytes of a packet of MPEG-1 are stuffing, the size of a buffer, and times."""
+    """Return how many bytes of a packet of MPEG-1 are stuffing, the size of a buffer, and times.
+
+    Stuffing is bytes of 0xFF. The size of a buffer may follow, two bytes that begin with the bits 01. Then
+    come the times, whose first four bits tell which there are; a packet without times has one byte for them.
+    """
     n_stuffing = len(packet) - len(packet.lstrip(b"\xff"))
     end = n_stuffing
-    has_buffer_size = end < len(packet) and packet[end] >> 6 == 1
+    has_buffer_size = end < len(packet) and packet[end] >> 6 == 0b01
     if has_buffer_size:
         end += 2
     if end < len(packet):
-        end += MPEG1_TIME_BYTES.get(packet[end] >> 4, 1)
+        first_4_bits = packet[end] >> 4
+        end += MPEG1_TIME_BYTES.get(first_4_bits, 1)
     return end
 
 

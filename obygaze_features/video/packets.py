@@ -55,8 +55,8 @@ def demux(container: InputContainer, *streams: Any) -> Iterator["av.Packet[Any]"
         yield from container.demux(*streams)
     except IndexError:
         # After the last packet, PyAV 18 ends each stream of the file. For a stream that appeared while
-        # reading it looks in the list from opening, and fails. Should packets be left after all, they come
-        # now.
+        # reading it looks in the list from opening, and fails. A second call reads on from here: it ends at
+        # once, unless there are packets left after all.
         yield from container.demux(*streams)
 
 

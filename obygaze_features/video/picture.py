@@ -149,16 +149,19 @@ class Converter:
             upright = upright[:, ::-1]
         rgb = np.ascontiguousarray(upright, np.uint8)
         is_hd = min(rgb.shape[:2]) >= HD_LINES
-        facts = {  # key of a remark -> whether it applies
+        is_untagged = tags.matrix.endswith("(untagged)")
+        facts = {  # name of a fact in `PICTURES` -> whether it holds
             "interlaced": frame.interlaced_frame,
             "oblique": turn.oblique,
             "transparent": transparent,
             "contrary": self._contradicts(frame, tags),
-            "untagged": tags.matrix.endswith("(untagged)") and is_hd,
+            "untagged": is_untagged and is_hd,
         }
-        remarks = [PICTURES[fact] for fact, applies in facts.items() if applies]
-        remarks_on_side_data = [PICTURES.get(name, STRANGE) for name in side_data]
-        remarks += [remark for remark in remarks_on_side_data if remark]
+        remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
+        for name in side_data:
+            remark = PICTURES.get(name, STRANGE)
+            if remark:  # some facts are listed without a remark
+                remarks.append(remark)
         remarks += tags.remarks
         shown = Shown(90 * turn.quarters, turn.mirrored, tags.matrix, tags.full_range)
         return RgbPicture(rgb, shown, frame.is_corrupt, tuple(remarks))
@@ -290,26 +293,12 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         The colour coding is not supported.
     """
     pixels = VideoFormat(name)
-    levels = None
+    matrix = _matrix_of(pixels, name, matrix_tag)
+    full_range = _is_full_range(name, matrix, color_range)
     bits = pixels.components[0].bits
-    full_range = True
-    if pixels.is_rgb or name.startswith("pal"):
-        matrix = "rgb"
-    elif name.startswith("xyz"):  # of digital cinema
-        matrix = "xyz"
-    elif len(pixels.components) < 3:
-        matrix = "grey"
-        full_range = color_range != ColorRange.MPEG
-        if bits > 8 or not full_range:
-            levels = grey_levels(bits, full_range=full_range)
-    elif matrix_tag in MATRICES:
-        matrix = MATRICES[matrix_tag]
-        full_range = name.startswith("yuvj") or color_range == ColorRange.JPEG
-    else:
-        coding = UNREAD_MATRICES.get(matrix_tag, f"matrix {matrix_tag}")
-        raise VideoError(
-            f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
-        )
+    levels = None
+    if matrix == "grey" and (bits > 8 or not full_range):
+        levels = grey_levels(bits, full_range=full_range)
     return Tags(
         matrix,
         full_range,
@@ -318,6 +307,56 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         exact=is_exact(pixels),
         levels=levels,
     )
+
+
+def _matrix_of(pixels: VideoFormat, name: str, matrix_tag: int) -> str:
+    """Return the name of the matrix that converts pixels to RGB; `rgb`, `xyz` or `grey` if they need none.
+
+    Parameters
+    ----------
+    pixels, name
+        The format of pixels, and FFmpeg's name of it.
+    matrix_tag
+        Tag of the matrix, by its number in H.273.
+
+    Raises
+    ------
+    VideoError
+        The matrix is not supported.
+    """
+    has_palette = name.startswith("pal")
+    if pixels.is_rgb or has_palette:
+        return "rgb"
+    if name.startswith("xyz"):  # of digital cinema
+        return "xyz"
+    if len(pixels.components) < 3:
+        return "grey"
+    if matrix_tag not in MATRICES:
+        coding = UNREAD_MATRICES.get(matrix_tag, f"matrix {matrix_tag}")
+        raise VideoError(
+            f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
+        )
+    return MATRICES[matrix_tag]
+
+
+def _is_full_range(name: str, matrix: str, color_range: int) -> bool:
+    """Return whether samples fill their range; where it is not tagged, grey does, and YUV does not.
+
+    Parameters
+    ----------
+    name
+        FFmpeg's name of the format of pixels.
+    matrix
+        As of `_matrix_of`.
+    color_range
+        FFmpeg's number of the tagged range.
+    """
+    if matrix in {"rgb", "xyz"}:
+        return True
+    if matrix == "grey":
+        return color_range != ColorRange.MPEG
+    is_yuv_of_full_range = name.startswith("yuvj")  # FFmpeg's older names, such as yuvj420p
+    return is_yuv_of_full_range or color_range == ColorRange.JPEG
 
 
 def _remarks_on_colours(pixels: VideoFormat, color_range: int, transfer: int) -> tuple[str, ...]:
@@ -420,35 +459,55 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
         data_by_name = {data.type.name: data for data in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
-        quarters = round(-frame.rotation / 90) % 4
-        return Turn(quarters, mirrored=False, oblique=bool(frame.rotation % 90)), (UNKNOWN,)
+        return _turn_by_rotation(frame.rotation), (UNKNOWN,)
     names = tuple(data_by_name)
-    # The matrix itself is read, because PyAV's frame.rotation reads mirrored pictures as rotated.
     display_matrix = data_by_name.get(Type.DISPLAYMATRIX.name)
     if display_matrix is None:
         return Turn(0, mirrored=False, oblique=False), names
-    matrix = np.frombuffer(bytes(display_matrix), np.int32)[:9].reshape(3, 3)
+    return _turn_by_matrix(bytes(display_matrix)), names
+
+
+def _turn_by_rotation(rotation: int) -> Turn:
+    """Return the turn that undoes a rotation that PyAV states, in degrees counterclockwise.
+
+    PyAV states mirrored pictures as rotated, so this is used only where the display matrix cannot be read.
+    """
+    quarters = round(-rotation / 90) % 4
+    return Turn(quarters, mirrored=False, oblique=bool(rotation % 90))
+
+
+def _turn_by_matrix(display_matrix: bytes) -> Turn:
+    """Return the turn that a display matrix asks for, which is stored as nine integers, row by row."""
+    matrix = np.frombuffer(display_matrix, np.int32)[:9].reshape(3, 3)
     turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)  # row by row; the rest moves the picture
     largest = max(1, *abs(turning_part))
-    signs = np.sign(np.round(turning_part / largest, 2))  # so a turn by 89.9 degrees is a quarter
-    return turn_of_matrix(*signs.tolist()), names
+    rounded = np.round(turning_part / largest, 2)  # so that a turn by 89.9 degrees is a quarter turn
+    a, b, c, d = np.sign(rounded).tolist()
+    return turn_of_matrix(a, b, c, d)
 
 
 def turn_of_matrix(a: int, b: int, c: int, d: int) -> Turn:
     """Return the turn that the signs of a display matrix ask for.
 
+    The matrix moves the point (x, y) to (a x + c y, b x + d y). That is a rotation by a quarter turn if
+    (a, b) is in `TURNS` and (c, d) is (-b, a). To mirror the result left to right changes the sign of its x,
+    so of a and c.
+
     Parameters
     ----------
     a, b, c, d
-        Signs of the matrix, as in x' = a x + c y, y' = b x + d y.
+        Signs of the matrix.
     """
-    is_rotation = (c, d) == (-b, a)
-    is_mirrored_rotation = (c, d) == (b, -a)
-    if (a, b) not in TURNS or not (is_rotation or is_mirrored_rotation):
-        return Turn(0, mirrored=False, oblique=True)
-    # Mirroring left to right changes the sign of x.
-    quarters = TURNS[-a, b] if is_mirrored_rotation else TURNS[a, b]
-    return Turn(quarters, is_mirrored_rotation, oblique=False)
+    no_turn = Turn(0, mirrored=False, oblique=True)
+    if (a, b) not in TURNS:
+        return no_turn
+    if (c, d) == (-b, a):
+        return Turn(TURNS[a, b], mirrored=False, oblique=False)
+    unmirrored_a = -a
+    unmirrored_c = -c
+    if (unmirrored_c, d) == (-b, unmirrored_a):
+        return Turn(TURNS[unmirrored_a, b], mirrored=True, oblique=False)
+    return no_turn
 
 
 @dataclass(slots=True)
@@ -489,18 +548,26 @@ class CollectedFrames(Generic[T]):
             self.first = picture.without_pixels()
         if picture.corrupt:
             self.corrupt.append(number)
-        # Most pictures have no bars; after one of those the others need not be measured.
-        if self.bars != NO_BARS and picture.bars is not None:
-            common = self.bars or picture.bars
-            smallest = [min(bar, other) for bar, other in zip(picture.bars, common, strict=True)]
-            above, below, left, right = smallest
-            self.bars = above, below, left, right
+        self._note_bars(picture)
         remarks = [*self.remarks, *picture.remarks]
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
             remarks.append(PICTURES["resized"])
         if picture.shown != self.first.shown:
             remarks.append(PICTURES["changed"])
         self.remarks = [*dict.fromkeys(remarks)]
+
+    def _note_bars(self, picture: RgbPicture) -> None:
+        """Keep of the black bars so far only what is black in a further picture, too."""
+        if self.bars == NO_BARS:
+            return  # as for most films: then the further pictures need not be measured
+        if picture.bars is None:
+            return  # an entirely black picture does not tell
+        if self.bars is None:
+            self.bars = picture.bars
+            return
+        smaller = [min(bar, other) for bar, other in zip(self.bars, picture.bars, strict=True)]
+        above, below, left, right = smaller
+        self.bars = above, below, left, right
 
     def describe(self) -> tuple[dict[str, Any], list[str]]:
         """Return the fields of `Frames` that describe pictures, and all remarks on them.

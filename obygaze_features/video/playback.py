@@ -52,12 +52,12 @@ def _timed_pictures(path: Path) -> Iterator[tuple[float, Any]]:
 
 def _sound_frames(path: Path) -> Iterator[tuple[float, Any]]:
     """Yield the time in seconds and each frame of sound; nothing if the sound cannot be read."""
-    decoder = Decoder(path)
+    decoder = Decoder(path)  # whose `frames` decodes packets of any kind
+    offset_s = decoder.table.part_offset_s.tolist()
+    # A file without sound, or with sound that cannot be read, is played silently.
     with suppress(VideoError), opened_to(path, bytes_to_probe_for_track(path)) as source:
         track = opened_track(source)
-        packets = (
-            packet for _, packet, _ in timed_packets(source, track, decoder.table.part_offset_s.tolist())
-        )
+        packets = (placed.packet for placed in timed_packets(source, track, offset_s))
         for frame in decoder.frames(track.codec_context, packets):
             if frame.pts is not None and frame.time_base is not None:
                 yield float(frame.pts * frame.time_base - source.origin), frame

@@ -174,25 +174,25 @@ def probe(path: str | Path) -> Probe:
     path = local_path(path)
     if is_still(path):
         check_file(path)
-        return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
+        n_bytes, _ = file_state(path)
+        return Probe(bytes=n_bytes, start_s=0.0, duration_s=math.nan, frames=1, damage="")
     table = index_packets(path)
     times = table.frame_times
     losses = [loss for _, loss in table.losses]
     gap = describe_gaps(times.gaps(None, None, table.holes))
     if gap:
         losses.append(gap)
-    damage = "; ".join(losses)
     first_s = float(times.time_s[0])
-    duration_s = times.end_s - first_s
+    n_bytes, _ = file_state(path)
     return Probe(
-        file_state(path)[0],
-        first_s,
-        duration_s,
-        len(times),
-        damage,
-        table.besides,
-        table.stream,
-        table.stated_end_s,
+        bytes=n_bytes,
+        start_s=first_s,
+        duration_s=times.end_s - first_s,
+        frames=len(times),
+        damage="; ".join(losses),
+        besides=table.besides,
+        stream=table.stream,
+        stated_end_s=table.stated_end_s,
     )
 
 

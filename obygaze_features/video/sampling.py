@@ -180,9 +180,10 @@ class FrameTimes:
             return no_holes
         steps = np.diff(self.time_s)
         long_steps = np.flatnonzero(steps > LONG_STEP * usual_step)
-        # One long step among enough others is a hole, even in a video too short for the share.
-        always_allowed = 1 if len(steps) >= ENOUGH_STEPS else 0
-        most_long_steps = max(MOST_LONG_STEPS * len(steps), always_allowed)
+        most_long_steps = MOST_LONG_STEPS * len(steps)
+        if len(steps) >= ENOUGH_STEPS:
+            # A single long step is a hole, also in a video of which it is more than the share.
+            most_long_steps = max(most_long_steps, 1)
         has_variable_rate = len(long_steps) > most_long_steps
         if has_variable_rate:
             return no_holes
@@ -216,13 +217,15 @@ class FrameTimes:
         return FrameTimes(self.index[inside], self.time_s[inside], key)
 
     def overhang(self, start_s: float | None, end_s: float | None) -> NDArray[np.float64]:
-        """Find the end of a span that the video does not reach, if it covers less than `SPAN_COVERED` of it.
+        """Find the part of a span behind the end of the video, if the video covers too little of the span.
+
+        That is less than the share `SPAN_COVERED`.
 
         Returns
         -------
         NDArray
-            Shape [1, 2]: from the end of the video to the end of the span. Shape [0, 2] if the video covers
-            enough of the span, so that both can be joined to stretches from `gaps`.
+            Shape [1, 2]: from the end of the video to the end of the span, in seconds. Shape [0, 2] if the
+            video covers enough of the span. Either can be joined to the stretches of `gaps`.
         """
         no_overhang = np.zeros((0, 2))
         if end_s is None:
@@ -236,7 +239,7 @@ class FrameTimes:
     def gaps(
         self, start_s: float | None, end_s: float | None, holes: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Find the stretches of a span without pictures, if they take more than a second or a tenth of it.
+        """Find the stretches of a span without pictures, if together they are too long (`is_large_hole`).
 
         Parameters
         ----------
@@ -251,16 +254,19 @@ class FrameTimes:
         NDArray
             Shape [G, 2]: starts and ends, in the order of time.
         """
-        first = self.time_s[0]
-        start = first if start_s is None else start_s
+        first_s = self.time_s[0]
+        start = first_s if start_s is None else start_s
         end = self.end_s if end_s is None else end_s
-        if first - start > LONG_STEP * self.step_s:
-            holes = np.concatenate([[(start, first)], holes])
+        begins_long_before_pictures = first_s - start > LONG_STEP * self.step_s
+        if begins_long_before_pictures:
+            before_pictures = np.array([(start, first_s)])  # [1, 2]
+            holes = np.concatenate([before_pictures, holes])
         clipped = np.clip(holes, start, end)
-        inside = clipped[clipped[:, 0] < clipped[:, 1]]  # [G, 2]
-        missing_s = float(np.sum(inside[:, 1] - inside[:, 0]))
+        overlaps_span = clipped[:, 0] < clipped[:, 1]  # a hole outside of the span has no length now
+        gaps = clipped[overlaps_span]  # [G, 2]
+        missing_s = float(np.sum(gaps[:, 1] - gaps[:, 0]))
         no_gaps = np.zeros((0, 2))
-        return inside if is_large_hole(missing_s, end - start) else no_gaps
+        return gaps if is_large_hole(missing_s, end - start) else no_gaps
 
 
 def describe_gaps(gaps: NDArray[np.float64]) -> str:
@@ -371,8 +377,10 @@ def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArra
 
     If two are equally near, the earlier one is returned.
     """
+    # The values before and after each time; for times outside of all values, the first two or the last two.
     last = len(sorted_s) - 1
-    after = np.searchsorted(sorted_s, times).clip(min(1, last), last)
+    first_after = min(1, last)  # 0 if there is one value alone
+    after = np.searchsorted(sorted_s, times).clip(first_after, last)
     before = (after - 1).clip(0)
     is_nearer_to_before = times - sorted_s[before] <= sorted_s[after] - times
     positions: NDArray[np.int64] = np.where(is_nearer_to_before, before, after)

@@ -119,12 +119,7 @@ class SoundTrack:
         # are decoded; values and shares that are missing, as `_block` returns them.
         self._decoded: dict[int, tuple[Samples]] = {}
         self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
-        # State of `_packets_in_order`: the open file, its next packets, and the last ones that were read.
-        self._opened = ExitStack()  # closed with this object
-        self._next_packets: Iterator[PlacedPacket] = iter(())
-        self._last_packets: deque[PlacedPacket] = deque()
-        # Time from which on every packet is in memory or still to come; inf as long as no file is open.
-        self._complete_from_s = math.inf
+        self._from_start = _PacketsFromStart(path, track, self._reach, self._offset_s)
 
     def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
         """Raise a VideoError unless the sound track has as many parts as the pictures of a joined file.
@@ -324,7 +319,7 @@ class SoundTrack:
                         if packet.time_s >= begin_s:
                             yield packet
                     return
-        yield from self._packets_in_order(begin_s)
+        yield from self._from_start.packets(begin_s)
 
     def _packets_after_seek(self, source: Source, stream_kind: str, begin_s: float) -> Iterator[PlacedPacket]:
         """Yield the packets from where a seek leads; none if it fails, and then never seek so again.
@@ -349,14 +344,40 @@ class SoundTrack:
         source.stream.discard = Discard.all
         yield from timed_packets(source, track, (0.0,))
 
-    def _packets_in_order(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, in a file in which times cannot be sought, such as a joined one.
 
-        Reading goes on where the last call stopped. The last `KEPT_S` seconds of packets are kept in memory,
-        because blocks that are read in order overlap. For an earlier time the file is opened again.
-        """
+class _PacketsFromStart:
+    """Packets of a track of a file in which times cannot be sought, such as a joined one.
+
+    The file is read from its start on, and stays open: the next call goes on where the last one stopped. The
+    last `KEPT_S` seconds of packets are kept in memory, because blocks that are read in order overlap. For an
+    earlier time the file is opened again.
+
+    Parameters
+    ----------
+    path, track
+        As for `SoundTrack`.
+    reach
+        Bytes that FFmpeg must look through to find the track.
+    offset_s
+        As for `timed_packets`.
+    """
+
+    def __init__(self, path: Path, track: str, reach: int, offset_s: Sequence[float]) -> None:
+        """Open nothing yet; the first call of `packets` does."""
+        self._path = path
+        self._track = track
+        self._reach = reach
+        self._offset_s = offset_s
+        self._opened = ExitStack()  # closed with this object
+        self._next_packets: Iterator[PlacedPacket] = iter(())
+        self._last_packets: deque[PlacedPacket] = deque()
+        # Time from which on every packet is in memory or still to come; inf as long as no file is open.
+        self._complete_from_s = math.inf
+
+    def packets(self, begin_s: float) -> Iterator[PlacedPacket]:
+        """Yield the packets from a time on, in seconds of the stream."""
         if begin_s < self._complete_from_s:
-            self._open_from_start()
+            self._open()
         self._stream.codec_context.flush_buffers()
         yield from [packet for packet in self._last_packets if packet.time_s >= begin_s]
         for packet in self._next_packets:
@@ -367,12 +388,12 @@ class SoundTrack:
             if packet.time_s >= begin_s:
                 yield packet
 
-    def _open_from_start(self) -> None:
-        """Open the file anew for `_packets_in_order`, so that packets can be given from its start on."""
+    def _open(self) -> None:
+        """Open the file, or open it anew, to read it from its start on."""
         self._last_packets.clear()
         self._opened.close()
-        source = self._opened.enter_context(opened_to(self.path, self._reach))
-        self._stream = opened_track(source, self.track)
+        source = self._opened.enter_context(opened_to(self._path, self._reach))
+        self._stream = opened_track(source, self._track)
         self._next_packets = timed_packets(source, self._stream, self._offset_s)
         self._complete_from_s = -math.inf
 

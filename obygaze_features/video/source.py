@@ -88,14 +88,13 @@ class Source:
         """Time stamp in seconds at which the player's clock is zero: the start of the earliest stream."""
         if self.usual_origin is not None:
             return self.usual_origin
-        container_start = Fraction(self.container.start_time or 0, av.time_base)
-        stream_start = self.stream.start_time
-        if stream_start is not None and self.stream.time_base is not None:
-            exact_start = stream_start * self.stream.time_base
-            # The container rounds to microseconds; if pictures come first, their stream has the exact value.
-            if abs(exact_start - container_start) <= Fraction(1, av.time_base):
-                return exact_start
-        return container_start
+        microsecond = Fraction(1, av.time_base)
+        earliest_start = (self.container.start_time or 0) * microsecond  # rounded to microseconds by FFmpeg
+        if self.stream.start_time is None or self.stream.time_base is None:
+            return earliest_start
+        exact_start_of_pictures = self.stream.start_time * self.stream.time_base
+        is_same_start = abs(exact_start_of_pictures - earliest_start) <= microsecond
+        return exact_start_of_pictures if is_same_start else earliest_start
 
     @property
     def declared(self) -> int:
@@ -135,17 +134,18 @@ class Source:
     def stored(self) -> "Iterator[av.Packet[Any]]":
         """Yield the packets of the pictures in decoding order, including the empty ones that a file stores.
 
-        MPEG-4 in AVI may have two pictures in a packet and an empty packet behind it. They are put into a
-        packet each.
+        MPEG-4 in AVI may have two pictures in a packet and an empty packet behind it. Each of the two
+        pictures is then put into a packet of its own.
         """
         unpack = None
         if self.codec == "mpeg4":
             unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
         for packet in self.demux(self.stream):
-            marks_end = not packet.size and packet.dts is None
-            if marks_end:
+            is_empty = packet.size == 0
+            is_end_of_file = is_empty and packet.dts is None  # one that PyAV adds
+            if is_end_of_file:
                 continue
-            if unpack is not None and packet.size:
+            if unpack is not None and not is_empty:
                 yield from unpack.filter(packet)
             else:
                 yield packet
@@ -358,7 +358,7 @@ def diagnose(path: Path) -> str:
     kind = file_kind(path).name
     if kind == MP4:
         return "the index (MP4 box 'moov') is missing, damaged or cut off: an unfinished recording or copy?"
-    if kind.endswith(" film"):
+    if kind.endswith(" film"):  # the kinds of video files have such names, as "Matroska film"
         return "the file ends after its header, or the header is damaged: no picture can be read"
     if kind == UNKNOWN.name:
         return "this is not a video file that can be read (damaged, or no format of video)"

@@ -36,8 +36,10 @@ STATED = {
     rb"(?s:colrnclx..\0\x10|cICP.\x10)": PICTURES["PQ"],
     rb"(?s:colrnclx..\0\x12|cICP.\x12)": PICTURES["HLG"],
 }
+SIZE_BYTES = 4
+"""Bytes of a size with which a file of AVIF begins."""
 ANIMATED_AVIF = b"ftypavis"
-"""The bytes of an animation in AVIF behind its first four, which are a size (AV1 Image File Format, 6.1)."""
+"""The bytes behind this size in an animation (AV1 Image File Format, 6.1)."""
 USUAL_GAMMA = 1 / 2.2
 USUAL_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 """White, red, green and blue of sRGB, as x and y."""
@@ -60,10 +62,11 @@ def is_still(path: str | PurePath) -> bool:
         return suffix in PICTURE_SUFFIXES
     try:
         with open_regular(Path(path)) as file:
-            head = file.read(4 + len(ANIMATED_AVIF))
+            file.read(SIZE_BYTES)
+            kind = file.read(len(ANIMATED_AVIF))
     except (OSError, ObygazeError):
         return True
-    return head[4:] != ANIMATED_AVIF
+    return kind != ANIMATED_AVIF
 
 
 def read_still(
@@ -184,9 +187,11 @@ def load_still(path: Path) -> StillImage:
             raise VideoError(_why_no_image(path), path) from None
         except Image.DecompressionBombError:
             raise VideoError(_too_large("several times"), path) from None
-        except Exception as error:  # Pillow's readers raise anything on damaged data
+        except VideoError:
+            raise
+        except Exception as error:  # on damaged data, Pillow's readers raise errors of many types
             is_of_system = isinstance(error, OSError) and error.errno is not None  # such as a failing disk
-            if is_of_system or isinstance(error, VideoError):
+            if is_of_system:
                 raise
             raise VideoError(_damage(error), path) from error
     losses = _losses(caught)
@@ -228,13 +233,22 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
     for pattern, remark in STATED.items():
         if re.search(pattern, head):
             yield remark
-    bits = image.getexif().get(Base.BitsPerSample, ())
+    bits = image.getexif().get(Base.BitsPerSample, ())  # of each channel of a TIFF
     is_deep_tiff = isinstance(bits, tuple) and max(bits, default=8) > 8
     if image.mode == "RGB" and is_deep_tiff:
         yield ROUNDED
+    yield from _unapplied_colours(image)
+
+
+def _unapplied_colours(image: Image.Image) -> Iterator[str]:
+    """Yield a note if the colours of an image are not those of an ordinary screen, which are not applied.
+
+    A profile, or the statement that the colours are sRGB, makes gamma and primaries void (PNG, 4.3).
+    """
+    # The name of a profile may be of two bytes a letter; without the zeros it is found all the same.
     profile = (image.info.get("icc_profile") or b"").replace(b"\0", b"")
-    if profile or "srgb" in image.info:
-        # Gamma and primaries do not count then (PNG, 4.3).
+    is_srgb = "srgb" in image.info
+    if profile or is_srgb:
         if profile and b"sRGB" not in profile:
             yield PACKETS["icc_profile"]
     elif not math.isclose(image.info.get("gamma", USUAL_GAMMA), USUAL_GAMMA, rel_tol=0.01):
@@ -250,13 +264,16 @@ def _load_upright(path: Path) -> _UprightImage:
         if width * height > MOST_PIXELS:
             raise VideoError(_too_large(f"{width} x {height}, that is"), path)
         n_pictures = getattr(image, "n_frames", 1)
-        if n_pictures > 1 and image.format != "MPO":  # a JPEG with extra pictures, as cameras write
+        is_camera_jpeg = image.format == "MPO"  # a JPEG with extra pictures, as cameras write
+        if n_pictures > 1 and not is_camera_jpeg:
             raise VideoError(
                 f"it holds {counted(n_pictures, 'picture')}, and a still image has one: save that one", path
             )
         if image.format == "PNG":
-            with Image.open(path, formats=FORMATS) as second:
-                second.verify()  # decoding alone ignores wrong checksums
+            # Decoding ignores wrong checksums. An image that was verified cannot be decoded, so that the file
+            # is opened once more for it.
+            with Image.open(path, formats=FORMATS) as to_verify:
+                to_verify.verify()
         # Read before decoding: Pillow rotates a TIFF on decoding and then drops its orientation.
         orientation = image.getexif().get(Base.Orientation, 1)
         image.load()

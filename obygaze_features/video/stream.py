@@ -30,7 +30,8 @@ FATES: Final = packaged(__package__, "fates.toml")
 def _sentences(kind: str) -> dict[str, str]:
     """Read from `fates.toml` what is to be noted for each fact of one kind: name -> sentence, or "" for none.
 
-    The file groups the facts by what becomes of them; all facts of a group have the same sentence.
+    The file sorts the facts into those that are used, listed, refused and noted, as said above, and these
+    into groups. All facts of a group have the same sentence.
 
     Parameters
     ----------
@@ -141,12 +142,13 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
     def pixel_aspect(self) -> float:
         """Width of a pixel divided by its height, in pictures that are turned upright."""
         ratio = float(Fraction(self.sample_aspect.replace(":", "/") or 1))
-        is_turned_on_its_side = "90." in self.rotation
+        is_turned_on_its_side = "90." in self.rotation  # as FFmpeg prints it: 90.00 or -90.00 degrees
         return 1 / ratio if is_turned_on_its_side else ratio
 
     def record(self) -> dict[str, Any]:
-        """Return as plain JSON what differs from the plainest stream."""
-        record: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        """Return the fields as plain JSON, without those that have their default (`omit_defaults`)."""
+        as_json = msgspec.json.encode(self)
+        record: dict[str, Any] = msgspec.json.decode(as_json)
         return record
 
 
@@ -185,6 +187,10 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         raise VideoError(ENCRYPTED, source.path)
     video_streams = source.container.streams.video
     films = [stream for stream in video_streams if not stream.disposition & Disposition.attached_pic]
+    has_transparency = is_known and pixels != WITHOUT_ALPHA and has_alpha(context.format)
+    conversion = 2
+    if is_known and not is_exact(context.format):
+        conversion = 1
     stream = Stream(
         codec=source.codec,
         pixels=pixels,
@@ -197,11 +203,11 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         crop=_crop(side_data.get("frame_cropping", "")),
         dolby_vision=_dolby_vision(side_data.get("dovi_conf", ""), source),
         sample_aspect=_sample_aspect(source),
-        alpha=is_known and pixels != WITHOUT_ALPHA and has_alpha(context.format),
+        alpha=has_transparency,
         other_streams=len(films) - 1,
         parts=parts,
         side_data=tuple(names),
-        conversion=2 if not is_known or is_exact(context.format) else 1,
+        conversion=conversion,
     )
     remarks = [*_remarks(source, stream)]
     remarks += [PACKETS.get(name, STRANGE) for name in names]
@@ -324,9 +330,11 @@ def _stream_data(source: Source) -> dict[str, str]:
     file, because PyAV does not return the side data of streams.
     """
     text = describe_streams(source.container)
-    section = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
+    stream_head = rf"^  Stream #\d+:{source.stream.index}"
+    section = re.search(stream_head + SECTION, f"{text}\n", re.MULTILINE)
+    lines = section[1] if section else ""
     side_data = {}
-    for printed_name, value in STATED.findall(section[1] if section else ""):
+    for printed_name, value in STATED.findall(lines):
         name = printed_name.strip().lower().replace(" ", "_")
         side_data[STREAMS.get(name, name)] = value
     return side_data
@@ -344,9 +352,11 @@ def is_exact(pixels: Any) -> bool:
     (docs/decoding.md), and for RGB, grey and palettes, which need no calculation.
     """
     if pixels.is_rgb:
-        # The usual conversion of RGB is right, except that it mixes up the bytes of these formats.
+        # The usual conversion is right for RGB, except where two big-endian bytes hold all three colours: it
+        # mixes these bytes up.
         return re.fullmatch(r"(rgb|bgr)5[56]5be", pixels.name) is not None
-    if pixels.has_palette or len(pixels.components) < 3:
+    is_grey = len(pixels.components) < 3
+    if pixels.has_palette or is_grey:
         return False
     is_planar_yuv_of_8_bits = re.fullmatch(r"yuv[aj]?4(20|22|44)p", pixels.name) is not None
     return not is_planar_yuv_of_8_bits

@@ -102,18 +102,26 @@ def read_stretch(
     start_s, end_s = stretch
     frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
     chosen, _ = reader.choose_frames(Window(number, span) for number, span in enumerate((*windows, *others)))
-    inside = [window for window in chosen if window.number < len(windows) and window.missing.issubset(frames)]
-    # The other windows need frames outside of the stretch too, or are read elsewhere.
-    not_inside = {*chosen} - {*inside}
-    requests_of_frame = _requests_of_frames(not_inside, frames)
-    needed = requests_of_frame.keys() | missing_frames(inside)
-    known: dict[int, Known[T]] = {}  # is filled while the windows inside are read
+    read_here: list[Window[T]] = []  # all of whose frames are in the stretch
+    read_elsewhere: list[Window[T]] = []  # which may need some of its frames
+    for window in chosen:
+        is_to_read = window.number < len(windows)
+        if is_to_read and window.missing.issubset(frames):
+            read_here.append(window)
+        else:
+            read_elsewhere.append(window)
+    requests_of_frame = _requests_of_frames(read_elsewhere, frames)
+    needed = requests_of_frame.keys() | missing_frames(read_here)
+    known: dict[int, Known[T]] = {}
     try:
-        # Each decoded frame is measured, then converted if a window needs it, then stored and passed on.
+        # Four steps for each frame, one after the other: it is decoded, measured, converted if a window needs
+        # it, and its results for windows that are read elsewhere are stored in `known`.
         meter = Meter(reader.table, cut_detector)
         decoded = reader.decode_sparsely(frames)
-        converted = reader.convert(_measured_frames(decoded, meter, needed))
-        yield from reader.distribute(_stored_results(converted, requests_of_frame, known), inside)
+        measured_frames = _measured_frames(decoded, meter, needed)
+        converted = reader.convert(measured_frames)
+        stored = _stored_results(converted, requests_of_frame, known)
+        yield from reader.distribute(stored, read_here)
     except (NotSafe, VideoError):
         return
     differences = cut_detector.differences()
@@ -134,7 +142,7 @@ def _stored_results(
     requests_of_frame: Mapping[int, Collection[int]],
     known: dict[int, Known[T]],
 ) -> Iterator[ConvertedFrame[T]]:
-    """Yield frames unchanged; before that, store in `known` the results that windows elsewhere need of them.
+    """Store in `known` the results of frames that windows elsewhere need, and yield all frames unchanged.
 
     Parameters
     ----------
@@ -147,11 +155,11 @@ def _stored_results(
     """
     for number, picture, result_of_request in frames:
         if number in requests_of_frame:
-            # A request may change the pixels, so the picture is described before.
-            bare = picture.without_pixels()
+            # A request may change the pixels, so the properties of the picture are taken before.
+            without_pixels = picture.without_pixels()
             positions = sorted(requests_of_frame[number])
             results = {position: result_of_request(position) for position in positions}
-            known[number] = Known(bare, results)
+            known[number] = Known(without_pixels, results)
         yield number, picture, result_of_request
 
 
@@ -173,6 +181,7 @@ def _first_entry(table: PacketTable, start_s: float) -> int:
     """Return the first frame from a time on at which decoding can start, or the number of frames."""
     if start_s == -np.inf:
         return 0
-    entries = np.flatnonzero(table.random_access[table.shown])
-    later_entries = entries[table.frame_times.time_s[entries] >= start_s]
-    return int(later_entries[0]) if len(later_entries) else len(table.shown)
+    can_start = table.random_access[table.shown]  # of each frame in display order
+    is_late_enough = table.frame_times.time_s >= start_s
+    entries = np.flatnonzero(can_start & is_late_enough)
+    return int(entries[0]) if len(entries) else len(table.shown)

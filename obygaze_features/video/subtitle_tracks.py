@@ -24,6 +24,9 @@ TEXTUAL = {"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"}
 WORDS_OF = {"ass": ass_text, "ssa": ass_text, "webvtt": vtt_text}
 """Codec -> the function that removes tags from its texts; the other codecs write tags as SubRip does."""
 
+N_ASS_FIELDS = 8
+"""Fields before the text in a packet of ASS, such as its style and margins, each with a comma behind it."""
+
 Line = tuple[float, float, str]
 """Start and end in seconds, and the text on one line."""
 
@@ -86,7 +89,8 @@ def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> I
     for packet in source.demux(track, source.stream):
         if packet.stream.index == track.index:
             last_picture = max(n_pictures - 1, 0)
-            part = int(np.searchsorted(table.part_first, last_picture, side="right")) - 1
+            n_parts_begun = int(np.searchsorted(table.part_first, last_picture, side="right"))
+            part = n_parts_begun - 1
             offset_s = float(table.part_offset_s[part]) - origin_s
             line = _line(packet, offset_s)
             if line is not None:
@@ -106,9 +110,11 @@ def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
     if not text_tracks:
         return None
 
-    def rank(track: Any) -> tuple[int, int]:
+    def rank(track: Any) -> tuple[bool, bool]:
         """Put tracks that are not forced first, and of those the ones that players show by default."""
-        return track.disposition & Disposition.forced, -(track.disposition & Disposition.default)
+        is_forced = bool(track.disposition & Disposition.forced)
+        is_default = bool(track.disposition & Disposition.default)
+        return is_forced, not is_default
 
     track = min(text_tracks, key=rank)
     if len(text_tracks) > 1:
@@ -153,7 +159,8 @@ def _words(codec: str, content: bytes) -> str:
     has_utf16_mark = content[:2] in {b"\xfe\xff", b"\xff\xfe"}
     text = content.decode("utf-16" if has_utf16_mark else "utf-8", "replace")
     if codec in {"ass", "ssa"}:
-        text = text.split(",", 8)[-1]  # behind eight fields, such as style and margins
+        *_, text = text.split(",", N_ASS_FIELDS)
     words_of = WORDS_OF.get(codec, srt_text)
     words = " ".join(words_of(text).split())
-    return "".join(sign for sign in words if unsuitable(sign) is None)
+    printable = [sign for sign in words if unsuitable(sign) is None]  # no control signs and the like
+    return "".join(printable)
