@@ -124,7 +124,7 @@ def test_intervals_of_a_rate_hold_it_whatever_the_model():
     assert good.mean_sample_size_ratio > 1.5  # it saves a third of the judgements
     assert useless.mean_sample_size_ratio > 0.9  # it costs next to nothing
     assert wrong.mean_sample_size_ratio > 0.9
-    assert good.mean_width < 0.8 * useless.mean_width
+    assert good.mean_width < 0.8 * useless.mean_width  # a clear gain
     assert wrong.mean_width == pytest.approx(useless.mean_width, rel=0.05)
 
 

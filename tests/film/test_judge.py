@@ -147,9 +147,9 @@ def test_a_third_of_the_windows_to_judge_in_sight_is_random(timeline):
     """The others are those of which the model is least certain, from which it learns most: 14 of 21."""
     clips = choose_next([timeline], 21)
     assert len(drawn_as("uncertain", clips)) == 14
-    assert len(drawn_as("random", clips)) == 7
+    assert len(drawn_as("random", clips)) == 7  # a third of 21
     assert {clip.extras["seen_score"] for clip in clips} == {"1"}
-    assert {clip.duration_s for clip in clips} == {8.0}
+    assert {clip.duration_s for clip in clips} == {8.0}  # whole windows
 
 
 def test_random_windows_in_sight_are_not_those_to_judge_blindly(timeline):

@@ -190,7 +190,7 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, a
     """In its notes, in the row of the film, and beside the film's share on the page, which is AB's alone."""
     compared = compare_films([timeline], all_but_the_tenth)
     (film,) = compared.films
-    assert film.n_after_gap == 5
+    assert film.n_after_gap == 5  # windows 11 to 15 of the draw
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
 
     (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")

@@ -166,7 +166,7 @@ def test_a_learnt_event_is_found_in_an_unjudged_film(learnt_from_three, trained)
     def auc_of(model_path):
         return auc(violent, om.predict(om.load_model(model_path), windows).table["logit"].to_numpy())
 
-    assert auc_of(trained.paths["linear"]) < 0.7
+    assert auc_of(trained.paths["linear"]) < 0.7  # .5 is chance
     assert auc_of(learnt_from_three.folder / "learnt" / "linear.model") > 0.85
 
 

@@ -752,7 +752,7 @@ def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
     words, film = Words(language), with_likely_rows(30)
     claim = claim_of(film, kinds.MarkedPassages)
     assert claim.number == 0
-    assert claim.short_s == 4.0
+    assert claim.short_s == 4.0  # one row
 
     left_out = words.say("short_places", time=words.duration(4.0), least="5")
     assert left_out in " ".join(lines_of_film(film, words))

@@ -62,7 +62,7 @@ def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(read):
     assert list(read.variables) == ["a"]
     of_film_a = read.variables["a"].drop(columns="black")
     assert list(of_film_a) == ["start_s", "end_s", "loudness", "cuts", "camera"]
-    assert of_film_a["cuts"].tolist()[0] == 12
+    assert of_film_a["cuts"].tolist()[0] == 12  # as in `LINES`
     assert np.isnan(of_film_a["cuts"][1])
 
 

@@ -64,7 +64,7 @@ def test_no_mostly_unread_window_is_drawn(cut):
 def test_a_notice_counts_the_windows_that_are_never_drawn(cut):
     cells = cells_of(cut)
     n_left_out = len(cells.spans) - n_windows_read(cells)
-    assert n_left_out > 3
+    assert n_left_out > 3  # else the cut would hardly matter
     assert unread_notices([cut]) == [
         f"cut: {n_left_out} windows are never drawn: more than half of each could not be read"
     ]
@@ -86,7 +86,7 @@ READ = {
 def test_a_share_is_of_the_readable_part_of_drawable_windows(cut, judged):
     """Second 120 could be read, but the window that it lies in is never drawn."""
     (rate,) = correct_rates(cut, judged).rates
-    assert rate.content_s + rate.unread_s == pytest.approx(168.0)
+    assert rate.content_s + rate.unread_s == pytest.approx(168.0)  # the whole film
     assert rate.content_s < CUT_S
 
 

@@ -153,7 +153,7 @@ def test_keys_zoom_into_the_timeline_and_leave_the_cursor(visit, page):
     before = spoken_time(seen)
     seen.keyboard.press("+")
     seen.keyboard.press("+")
-    assert tenths_shown(seen) == pytest.approx(FILM_TENTHS / 4)
+    assert tenths_shown(seen) == pytest.approx(FILM_TENTHS / 4)  # halved twice
     assert spoken_time(seen) == before
 
     seen.keyboard.press("0")
@@ -337,7 +337,7 @@ def test_the_page_of_twelve_hours_is_fast(visit, spoken_film_of_twelve_hours, tm
     """A long film has more rows than a browser can show at once: elements are made only for what is seen."""
     write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
     seen = visit(tmp_path / "said.html").page
-    assert seen.evaluate("document.querySelectorAll('*').length") <= 1500
+    assert seen.evaluate("document.querySelectorAll('*').length") <= 1500  # elements
 
     session = seen.context.new_cdp_session(seen)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time, and no time of waiting
@@ -627,7 +627,7 @@ def test_film_and_cursor_stay_in_view_at_every_size(visit, watched, width, heigh
     open_own_copy(page, watched / "own.webm")
     page.keyboard.press("n")
     expect(page.locator(".d-before")).to_be_hidden()  # what stands in the film's place until it is shown
-    assert page.locator("video").bounding_box()["height"] > 120
+    assert page.locator("video").bounding_box()["height"] > 120  # pixels: large enough to watch
 
     end = max(page.evaluate("document.querySelector('.d-desk').offsetHeight") - height, 0)
     for scrolled in (0, end // 2, end):

@@ -58,7 +58,7 @@ def test_the_anytime_interval_holds_the_share_and_narrows(share, is_model_useful
     films = [two_intervals(seed, share, is_model_useful=is_model_useful) for seed in range(40)]
     n_missed = sum(not film.holds_share for film in films)
     assert n_missed <= 2
-    assert np.median([film.width_ratio for film in films]) < 0.7
+    assert np.median([film.width_ratio for film in films]) < 0.7  # after 40 / after 10
 
 
 def test_a_refuted_share_stays_refuted():

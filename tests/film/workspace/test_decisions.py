@@ -633,7 +633,7 @@ def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
     Otherwise a lower number would open CD's judgements early.
     """
     n_windows = len(decisions.windows)
-    assert n_windows > 11
+    assert n_windows > 11  # else AB could not plan more than eleven
 
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, "calm", who="AB", in_all=n_windows)
@@ -818,7 +818,7 @@ def test_a_judge_of_a_list_sees_others_on_its_windows_only(list_of_ab_and_nine_o
 def test_a_judge_who_is_finished_sees_all_that_others_judged(list_of_ab_and_nine_of_cd):
     """CD planned nine windows and judged all: five of AB and nine of CD are shown."""
     film = list_of_ab_and_nine_of_cd
-    assert len(shown_decisions(film, "CD")) == 5 + 9
+    assert len(shown_decisions(film, "CD")) == 5 + 9  # AB's and CD's
     assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
 
 

@@ -95,7 +95,7 @@ def test_judgements_under_an_earlier_wording_stand_but_do_not_count(judged):
     The judge is asked for the windows again, from the first of the draw on.
     """
     decisions = judged.opened(judged.reworded)
-    assert len(standing_levels(decisions)) == 11
+    assert len(standing_levels(decisions)) == 11  # ten windows, and one span in sight
     assert len(decisions.judgements()) == 0
     next_one = next_window(OpenFilm(0, judged.film, decisions), "AB", 10)["window"]
     assert next_one["place"] == 1  # the windows of the draw come again
@@ -182,7 +182,7 @@ def test_a_judgement_made_again_is_under_the_new_wording(judged):
 def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged):
     """With `--same-meaning` the user declares that only words changed: all 11 judgements count again."""
     decisions = judged.opened(judged.reworded, same_meaning=True)
-    assert len(decisions.judgements()) == 11
+    assert len(decisions.judgements()) == 11  # all that AB judged
     assert not any("other definitions" in notice for notice in decisions.notices)
 
 

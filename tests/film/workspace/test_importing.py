@@ -369,7 +369,7 @@ def test_a_blind_judgement_of_a_moved_window_is_left_out(judged):
     start_of_fourth_window_s, _ = judged.windows[3]
     move_time_slot(path, round(1000 * start_of_fourth_window_s), by_ms=300)
     before = stands(judged)
-    assert import_file(judged, path)["AB"] == Imported(unchanged=5, left_out=1)
+    assert import_file(judged, path)["AB"] == Imported(unchanged=5, left_out=1)  # of six
     assert stands(judged) == before
 
 

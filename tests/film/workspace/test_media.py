@@ -109,8 +109,8 @@ def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(made):
     paths, _ = made
     with Image.open(paths["colours.png"]) as colours:
         row = np.asarray(colours.convert("L"), dtype=float)[0]
-    assert row[0] == pytest.approx(20, abs=60)
-    assert row[-1] == pytest.approx(170, abs=60)
+    assert row[0] == pytest.approx(20, abs=60)  # grey of the first shot
+    assert row[-1] == pytest.approx(170, abs=60)  # towards the last shots
 
     a_little_darker = -10  # by compression
     assert np.all(np.diff(row) > a_little_darker)
@@ -126,7 +126,7 @@ def test_peaks_of_sound_are_where_the_film_has_sound(made):
     _, about = made
     quarter_seconds = np.array(about["peaks"]).reshape(40, 100).max(axis=1)
     until_4_5_s, from_5_5_s = quarter_seconds[:18], quarter_seconds[22:]
-    assert until_4_5_s.max() < 30
+    assert until_4_5_s.max() < 30  # percent of the loudest
     assert from_5_5_s.min() > 90
 
 

@@ -158,7 +158,7 @@ def test_the_secrets_of_desks_are_long_and_differ(serve, copied):
     They are too long to be guessed.
     """
     secrets = [*secrets_of(serve(*copied)), *secrets_of(serve(*copied))]
-    assert len(set(secrets)) == 6
+    assert len(set(secrets)) == 6  # three of each of two desks
     assert min(map(len, secrets)) >= 32  # 24 random bytes
 
 
@@ -520,7 +520,7 @@ def test_any_other_span_has_the_evidence_of_its_own_rows(serve, copied):
     served = serve(*copied)
     _, with_gun = ask_about_span(served, 155, 165)
     _, without = ask_about_span(served, 250, 260)
-    assert float(with_gun["p"]) > 0.6
+    assert float(with_gun["p"]) > 0.6  # likely violent
     assert float(without["p"]) < 0.3
     assert with_gun["sentence"] != without["sentence"]
 

@@ -70,7 +70,7 @@ def test_settling_a_disagreement_leaves_all_judgements(judged):
     agreed_id = settle(judged, first)
     assert are_open(judged) == [False, True]
     assert agreed_ids(judged) == [agreed_id]
-    assert len(judged.kept["judgement"]) == 6
+    assert len(judged.kept["judgement"]) == 6  # three of each person
 
     blind = judged.blind_judgements()
     assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 3, "CD": 3}
@@ -287,4 +287,4 @@ def test_an_agreement_is_in_no_table_of_judgements(judged, tmp_path):
     settle(judged, first, "calm")
     table = judged.folder / JUDGEMENTS
     manifest = import_spans([table], tmp_path, "judgements", codebook=judged.codebook).manifest
-    assert len(manifest) == 6
+    assert len(manifest) == 6  # three judgements of each person

@@ -88,7 +88,7 @@ def test_sound_goes_on_to_the_films_end(film):
     data = b"".join(FilmStream(film, 4.0).chunks())
     with av.open(io.BytesIO(data)) as container:
         last = list(container.decode(audio=0))[-1]
-    assert last.time == pytest.approx(LENGTH_S - 4, abs=0.1)
+    assert last.time == pytest.approx(LENGTH_S - 4, abs=0.1)  # times count from 4 s of the film on
 
 
 def test_after_the_end_of_a_film_there_is_nothing_to_send(film):

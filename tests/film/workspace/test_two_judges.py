@@ -267,7 +267,7 @@ def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
     wait_until(page, f"{TITLE}.startsWith('Passage')")
     desk_of_both.press(VIOLENT)
     wait_until_said(page, "kept")
-    assert page.evaluate(N_ROWS) == 4 - 1
+    assert page.evaluate(N_ROWS) == 4 - 1  # passages left
     assert desk_of_both.errors == []
 
 
