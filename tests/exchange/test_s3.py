@@ -134,7 +134,7 @@ def test_a_push_that_is_stopped_leaves_no_store(store, url):
 
 
 def test_the_error_of_a_push_that_is_stopped_tells_no_secret(stopped_push):
-    """ "dont-tell" is the secret key of the client."""
+    """The secret key of the client is "dont-tell"."""
     assert "dont-tell" not in str(stopped_push)
 
 
