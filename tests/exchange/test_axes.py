@@ -62,12 +62,16 @@ def import_frames(folder, *options):
 
 
 @pytest.mark.parametrize(("axes", "form"), OPTION_AND_FORM)
-def test_frames_in_the_order_of_axes_that_the_option_states_are_imported_bit_for_bit(
-    save_frames, capfd, axes, form
-):
+def test_frames_are_imported_in_the_order_of_axes_that_is_stated(save_frames, capfd, axes, form):
+    """Labs save the frames of a clip with their axes in different orders.
+
+    TD is [frames, features], DT is [features, frames], and 1 is an axis of length one.
+    """
     folder = save_frames(form)
     assert import_frames(folder, "--axes", axes) == 0
+
     output = capfd.readouterr()
+
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
         assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()

@@ -45,7 +45,11 @@ def numbered(prefix, n, first=0):
     ],
     ids=["f0", "from 1 on", "bare numbers", "out of order", "zeros", "beside texts", "one column of lists"],
 )
-def test_without_an_option_the_features_are_the_only_columns_that_are_numbered(kinds, features):
+def test_without_an_option_the_numbered_columns_are_the_features(kinds, features):
+    """A series such as f0, f1, f2 is taken for features, and so is one column of lists.
+
+    Nothing else in the table may have numbers.
+    """
     assert features_among(kinds) == features
 
 

@@ -218,10 +218,7 @@ def test_a_push_gives_the_address_with_the_commit(run):
 
 
 def test_a_push_that_another_one_outruns_says_to_push_again(run):
-    """The Hub refuses a commit if another one came first.
-
-    That happens here once more than the client tries.
-    """
+    """The Hub refuses a commit if another one came first. Here it refuses two in a row."""
     assert run.outcome["another push was faster"].endswith("push again, which goes on")
 
 

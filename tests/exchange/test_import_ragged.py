@@ -189,8 +189,13 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("write_layout", LAYOUTS, ids=lambda layout: layout.__name__)
 def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(folder, capfd, write_layout):
+    """`LAYOUTS` write files as a well-known tool or data set does.
+
+    They give the options of the import and the right times.
+    """
     source_kind_and_options, times = write_layout(folder)
     assert import_frames(folder, *source_kind_and_options) == 0
+
     output = capfd.readouterr()
     check_frames(folder, times)
     assert "5 to 9 frames of 16 numbers" in output.out

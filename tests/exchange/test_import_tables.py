@@ -74,7 +74,7 @@ TABLES = {
     "a.npz": (lambda path: np.savez(path, features=MATRIX, ids=np.array(IDS)), None),
     "a.h5": (write_hdf5, None),
 }
-"""File -> what writes the matrix and its ids to it, and the column of ids if it must be named."""
+"""File -> a function that writes the matrix and its ids to it, and the column of ids if it must be named."""
 
 
 LISTS_OF_IDS = {
@@ -86,19 +86,22 @@ LISTS_OF_IDS = {
 
 
 @pytest.mark.parametrize("rows", LISTS_OF_IDS.values(), ids=LISTS_OF_IDS)
-def test_ids_are_read_from_the_lines_or_the_column_of_a_csv_file(tmp_path, rows):
+def test_ids_are_read_from_a_csv_file(tmp_path, rows):
+    """A list of ids may be lines alone, or a column that is called clip_id or, where there is none, id."""
     (tmp_path / "ids.csv").write_text("".join(",".join(row) + "\n" for row in rows))
     assert read_ids(tmp_path / "ids.csv") == IDS
 
 
 @pytest.mark.parametrize("rows", LISTS_OF_IDS.values(), ids=LISTS_OF_IDS)
-def test_ids_are_read_from_the_lines_or_the_column_of_a_spreadsheet(tmp_path, rows):
+def test_ids_are_read_from_a_spreadsheet(tmp_path, rows):
+    """A list of ids may be rows alone, or a column that is called clip_id or, where there is none, id."""
     (tmp_path / "ids.xlsx").write_bytes(sheet(rows))
     assert read_ids(tmp_path / "ids.xlsx") == IDS
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_of_every_kind_is_imported_bit_for_bit(tmp_path, name):
+    """Each file has the same three vectors in another kind of table."""
     write, column_of_ids = TABLES[name]
     write(tmp_path / name)
     store, _ = import_table(tmp_path, tmp_path / name, column_of_ids)
@@ -125,7 +128,7 @@ def table_with_label_and_index(tmp_path, request):
 def test_labels_and_the_index_of_a_data_frame_are_not_imported_as_features(
     tmp_path, table_with_label_and_index
 ):
-    """A model would find the concept Weapon in them."""
+    """A model would find the concept Weapon in them: the manifest has it as a label."""
     store, about = import_table(tmp_path, table_with_label_and_index, never={"Weapon"})
     assert store["lab"].shape("pooled") == (3, N_FEATURES)
     assert "Weapon" in about["left_out"]
@@ -138,6 +141,7 @@ def refuse_table(path, ids=None, match=None):
 
 
 def test_a_matrix_without_the_ids_of_its_rows_is_refused(tmp_path):
+    """It is not known which row is which clip."""
     np.save(tmp_path / "all.npy", MATRIX)
     refuse_table(tmp_path / "all.npy", match=r"all\.npy")
 
@@ -165,6 +169,7 @@ def test_a_matrix_is_read_with_the_ids_of_its_rows(tmp_path, name):
 def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((1, 2)))
     row_of_two_gigabytes = np.broadcast_to(np.float32(0), (1, 1 << 29))  # of one number in memory
+
     with pytest.raises(StoreError, match=r"a\.npy"):
         row_items(tmp_path / "a.npy", ["a"], {"": row_of_two_gigabytes})
 
@@ -181,7 +186,7 @@ def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
     ],
     ids=["no number", "a cell too many", "an id twice", "empty", "no such column of ids", "an underscore"],
 )
-def test_a_csv_table_that_cannot_be_used_is_refused_with_what_is_wrong(tmp_path, text, ids, message):
+def test_an_unusable_csv_table_is_refused_with_what_is_wrong(tmp_path, text, ids, message):
     (tmp_path / "a.csv").write_text(text)
     refuse_table(tmp_path / "a.csv", ids, message)
 
@@ -195,7 +200,7 @@ def test_a_csv_table_that_cannot_be_used_is_refused_with_what_is_wrong(tmp_path,
     ],
     ids=["two ids for three rows", "two matrices", "a number"],
 )
-def test_an_npz_table_that_cannot_be_used_is_refused_with_what_is_wrong(tmp_path, arrays, message):
+def test_an_unusable_npz_table_is_refused_with_what_is_wrong(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
     refuse_table(tmp_path / "a.npz", match=message)
 
@@ -223,6 +228,7 @@ def claim_a_giant(path):
 
 
 def test_an_npz_that_claims_a_giant_is_refused_by_name(tmp_path):
+    """A file of a few bytes must not have gigabytes of memory allocated for it."""
     path = tmp_path / "a.npz"
     np.savez(path, x=MATRIX, ids=np.array(IDS))
     claim_a_giant(path)
@@ -244,11 +250,12 @@ def ids_of(path):
         return sorted(items)
 
 
-def test_the_ids_of_a_data_frame_are_those_of_its_column(tmp_path, frame):
+def test_a_column_of_ids_goes_before_the_index(tmp_path, frame):
+    """A data frame of pandas has an index beside its columns, and both may name clips."""
     frame.to_parquet(tmp_path / "a.parquet")
     assert ids_of(tmp_path / "a.parquet") == ["a", "b"]
 
 
-def test_the_ids_of_a_data_frame_without_a_column_of_ids_are_those_of_its_index(tmp_path, frame):
+def test_without_a_column_of_ids_the_index_has_the_ids(tmp_path, frame):
     frame.drop(columns="clip_id").to_parquet(tmp_path / "a.parquet")
     assert ids_of(tmp_path / "a.parquet") == ["x", "y"]

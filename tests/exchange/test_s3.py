@@ -168,13 +168,17 @@ def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_u
 @pytest.mark.long
 @pytest.mark.parametrize("first_push", ["pushed_url", "stopped_push"])
 @pytest.mark.usefixtures("bucket")
-def test_a_store_that_is_there_whole_or_in_part_is_not_overwritten_by_another(
-    request, store, url, tmp_path, first_push
-):
+def test_a_pushed_store_is_not_overwritten_by_another(request, store, url, tmp_path, first_push):
+    """A place in the bucket belongs to the store whose push came first, also if that push was stopped.
+
+    The first store can then still be pushed.
+    """
     request.getfixturevalue(first_push)
+
     another = sealed(tmp_path / "other", 72, [group(contact="me")])
     with pytest.raises(StoreError):
         push(FolderFiles(another), url)
+
     push(FolderFiles(store), url)
     assert verify(url, "full").ok
 

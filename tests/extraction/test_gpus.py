@@ -138,10 +138,7 @@ def two_gpus(monkeypatch):
 
 @pytest.mark.usefixtures("two_gpus")
 def test_networks_are_moved_to_the_first_of_the_gpus_that_are_typed():
-    """The main process builds each network once, on the GPU typed first, "1".
-
-    Other backbones stay as they are.
-    """
+    """GPUs 1 and 0 are typed, in this order. Descriptors are no network, and stay as they are."""
     network, descriptors = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
     assert network.options["compute"].device == "cuda:1"
     assert descriptors == Recipe("descriptors")

@@ -356,7 +356,7 @@ def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header():
     ids=["no sequence header", "no key frame", "not shown", "a still", "no frame"],
 )
 def test_av1_starts_at_nothing_else(units):
-    """Each case lacks one of the three things that a start needs, or is a still picture."""
+    """Each case lacks something that a start needs, or is a still picture."""
     assert not av1(AV1_DELIMITER + units).start
 
 

@@ -132,5 +132,5 @@ STILL = [*range(100), *range(190, 240)]
     ids=["slides", "one slide each ten seconds", "a picture held on purpose, in a table of frames"],
 )
 def test_long_pauses_between_slides_are_no_holes(tmp_path, suffix, codec, moments):
-    """Slides are shown for seconds on purpose: their times are uneven throughout, and nothing is lost."""
+    """A picture may be shown for seconds on purpose, as a slide is. Then no picture is missing."""
     assert read_frames(write_pictures(tmp_path / f"a{suffix}", codec, moments), uniform(4)).status == "ok"

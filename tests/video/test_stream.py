@@ -519,17 +519,21 @@ def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec,
     rgba = av.VideoFrame.from_ndarray(HALF_TRANSPARENT, format="rgba")
     film = encode(tmp_path / name, [rgba.reformat(format=pixels)] * 3, codec, pix_fmt=pixels)
     frames = read_frames(film, uniform(1))
+
     (image,) = frames.images
+
     # Each region ends four pixels before the border between what is transparent and what is not.
     transparent, opaque = np.s_[36:60, 4:44], np.s_[36:60, 56:92]
     assert image[transparent].min() >= 253  # white, but for what a codec loses
     assert np.abs(image[opaque].astype(int) - OPAQUE[opaque][..., :3]).mean() < 6
+
     assert numbers_of([image]) == [3]  # the upper half, which holds the number, is opaque
     assert any("white" in note for note in frames.notes)
     assert frames.stream["alpha"] is True
 
 
-def test_the_fourth_byte_of_a_pixel_of_uncompressed_avi_is_not_taken_for_alpha(tmp_path):
+def test_the_fourth_byte_of_a_pixel_in_avi_is_no_alpha(tmp_path):
+    """Windows' uncompressed pixels have four bytes, of which the last means nothing."""
     bgra = av.VideoFrame.from_ndarray(HALF_TRANSPARENT, format="rgba").reformat(format="bgra")
     path = encode(tmp_path / "a.avi", [bgra] * 2, "rawvideo", pix_fmt="bgra")
     bi_rgb = b"\0\0\0\0"  # the code of Windows for pixels whose fourth byte means nothing
@@ -571,12 +575,14 @@ def film_without_its_first(n_lost: int, path: Path) -> Path:
 
 
 def test_a_clip_that_lost_less_than_half_of_its_frames_is_partial(tmp_path):
+    """6 of 24 pictures are lost."""
     frames = read_frames(film_without_its_first(6, tmp_path / "a.mkv"), uniform(8))
     assert frames.status == "partial"
     assert numbers_of(frames.images)[-1] > 6
 
 
 def test_a_clip_that_lost_more_than_half_of_its_frames_has_failed(tmp_path):
+    """14 of 24 pictures are lost."""
     path = film_without_its_first(14, tmp_path / "a.mkv")
     with pytest.raises(VideoError, match="half"):
         read_frames(path, uniform(8))
