@@ -49,18 +49,24 @@ def test_a_cell_that_cannot_be_read_is_refused_with_its_place(read, form, before
 
 
 def test_an_empty_text_that_a_formula_gives_is_an_empty_cell(read):
+    """A formula such as IF(A1="x","S","") gives an empty text, and a clip without a level."""
     (first, _), _ = read({"a.xlsx": patched(BOOK, (LEVEL, '<c r="D2" t="str"><f>A1</f><v></v></c>'))})
     assert first.level is None
 
 
 def test_an_error_in_a_column_that_a_caller_needs_is_refused(tmp_path):
+    """The caller needs the columns movie and year.
+
+    The error in the note on line 2 is passed over, the one in the year on line 3 is not.
+    """
     path = tmp_path / "facts.csv"
     path.write_text("movie,year,note\na,1999,#N/A\nb,#N/A,\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"facts\.csv: line 3, column year"):
         list(read_table(path, ("movie", "year")).checked())
 
 
-def test_an_error_in_a_column_that_is_not_read_costs_nothing(read):
+def test_an_error_in_a_column_of_notes_is_kept_as_its_text(read):
+    """The clip needs no note: it is read with the text of the error, and a notice names the cell, E2."""
     rows = [["movie", "start_s", "end_s", "level", "note"], ["a", 1, 5, "S", "x"]]
     note = '<c r="E2" t="inlineStr"><is><t>x</t></is></c>'
     (clip,), notices = read({"a.xlsx": patched(sheet(rows), (note, '<c r="E2" t="e"><v>#NAME?</v></c>'))})
@@ -119,8 +125,12 @@ def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
 @pytest.mark.parametrize(
     "properties", ["", '<workbookPr date1904="1"/>'], ids=["days since 1900", "days since 1904"]
 )
-def test_a_clock_beyond_a_day_that_is_shown_as_a_date_is_read_behind_an_empty_column(read, properties):
-    """1.5 days are 129,600 s, and 2.25 days 194,400 s."""
+def test_a_clock_of_more_than_a_day_is_read_from_its_number(read, properties):
+    """The cell holds days, whatever its format shows.
+
+    1.5 days are 129,600 s, and 2.25 days 194,400 s. The format h:mm:ss does not show whole days, and the
+    first column is empty: neither changes the times.
+    """
     rows = [["", "movie", "start_s", "end_s"], ["", "a", ("time", 1.5), ("time", 2.25)]]
     as_date = ('numFmtId="46"', 'numFmtId="21"')  # h:mm:ss, which leaves whole days to a date
     with_properties = ("<sheets>", f"{properties}<sheets>")
@@ -129,7 +139,7 @@ def test_a_clock_beyond_a_day_that_is_shown_as_a_date_is_read_behind_an_empty_co
     assert "more than a day" in notices
 
 
-def test_a_sheet_of_notes_is_told_what_a_table_needs(read):
+def test_a_sheet_of_notes_is_refused_with_the_columns_a_table_needs(read):
     with pytest.raises(ManifestError, match=r"a\.xlsx: .*columns start_s and end_s"):
         read({"a.xlsx": sheet([["Notes of this study"], ["by AB"]])})
 
@@ -154,7 +164,11 @@ def with_sheet_of(content, name, other_book):
     return book.getvalue()
 
 
-def test_the_sheet_with_the_header_is_read_whichever_it_is(read):
+def test_the_sheet_with_the_header_is_read_though_it_is_not_the_first(read):
+    """The first sheet, "Read me", has no heading of a table of clips.
+
+    It is left out, and a notice names it.
+    """
     clips, notices = read({"a.xlsx": with_sheet(BOOK, "Read me", [["S", "Sure"]])})
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'Read me' left out" in notices
@@ -169,8 +183,8 @@ def test_sheets_of_one_header_are_read_together_and_may_name_the_films(read):
 
 
 @pytest.mark.parametrize("target", ["worksheets/sheet1.xml", "/xl/worksheets/SHEET1.xml"])
-def test_a_part_that_several_sheets_have_is_not_read_for_each_of_them(read, target):
-    """A workbook of some kilobytes could name a large part very often."""
+def test_sheets_that_share_one_part_are_refused(read, target):
+    """A workbook of some kilobytes could name a large part very often, and have it read each time."""
     content = patched(with_sheet(BOOK, "Again", [["S"]]), ("worksheets/sheet2.xml", target))
     with pytest.raises(ManifestError, match="damaged"):
         read({"a.xlsx": content})
@@ -180,17 +194,20 @@ OTHER_HEADINGS = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
 
 
 def test_ten_sheets_that_are_left_out_are_all_named(read):
+    """Their header has film in place of movie, so they are not read together with the first table."""
     _, notices = read({"a.xlsx": with_further_sheets(BOOK, 10, OTHER_HEADINGS)})
     assert notices.count("left out") == 10
 
 
-def test_of_more_sheets_that_are_left_out_ten_are_named_and_the_others_counted(read):
+def test_sheets_left_out_beyond_ten_are_counted(read):
+    """Of 38 sheets left out, 10 are named, and one line more counts the other 28."""
     _, notices = read({"a.xlsx": with_further_sheets(BOOK, 38, OTHER_HEADINGS)})
     assert "28 more sheets left out" in notices
     assert notices.count("left out") == 10 + 1
 
 
-def test_the_sheet_that_has_the_headings_is_read_where_a_legend_has_one_of_them(read):
+def test_the_sheet_with_all_headings_is_read_not_its_legend(read):
+    """The legend in front has only the heading Code. The other sheet has all four."""
     rows = [["Film", "Start", "End", "Code"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]]
     content = with_sheet(sheet(rows), "Codes", [["Code", "Meaning"], ["S", "sure"]])
     columns = {"movie": ["Film"], "start_s": ["Start"], "end_s": ["End"], "level": ["Code"]}
@@ -198,7 +215,11 @@ def test_the_sheet_that_has_the_headings_is_read_where_a_legend_has_one_of_them(
     assert [clip.level for clip in clips] == ["S", "EN"]
 
 
-def test_cells_that_are_merged_one_below_the_other_have_the_text_of_the_first(read):
+def test_merged_cells_of_a_column_all_have_the_first_text(read):
+    """A workbook keeps the text of merged cells in the first of them only.
+
+    People see it beside each of the rows.
+    """
     rows = [["movie", "start_s", "end_s", "level", "annotator"], ["a", 1, 5, "S", "AB"], ["a", 6, 7, "EN"]]
     merged = ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="E2:E3"/></mergeCells>')
     clips, _ = read({"a.xlsx": patched(sheet(rows), merged)})
@@ -335,7 +356,11 @@ def book_of_two_sheets(far_cell=""):
 
 @pytest.mark.long
 @pytest.mark.parametrize("far_cell", ["", "G"])
-def test_sheets_of_one_header_are_read_together_also_where_a_row_has_a_cell_beyond_it(read, far_cell):
+def test_sheets_of_one_header_are_read_together(read, far_cell):
+    """The two sheets have 5,000 clips and 1.
+
+    A cell to the right of the header, in column G, does not make another table of its sheet.
+    """
     clips, _ = read({"a.xlsx": book_of_two_sheets(far_cell)})
     assert len(clips) == 5_001
     assert {clip.extras.get("sheet") for clip in clips} == {"B", "Sheet1"}
