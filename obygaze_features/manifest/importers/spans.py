@@ -149,7 +149,7 @@ def import_spans(
     >>> [(clip.movie, clip.start_s, clip.end_s, clip.extras["text"]) for clip in imported.manifest]
     [('film0', 1.5, 3.5, 'Ann')]
     >>> imported.notices[0]
-    'film0.rttm: 1 of 1 spans read (rttm)'
+    'film0.rttm: 1 of 1 span read (rttm)'
     """
     if kind and kind not in SOURCES:
         raise ManifestError(f"kind {kind!r}: expected one of {', '.join(SOURCES)}")
