@@ -46,7 +46,7 @@ def toys(monkeypatch):
 
 
 def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
-    """ "one=random:1" is for backbone `one` alone."""
+    """The value "one=random:1" is for backbone `one` alone."""
     options = NONE | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
     one, two = read_recipes(["one", "two"], 32, options, PLAIN)
     assert one.options == {"preset": "a", "weights": "random:1"}
