@@ -507,7 +507,7 @@ def test_features_of_an_anndata_file_are_asked_for_by_their_names(anndata_file, 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKD"])
 def test_names_match_in_any_form_of_unicode(form):
-    """An "é" may be one sign or two; systems write file names in different forms."""
+    """The letter "é" may be one sign or two. Systems write file names in different forms."""
     name = "Amélie – Ünïcode"
     items = {normalize(form, name): ImportItem("x", dict)}
     for wanted in ("NFC", "NFD"):
