@@ -7,7 +7,7 @@ SubRip as players read it.
 import html
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
@@ -145,7 +145,7 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note_unread("setting", settings)
     joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *_steps_back(cues)]
     file.account.note(*_doubts(lines, cues, joints))
-    shown = [_first_and_last_line(cue, clean) for cue in cues if cue.text]
+    shown = (_first_and_last_line(cue, clean) for cue in cues if cue.text)
     file.account.note(_rolling_captions(shown, len(blocks)))
 
 
@@ -202,7 +202,7 @@ def _steps_back(cues: Sequence[Cue]) -> list[int]:
     return steps_back
 
 
-def _rolling_captions(shown: Sequence[Shown], n_blocks: int) -> str:
+def _rolling_captions(shown: Iterable[Shown], n_blocks: int) -> str:
     """Return a notice if many captions begin with the last line of the one before; else ""."""
     n_repeated = sum(text.first != "" and text.first == before.last for before, text in pairwise(shown))
     if n_repeated <= max(1, n_blocks // 3):
