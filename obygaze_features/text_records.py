@@ -180,18 +180,18 @@ def split_records(
     delimiter = delimiter or _find_delimiter(text[:SAMPLE], is_header)
     try:
         return _parse_records(text, delimiter, '"', first_line), delimiter
-    except _TableError as error:
+    except _DamagedTable as error:
         problem = error
     if delimiter == "\t":
         # Between tabs, quotes may be ordinary letters, as in IMDb's tables.
         try:
             return _parse_records(text, delimiter, None, first_line), delimiter
-        except _TableError as error:
+        except _DamagedTable as error:
             problem = error
     raise refusal(f"{path}: line {problem.line}: {problem}")
 
 
-class _TableError(ObygazeError):
+class _DamagedTable(Exception):  # noqa: N818 - caught in this module, and no error of a user
     """A table that cannot be split into cells.
 
     Attributes
@@ -207,7 +207,7 @@ class _TableError(ObygazeError):
 
 
 def _parse_records(text: str, delimiter: str, quote: str | None, first_line: int) -> Records:
-    """Split a text into records, without empty ones; raise a `_TableError` if it is no well-formed table.
+    """Split a text into records, without empty ones; raise a `_DamagedTable` if it is no well-formed table.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def _parse_records(text: str, delimiter: str, quote: str | None, first_line: int
                 records.append((line, shared_cells(cells, known)))
             line = first_line + reader.line_num
     except csv.Error as error:
-        raise _TableError(line, _explain_csv_error(error)) from error
+        raise _DamagedTable(line, _explain_csv_error(error)) from error
     return records
 
 

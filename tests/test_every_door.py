@@ -15,7 +15,7 @@ import pytest
 
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
-from tests.cli.conftest import given, url  # noqa: F401 - fixtures
+from tests.cli.conftest import inputs, url  # noqa: F401 - fixtures
 from tests.cli.lines import COMMAND_TABLES
 from tests.cli.table import read_table, stand_in
 from tests.cli.test_commands import COMMANDS
@@ -187,9 +187,9 @@ def words_that_read(command):
 @pytest.mark.filterwarnings("ignore:constrained_layout")  # a name may be longer than a figure is wide
 @pytest.mark.parametrize("group", COMMAND_TABLES)
 @pytest.mark.nightly
-def test_a_command_refuses_or_reads_it(given, tmp_path, monkeypatch, group):  # noqa: F811
+def test_a_command_refuses_or_reads_it(inputs, tmp_path, monkeypatch, group):  # noqa: F811
     """What changes its inputs, or reads no film, is left out; networks meet what has no end alone."""
-    shutil.copytree(given, tmp_path / "in", symlinks=True)
+    shutil.copytree(inputs, tmp_path / "in", symlinks=True)
     stand_in(tmp_path, monkeypatch)
     seen, wrong = set(), []
     names = sorted(COMMANDS, key=len, reverse=True)

@@ -299,7 +299,7 @@ def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch
 
 
 def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, monkeypatch):
-    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
+    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=15))
     path = tmp_path / "t.csv"
     path.write_text(rows("film,level,concepts", 20_000, "a,S,{0} words {0}"))
     assert len(guess_codebook(path).concepts) == 20_000
