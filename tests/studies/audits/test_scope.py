@@ -17,7 +17,7 @@ DOCS = ROOT / "docs/audits"
 NETWORKS = {"torch", "torchvision", "transformers", "diffusers", "tensorflow", "jax", "onnxruntime"}
 
 GENERATOR = re.compile(
-    r"diffus|dall[_-]?e\b|dalle|imagen\b|midjourney|unclip|vq_?gan|style_?gan|big_?gan|glide|craiyon|"
+    r"diffus|dall[_-]?e\b|dalle|imagen\b|midjourney|unclip(?!ped)|vq_?gan|style_?gan|big_?gan|glide|craiyon|"
     r"te?xt_?(to|2)_?im(age|g)|im(age|g)_?(to|2)_?im(age|g)|image_?gen|nsfw|safety_?checker",
     re.IGNORECASE,
 )
@@ -53,9 +53,9 @@ def test_the_guard_sees_a_generator(source):
 def test_the_guard_passes_what_only_measures():
     code = "import transformers\nrng = default_rng(0)\nstate.generate_state(4)\n'no image is generated here'"
     assert generators(code) == []
+    assert generators("unclipped = 3") == []
 
 
-@pytest.mark.long
 def test_no_module_imports_names_or_calls_a_generator():
     modules = [path for folder in ("obygaze*", "benchmarks") for path in ROOT.glob(f"{folder}/**/*.py")]
     assert len(modules) > 100
