@@ -8,7 +8,8 @@ and with what the function is for, which is what a user would lose: a test kills
 
 The packages are imported and the tests collected once. Every change is then made in a fork of that process,
 in the function's code alone, so that a change costs what its tests cost. Constants of modules and defaults
-are not changed. Which tests call which functions is traced first, in the rooms that changes were drawn from.
+are not changed. Which tests run which of the changed places is traced first, in the rooms that changes were
+drawn from: the functions to be changed note there that they run, which costs nothing elsewhere.
 
     python benchmarks/mutate.py [--room PACKAGE] [--since COMMIT] [--number 120] [--seed 0] [--most 0.05]
         [--only MODULE:LINE:COLUMN...] [--calls calls.json]
@@ -20,6 +21,7 @@ The exit code is 1 where more than the share `--most` survives.
 """
 
 import ast
+import builtins
 import copy
 import csv
 import importlib
@@ -32,12 +34,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
@@ -109,6 +110,8 @@ LONG_TESTS = (
 """Beginnings of the names of tests that run although they are long: they compute for seconds.
 
 Long tests of other folders kill processes, or wait for servers, browsers and clusters."""
+NOTE = "_note_of_mutants"
+"""Name of a built-in function, while tests are traced, that is told what runs."""
 BUDGET_S = 10
 WALL_S = 300
 """CPU seconds, by the trace, of the tests of a change; seconds of waiting, as for a pipe, before it counts as
@@ -253,23 +256,73 @@ def mutated(mutant: Mutant) -> CodeType:
                         return ast.copy_location(copy.deepcopy(replacement), node)
             return self.generic_visit(node)
 
-    path = ROOT / mutant.module
     change = Change()
-    tree = ast.fix_missing_locations(change.visit(ast.parse(path.read_text(encoding="utf-8"))))
+    tree = change.visit(_tree_of(mutant.module))
     assert change.done, mutant
-    waiting = [compile(tree, str(path), "exec")]
+    return _compiled_function(tree, mutant.module, mutant.outer)
+
+
+def noting(chosen: Sequence[Mutant]) -> CodeType:
+    """Compile the outermost function that changes were drawn in, so that it notes what runs.
+
+    It calls `NOTE` with the place of a change and "place" before what would be changed runs, and with
+    "function" at the beginning of the function around it.
+    """
+
+    def call_of_note(mutant: Mutant, what: str) -> ast.Call:
+        return ast.Call(ast.Name(NOTE, ast.Load()), [ast.Constant(mutant.place), ast.Constant(what)], [])
+
+    class Noting(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> Any:
+            if isinstance(node, ast.pattern):  # no expression can be put in there
+                return node
+            at = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+            possible = {what for what, _ in changed(node)}
+            notes = [
+                call_of_note(mutant, "place")
+                for mutant in chosen
+                if (mutant.line, mutant.column) == at and mutant.what in possible
+            ]
+            visited = self.generic_visit(node)
+            if isinstance(visited, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._note_function(visited)
+            if not notes:
+                return visited
+            if isinstance(visited, ast.stmt):
+                return [*map(ast.Expr, notes), visited]
+            noted_then_value = ast.Tuple([*notes, visited], ast.Load())
+            return ast.Subscript(noted_then_value, ast.Constant(len(notes)), ast.Load())
+
+        def _note_function(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+            first_line = min([function.lineno, *(each.lineno for each in function.decorator_list)])
+            function.body[:0] = [
+                ast.Expr(call_of_note(mutant, "function"))
+                for mutant in chosen
+                if mutant.function == first_line
+            ]
+
+    module = chosen[0].module
+    return _compiled_function(Noting().visit(_tree_of(module)), module, chosen[0].outer)
+
+
+def _tree_of(module: str) -> ast.Module:
+    return ast.parse((ROOT / module).read_text(encoding="utf-8"))
+
+
+def _compiled_function(tree: ast.AST, module: str, first_line: int) -> CodeType:
+    """Compile a changed module, and find the code of the function that begins in a line."""
+    waiting = [compile(ast.fix_missing_locations(tree), str(ROOT / module), "exec")]  # type: ignore[arg-type]
     for code in waiting:
-        if code.co_firstlineno == mutant.outer and code.co_name not in ("<module>", "<lambda>"):
+        if code.co_firstlineno == first_line and code.co_name not in ("<module>", "<lambda>"):
             return code
         waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    raise AssertionError(mutant)
+    raise AssertionError(f"{module}:{first_line}: there is no function")
 
 
-def put(mutant: Mutant) -> None:
+def put(code: CodeType, module_path: str) -> None:
     """Change the function where it lives, in this process."""
-    code = mutated(mutant)
     module = importlib.import_module(
-        mutant.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        module_path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     )
     spaces: list[Any] = [module, *(each for each in vars(module).values() if isinstance(each, type))]
     for space in spaces:
@@ -279,7 +332,7 @@ def put(mutant: Mutant) -> None:
                 if (known.co_filename, known.co_firstlineno) == (code.co_filename, code.co_firstlineno):
                     function.__code__ = code
                     return
-    raise AssertionError(f"{mutant}: its function was not found")
+    raise AssertionError(f"{module_path}:{code.co_firstlineno}: the function was not found")
 
 
 def _functions(value: object) -> Iterator[FunctionType]:
@@ -305,47 +358,44 @@ class QuickTests:
 
 
 class Calls:
-    """A plugin of pytest that notes what each test runs of the packages, and how long it takes.
+    """A plugin of pytest that notes which changed places each test runs, and how long it takes.
 
-    A fixture that several tests share runs in the first of them alone; what it calls counts for all of them.
+    A fixture that several tests share runs in the first of them alone; what it runs counts for all of them.
 
     Attributes
     ----------
-    of
-        Test -> the functions that it calls, as `[module, first line]`.
-    lines
-        Test -> the lines that it runs of functions to be changed, as `[module, line]`.
+    functions
+        Test -> the changes whose functions it calls, by their places.
+    places
+        Test -> the changes whose places it runs.
     seconds
         Test -> its CPU seconds, without those of the fixtures that it shares.
     shared
         Test -> the fixtures that it shares, each with the CPU seconds of its setup.
     """
 
-    def __init__(self, root: Path, chosen: Iterable[Mutant]) -> None:
-        self._root = f"{root}/"
-        self._chosen = {(mutant.module, mutant.function) for mutant in chosen}
+    def __init__(self, chosen: Sequence[Mutant]) -> None:
+        self._chosen = chosen
         self._now = _Seen()
         self._of_fixtures: dict[str, _Seen] = {}
-        self.of: dict[str, list[tuple[str, int]]] = {}
-        self.lines: dict[str, list[tuple[str, int]]] = {}
+        self.functions: dict[str, list[str]] = {}
+        self.places: dict[str, list[str]] = {}
         self.seconds: dict[str, float] = {}
         self.shared: dict[str, dict[str, float]] = {}
 
-    def _see(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
-        code = frame.f_code
-        if not code.co_filename.startswith(f"{self._root}obygaze"):
-            return None
-        self._now.codes.add(code)
-        is_chosen = (self._module(code), code.co_firstlineno) in self._chosen
-        return self._see_line if is_chosen else None
+    def pytest_collection_finish(self) -> None:
+        """Put functions that note what runs in place of those that changes were drawn from."""
+        by_function: dict[tuple[str, int], list[Mutant]] = {}
+        for mutant in self._chosen:
+            by_function.setdefault((mutant.module, mutant.outer), []).append(mutant)
 
-    def _see_line(self, frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
-        if event == "line":
-            self._now.lines.add((frame.f_code.co_filename, frame.f_lineno))
-        return self._see_line
+        def note(place: str, what: str) -> None:
+            seen = self._now.places if what == "place" else self._now.functions
+            seen.add(place)
 
-    def _module(self, code: CodeType) -> str:
-        return code.co_filename.removeprefix(self._root)
+        setattr(builtins, NOTE, note)
+        for (module, _), mutants_of_function in by_function.items():
+            put(noting(mutants_of_function), module)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
@@ -365,15 +415,11 @@ class Calls:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Note what a test calls."""
+        """Note what a test runs."""
         _forget_kept_results()
         self._now = _Seen()
         begin = time.process_time()
-        threading.settrace(self._see)
-        sys.settrace(self._see)
         yield
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]  # as documented
         self.seconds[item.nodeid] = time.process_time() - begin - self._now.fixtures_s
         shared = {}
         for definitions in getattr(item, "_fixtureinfo").name2fixturedefs.values():  # noqa: B009 - private
@@ -382,28 +428,28 @@ class Calls:
                     self._now.add(self._of_fixtures[fixture])
                     shared[fixture] = self._of_fixtures[fixture].seconds
         self.shared[item.nodeid] = shared
-        calls = [(self._module(code), code.co_firstlineno) for code in self._now.codes]
-        self.of.setdefault(item.nodeid, calls)
-        self.lines[item.nodeid] = [(path.removeprefix(self._root), line) for path, line in self._now.lines]
+        # A test that failed is there already, without any.
+        self.functions.setdefault(item.nodeid, sorted(self._now.functions))
+        self.places[item.nodeid] = sorted(self._now.places)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Leave out tests that need the worker: they fail without a change."""
         if report.failed:
-            self.of[report.nodeid] = []
+            self.functions[report.nodeid] = []
 
 
 @dataclass
 class _Seen:
-    """Functions and lines that ran, CPU seconds, and those of shared fixtures within them."""
+    """Changes whose functions and places ran, CPU seconds, and those of shared fixtures within them."""
 
-    codes: set[CodeType] = field(default_factory=set)
-    lines: set[tuple[str, int]] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    places: set[str] = field(default_factory=set)
     seconds: float = 0.0
     fixtures_s: float = 0.0
 
     def add(self, other: "_Seen") -> None:
-        self.codes |= other.codes
-        self.lines |= other.lines
+        self.functions |= other.functions
+        self.places |= other.places
 
 
 def _name(fixture: Any) -> str:
@@ -449,8 +495,8 @@ class Trials:
     def __init__(self, chosen: Sequence[Mutant], calls: Path) -> None:
         self._chosen = chosen
         noted = json.loads(calls.read_text(encoding="utf-8"))
-        self._of = noted["of"]
-        self._lines = noted["lines"]
+        self._functions = noted["functions"]
+        self._places = noted["places"]
         self._seconds = noted["seconds"]
         self._shared = noted["shared"]
         self._argued = read_argued()
@@ -482,11 +528,10 @@ class Trials:
         return "survived"
 
     def _covering(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> list[str]:
-        """List tests that call the changed function: first those that run its line; each kind by time."""
-        function = [mutant.module, mutant.function]
-        line = [mutant.module, mutant.line]
-        tests = [test for test, calls in self._of.items() if function in calls and test in items]
-        tests.sort(key=lambda test: (line not in self._lines[test], self._cost(test, {})))
+        """List tests that call the changed function: first those that run the place; each kind by time."""
+        calling = [test for test, places in self._functions.items() if mutant.place in places]
+        tests = [test for test in calling if test in items]
+        tests.sort(key=lambda test: (mutant.place not in self._places[test], self._cost(test, {})))
         chosen: list[str] = []
         paid: dict[str, float] = {}
         spent = 0.0
@@ -513,7 +558,7 @@ class Trials:
                 limit = 4 * max(BUDGET_S, round(self._cost(tests[0].nodeid, {})))
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
                 signal.alarm(WALL_S)
-                put(mutant)
+                put(mutated(mutant), mutant.module)
                 following = [*tests[1:], None]
                 code = 0
                 for item, then in zip(tests, following, strict=True):
@@ -551,15 +596,20 @@ def new_lines(commit: str) -> dict[str, set[int]]:
     return lines
 
 
-def trace(words: Sequence[str], calls: Path, chosen: Iterable[Mutant]) -> None:
-    """Note in a process of its own which tests call which functions."""
+def trace(words: Sequence[str], calls: Path, chosen: Sequence[Mutant]) -> None:
+    """Note in a process of its own which tests run which changed places."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         return
-    plugin = Calls(ROOT, chosen)
+    plugin = Calls(chosen)
     pytest.main([*words], [QuickTests(), plugin])
-    noted = {"of": plugin.of, "lines": plugin.lines, "seconds": plugin.seconds, "shared": plugin.shared}
+    noted = {
+        "functions": plugin.functions,
+        "places": plugin.places,
+        "seconds": plugin.seconds,
+        "shared": plugin.shared,
+    }
     calls.write_text(json.dumps(noted), encoding="utf-8")
     os._exit(0)
 
