@@ -518,14 +518,12 @@ class Trials:
         return True
 
     def _result(self, mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
-        if not tests:
-            return "in no test"
-        if self._fails(mutant, tests):
+        if tests and self._fails(mutant, tests):
             return "killed"
         if (mutant.module, mutant.text, mutant.what) in self._argued:
             return "argued"
         self.survivors.append(mutant)
-        return "survived"
+        return "survived" if tests else "in no test"
 
     def _covering(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> list[str]:
         """List tests that call the changed function: first those that run the place; each kind by time."""

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
 from obygaze_models.protocol import HeldOut
-from obygaze_models.protocol.slope import KNOTS, P_UNSKILLED, SlopeLikelihood, conditional_log_likelihood
+from obygaze_models.protocol.slope import (
+    GRID,
+    KNOTS,
+    P_UNSKILLED,
+    SlopeLikelihood,
+    SlopePosterior,
+    _likelihood_power,
+    conditional_log_likelihood,
+)
 
 
 def log_likelihood_by_enumeration(scores, labels, slope):
@@ -97,3 +105,28 @@ def test_the_posterior_without_a_film_is_that_of_the_other_films():
     )
     quantiles_without = likelihood.posterior(without=2).quantiles([0.1, 0.5, 0.9])
     np.testing.assert_allclose(quantiles_without, of_others.posterior().quantiles([0.1, 0.5, 0.9]))
+
+
+def test_quantiles_have_a_point_mass_at_0_and_the_quantiles_of_positive_slopes_beyond_it():
+    """Slopes above 0 have a probability of .8 and are spread evenly up to the greatest of the grid."""
+    even = SlopePosterior(p_skilled=0.8, cumulative=GRID / GRID[-1], unit=2.0)
+    at_mass, within_mass, median_of_positive, greatest = even.quantiles([0.1, 0.19, 0.6, 1.0])
+    assert at_mass == within_mass == 0.0
+    assert median_of_positive == pytest.approx(0.5 * GRID[-1] / 2.0)
+    assert greatest == pytest.approx(GRID[-1] / 2.0)
+
+
+def test_the_likelihood_of_films_is_raised_to_the_power_of_curvature_by_variance():
+    """The derivatives 3, -3, 3, -3 have a sum with the variance 4 / 3 * 36; the curvature is 12."""
+    power = _likelihood_power(np.array([3.0, -3.0, 3.0, -3.0]), np.full(4, -3.0))
+    assert power == pytest.approx(12 / 48)
+
+
+@pytest.mark.parametrize("first_derivatives", [[3.0], [0.1, -0.1]], ids=["one film", "films alike"])
+def test_the_likelihood_is_not_raised_where_films_do_not_show_that_clips_depend(first_derivatives):
+    second_derivatives = np.full(len(first_derivatives), -3.0)
+    assert _likelihood_power(np.array(first_derivatives), second_derivatives) == 1.0
+
+
+def test_the_likelihood_is_not_raised_where_it_has_no_maximum():
+    assert _likelihood_power(np.array([3.0, -3.0]), np.array([1.0, 1.0])) == 1.0
