@@ -558,8 +558,9 @@ class _Columns(NamedTuple):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of a line, without those of gaps and of absent groups."""
-        return len(COLUMNS) + len(self.arrays) + (1 if self.has_text else 0)
+        """Number of cells of a line."""
+        n_required = len(COLUMNS) + len(self.arrays)
+        return n_required + self.n_optional + (1 if self.has_text else 0)
 
 
 def _columns_of(header: list[str], where: str) -> _Columns:
@@ -680,19 +681,16 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     ValueError
         It is not the line of this row, or a cell does not fit.
     """
+    if len(cells) != columns.n_cells or cells[0] != str(row):
+        raise ValueError(f"expected row {row} with {columns.n_cells} cells")
+
     # The order of the columns is in `_columns_of`.
     end_of_optional = _N_FIRST + columns.n_optional
-    number, clip_id, status, reason = cells[:_N_FIRST]
+    _, clip_id, status, reason = cells[:_N_FIRST]
     movie, start, end, size, duration, sha256, *digest_cells = cells[end_of_optional:]
     absent_cells = cells[_N_FIRST:end_of_optional]
     gap_cell = absent_cells.pop(0) if columns.has_gaps else ""
-    text = None
-    if columns.has_text and digest_cells:
-        text = digest_cells.pop(0)
-
-    if number != str(row) or len(digest_cells) != len(columns.arrays):
-        raise ValueError(f"expected row {row} with {columns.n_cells} cells")
-
+    text = digest_cells.pop(0) if columns.has_text else None
     start_s = float(start) if start else None
     end_s = float(end) if end else None
     digests = _read_digests(columns.arrays, digest_cells)

@@ -48,14 +48,6 @@ def job(tmp_path_factory) -> Job:
 SETTINGS = {"workers": 2, "batch_size": 1, "timeout_s": 600.0}
 
 
-class HeldRecipe(Recipe):
-    """A recipe whose processes wait after their first clip, so that none has ended when it is killed."""
-
-    def build(self):
-        stopping.arm()
-        return super().build()
-
-
 @pytest.fixture
 def pausing_job(job, pause, monkeypatch) -> Job:
     """The job in processes that pause after their first clip."""

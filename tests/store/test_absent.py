@@ -19,7 +19,7 @@ from obygaze_features.exchange.merge import merge
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import DONE, FEATURES, TABLE
-from obygaze_features.store.records import clips_csv_bytes, parse_clips_csv
+from obygaze_features.store.records import COLUMNS, TEXT_COLUMN, clips_csv_bytes, each_clip, parse_clips_csv
 from obygaze_features.store.verification import check_content
 from tests.files import rows_of
 
@@ -244,3 +244,19 @@ def test_a_merged_store_keeps_the_absences_of_its_parts(store, tmp_path):
     assert merged.attributes["spec_version"] == "1.2"
     assert merged.clips[:N] == store.clips
     assert verify(merged.path, "full").ok
+
+
+@pytest.mark.parametrize("optional", [[], ["without_pictures_s", "absent:net"]], ids=["plain", "optional"])
+def test_a_line_of_the_table_of_clips_without_a_cell_is_refused(optional):
+    """A store of texts may have no features, so that its lines end with the text."""
+    names = [*COLUMNS[:4], *optional, *COLUMNS[4:], TEXT_COLUMN]
+    cells = {"row": "0", "clip_id": "a", "status": "ok", TEXT_COLUMN: "A man waits."}
+    line = ",".join(cells.get(name, "") for name in names)
+    header = ",".join(names)
+
+    (clip,) = each_clip([f"{header}\n{line}\n".encode()], "clips.csv")
+    assert clip.text == "A man waits."
+
+    without_text = line.removesuffix(",A man waits.")
+    with pytest.raises(StoreError, match=f"line 2: expected row 0 with {len(names)} cells"):
+        list(each_clip([f"{header}\n{without_text}\n".encode()], "clips.csv"))

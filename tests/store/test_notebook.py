@@ -108,9 +108,6 @@ def test_xarray_gets_a_store_as_a_tree_of_its_groups(store):
     assert tree.attrs["version"] == "1.0.0"
 
 
-INDEXES = [np.s_[-1], np.s_[1:3], np.s_[::-2], np.s_[2:2], np.s_[0, ::2, 3], np.s_[..., -1]]
-
-
 @pytest.mark.parametrize(
     "index",
     [np.s_[-1], np.s_[1:3], np.s_[::-2], np.s_[2:2], np.s_[0, ::2, 3], np.s_[..., -1]],
