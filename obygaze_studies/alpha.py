@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
-from obygaze_studies.audit_common.inputs import Row, read_rows
+from obygaze_studies.audit_common.inputs import Row, read_numbers_of_items
 
 
 def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
 
 def read_ratings(path: Path) -> Sequence[Row]:
     """Read a table of ratings: item_id, then one column per rater; an empty cell is a missing rating."""
-    return read_rows(path, ["item_id"], unique=["item_id"], numbers=["*"])
+    return read_numbers_of_items(path, "item_id")
 
 
 @audited(

@@ -366,8 +366,10 @@ def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
     means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]
-    panels = [[charts.Panel(saliency=mean, title=title)] for mean, title in zip(means, titles, strict=True)]
-    charts.draw_panels(panels, (1.2 + 2.4 * len(titles), 3), path, scale="mean saliency")
+    # Each group is a column of one panel.
+    columns = [[charts.Panel(saliency=mean, title=title)] for mean, title in zip(means, titles, strict=True)]
+    width = 1.2 + 2.4 * len(titles)  # inches: the bar of the scale, and the panels
+    charts.draw_panels(columns, (width, 3), path, scale_label="mean saliency")
 
 
 def draw_overlays(maps: Maps, manifest: Path, folder: Path) -> None:
