@@ -65,6 +65,7 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     indicators = [value_of_item == value for value in np.unique(value_of_item)]
     membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values], 1 for the item's value
     centred = X - mean
+    # The principal axes of the features, and the variance along each.
     variances, all_axes = np.linalg.eigh(centred.T @ centred / len(X))
     is_kept = variances > LEAST_VARIANCE_SHARE * max(float(variances.max()), 0.0)
     deviations = np.sqrt(variances[is_kept])

@@ -174,6 +174,7 @@ def _read_years_and_genres(path: Path) -> dict[str, dict[str, str]]:
     table = manifests.read_table(path, needed=("imdb_key", "release_date", "genre"))
     for row in table.checked():
         date = row.cells["release_date"]
+        # None if it is not a whole number; the problem that is noted makes the reading of the table fail.
         year = table.problems.attempt(row.line, "release_date", manifests.whole_number, date)
         genres = (genre.strip().lower() for genre in row.cells["genre"].split(","))
         facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filter(None, genres))}

@@ -95,7 +95,7 @@ class MappedNetwork:
 
 
 def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
-    """Load a CLIP (Radford et al. 2021): its image half to map, and its text half to embed texts.
+    """Load a CLIP (Radford et al. 2021): its image half for Grad-CAM, and its text half to embed texts.
 
     The layer is the first normalisation in the last block of its vision transformer. It is the last point
     where patches affect the embedding, which depends only on the class token after that block.
@@ -106,7 +106,7 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
         There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
     """
 
-    def find_layer(model: Any, _: str) -> MappedLayer:
+    def find_layer(model: Any, _weights: str) -> MappedLayer:
         """Find the first normalisation of the last block of a CLIP."""
         last_block = len(model.vision_model.encoder.layers) - 1
         name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
@@ -122,7 +122,7 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
 
 
 def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
-    """Load a CLIP of OpenCLIP: its image half to map, and its text half to embed texts.
+    """Load a CLIP of OpenCLIP: its image half for Grad-CAM, and its text half to embed texts.
 
     In a ResNet the mapped layer is `layer4`, the last convolutions, from which CLIP's attention pooling makes
     the embedding, as in Wolfe et al. (FAccT 2023). In a vision transformer it is the layer of `clip_to_map`.
@@ -169,7 +169,7 @@ def _load_both_halves(
     compute
         Device to compute on.
     find_layer
-        Returns the layer to map, given the loaded network and the name of its weights.
+        Returns the layer to map, given the loaded network and the name of its weights, for messages.
     library
         Package of the network, whose version is recorded.
     """
@@ -360,6 +360,10 @@ def gradcam(
         Weights to load; None for those of the backbone.
     score
         Quantity whose gradient is taken.
+    device
+        Device to compute on.
+    force
+        Whether maps that are in `out` are replaced.
 
     Raises
     ------
@@ -443,6 +447,7 @@ def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDA
         path = images.video_path(images.by_id[image])
         if path is None:
             raise ExtractError(f"clip {image}: the manifest names no image for it")
-        frame = read_frames(path, uniform(1), strict=True).images[0]
+        still = read_frames(path, uniform(1), strict=True)  # read as a video of one frame
+        frame = still.images[0]
         for pair in pairs_of_image:
             yield pair, frame

@@ -164,11 +164,13 @@ def read_maps(path: Path) -> Maps:
     return Maps(attributes["about"], tuple(dict(pair) for pair in pairs), raw)
 
 
-def _read_json_file(path: Path, name: str, kind: Any) -> Any:
-    """Read a JSON file of a group and check it against a type; None if it cannot be read as that type."""
+def _read_json_file(path: Path, name: str, expected_type: Any) -> Any:
+    """Read a JSON file of the group in the folder `path`; None if it does not hold a value of the type."""
     try:
-        return msgspec.json.decode(read_bytes(path / name, within=path), type=kind)
-    except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):
+        # Only a file inside the folder is read, not one that a link leads to.
+        content = read_bytes(path / name, within=path)
+        return msgspec.json.decode(content, type=expected_type)
+    except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):  # the last if nested too deep
         return None
 
 
@@ -348,7 +350,7 @@ def _rows_of_map(
 
 
 def _panel_title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
-    """Write the title of a group's panel: its number of maps, and a line with the mean share of each region.
+    """Write the title of a group's panel: its number of maps, then a line with each region's mean share.
 
     `groups` has a row for each group and region; the group without a name is called "all".
     """
