@@ -67,9 +67,9 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
         "software": software(),
     }
     write_priors(out, priors, record)
-    journal.unlink()
+    journal.unlink()  # all of its scores are in the table
     remarks = []
-    if loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None:
+    if loaded.tokenizer.bos_token_id is None:  # `language_model` then takes the end token
         remarks.append(f"{model} has no begin token: its end token stands before every text")
     text = f"{counted(len(priors), 'text')} of {counted(source_record['rows'], 'row')} kept in {out}"
     return Answer(record, text=text, remarks=remarks)

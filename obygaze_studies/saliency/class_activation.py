@@ -188,15 +188,21 @@ def _load_both_halves(
         return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
     packages = ("grad-cam", "torch", library)
-    record = {
-        "space": networks.space_of(backbone, loaded.weights),
-        **loaded.weights.record(),
-        "layer": mapped.name,
-        "preset": loaded.preset.record(),
-        "software": {package: importlib.metadata.version(package) for package in packages},
-        "tokenizer": texts.provenance["tokenizer"],
-    }
-    return MappedNetwork(mapped.network, mapped.layer, mapped.reshape, loaded.preset, record), embed
+    mapped_network = MappedNetwork(
+        network=mapped.network,
+        layer=mapped.layer,
+        reshape=mapped.reshape,
+        preset=loaded.preset,
+        about={
+            "space": networks.space_of(backbone, loaded.weights),
+            **loaded.weights.record(),
+            "layer": mapped.name,
+            "preset": loaded.preset.record(),
+            "software": {package: importlib.metadata.version(package) for package in packages},
+            "tokenizer": texts.provenance["tokenizer"],
+        },
+    )
+    return mapped_network, embed
 
 
 def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
@@ -376,6 +382,7 @@ def gradcam(
     if not of_stills(images):
         first = images.clips[0].clip_id
         raise ExtractError(f"the clips, such as {first}, are no still images, and only those are mapped")
+    # One of both is given; Path() only satisfies the type.
     image_pairs = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
     importlib.import_module("pytorch_grad_cam")  # fails early if it is missing, before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
