@@ -83,15 +83,13 @@ def shrunken(
     centre = np.array([fit.centre for fit in fits])  # [N_SPREADS, C]
     error = np.sqrt(np.array([fit.squared_error for fit in fits])) + LEAST_DEVIATION  # [N_SPREADS, C]
 
-    ends = []
-    for probability in INTERVAL_QUANTILES:
-        quantiles = [
-            _quantile(posterior, centre_of_cell, error_of_cell, degrees_of_freedom, probability)
-            for centre_of_cell, error_of_cell in zip(centre.T, error.T, strict=True)
-        ]
-        ends.append(np.array(quantiles))
-    low, high = ends
-    return CellEstimates(posterior @ centre, low, high)
+    low = np.empty(len(means))
+    high = np.empty(len(means))
+    for cell in range(len(means)):
+        mixture = (posterior, centre[:, cell], error[:, cell], degrees_of_freedom)
+        low[cell] = _quantile(*mixture, probability=INTERVAL_QUANTILES[0])
+        high[cell] = _quantile(*mixture, probability=INTERVAL_QUANTILES[1])
+    return CellEstimates(estimate=posterior @ centre, low=low, high=high)
 
 
 def _orthonormal_basis(design: Floats) -> Floats:
@@ -177,7 +175,7 @@ def _fit_spread(spread: float, means: Floats, variances: Floats, basis: Floats) 
 
 
 def _quantile(
-    share: Floats, centre: Floats, error: Floats, degrees_of_freedom: float, probability: float
+    share: Floats, centre: Floats, error: Floats, degrees_of_freedom: float, *, probability: float
 ) -> float:
     """Compute a quantile of a mixture of Student's t distributions.
 

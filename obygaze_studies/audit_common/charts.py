@@ -195,9 +195,12 @@ def _height_of_bars(labels: Sequence[str], n_conditions: int) -> float:
         Number of bars of a group.
     """
     most_line_breaks = max(label.count("\n") for label in labels)
-    height_of_bars = n_conditions / 2  # in lines of text: two bars are as high as a line
+    # Both in the height of a group with one bar and a label of one line.
+    height_of_bars = n_conditions / 2
     height_of_label = 1 + most_line_breaks / 2
-    return 1.0 + 0.28 * len(labels) * max(height_of_bars, height_of_label)
+    inches_of_axis_and_legend = 1.0
+    inches_of_simple_groups = 0.28 * len(labels)
+    return inches_of_axis_and_legend + inches_of_simple_groups * max(height_of_bars, height_of_label)
 
 
 def _first_row_on_top(n_rows: int) -> tuple[float, float]:
