@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
-from obygaze_studies.audit_common.inputs import Row, read_rows
+from obygaze_studies.audit_common.inputs import Row, read_numbers_of_items
 
 
 def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
 
 def read_ratings(path: Path) -> Sequence[Row]:
     """Read a table of ratings: item_id, then one column per rater; an empty cell is a missing rating."""
-    return read_rows(path, ["item_id"], unique=["item_id"], numbers=["*"])
+    return read_numbers_of_items(path, "item_id")
 
 
 @audited(
@@ -72,6 +72,9 @@ def read_ratings(path: Path) -> Sequence[Row]:
 def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
     """Compute alpha of all raters together and, on request, of every pair of raters.
 
+    The finding has a row for each of these sets of raters, with the columns raters (their names joined by
+    "+"), n_raters, and those that `cronbach_alpha` returns.
+
     Parameters
     ----------
     ratings
@@ -89,9 +92,9 @@ def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
         rater_sets += [pair for pair in combinations(raters, 2) if pair not in rater_sets]
     rows = []
     for rater_set in rater_sets:
-        set_ratings = np.column_stack([ratings_of[rater] for rater in rater_set])
-        set_names = {"raters": "+".join(rater_set), "n_raters": len(rater_set)}
-        rows.append(set_names | cronbach_alpha(set_ratings))
+        ratings_of_set = np.column_stack([ratings_of[rater] for rater in rater_set])
+        raters_columns = {"raters": "+".join(rater_set), "n_raters": len(rater_set)}
+        rows.append(raters_columns | cronbach_alpha(ratings_of_set))
     labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
     series = {"alpha": [row["alpha"] for row in rows]}
     return Finding(rows=rows, draw=bar_chart(labels=labels, series=series, axis="Cronbach's alpha"))

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,7 +65,9 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     """
     if texts is not None:
         return _captions_of_store(path, texts)
-    id_columns = ["caption_id"] if "caption_id" in read_column_names(path) else []
+    id_columns = []
+    if "caption_id" in read_column_names(path):
+        id_columns = ["caption_id"]
     rows = read_rows(path, ["image_id", "caption", *id_columns], unique=id_columns)
     return Captions(tuple((row["image_id"], row["caption"]) for row in rows))
 
@@ -85,8 +86,15 @@ def _captions_of_store(path: Path, texts: Path) -> Captions:
             about = f"caption_id {row['caption_id']} of image {row['image_id']}"
             raise AuditError(f"{path}: {about} has no text in {where}")
     pairs = tuple((row["image_id"], text_of[row["caption_id"]]) for row in rows)
-    return Captions(pairs, len(text_of) - len(pairs), store.fingerprint)
+    n_unnamed = len(text_of) - len(pairs)  # the ids of the rows are unique, and all of them have a text
+    return Captions(pairs, n_unnamed=n_unnamed, fingerprint=store.fingerprint)
 
+
+NonEmptyWords = Annotated[tuple[str, ...], Meta(min_length=1)]
+"""One word or more."""
+
+ListsOfWords = Annotated[dict[str, NonEmptyWords], Meta(min_length=1)]
+"""Emotion -> its words, for one emotion or more."""
 
 ImageWords = Sequence[tuple[str, ...]]
 """The listed words in each caption of an image; a word that occurs twice in a caption stands there twice."""
@@ -179,51 +187,63 @@ def audit_words(
         Naming the image or set: no captions, an emotion without words, a missing column, an unknown
         condition.
     """
-    totals: Counter[str] = Counter()
-    for caption_words in counts.values():
-        totals.update(chain.from_iterable(caption_words))
-    frequent = {}
+    totals = _totals_of_words(counts)
+    frequent_words = {}
     for emotion, words in lists.items():
-        frequent[emotion] = [word for word in words if totals[word] >= min_total]
-    rows = []
+        frequent_words[emotion] = [word for word in words if totals[word] >= min_total]
+    rows: list[dict[str, Any]] = []
     for group, images in _images_by_group(items, counts, lists).items():
+        group_columns = dict(zip(GROUP_COLUMNS, group, strict=True))
         captions = list(chain.from_iterable(counts[image] for image in images))
-        emotion = group[GROUP_COLUMNS.index("emotion")]
-        numbers = _rates(captions, frequent[emotion])
-        rows.append(dict(zip(GROUP_COLUMNS, group, strict=True)) | {"n_images": len(images)} | numbers)
+        rates = _rates(captions, frequent_words[group_columns["emotion"]])
+        rows.append({**group_columns, "n_images": len(images), **rates})
     if ratio:
         _fill_ratios(rows, ratio)
-    listed = sorted(set(chain.from_iterable(lists.values())))
-    rare = [word for word in listed if totals[word] < min_total]
+
+    listed_words = sorted(set(chain.from_iterable(lists.values())))
+    rare_words = [word for word in listed_words if totals[word] < min_total]
     images_without_item = sorted(set(counts) - set(items))
-    notes = [
-        *_note_on_left_out("words too rare", rare),
-        *_note_on_left_out("images without an item", images_without_item),
-    ]
-    remarks = []
-    if read and read.n_unnamed:
-        remarks.append(
-            f"not in --captions, and counted nowhere: {counted(read.n_unnamed, 'text')} of the store"
-        )
-    record: dict[str, object] = {} if read is None else {"texts": read.fingerprint}
-    record["lists"] = {emotion: list(words) for emotion, words in lists.items()}
-    record["min_total"] = min_total
-    record["ratio"] = list(ratio) if ratio else None
+    record: dict[str, object] = {
+        "lists": {emotion: list(words) for emotion, words in lists.items()},
+        "min_total": min_total,
+        "ratio": list(ratio) if ratio else None,
+    }
+    if read is not None:
+        record = {"texts": read.fingerprint, **record}
     return Finding(
         rows=rows,
         columns=["ratio"] if ratio else [],
         sentence_values=max(rows, key=lambda row: row["per_1000"]),
         record=record,
         summary={
-            "word_totals": {word: totals[word] for word in listed},
-            "left_out_words": rare,
+            "word_totals": {word: totals[word] for word in listed_words},
+            "left_out_words": rare_words,
             "n_captions": sum(map(len, counts.values())),
             "images_without_item": images_without_item,
         },
-        notes=notes,
-        remarks=remarks,
-        draw=_bars(rows),
+        notes=[
+            *_note_on_left_out("words too rare", rare_words),
+            *_note_on_left_out("images without an item", images_without_item),
+        ],
+        remarks=_remarks_on_unnamed_texts(read),
+        draw=_rates_chart(rows),
     )
+
+
+def _totals_of_words(counts: Mapping[str, ImageWords]) -> Counter[str]:
+    """Count every listed word in the captions of all images: word -> occurrences."""
+    totals: Counter[str] = Counter()
+    for words_of_captions in counts.values():
+        totals.update(chain.from_iterable(words_of_captions))
+    return totals
+
+
+def _remarks_on_unnamed_texts(captions: Captions | None) -> list[str]:
+    """Write a remark that counts the texts of the store that the table does not name; none without any."""
+    if captions is None or not captions.n_unnamed:
+        return []
+    texts = counted(captions.n_unnamed, "text")
+    return [f"not in --captions, and counted nowhere: {texts} of the store"]
 
 
 def _note_on_left_out(reason: str, names: Sequence[str]) -> list[str]:
@@ -233,18 +253,22 @@ def _note_on_left_out(reason: str, names: Sequence[str]) -> list[str]:
     return [f"{len(names)} {reason}, left out of the rates: {', '.join(names[:5])}"]
 
 
-def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the function that draws the rates: bars for each emotion and level, one per condition."""
-    rows_with_sets = [{**row, "set": f"{row['emotion']} {row['level']}"} for row in rows]
-    sets = list(dict.fromkeys(row["set"] for row in rows_with_sets))
-    values_by_condition = partial(series_of, rows_with_sets, condition="condition", group="set", groups=sets)
-    n_captions = values_by_condition("n_captions", missing=0)
-    labels = []
-    for index, name in enumerate(sets):
-        sizes = ", ".join(f"{counts_of_sets[index]:,}" for counts_of_sets in n_captions.values())
-        labels.append(f"{name}\n(n = {sizes})")
+def _rates_chart(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the function that draws the rates: bars for each emotion and level, one per condition.
+
+    The label of the bars of an emotion and level also gives the number of captions of each condition.
+    """
+    rows_with_label = [{**row, "label": f"{row['emotion']} {row['level']}"} for row in rows]
+    labels = list(dict.fromkeys(row["label"] for row in rows_with_label))  # each once, in order
+    places: dict[str, Any] = {"condition": "condition", "group": "label", "groups": labels}
+    rates = series_of(rows_with_label, "per_1000", **places)
+    n_captions = series_of(rows_with_label, "n_captions", **places, missing=0)
+    labels_with_sizes = []
+    for index, label in enumerate(labels):
+        sizes = ", ".join(f"{n_of_condition[index]:,}" for n_of_condition in n_captions.values())
+        labels_with_sizes.append(f"{label}\n(n = {sizes})")
     axis = "words of the intended emotion per 1,000 captions"
-    return bar_chart(labels=labels, series=values_by_condition("per_1000"), axis=axis)
+    return bar_chart(labels=labels_with_sizes, series=rates, axis=axis)
 
 
 def _images_by_group(
@@ -259,14 +283,7 @@ def _images_by_group(
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for image, row in items.items():
-        for column in GROUP_COLUMNS:
-            if column not in row:
-                raise AuditError(f"the table of items has no column {column}")
-        if row["emotion"] not in lists:
-            raise AuditError(
-                f"image {image}: no list of words for the emotion {row['emotion']!r}, but for "
-                f"{', '.join(lists)}; leave the image out of the items if it is meant to show none of these"
-            )
+        _check_group_columns(image, row, lists)
         group = tuple(row[column] for column in GROUP_COLUMNS)
         if image not in counts:
             raise AuditError(f"image {image} of {' '.join(group)} has no caption")
@@ -274,8 +291,23 @@ def _images_by_group(
     return groups
 
 
+def _check_group_columns(image: str, row: Row, lists: Mapping[str, Sequence[str]]) -> None:
+    """Raise an AuditError if an image lacks a column of `GROUP_COLUMNS`, or its emotion a list of words."""
+    for column in GROUP_COLUMNS:
+        if column not in row:
+            raise AuditError(f"the table of items has no column {column}")
+    if row["emotion"] not in lists:
+        raise AuditError(
+            f"image {image}: no list of words for the emotion {row['emotion']!r}, but for "
+            f"{', '.join(lists)}; leave the image out of the items if it is meant to show none of these"
+        )
+
+
 def _rates(captions: Sequence[tuple[str, ...]], words: Sequence[str]) -> dict[str, Any]:
-    """Make the columns of counts of a group of images.
+    """Count the words of the intended emotion in the captions of a group of images, and compute their rate.
+
+    Returns the columns of the group's row: n_captions, count (of occurrences), per_1000 (their rate),
+    captions_with_any, and ratio, which is None until `_fill_ratios` fills it.
 
     Parameters
     ----------
@@ -328,11 +360,12 @@ def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
         The file holds no such object, a list is empty, a word comes twice, or a word could never be found
         because it has capitals, spaces, full stops or commas.
     """
-    kind = Annotated[dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]], Meta(min_length=1)]
-    lists: dict[str, tuple[str, ...]] = read_json(path, kind, "object of emotion: list of words")
+    lists: dict[str, tuple[str, ...]] = read_json(path, ListsOfWords, "object of emotion: list of words")
     for emotion, words in lists.items():
         for word in words:
-            if tokens(word) != [word] or not word:
+            # Captions are split by `tokens`: a word that it changes or splits would never be found in them.
+            is_token = bool(word) and tokens(word) == [word]
+            if not is_token:
                 raise AuditError(f"{path}, list {emotion}: {word!r} is not one word in small letters")
         if len(set(words)) < len(words):
             raise AuditError(f"{path}, list {emotion}: a word comes twice")

@@ -157,15 +157,23 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     second_half = _sums_by_size(units[total // 2 :])
     n_ge = 0
     for size, sums in enumerate(first_half):
-        if 0 <= n - size < len(second_half):
-            partners = second_half[n - size]
-            # The least that a partner must add to each sum. The sums are taken in descending order, because
-            # searching for ascending values is faster.
-            least_partners = observed_sum - sums[::-1] - tolerance
-            n_too_small = int(np.searchsorted(partners, least_partners).sum())
-            n_ge += partners.size * sums.size - n_too_small
+        # With `size` targets from the first half, a set of n targets has n - size from the second.
+        size_in_second = n - size
+        if 0 <= size_in_second < len(second_half):
+            n_ge += _count_pairs(sums, second_half[size_in_second], observed_sum - tolerance)
     n_partitions = math.comb(total, n)
     return {"p_exact": n_ge / n_partitions, "n_ge": n_ge, "n_partitions": n_partitions}
+
+
+def _count_pairs(sums: NDArray[np.int64], partners: NDArray[np.int64], least: int) -> int:
+    """Count the pairs of one of `sums` and one of `partners`, both ascending, that add up to `least` or more.
+
+    A binary search finds for each sum how many partners are too small.
+    """
+    # In descending order of the sums, because searching for ascending values is faster.
+    least_partners = least - sums[::-1]
+    n_too_small = int(np.searchsorted(partners, least_partners).sum())
+    return sums.size * partners.size - n_too_small
 
 
 def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -198,8 +206,10 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
     # Sorted, so that the draws do not depend on the order of the targets.
     pool = np.sort(np.concatenate([x, y]))
     n = len(x)
-    # Sums below the observed one by no more than rounding count as ties, as in `exact`.
-    least = float(x.sum()) - len(pool) / _UNITS_OF_ONE
+    # Sums below the observed one by no more than rounding, one unit for each target, count as ties, as in
+    # `exact`.
+    tolerance = len(pool) / _UNITS_OF_ONE
+    least = float(x.sum()) - tolerance
     rng = np.random.default_rng(seed)
     n_at_once = max(1, NUMBERS_AT_ONCE // len(pool))
     n_ge = 0
@@ -280,34 +290,21 @@ def audit_eat(
     rows: list[dict[str, Any]] = []
     for test in tests:
         sets = _vectors_of_sets(test, images, texts, items=items, text_ids=text_ids, variant=variant)
-        with regarding(AuditError, f"test {test.name}"):
-            x, y = associations(**sets)
-            effects = effect(x, y)
-        row: dict[str, Any] = {"test": test.name}
-        for side in "xyab":
-            row[side] = label(getattr(test, side))
-        for side, vectors in sets.items():
-            row[f"n_{side}"] = len(vectors)
-        row |= effects
-        row |= _permutation_p_columns(x, y, n_perm, seed)
+        row = _row_of_test(test, sets, n_perm=n_perm, seed=seed)
         printed = EFFECTS[model].get(test.name) if model else None
         row["published_d"] = printed.d if printed else None
         row["published_star"] = printed.star if printed else None
         rows.append(row)
     starred = [row["test"] for row in rows if row["star"]]
-    names = f": {', '.join(starred)}" if starred else ""
-    columns = []
-    if any(row["p_exact"] for row in rows):
-        columns.append("p_exact")
-    if any(row["p_sampled"] for row in rows):
-        columns.append("p_sampled")
+    starred_names = f": {', '.join(starred)}" if starred else ""
+    columns = [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
     if model:
         columns += ["published_d", "published_star"]
     return Finding(
         rows=rows,
         columns=columns,
         table_notes=[STAR_NOTE],
-        sentence_values={"n_starred": len(starred), "n_tests": len(rows), "starred": names},
+        sentence_values={"n_starred": len(starred), "n_tests": len(rows), "starred": starred_names},
         record={
             "space": images.space,
             "images": images.fingerprint,
@@ -326,6 +323,31 @@ def audit_eat(
             starred={"d": [row["star"] for row in rows]},
         ),
     )
+
+
+def _row_of_test(test: EatTest, sets: Mapping[str, Vectors], *, n_perm: int, seed: int) -> dict[str, Any]:
+    """Make the row of a test: its sets with their sizes, its effect size and its p.
+
+    Parameters
+    ----------
+    sets
+        Vectors of the sets of the test, as `_vectors_of_sets` returns them.
+    n_perm, seed
+        As for `sampled`, for tests with many targets.
+    """
+    with regarding(AuditError, f"test {test.name}"):
+        x, y = associations(**sets)
+        effects = effect(x, y)
+    row: dict[str, Any] = {
+        "test": test.name,
+        "x": label(test.x),
+        "y": label(test.y),
+        "a": label(test.a),
+        "b": label(test.b),
+    }
+    for side, vectors in sets.items():
+        row[f"n_{side}"] = len(vectors)
+    return row | effects | _permutation_p_columns(x, y, n_perm, seed)
 
 
 def _vectors_of_sets(

@@ -106,7 +106,7 @@ def prompts(name: str, variant: Variant) -> tuple[str, ...]:
     if variant == "paper":
         words = tuple(word.lower() for word in words)
     templates = list(TEMPLATES)
-    # The authors' code has templates of their own for this list alone, whose words begin with a vowel.
+    # The authors' code writes "an" in the prompts of this list only, whose words begin with a vowel.
     if variant == "code" and name == "angry":
         templates = [template.replace("a {}", "an {}") for template in TEMPLATES]
     return tuple(template.format(word) for template, word in product(templates, words))
@@ -203,10 +203,13 @@ def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
 
 
 def label(members: Targets | Attributes) -> str:
-    """Describe a set of targets or attributes: by a list's name, a number of ids, or values of columns."""
-    if isinstance(members, str):
+    """Describe a set of targets or attributes: by a list's name, a number of ids, or values of columns.
+
+    Examples are "angry", "20 given" (of ids or texts), and "anger high".
+    """
+    if isinstance(members, str):  # the name of a list of prompts
         return members
-    if isinstance(members, tuple):
+    if isinstance(members, tuple):  # ids or texts
         return f"{len(members)} given"
     return " ".join(members.values())
 
@@ -248,12 +251,15 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
     kind = Annotated[tuple[EatTest, ...], Meta(min_length=1)]
     tests: tuple[EatTest, ...] = read_json(path, kind, "list of tests")
     for test in tests:
-        for side in "xyab":
-            members = getattr(test, side)
-            where = f"{path}, test {test.name}, set {side.upper()}"
-            if isinstance(members, tuple):
-                refuse_duplicates(members, f"{where}: it has twice")
-            elif isinstance(members, str) and members not in WORDS:
-                raise AuditError(f"{where}: no list of prompts is called {members!r}, but {', '.join(WORDS)}")
+        for side, members in (("X", test.x), ("Y", test.y), ("A", test.a), ("B", test.b)):
+            _check_members(members, f"{path}, test {test.name}, set {side}")
     refuse_duplicates((test.name for test in tests), f"{path}: two tests are called")
     return tests
+
+
+def _check_members(members: Targets | Attributes, place: str) -> None:
+    """Raise an AuditError that names `place` if a set lists a member twice, or names no list of prompts."""
+    if isinstance(members, tuple):
+        refuse_duplicates(members, f"{place}: it has twice")
+    elif isinstance(members, str) and members not in WORDS:
+        raise AuditError(f"{place}: no list of prompts is called {members!r}, but {', '.join(WORDS)}")

@@ -8,10 +8,9 @@ show how much: it has nothing to learn there, and predicts one class for all ite
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,6 +65,7 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     indicators = [value_of_item == value for value in np.unique(value_of_item)]
     membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values], 1 for the item's value
     centred = X - mean
+    # The principal axes of the features, and the variance along each.
     variances, all_axes = np.linalg.eigh(centred.T @ centred / len(X))
     is_kept = variances > LEAST_VARIANCE_SHARE * max(float(variances.max()), 0.0)
     deviations = np.sqrt(variances[is_kept])
@@ -86,7 +86,7 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     return erase
 
 
-def _erase_from_directions(X: Floats, attribute: ArrayLike, is_fitted_on: Mask) -> Floats:
+def _erase_from_directions(X: Floats, attribute: Codes, is_fitted_on: Mask) -> Floats:
     """Erase an attribute from unit vectors, so that cosines cannot tell it either.
 
     Scaling the erased vectors to length 1 brings a little of the attribute back. So erasing and scaling are
@@ -96,16 +96,17 @@ def _erase_from_directions(X: Floats, attribute: ArrayLike, is_fitted_on: Mask) 
     ----------
     X : ndarray, shape [N, D]
         Unit vectors.
-    attribute : array-like
-        Value of the attribute of each item that the eraser is fitted on.
+    attribute : int ndarray, shape [N]
+        Value of the attribute of each item.
     is_fitted_on : bool ndarray, shape [N]
-        Which items the eraser is fitted on.
+        Which items the eraser is fitted on; it erases the attribute from all items.
     """
+    fitted_values = attribute[is_fitted_on]
     vectors = X
     for _ in range(N_ROUNDS):
-        erase = leace(vectors[is_fitted_on], attribute)
+        erase = leace(vectors[is_fitted_on], fitted_values)
         vectors = unit_vectors(erase(vectors))
-    erase = leace(vectors[is_fitted_on], attribute)
+    erase = leace(vectors[is_fitted_on], fitted_values)
     return erase(vectors)
 
 
@@ -176,53 +177,113 @@ def audit_erase(
     ids, remarks = complete_items(items, [*coded_columns, films], images.rows)
     X = unit_vectors(images.vectors_of(ids, "items"))
     film_of_item = np.array([items[name][films] for name in ids])  # [N]
-    film_names = np.unique(film_of_item)
-    if len(film_names) < LEAST_FILMS:
-        raise AuditError(
-            f"column {films}: {counted(len(film_names), 'film')}; at least 4 are needed, two of them to probe"
-        )
-    n_fitted = max(1, int(len(film_names) * FITTED_SHARE))
-    fitted_films = np.random.default_rng(seed).permutation(film_names)[:n_fitted]
+    fitted_films = _choose_fitted_films(film_of_item, films, seed)
+    n_other_films = len(np.unique(film_of_item)) - len(fitted_films)
     is_fitted_on = np.isin(film_of_item, fitted_films)
     sides = {"fitted": is_fitted_on, "others": ~is_fitted_on}
+
     codes_of_column = {}
     for column in coded_columns:
         codes_of_column[column] = _codes_of_two_values(column, [items[name][column] for name in ids])
     attribute_codes = codes_of_column[attribute]
     _check_varies_within_films(attribute, attribute_codes, film_of_item, sides)
-    after = _erase_from_directions(X, attribute_codes[is_fitted_on], is_fitted_on)
-    spaces = {"before": X, "after": after}
-    rows: list[dict[str, Any]] = []
-    for column, codes in codes_of_column.items():
-        kind = "attribute" if column == attribute else "task"
-        rows += _probe_rows(column, kind, codes, film_of_item, spaces=spaces, sides=sides)
-    # The rows of the attribute come first: this is its probe on films that the eraser was not fitted on.
-    probe_by_other_films = rows[1]
+    erased_X = _erase_from_directions(X, attribute_codes, is_fitted_on)
+    spaces = {"before": X, "after": erased_X}
+
+    attribute_probes = _probe_rows(
+        attribute, "attribute", attribute_codes, film_of_item, spaces=spaces, sides=sides
+    )
+    rows = list(attribute_probes)
+    if task and task != attribute:
+        rows += _probe_rows(task, "task", codes_of_column[task], film_of_item, spaces=spaces, sides=sides)
     if texts is not None:
         check_same_space(images, texts)
-        text_ids = texts.text_ids()
-        for test in tests or ():
-            targets = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
-            a = attribute_vectors(texts, text_ids, test.a, "code", f"test {test.name}")
-            b = attribute_vectors(texts, text_ids, test.b, "code", f"test {test.name}")
-            effects = _before_and_after(spaces, sides, partial(_effect_size, targets, a, b))
-            rows.append({"measure": f"d of {test.name}", "of": "test", **effects})
+        rows += _test_rows(tests or (), ids, items, texts, spaces=spaces, sides=sides)
+
     if erased is not None:
-        remarks.append(_write_vectors(ids, after, erased))
-    n_films_of_side = {"fitted": n_fitted, "others": len(film_names) - n_fitted}
-    record = {
-        "attribute": attribute,
-        "films": films,
-        "fitted_on": fitted_films.tolist(),
-        "left_out": len(items) - len(ids),
-        "store": images.fingerprint,
-    }
+        remarks.append(_write_vectors(ids, erased_X, erased))
     return Finding(
         rows=rows,
-        sentence_values={"attribute": attribute, **probe_by_other_films, **n_films_of_side},
-        record=record,
+        sentence_values={
+            "attribute": attribute,
+            **attribute_probes.by_other_films,
+            "fitted": len(fitted_films),
+            "others": n_other_films,
+        },
+        record={
+            "attribute": attribute,
+            "films": films,
+            "fitted_on": fitted_films.tolist(),
+            "left_out": len(items) - len(ids),
+            "store": images.fingerprint,
+        },
         remarks=remarks,
     )
+
+
+def _choose_fitted_films(film_of_item: NDArray[np.str_], column: str, seed: int) -> NDArray[np.str_]:
+    """Draw the films that the eraser is fitted on, from the film of each item [N].
+
+    Raises
+    ------
+    AuditError
+        Naming the column: there are too few films.
+    """
+    film_names = np.unique(film_of_item)
+    n_films = len(film_names)
+    if n_films < LEAST_FILMS:
+        raise AuditError(
+            f"column {column}: {counted(n_films, 'film')}; at least 4 are needed, two of them to probe"
+        )
+    n_fitted = max(1, int(n_films * FITTED_SHARE))
+    shuffled = np.random.default_rng(seed).permutation(film_names)
+    return shuffled[:n_fitted]
+
+
+def _test_rows(
+    tests: Sequence[EatTest],
+    ids: Sequence[str],
+    items: Mapping[str, Row],
+    texts: Embeddings,
+    *,
+    spaces: Mapping[str, Floats],
+    sides: Mapping[str, Mask],
+) -> list[dict[str, Any]]:
+    """Measure the effect size d of embedding association tests, before and after erasing: a row per test.
+
+    Parameters
+    ----------
+    tests, texts
+        The tests, and the embeddings of their attributes.
+    ids, items
+        Ids of the N items that have vectors, and the columns of all items, by which targets are selected.
+    spaces, sides
+        As for `_probe_rows`.
+    """
+    text_ids = texts.text_ids()
+    rows: list[dict[str, Any]] = []
+    for test in tests:
+        targets = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
+        a = attribute_vectors(texts, text_ids, test.a, "code", f"test {test.name}")
+        b = attribute_vectors(texts, text_ids, test.b, "code", f"test {test.name}")
+        effects = _before_and_after(spaces, sides, partial(_effect_size, targets, a, b))
+        rows.append({"measure": f"d of {test.name}", "of": "test", **effects})
+    return rows
+
+
+class _ProbeRows(NamedTuple):
+    """The rows of the two probes of a column.
+
+    Attributes
+    ----------
+    by_fitted_films
+        Accuracies of the probe that is fitted on the films that the eraser was fitted on.
+    by_other_films
+        Accuracies of the probes that predict each of the other films from the remaining ones of them.
+    """
+
+    by_fitted_films: dict[str, Any]
+    by_other_films: dict[str, Any]
 
 
 def _probe_rows(
@@ -233,11 +294,8 @@ def _probe_rows(
     *,
     spaces: Mapping[str, Floats],
     sides: Mapping[str, Mask],
-) -> list[dict[str, Any]]:
-    """Measure the balanced accuracy of linear probes of a column, before and after erasing: a row per probe.
-
-    The first probe is fitted on the films that the eraser was fitted on. The second predicts each of the
-    other films from the remaining ones of them.
+) -> _ProbeRows:
+    """Measure the balanced accuracy of linear probes of a column, before and after erasing.
 
     Parameters
     ----------
@@ -252,18 +310,20 @@ def _probe_rows(
     sides
         "fitted" and "others" -> which items are of this side.
     """
-    by_fitted_films = {}
-    by_other_films = {}
+    predicted_by_fitted_films = {}
+    predicted_by_other_films = {}
     for when, vectors in spaces.items():
-        by_fitted_films[when] = _probe_predictions(codes, sides["fitted"], vectors)
-        by_other_films[when] = _predictions_by_other_films(codes, film_of_item, sides["others"], vectors)
+        predicted_by_fitted_films[when] = _probe_predictions(codes, sides["fitted"], vectors)
+        predicted_by_other_films[when] = _predictions_by_other_films(
+            codes, film_of_item, sides["others"], vectors
+        )
     accuracy = partial(_balanced_accuracy, codes)
-    first = _before_and_after(by_fitted_films, sides, accuracy)
-    second = _before_and_after(by_other_films, sides, accuracy)
-    return [
-        {"measure": f"probe of {column}", "of": kind, **first},
-        {"measure": f"probe of {column} by other films", "of": kind, **second},
-    ]
+    by_fitted_films = _before_and_after(predicted_by_fitted_films, sides, accuracy)
+    by_other_films = _before_and_after(predicted_by_other_films, sides, accuracy)
+    return _ProbeRows(
+        by_fitted_films={"measure": f"probe of {column}", "of": kind, **by_fitted_films},
+        by_other_films={"measure": f"probe of {column} by other films", "of": kind, **by_other_films},
+    )
 
 
 def _check_varies_within_films(
@@ -384,9 +444,13 @@ def _effect_size(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows:
     rows : bool ndarray, shape [N]
         The items to measure on.
     """
-    x, y = (X[target & rows] for target in targets)
-    if len(x) and len(y):
-        associated = associations(x, y, a, b)
-        with suppress(AuditError):
-            return effect(*associated)["d"]
-    return np.nan
+    is_of_x, is_of_y = targets
+    x = X[is_of_x & rows]
+    y = X[is_of_y & rows]
+    if len(x) == 0 or len(y) == 0:
+        return np.nan
+    associations_of_x, associations_of_y = associations(x, y, a, b)
+    try:
+        return effect(associations_of_x, associations_of_y)["d"]
+    except AuditError:  # all associations are equal
+        return np.nan

@@ -34,6 +34,12 @@ REDUNDANT_SHARE = 1e-9
 """A singular value of the design up to this share of the largest one belongs to redundant effects."""
 LEAST_DISTANCE_FROM_ENDS = 0.002
 """Fitted shares are kept this far from 0 and 1, where a logit would be unbounded."""
+LEAST_DEVIATION = 1e-12
+"""Added to standard deviations, so that none is 0 where all outcomes are equal."""
+LEAST_VARIANCE = 1e-12
+"""Smallest variance of the items of a cell, for outcomes that are equal within every cell."""
+LEAST_OUTCOME = 1e-300
+"""Smallest number that outcomes are divided by, where all of them are 0."""
 
 
 class CellEstimates(NamedTuple):
@@ -68,31 +74,52 @@ def shrunken(
     CellEstimates
         Posterior means with their 95 % intervals.
     """
-    # An orthonormal basis of the design, in which the information matrix can be inverted. Directions that are
-    # redundant, as the effects of some cells may be, are left out.
-    all_directions, sizes, _ = np.linalg.svd(design, full_matrices=False)
-    basis = all_directions[:, sizes > REDUNDANT_SHARE * sizes[0]]
+    basis = _orthonormal_basis(design)
     # Three times the total spread of the observed means is beyond any plausible spread of the true ones.
-    widest = 3 * float(np.sqrt(means.var() + variances.mean())) + 1e-12
-    spreads = np.linspace(0.0, widest, N_SPREADS)
+    largest_spread = 3 * float(np.sqrt(means.var() + variances.mean())) + LEAST_DEVIATION
+    spreads = np.linspace(0.0, largest_spread, N_SPREADS)
     fits = [_fit_spread(spread, means, variances, basis) for spread in spreads]
-    log_likelihoods = np.array([fit.log_likelihood for fit in fits])
+    posterior = _posterior_of_spreads(spreads, fits, variances)
+    centre = np.array([fit.centre for fit in fits])  # [N_SPREADS, C]
+    error = np.sqrt(np.array([fit.squared_error for fit in fits])) + LEAST_DEVIATION  # [N_SPREADS, C]
+
+    low = np.empty(len(means))
+    high = np.empty(len(means))
+    for cell in range(len(means)):
+        mixture = (posterior, centre[:, cell], error[:, cell], degrees_of_freedom)
+        low[cell] = _quantile(*mixture, probability=INTERVAL_QUANTILES[0])
+        high[cell] = _quantile(*mixture, probability=INTERVAL_QUANTILES[1])
+    return CellEstimates(estimate=posterior @ centre, low=low, high=high)
+
+
+def _orthonormal_basis(design: Floats) -> Floats:
+    """Return an orthonormal basis [C, R] of the columns of a design matrix [C, K].
+
+    Redundant effects, as those of some cells may be, are left out, so that the information matrix of the
+    basis can be inverted.
+    """
+    all_directions, sizes, _ = np.linalg.svd(design, full_matrices=False)
+    basis: Floats = all_directions[:, sizes > REDUNDANT_SHARE * sizes[0]]
+    return basis
+
+
+def _posterior_of_spreads(spreads: Floats, fits: "Sequence[_FitOfSpread]", variances: Floats) -> Floats:
+    """Compute the posterior probability of each spread of a grid, [N_SPREADS].
+
+    Parameters
+    ----------
+    spreads, fits
+        The spreads, and the fit for each of them.
+    variances : ndarray, shape [C]
+        As for `shrunken`.
+    """
     # Nearly uniform in the logarithm of the spread, so that small spreads are as likely as large ones.
     prior = 1 / (spreads + float(np.sqrt(np.median(variances))))
-    posterior = prior * np.exp(log_likelihoods - log_likelihoods.max())
+    log_likelihoods = np.array([fit.log_likelihood for fit in fits])
+    # Relative to the largest likelihood, so that the exponentials do not all underflow to 0.
+    posterior: Floats = prior * np.exp(log_likelihoods - log_likelihoods.max())
     posterior /= posterior.sum()
-    centre = np.array([fit.centre for fit in fits])  # [N_SPREADS, C]
-    error = np.sqrt(np.array([fit.squared_error for fit in fits])) + 1e-12  # [N_SPREADS, C]
-
-    ends = []
-    for probability in INTERVAL_QUANTILES:
-        quantiles = [
-            _quantile(posterior, centre_of_cell, error_of_cell, degrees_of_freedom, probability)
-            for centre_of_cell, error_of_cell in zip(centre.T, error.T, strict=True)
-        ]
-        ends.append(np.array(quantiles))
-    low, high = ends
-    return CellEstimates(posterior @ centre, low, high)
+    return posterior
 
 
 class _FitOfSpread(NamedTuple):
@@ -101,7 +128,7 @@ class _FitOfSpread(NamedTuple):
     Attributes
     ----------
     log_likelihood
-        Restricted log likelihood of the spread, with the effects integrated out.
+        Restricted log likelihood (REML) of the spread, with the effects integrated out.
     centre, squared_error : ndarray, shape [C]
         Posterior mean and variance of each cell's true mean.
     """
@@ -114,6 +141,9 @@ class _FitOfSpread(NamedTuple):
 def _fit_spread(spread: float, means: Floats, variances: Floats, basis: Floats) -> _FitOfSpread:
     """Estimate the true means of cells if they lie around the additive model with a known spread.
 
+    The effects are estimated by generalised least squares, the true means by their best linear unbiased
+    predictor (BLUP): a weighted mean of a cell's observed mean and the sum of its effects.
+
     Parameters
     ----------
     spread
@@ -123,17 +153,20 @@ def _fit_spread(spread: float, means: Floats, variances: Floats, basis: Floats) 
     basis : ndarray, shape [C, R]
         Orthonormal basis of the design of the additive model.
     """
-    precision = 1 / (variances + spread**2)
-    information = basis.T @ (precision[:, None] * basis)
-    inverse = np.linalg.inv(information)
-    effects = inverse @ (basis.T @ (precision * means))
-    fitted = basis @ effects
+    # Generalised least squares, where the observed means have independent errors.
+    precision = 1 / (variances + spread**2)  # [C]
+    information = basis.T @ (precision[:, None] * basis)  # [R, R]
+    covariance_of_effects = np.linalg.inv(information)
+    effects = covariance_of_effects @ (basis.T @ (precision * means))  # [R]
+    fitted = basis @ effects  # [C], the sums of effects
+    fitted_variances = np.einsum("ck,kl,cl->c", basis, covariance_of_effects, basis)  # [C]
+
     residuals = means - fitted
     _, log_determinant = np.linalg.slogdet(information)
     log_likelihood = 0.5 * (np.log(precision).sum() - log_determinant - precision @ residuals**2)
+
     # Weight of a cell's observed mean, against that of the additive model.
     weight = spread**2 * precision
-    fitted_variances = np.einsum("ck,kl,cl->c", basis, inverse, basis)
     return _FitOfSpread(
         log_likelihood=float(log_likelihood),
         centre=weight * means + (1 - weight) * fitted,
@@ -142,7 +175,7 @@ def _fit_spread(spread: float, means: Floats, variances: Floats, basis: Floats) 
 
 
 def _quantile(
-    share: Floats, centre: Floats, error: Floats, degrees_of_freedom: float, probability: float
+    share: Floats, centre: Floats, error: Floats, degrees_of_freedom: float, *, probability: float
 ) -> float:
     """Compute a quantile of a mixture of Student's t distributions.
 
@@ -155,9 +188,11 @@ def _quantile(
     probability
         Which quantile: the probability below it.
     """
-    # The quantile lies between `lowest` and `highest`, beyond which every component has only half the
-    # probability that an interval leaves out on either side.
-    reach = error * float(stdtrit(degrees_of_freedom, 1 - INTERVAL_QUANTILES[0] / 2))
+    # The quantile is searched between the smallest and the largest of these quantiles of the single
+    # distributions. Their probability is half that of the lower end of an interval, so that both ends of the
+    # interval lie between them for certain.
+    tail = INTERVAL_QUANTILES[0] / 2
+    reach = error * float(stdtrit(degrees_of_freedom, 1 - tail))
     lowest = float((centre - reach).min())
     highest = float((centre + reach).max())
 
@@ -170,7 +205,15 @@ def _quantile(
 
 
 class _Scale(NamedTuple):
-    """A linear scale of an outcome: y = (scaled * half_range + median) * largest."""
+    """A linear scale of an outcome: y = (scaled * half_range + median) * largest.
+
+    Attributes
+    ----------
+    largest
+        Largest absolute outcome.
+    median, half_range
+        Median of the outcomes and largest distance from it, both in units of `largest`.
+    """
 
     largest: float
     median: float
@@ -185,14 +228,21 @@ class _Scale(NamedTuple):
         return float((number * self.half_range + self.median) * self.largest)
 
 
+_OWN_SCALE = _Scale(largest=1.0, median=0.0, half_range=1.0)
+"""The scale that leaves outcomes as they are."""
+
+
 def _scale_of(y: Floats) -> _Scale:
-    """Choose the scale on which outcomes [N] lie in [-1, 1] around their median.
+    """Choose a linear scale that moves the median of outcomes [N] to 0 and the farthest one to -1 or 1.
 
     On it, rounding errors are small beside the differences of the items.
     """
-    largest = max(float(np.abs(y).max()), 1e-300)
-    median = float(np.median(y / largest))
-    half_range = float(np.abs(y / largest - median).max()) or 1.0  # 1 if all outcomes are equal
+    largest = max(float(np.abs(y).max()), LEAST_OUTCOME)
+    outcomes = y / largest
+    median = float(np.median(outcomes))
+    half_range = float(np.abs(outcomes - median).max())
+    if half_range == 0:  # all outcomes are equal
+        half_range = 1.0
     return _Scale(largest, median, half_range)
 
 
@@ -216,29 +266,38 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
         The outcome is a number and no cell has two items.
     """
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
-    scale = _Scale(1.0, 0.0, 1.0) if is_share else _scale_of(y)
+    scale = _OWN_SCALE if is_share else _scale_of(y)
     names = [f"attribute {k}" for k in range(len(attributes))]
     table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=scale.scaled(y))
-    grouped = table.groupby(names)["y"]
-    cells = grouped.agg(["size", "mean"]).reset_index()
+    outcomes_of_cell = table.groupby(names)["y"]
+    cells = outcomes_of_cell.agg(["size", "mean"]).reset_index()
     n = cells["size"].to_numpy()
     means = cells["mean"].to_numpy()
-    scaled_y = table["y"].to_numpy()
+    # An intercept, and an effect of every value of an attribute but the first.
     effects = pd.get_dummies(cells[names], drop_first=True, dtype=float)
     design = np.column_stack([np.ones(len(cells)), effects])
+    scaled_y = table["y"].to_numpy()
     if is_share:
         estimates = _shrunken_shares(means, n, float(scaled_y.mean()), design)
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
         degrees_of_freedom = len(scaled_y) - len(cells)
-        variance_within = float(((scaled_y - grouped.transform("mean")) ** 2).sum()) / degrees_of_freedom
-        estimates = shrunken(means, max(variance_within, 1e-12) / n, design, degrees_of_freedom)
+        squared_residuals = (scaled_y - outcomes_of_cell.transform("mean")) ** 2
+        variance_within = max(float(squared_residuals.sum()) / degrees_of_freedom, LEAST_VARIANCE)
+        estimates = shrunken(means, variance_within / n, design, degrees_of_freedom)
     rows: list[dict[str, Any]] = []
     for k, cell in enumerate(cells[names].itertuples(index=False, name=None)):
-        scaled_numbers = (means[k], estimates.estimate[k], estimates.low[k], estimates.high[k])
-        numbers = [scale.unscaled(number) for number in scaled_numbers]
-        rows.append(dict(zip(CELL_COLUMNS, (cell, int(n[k]), *numbers), strict=True)))
+        rows.append(
+            {
+                "cell": cell,
+                "n": int(n[k]),
+                "mean": scale.unscaled(means[k]),
+                "estimate": scale.unscaled(estimates.estimate[k]),
+                "low": scale.unscaled(estimates.low[k]),
+                "high": scale.unscaled(estimates.high[k]),
+            }
+        )
     return rows
 
 
@@ -268,6 +327,7 @@ def _shrunken_shares(
     if 0 < overall_share < 1:
         # One item with the overall share is added to each cell, so that no logit is infinite.
         logits = logit((n * shares + overall_share) / (n + 1))
+    # With few items shares are kept farther from 0 and 1: half an item of all items is the least.
     least = max(LEAST_DISTANCE_FROM_ENDS, 0.5 / (n.sum() + 1))
     for _ in range(N_ROUNDS):
         p = np.clip(expit(logits), least, 1 - least)

@@ -67,9 +67,10 @@ def load_or_compute(folder: Path | None, name: str, compute: Callable[[], Result
 
 
 def _to_json_value(value: Any) -> Any:
-    """Convert a table or a result to JSON values.
+    """Convert a table or a result, which is a dataclass with tables in its fields, to JSON values.
 
-    A table becomes a dict of column name -> (dtype, values); a result becomes a dict of its fields.
+    A table becomes a dict of column name -> (dtype, values); a result becomes a dict of its fields, whose
+    tables `json.dumps` converts by another call.
     """
     if isinstance(value, pd.DataFrame):
         return {name: (str(column.dtype), column.tolist()) for name, column in value.items()}
@@ -91,7 +92,8 @@ def _table_from_json(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFra
 
 def _result_from_json(document: dict[str, Any]) -> Any:
     """Rebuild a `Predictions` or a `Run` from the JSON document that `_to_json_value` has made of it."""
-    if "table" in document:
+    is_of_predictions = "table" in document  # a Run has several tables, by other names
+    if is_of_predictions:
         return Predictions(_table_from_json(document["table"]), document["n_classes"])
     content = dict(document)
     for name in ("metrics", "selection", "curves"):
@@ -117,24 +119,36 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
     """
     check_folder(folder, force=force)
     partial_folder = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
-    inputs_file = partial_folder / INPUTS_FILE
-    if not inputs_file.is_file():
+    was_made_by_study = (partial_folder / INPUTS_FILE).is_file()
+    if not was_made_by_study:
         check_folder(partial_folder, force=False)
-    record = json_bytes({**inputs, "versions": VERSIONS})
     with alone_in(partial_folder, "making these tables"):
-        same_inputs = inputs_file.is_file() and read_bytes(inputs_file) == record
-        if not same_inputs:
-            empty(partial_folder)
-            write_whole(inputs_file, record)
-        make_folder(partial_folder / TRAINED_FOLDER)
+        _prepare_partial_folder(partial_folder, inputs)
         try:
             yield partial_folder
         except Exception:
-            if not any((partial_folder / TRAINED_FOLDER).iterdir()):
+            nothing_is_trained = not any((partial_folder / TRAINED_FOLDER).iterdir())
+            if nothing_is_trained:
                 remove_tree(partial_folder)
             raise
         with new_folder(folder, force=force) as final:
-            for path in sorted(partial_folder.iterdir()):
-                if path.name not in {INPUTS_FILE, TRAINED_FOLDER}:
-                    path.replace(final / path.name)
+            _move_tables(partial_folder, final)
         remove_tree(partial_folder)
+
+
+def _prepare_partial_folder(folder: Path, inputs: Mapping[str, object]) -> None:
+    """Prepare the partial folder of a study, and empty it if its files are of other inputs or versions."""
+    inputs_file = folder / INPUTS_FILE
+    record = json_bytes({**inputs, "versions": VERSIONS})
+    has_same_inputs = inputs_file.is_file() and read_bytes(inputs_file) == record
+    if not has_same_inputs:
+        empty(folder)
+        write_whole(inputs_file, record)
+    make_folder(folder / TRAINED_FOLDER)
+
+
+def _move_tables(folder: Path, target: Path) -> None:
+    """Move the finished tables of a partial folder to another folder."""
+    for path in sorted(folder.iterdir()):
+        if path.name not in {INPUTS_FILE, TRAINED_FOLDER}:
+            path.replace(target / path.name)

@@ -65,6 +65,15 @@ LEAST_SHARE_WITH_NUMBER = 0.035
 PICTURE_PIXELS = 640
 """Longest side of a picture on a sheet of several."""
 
+_GROUP_HEIGHT = 0.8
+"""Part of the height of its row that the bars of a group take; the rest separates the groups."""
+
+_LABEL_SIZE_BESIDE_BANDS = 6
+"""Size in points of the groups' labels where chance bands are drawn: these labels have several lines."""
+
+_LEAST_END_OF_SCALE = 1e-30
+"""Smallest upper end of a scale of colours: above 0, so that a scale exists where all maps are empty."""
+
 Values = Mapping[str, Sequence[float | None]]
 
 
@@ -95,8 +104,8 @@ def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) 
             image_files = [path.with_name(path.name + suffix) for suffix in sorted(_METADATA)]
         for image_file in image_files:
             figure.savefig(image_file, dpi=300, metadata=_METADATA[image_file.suffix.lower()])
-            # Keeps the layout for the next format. "none" would be an engine as well, and matplotlib draws a
-            # figure twice if it has any.
+            # Removing the engine keeps the layout for the next format. The engine "none" would keep it too,
+            # but matplotlib draws a figure twice if it has any engine.
             figure.set_layout_engine(None)
 
 
@@ -135,45 +144,90 @@ def draw_bars(
     starred
         Condition -> for each group, whether its value has a star.
     """
-    values_of = {name: [_none_if_nan(value) for value in values] for name, values in series.items()}
-    known_values = [value for value in chain.from_iterable(values_of.values()) if value is not None]
-    digits = _n_decimals(known_values)
-    step_height = 0.8 / len(series)  # from one bar to the next: a group has 0.8 of its row's height
+    n_conditions = len(series)
+    values_of_condition = {}
+    for condition, values in series.items():
+        values_of_condition[condition] = [_none_if_nan(value) for value in values]
+    all_values = chain.from_iterable(values_of_condition.values())
+    n_decimals = _n_decimals([value for value in all_values if value is not None])
+    step_height = _GROUP_HEIGHT / n_conditions  # from one bar of a group to the next
+    # Before a band a bar is thinner, so that the band can be seen.
+    bar_height = step_height / 2 if chance_bands else step_height
 
     def fill(figure: Figure) -> None:
         """Draw the bars, and what belongs to them, into an empty figure."""
         axes = figure.subplots()
-        bar_height = step_height
         if chance_bands:
             _draw_bands(axes, chance_bands)
-            bar_height = step_height / 2  # so that the band behind the bar can be seen
         diamonds: list[tuple[float, float]] = []
-        for index, (name, values) in enumerate(values_of.items()):
-            # The bars of a group lie around the group's row, one condition below the other.
-            offset = (index - (len(values_of) - 1) / 2) * step_height
-            rows = [row + offset for row in range(len(values))]
-            colour, hatch = SERIES_LOOKS[index % len(SERIES_LOOKS)]
-            look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
-            axes.barh(rows, [value or 0.0 for value in values], height=bar_height, **look)
+        for index, (condition, values) in enumerate(values_of_condition.items()):
+            rows = _rows_of_condition(index, n_conditions, len(values), step_height)
+            lengths = [value or 0.0 for value in values]
+            axes.barh(rows, lengths, height=bar_height, **_look_of_condition(condition, index))
             if intervals:
                 lows, highs = intervals
-                _draw_intervals(axes, rows, lows[name], highs[name])
-            stars = (starred or {}).get(name, [False] * len(rows))
-            _write_values(axes, rows, [_format_value(value, digits) for value in values], stars)
-            published_values = published.get(name, ()) if published else ()
+                _draw_intervals(axes, rows, lows[condition], highs[condition])
+            texts = [_format_value(value, n_decimals) for value in values]
+            stars = (starred or {}).get(condition, [False] * len(rows))
+            _write_values(axes, rows, texts, stars)
+            published_values = (published or {}).get(condition, ())
             diamonds += _places_of_published(published_values, rows)
         if diamonds:
             _draw_diamonds(axes, diamonds, published_label)
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_yticks(range(len(labels)), labels, fontsize=6 if chance_bands else None)
-        axes.set(ylim=(len(labels) - 0.5, -0.5), xlabel=axis)
-        if len(series) > 1 or diamonds or chance_bands:
+        label_size = _LABEL_SIZE_BESIDE_BANDS if chance_bands else None
+        axes.set_yticks(range(len(labels)), labels, fontsize=label_size)
+        axes.set(ylim=_first_row_on_top(len(labels)), xlabel=axis)
+        if n_conditions > 1 or diamonds or chance_bands:
             figure.legend(loc="outside upper right", ncols=4)
 
-    # A group has room for its bars, and for the lines of its label.
+    save(path, (WIDTH, _height_of_bars(labels, n_conditions)), fill)
+
+
+def _height_of_bars(labels: Sequence[str], n_conditions: int) -> float:
+    """Compute the height in inches of a figure whose groups have room for their bars and their labels' lines.
+
+    Parameters
+    ----------
+    labels
+        Label of each group.
+    n_conditions
+        Number of bars of a group.
+    """
     most_line_breaks = max(label.count("\n") for label in labels)
-    relative_height = max(len(series) / 2, 1 + most_line_breaks / 2)
-    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * relative_height), fill)
+    # Both in the height of a group with one bar and a label of one line.
+    height_of_bars = n_conditions / 2
+    height_of_label = 1 + most_line_breaks / 2
+    inches_of_axis_and_legend = 1.0
+    inches_of_simple_groups = 0.28 * len(labels)
+    return inches_of_axis_and_legend + inches_of_simple_groups * max(height_of_bars, height_of_label)
+
+
+def _first_row_on_top(n_rows: int) -> tuple[float, float]:
+    """Return the limits of a vertical axis on which rows 0 .. n_rows - 1 follow from top to bottom."""
+    return n_rows - 0.5, -0.5
+
+
+def _rows_of_condition(index: int, n_conditions: int, n_groups: int, step_height: float) -> list[float]:
+    """Return the vertical position of the bar of a condition in each group.
+
+    Group k lies at position k. Its bars lie around it, one condition below the other.
+
+    Parameters
+    ----------
+    index
+        Index of the condition.
+    step_height
+        Distance from one bar of a group to the next.
+    """
+    offset = (index - (n_conditions - 1) / 2) * step_height
+    return [group + offset for group in range(n_groups)]
+
+
+def _look_of_condition(condition: str, index: int) -> dict[str, Any]:
+    """Return matplotlib's options for the bars of a condition; its index gives colour and hatching."""
+    colour, hatch = SERIES_LOOKS[index % len(SERIES_LOOKS)]
+    return {"color": colour, "hatch": hatch, "edgecolor": "white", "label": condition}
 
 
 def _draw_bands(axes: Axes, bands: Sequence[float]) -> None:
@@ -206,6 +260,7 @@ def _draw_diamonds(axes: Axes, positions: Sequence[tuple[float, float]], label: 
 def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) -> list[tuple[float, float]]:
     """Return the position (value, row) of the diamond of each published value that is a number."""
     places = []
+    # Not strict: a condition without published values has an empty list.
     for value, row in zip(values, rows, strict=False):
         position = _none_if_nan(value)
         if position is not None:
@@ -228,14 +283,16 @@ def _none_if_nan(value: float | None) -> float | None:
 
 
 def _n_decimals(values: Sequence[float]) -> int:
-    """Return the number of decimals to show of all values: the largest gets three significant digits.
+    """Return the number of decimals to show of all values, so that the largest has three significant digits.
 
-    Two decimals are shown if the largest is exactly 0 or 1, as the values then are mostly shares.
+    For example 1 if the largest is 12.34 (12.3), 3 if it is 0.1234 (0.123), and 0 from 100 on. It is 2 if the
+    largest is exactly 0 or 1, since such values are usually shares.
     """
     largest = max((abs(value) for value in values), default=0.0)
     if largest in {0.0, 1.0}:
         return 2
-    return max(0, 2 - math.floor(math.log10(largest)))
+    exponent = math.floor(math.log10(largest))  # of the first digit: 1 for 12.34, -1 for 0.1234
+    return max(0, 2 - exponent)
 
 
 def _format_value(value: float | None, digits: int) -> str:
@@ -260,7 +317,7 @@ def draw_stacks(panels: Mapping[str, Mapping[str, Mapping[str, float]]], axis: s
 
     def fill(figure: Figure) -> None:
         """Draw the panels of stacked bars into an empty figure, one below the other."""
-        heights = [1 + len(bars) for bars in panels.values()]
+        heights = [1 + len(bars) for bars in panels.values()]  # a panel's bars, and room for its axis
         axes_of_panels = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
         for axes, (title, bars) in zip(axes_of_panels, panels.items(), strict=True):
             _fill_stacks(axes, bars)
@@ -275,9 +332,10 @@ def draw_stacks(panels: Mapping[str, Mapping[str, Mapping[str, float]]], axis: s
 
 def _fill_stacks(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     """Draw the stacked bars of a panel: label of a bar -> part -> its share."""
-    table = pd.DataFrame(bars).T
+    table = pd.DataFrame(bars).T  # a row for each bar, a column for each part
+    # A part begins where the parts before it end.
     lefts = table.cumsum(axis=1).shift(axis=1, fill_value=0.0)
-    for part, colour in zip(table, STACK_COLOURS, strict=False):
+    for part, colour in zip(table, STACK_COLOURS, strict=False):  # there are more colours than parts
         drawn_bars = axes.barh(
             table.index, table[part], left=lefts[part], color=colour, edgecolor="white", label=str(part)
         )
@@ -309,7 +367,7 @@ def draw_timelines(
             colours = [shades[label] for *_, label in spans]
             axes.broken_barh(lengths, (row - 0.32, 0.64), facecolors=colours, **edge)
         axes.set_yticks(range(len(rows)), list(rows))
-        axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="minutes")
+        axes.set(ylim=_first_row_on_top(len(rows)), xlabel="minutes")
         keys = [Patch(facecolor=shade, label=label, **edge) for label, shade in shades.items()]
         figure.legend(handles=keys, loc="outside upper center", ncols=len(keys))
 
@@ -335,10 +393,19 @@ def draw_tree(
 
     def fill(figure: Figure) -> None:
         """Draw the decision tree into an empty figure."""
-        look: dict[str, Any] = {"filled": True, "rounded": True, "impurity": False, "fontsize": 5}
+        # Long names such as "maximum of Look" are broken in two lines, to fit into the boxes of the nodes.
         names = [name.replace(" of ", "\nof ") for name in features]
-        look |= {"feature_names": names, "class_names": classes, "max_depth": n_levels - 1}
-        plot_tree(tree, ax=figure.subplots(), **look)
+        plot_tree(
+            tree,
+            ax=figure.subplots(),
+            max_depth=n_levels - 1,
+            feature_names=names,
+            class_names=classes,
+            filled=True,
+            rounded=True,
+            impurity=False,
+            fontsize=5,
+        )
 
     save(path, (WIDTH, 0.5 + n_levels), fill)
 
@@ -354,7 +421,7 @@ class Panel:
 
 
 def draw_panels(
-    columns: Sequence[Sequence[Panel]], size: tuple[float, float], path: Path, scale: str = ""
+    columns: Sequence[Sequence[Panel]], size: tuple[float, float], path: Path, scale_label: str = ""
 ) -> None:
     """Draw columns of panels.
 
@@ -366,14 +433,12 @@ def draw_panels(
         Width and height of the figure in inches.
     path
         A .pdf, .png or .svg file.
-    scale
-        Label of a bar of colours beside the panels; the maps then share one scale of colours.
+    scale_label
+        With a label, all panels have a map, the maps share one scale of colours, and a bar beside the panels
+        shows it with this label. Without, every map has its own scale.
     """
-    end_of_scale = None
-    if scale:
-        panels = chain.from_iterable(columns)
-        peaks = [float(panel.saliency.max()) for panel in panels if panel.saliency is not None]
-        end_of_scale = max([1e-30, *peaks])  # above 0, so that a scale exists where all maps are empty
+    shares_scale = bool(scale_label)
+    end_of_scale = _end_of_shared_scale(columns) if shares_scale else None
 
     def fill(figure: Figure) -> None:
         """Draw the columns of panels into an empty figure, and the bar of the maps' scale."""
@@ -384,11 +449,18 @@ def draw_panels(
         for column_index, column in enumerate(columns):
             for row, panel in enumerate(column):
                 drawn_maps.append(_draw_panel(all_axes[row, column_index], panel, end_of_scale))
-        if scale:
+        if shares_scale:
             # All maps have one scale, so the bar of any one is right for all.
-            figure.colorbar(drawn_maps[-1], ax=all_axes, shrink=0.8, label=scale)
+            figure.colorbar(drawn_maps[-1], ax=all_axes, shrink=0.8, label=scale_label)
 
     save(path, size, fill)
+
+
+def _end_of_shared_scale(columns: Sequence[Sequence[Panel]]) -> float:
+    """Return the upper end of a scale of colours for the maps of all panels: their largest value."""
+    panels = chain.from_iterable(columns)
+    peaks = [float(panel.saliency.max()) for panel in panels if panel.saliency is not None]
+    return max([_LEAST_END_OF_SCALE, *peaks])
 
 
 def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
@@ -399,21 +471,36 @@ def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
     end_of_scale
         Value at the upper end of a scale of colours from 0; None to scale the map by its own values.
     """
-    drawn_map: Any = None
-    look: dict[str, Any] = {"cmap": "viridis"}
     if panel.picture is not None:
         axes.imshow(panel.picture)
-        # The map is stretched to the size of the picture, from left, right, bottom and top; it shows through.
-        height, width = panel.picture.shape[:2]
-        look = {"cmap": "jet", "alpha": 0.45, "extent": (0, width, height, 0)}
+    drawn_map = None
     if panel.saliency is not None:
-        start_of_scale = None if end_of_scale is None else 0  # None: the lowest value of the map
-        drawn_map = axes.imshow(panel.saliency, vmin=start_of_scale, vmax=end_of_scale, **look)
+        drawn_map = _draw_map(axes, panel.saliency, panel.picture, end_of_scale)
     axes.set_title(panel.title, fontsize=8)
     text = panel.text.replace("$", r"\$")  # matplotlib reads $ as mathematics
     below_axes: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "fontsize": 6}
     axes.text(0.5, -0.03, text, **below_axes)
     return drawn_map
+
+
+def _draw_map(
+    axes: Axes, saliency: NDArray[np.float32], picture: NDArray[np.uint8] | None, end_of_scale: float | None
+) -> Any:
+    """Draw a map [h, w], half transparent and in the size of the picture if there is one; return the map.
+
+    Parameters
+    ----------
+    end_of_scale
+        As for `_draw_panel`.
+    """
+    look: dict[str, Any] = {"cmap": "viridis"}
+    if picture is not None:
+        height, width = picture.shape[:2]
+        edges = (0, width, height, 0)  # left, right, bottom, top
+        look = {"cmap": "jet", "alpha": 0.45, "extent": edges}
+    if end_of_scale is not None:
+        look |= {"vmin": 0, "vmax": end_of_scale}
+    return axes.imshow(saliency, **look)
 
 
 def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
@@ -436,7 +523,7 @@ def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
 
 
 def read_picture(path: Path, longest_side: int | None = None) -> NDArray[np.uint8]:
-    """Read a picture as an extraction does, uint8 [H, W, 3].
+    """Read a picture, uint8 [H, W, 3], with the decoder that extractions use.
 
     Parameters
     ----------
@@ -448,7 +535,9 @@ def read_picture(path: Path, longest_side: int | None = None) -> NDArray[np.uint
     VideoError
         The file is not a picture, or damaged.
     """
-    picture: NDArray[np.uint8] = read_frames(path, uniform(1), strict=True).images[0]
+    # The decoder reads a picture as a video of one frame.
+    frames = read_frames(path, uniform(1), strict=True)
+    picture: NDArray[np.uint8] = frames.images[0]
     if longest_side is None:
         return picture
     image = Image.fromarray(picture)

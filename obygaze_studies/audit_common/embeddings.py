@@ -61,15 +61,16 @@ class Embeddings:
             Naming `noun` and the id: there are no ids, an id comes twice, or an item has no embedding.
         """
         refuse_duplicates(ids, f"{noun}: it has twice")
-        for name in ids:
-            if name not in self.rows:
-                raise AuditError(f"{noun}: {name} has no embedding in {self.where}")
-        vectors = self.vectors[[self.rows[name] for name in ids]].astype(np.float64)
+        for item_id in ids:
+            if item_id not in self.rows:
+                raise AuditError(f"{noun}: {item_id} has no embedding in {self.where}")
+        rows_of_items = [self.rows[item_id] for item_id in ids]
+        vectors = self.vectors[rows_of_items].astype(np.float64)
         check_vectors(vectors, noun, ids)
         return vectors
 
     def text_ids(self, listed: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Return text -> its id among the embeddings.
+        """Return text -> its id among the embeddings, from a table or, without one, from the store.
 
         Parameters
         ----------
@@ -84,20 +85,25 @@ class Embeddings:
             different texts to an id.
         """
         if listed is None:
-            if self.texts is None:
+            return self._text_ids_of_store()
+        texts_of_store = self.texts or {}
+        for text, text_id in listed.items():
+            text_of_store = texts_of_store.get(text_id, text)
+            if text_of_store != text:
                 raise AuditError(
-                    f"{self.where} does not carry its texts: "
-                    "say in a CSV of text_id, text which stands behind which id (--text-items)"
-                )
-            refuse_duplicates(map(repr, self.texts.values()), f"{self.where}: two ids for the text")
-            return {text: name for name, text in self.texts.items()}
-        text_of_id = self.texts or {}
-        for text, name in listed.items():
-            if name in text_of_id and text_of_id[name] != text:
-                raise AuditError(
-                    f"--text-items: {name} is {text!r}, but {text_of_id[name]!r} in {self.where}"
+                    f"--text-items: {text_id} is {text!r}, but {text_of_store!r} in {self.where}"
                 )
         return listed
+
+    def _text_ids_of_store(self) -> dict[str, str]:
+        """Return the store's own text -> id; raise an AuditError if it has no texts, or one of them twice."""
+        if self.texts is None:
+            raise AuditError(
+                f"{self.where} does not carry its texts: "
+                "say in a CSV of text_id, text which stands behind which id (--text-items)"
+            )
+        refuse_duplicates(map(repr, self.texts.values()), f"{self.where}: two ids for the text")
+        return {text: text_id for text_id, text in self.texts.items()}
 
 
 def check_vectors(vectors: NDArray[np.float64], noun: str, ids: Sequence[str] | None = None) -> None:
@@ -151,14 +157,28 @@ def read_embeddings(path: Path) -> Embeddings:
     """
     store = open_store(path)
     group = choose_group(store)
-    where = f"{store.where}, group {group.name}"
-    ids = list(map(composed, group.clip_ids))
-    rows = {name: row for row, name in enumerate(ids) if group.usable[row]}
-    partial = {clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"}
-    texts = None if group.text is None else dict(zip(ids, group.text, strict=True))
+    texts = None
+    if group.text is not None:
+        texts = dict(zip(_composed_ids(group), group.text, strict=True))
     return Embeddings(
-        where, embedding_space(group.provenance), group.pooled(), rows, store.fingerprint, partial, texts
+        where=f"{store.where}, group {group.name}",
+        space=embedding_space(group.provenance),
+        vectors=group.pooled(),
+        rows=_row_of_id(group),
+        fingerprint=store.fingerprint,
+        partial={clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"},
+        texts=texts,
     )
+
+
+def _composed_ids(group: Group) -> list[str]:
+    """Return the ids of a group's rows with composed accents, as tables of items are read too."""
+    return [composed(clip_id) for clip_id in group.clip_ids]
+
+
+def _row_of_id(group: Group) -> dict[str, int]:
+    """Return id -> row for the rows of a group that have features."""
+    return {item_id: row for row, item_id in enumerate(_composed_ids(group)) if group.usable[row]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +219,14 @@ def read_answers(path: Path) -> Answers | None:
     if len(names) != 1:
         return None
     group = store[names[0]]
-    rows = {composed(name): row for row, name in enumerate(group.clip_ids) if group.usable[row]}
-    where = f"{store.where}, group {group.name}"
-    probabilities = group.pooled().astype(np.float64)
-    return Answers(where, group.name, classes_of(group), probabilities, rows, store.fingerprint)
+    return Answers(
+        where=f"{store.where}, group {group.name}",
+        group=group.name,
+        names=classes_of(group),
+        probabilities=group.pooled().astype(np.float64),
+        rows=_row_of_id(group),
+        fingerprint=store.fingerprint,
+    )
 
 
 def choose_group(store: Store) -> Group:

@@ -74,7 +74,7 @@ class Wording:
     title
         Title of the report.
     table
-        Title of the main table.
+        Title of the main table, with fields for the values in `Finding.record`.
     columns
         Columns of the main table.
     sentence
@@ -96,9 +96,10 @@ class Wording:
 
 def report(wording: Wording, finding: Finding) -> Report:
     """Make the report of an audit from its texts (`wording`) and its results (`finding`)."""
-    shown_rows = finding.rows if finding.table_rows is None else finding.table_rows
     title = wording.table.format(**finding.record)
-    main_table = table(title, shown_rows, [*wording.columns, *finding.columns], finding.table_notes)
+    shown_rows = finding.rows if finding.table_rows is None else finding.table_rows
+    shown_columns = [*wording.columns, *finding.columns]
+    main_table = table(title, shown_rows, shown_columns, finding.table_notes)
     source_notes = [wording.source] if wording.source else []
     record = {"audit": wording.name, **finding.record, "source": wording.source}
     if finding.summary:
@@ -126,13 +127,14 @@ def report(wording: Wording, finding: Finding) -> Report:
 def _filled_sentence(wording: Wording, finding: Finding) -> str:
     """Fill a finding's values into the sentence of its wording.
 
-    Whole numbers are formatted as the sentence says, all other values as cells of a table.
+    A field of the sentence may have a format for whole numbers, such as {n:,}. All other values become texts,
+    as in the cells of a table.
     """
     values = finding.rows[0] if finding.sentence_values is None else finding.sentence_values
-    written: dict[str, object] = {}
+    filled: dict[str, object] = {}
     for name, value in values.items():
-        written[name] = value if isinstance(value, int) else cell(value)
-    return wording.sentence.format(**written)
+        filled[name] = value if isinstance(value, int) else cell(value)
+    return wording.sentence.format(**filled)
 
 
 def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
@@ -183,15 +185,15 @@ def series_of(
     rows
         A row for each condition and group.
     name
-        Column of the values.
+        Name of the column of the values.
     condition, group
-        Columns of the condition and of the group that a row belongs to.
+        Names of the columns that hold the condition and the group of a row.
     groups
         All groups, in the order of the bars.
     missing
         Value of a group that has no row of a condition.
     """
-    value_of = {(row[condition], row[group]): row[name] for row in rows}
+    value_of = {(str(row[condition]), row[group]): row[name] for row in rows}
     conditions = dict.fromkeys(str(row[condition]) for row in rows)  # each once, in order
     series = {}
     for condition_name in conditions:

@@ -53,7 +53,7 @@ def read_rows(
     unique
         Columns of `needed` that identify a row: no two rows may have the same values in all of them.
     numbers
-        Columns to convert to numbers; "*" for all columns but `needed`, where an empty cell becomes NaN.
+        Columns to convert to numbers; an empty cell becomes NaN.
 
     Raises
     ------
@@ -63,39 +63,67 @@ def read_rows(
         A needed cell is empty, a cell is not a number or not among the choices, two rows have the same unique
         values, or there is no row at all.
     """
-    table = read_table(path, [*needed, *columns])
-    number_columns = numbers
-    all_others_are_numbers = "*" in numbers
-    if all_others_are_numbers:
-        number_columns = [name for name in table.columns if name not in needed]
-        if not number_columns:
-            raise AuditError(
-                f"{path} has no column beside {', '.join(needed)}: expected one of numbers for each"
-            )
     # Numbers may have decimal commas where cells are separated by semicolons or tabs: makes them points.
-    table = table.pointed(number_columns)
+    table = read_table(path, [*needed, *columns]).pointed(numbers)
     rows = []
     for row in table.checked():
         for name in needed:
             _check_needed(row.cells[name], f"{path}, line {row.line}, column {name}", choices.get(name))
         row_name = _row_name(row.cells, unique or needed[:1])
-        values: dict[str, Any] = dict(row.cells)
+        rows.append(_with_numbers(row.cells, numbers, path, row_name))
+    _check_rows(rows, unique, path)
+    return tuple(rows)
+
+
+def read_numbers_of_items(path: Path, id_column: str) -> tuple[Row, ...]:
+    """Read a CSV table with a column of ids, where all other columns hold numbers; an empty cell is NaN.
+
+    Raises
+    ------
+    ManifestError
+        As `read_table` does.
+    AuditError
+        There is no column of numbers or no row, an id is empty or comes twice, or a cell is not a finite
+        number.
+    """
+    table = read_table(path, [id_column])
+    number_columns = [name for name in table.columns if name != id_column]
+    if not number_columns:
+        raise AuditError(f"{path} has no column beside {id_column}: expected one of numbers for each")
+    rows = []
+    for row in table.pointed(number_columns).checked():
+        _check_needed(row.cells[id_column], f"{path}, line {row.line}, column {id_column}", None)
+        row_name = _row_name(row.cells, [id_column])
+        values = _with_numbers(row.cells, number_columns, path, row_name)
         for name in number_columns:
-            values[name] = read_number(row.cells[name], f"{path}: {name} of {row_name}")
-        if all_others_are_numbers:
-            for name in number_columns:
-                _check_finite_or_empty(row.cells[name], values[name], f"{path}: a value of {row_name}")
+            _check_finite_or_empty(row.cells[name], values[name], f"{path}: a value of {row_name}")
         rows.append(values)
+    _check_rows(rows, [id_column], path)
+    return tuple(rows)
+
+
+def _with_numbers(cells: Mapping[str, str], columns: Sequence[str], path: Path, row_name: str) -> Row:
+    """Return a row's values: in some columns its cells as numbers, in the others the cells as they are.
+
+    `path` and `row_name` name the row if a cell is not a number, which raises an AuditError.
+    """
+    values: dict[str, Any] = dict(cells)
+    for name in columns:
+        values[name] = read_number(cells[name], f"{path}: {name} of {row_name}")
+    return values
+
+
+def _check_rows(rows: Sequence[Row], unique: Sequence[str], path: Path) -> None:
+    """Raise an AuditError if a table has no row, or two rows with the same values in the columns `unique`."""
     if not rows:
         raise AuditError(f"{path} has a header but no row")
     if unique:
-        refuse_duplicates((_row_name(values, unique) for values in rows), f"{path}: two rows for")
-    return tuple(rows)
+        refuse_duplicates((_row_name(row, unique) for row in rows), f"{path}: two rows for")
 
 
 def read_column_names(path: Path) -> tuple[str, ...]:
     """Read the names of the columns of a CSV table; raise an AuditError if the table has no row."""
-    first_row, *_ = read_rows(path, ())
+    first_row = read_rows(path, ())[0]
     return tuple(first_row)
 
 
@@ -160,11 +188,14 @@ def complete_items(
         if any(column not in row for row in items.values()):
             raise AuditError(f"the table of items has no column {column}")
     ids = []
-    for name, row in items.items():
-        has_embedding = embedded is None or name in embedded
+    for item_id, row in items.items():
+        has_embedding = embedded is None or item_id in embedded
         if has_embedding and all(row[column].strip() for column in columns):
-            ids.append(name)
-    requirements = " or ".join(columns if embedded is None else ["an embedding", *columns])
+            ids.append(item_id)
+    needed = list(columns)
+    if embedded is not None:
+        needed.insert(0, "an embedding")
+    requirements = " or ".join(needed)
     if not ids:
         raise AuditError(f"all {counted(len(items), 'item is', 'items are')} without {requirements}")
     n_left_out = len(items) - len(ids)
@@ -202,7 +233,7 @@ def read_items(path: Path, *keys: str) -> dict[str, Row]:
     columns = read_column_names(path)
     id_columns = keys or ("item_id", "image_id")
     id_columns_of_file = [name for name in id_columns if name in columns]
-    # Without any of them, the error of `read_rows` names the preferred one.
+    # If the file has none of them, `read_rows` raises the error, which names the preferred one.
     id_column = id_columns_of_file[0] if id_columns_of_file else id_columns[0]
     rows = list(map(_composed_row, read_rows(path, [id_column])))
     refuse_duplicates((f"{id_column} {row[id_column]}" for row in rows), f"{path}: two rows for")

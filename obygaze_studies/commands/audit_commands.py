@@ -274,6 +274,7 @@ def eat(
     from obygaze_studies.eat_stimuli import choose_tests, sobem_items
 
     if click.get_current_context().invoked_subcommand is not None:
+        # `eat prompts`, which click calls next. It needs none of these options, so that all are optional.
         return None
     images = needed(images, "images")
     texts = needed(texts, "texts")
@@ -392,6 +393,13 @@ def _check_score_options(
         raise click.UsageError("Give either --texts or --sims.")
 
 
+def _read_captions(path: Path) -> "tuple[Row, ...]":
+    """Read the captions of `gender-score`: rows of caption_id, image_id, caption."""
+    from obygaze_studies.audit_common.inputs import read_rows
+
+    return read_rows(path, ["caption_id", "image_id", "caption"], unique=["caption_id"])
+
+
 @command("gender-score")
 def gender_score(
     *,
@@ -479,27 +487,27 @@ def gender_score(
             --lm lm.csv --sims sims.csv \\
             --labels joined --out gs.csv
     """
-    from obygaze_studies.audit_common.inputs import read_names, read_rows, read_text_ids
+    from obygaze_studies.audit_common.inputs import read_names, read_text_ids
     from obygaze_studies.gender_score import belief_revision as beliefs
     from obygaze_studies.gender_score.gender_audit import audit_gender_score, draw_sheet, needed_texts
 
-    columns = ["caption_id", "image_id", "caption"]
     if list_texts:
-        rows = read_rows(captions, columns, unique=["caption_id"])
-        return list_needed(needed_texts(rows, read_objects(objects), mode, labels), list_texts, force=force)
+        # The texts come first: their embeddings and priors are inputs of the audit in a later call.
+        listed = needed_texts(_read_captions(captions), read_objects(objects), mode, labels)
+        return list_needed(listed, list_texts, force=force)
     lm = needed(lm, "lm")
     out = needed(out, "out")
     _check_score_options(sheet, pictures, mode, texts, sims)
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(sheet, out)
-    rows = read_rows(captions, columns, unique=["caption_id"])
+    captions_read = _read_captions(captions)
     objects_read = read_objects(objects)
     embeddings = read_store(texts) if texts else None
     listed_texts = read_text_ids(text_items) if text_items else None
     similarities = beliefs.read_similarities(sims) if sims else ()
     scorer, origin = beliefs.scorer_of(lm, embeddings, listed_texts, similarities)
     report = audit_gender_score(
-        rows,
+        captions_read,
         beliefs.objects_by_image(objects_read),
         scorer,
         mode=mode,
@@ -573,19 +581,22 @@ def objects(
 
     names = None if objects_list is None else read_names(objects_list)
     if list_texts:
-        return list_needed(needed_texts(needed(names, "objects-list")), list_texts, force=force)
+        # The prompts come first: their embeddings are an input of the audit in a later call.
+        prompts = needed_texts(needed(names, "objects-list"))
+        return list_needed(prompts, list_texts, force=force)
     images = needed(images, "images")
     out = needed(out, "out")
     output = ReportOutput(out, html, force=force, beside=True)
     output.check(out)
-    answers = read_answers(images) if texts is None else None
-    if answers is not None:
-        return output.finish(audit_answers(answers, names, least=least))
+    if texts is None:
+        answers = read_answers(images)
+        if answers is not None:
+            return output.finish(audit_answers(answers, names, least=least))
+    # The images' store has embeddings, which are compared with those of the listed objects.
     texts = needed(texts, "texts")
     names = needed(names, "objects-list")
-    return output.finish(
-        audit_objects(read_store(images), read_store(texts), names, scale=scale, least=least)
-    )
+    report = audit_objects(read_store(images), read_store(texts), names, scale=scale, least=least)
+    return output.finish(report)
 
 
 @command()

@@ -76,17 +76,17 @@ def import_mobygaze(
     folder = folder_for(out, force=force)
     imported = mobygaze.import_mobygaze(source, folder, videos, records)
     answer = write_imported(imported, out)
-    if texts is None:
-        if not imported.texts:
-            return answer
-        return replace(
-            answer, remarks=[f"left out {counted(len(imported.texts), 'subtitle')}: --texts keeps them"]
-        )
-    rows = [("text_id", "text"), *imported.texts]
-    sentence = write_rows(rows, texts, "subtitles", force=force)
-    if json:
-        return replace(answer, remarks=[sentence])
-    return replace(answer, text=f"{answer.text}\n{sentence}")
+    if texts is not None:
+        rows = [("text_id", "text"), *imported.texts]
+        sentence = write_rows(rows, texts, "subtitles", force=force)
+        if json:
+            # Standard output has the JSON alone.
+            return replace(answer, remarks=[sentence])
+        return replace(answer, text=f"{answer.text}\n{sentence}")
+    if imported.texts:
+        remark = f"left out {counted(len(imported.texts), 'subtitle')}: --texts keeps them"
+        return replace(answer, remarks=[remark])
+    return answer
 
 
 @command("mediaeval15")

@@ -35,27 +35,27 @@ class EndingPath(NewFile):
     ----------
     endings
         The allowed endings.
-    words
-        Words after the endings in the message about another ending.
+    message_end
+        End of the message about another ending, after the list of the allowed ones.
     """
 
-    def __init__(self, *endings: str, words: str = "") -> None:
-        """Keep the allowed endings, and the words that follow them in the error message."""
+    def __init__(self, *endings: str, message_end: str = "") -> None:
+        """Keep the allowed endings, and the end of the error message."""
         super().__init__(dir_okay=False, path_type=Path)
         self.endings = endings
-        self.words = words
+        self.message_end = message_end
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert the value to a path; fail if its ending is not allowed."""
         if Path(value).suffix.lower() not in self.endings:
             *first_endings, last = self.endings
             allowed = f"{', '.join(first_endings)} or {last}" if first_endings else last
-            self.fail(f"'{value}' should end in {allowed}{self.words}", param, ctx)
+            self.fail(f"'{value}' should end in {allowed}{self.message_end}", param, ctx)
         return super().convert(value, param, ctx)
 
 
 PICTURE = EndingPath(".pdf", ".png", ".svg")
-CSV = EndingPath(SUFFIXES[0], words=f"; {' and '.join(SUFFIXES[1:])} files go beside it")
+CSV = EndingPath(SUFFIXES[0], message_end=f"; {' and '.join(SUFFIXES[1:])} files go beside it")
 
 Html = Annotated[
     Path | None,
@@ -97,7 +97,7 @@ class ReportOutput(Output):
             check_folder(self.out, force=self.force)
         refuse_existing(*files, force=self.force)
         if self.figure:
-            # Fails here if the extra `figures` is not installed.
+            # Raises an error before the work starts if the extra `figures` is not installed.
             import matplotlib as _  # noqa: F401, ICN001
 
     def run_study(self, prepare: Callable[[], "Study"]) -> Answer:
@@ -117,6 +117,7 @@ class ReportOutput(Output):
         for notice in study.notices:
             click.echo(notice, err=True)
 
+        # Without --out there is no folder: nothing is kept, and an interrupted study begins anew.
         unfinished: AbstractContextManager[Path | None] = nullcontext()
         if self.out:
             unfinished = unfinished_folder(self.out, study.inputs, force=self.force)
@@ -133,7 +134,7 @@ class ReportOutput(Output):
     ) -> None:
         """Print a report, and write it to a folder, if there is one.
 
-        If the report is a part of `full_report`, this one is written in its place.
+        If the report is a part of `full_report`, the part is printed and the full report is written.
         """
         from obygaze_models.report import plain, write_report
 
@@ -143,26 +144,26 @@ class ReportOutput(Output):
             click.echo(plain(report), nl=False)
 
     def _answer(self, result: "Report | Redone") -> Answer:
-        """Write the HTML page of reports that are printed and written already; return the answer."""
+        """Write the HTML page of a study's reports, and return the command's answer.
+
+        The reports are printed and written already, so that the answer has them only with --json.
+        """
         from obygaze_models.report import Report, document
 
-        content: object
+        kept_in = [f"kept in {self.out}"] if self.out else []
         if isinstance(result, Report):
             write_page(result, self.html, force=self.force)
-            content = document(result)
-            index = ""
-            remarks = []
-        else:
-            several = len(result.reports) > 1
-            write_page(result.reports, self.html, TITLE if several else "", force=self.force)
-            content = [{"name": report.name, **document(report)} for report in result.reports]
-            index = str(self.path / "index.md") if several else ""
-            remarks = [*result.notes]
-        if self.out:
-            remarks.append(f"kept in {self.out}")
+            return Answer(document(result) if self.json else None, remarks=kept_in)
+
+        several = len(result.reports) > 1
+        write_page(result.reports, self.html, TITLE if several else "", force=self.force)
+        # Of several reports, the last line of the output names the file that lists them.
+        last_line = str(self.path / "index.md") if several else ""
+        remarks = [*result.notes, *kept_in]
         if self.json:
-            return Answer(content, remarks=remarks)
-        return Answer(None, index, remarks)
+            documents = [{"name": report.name, **document(report)} for report in result.reports]
+            return Answer(documents, remarks=remarks)
+        return Answer(None, last_line, remarks)
 
     def finish(self, report: "Report") -> Answer:
         """Write a report to the files that the options name, and return the command's answer.
@@ -177,5 +178,6 @@ class ReportOutput(Output):
         write_beside(report, self.path.with_suffix(""), SUFFIXES)
         if self.figure:
             report.pictures[0].draw(self.figure)
+        # Without `out`, so that `finish_report` does not write the report a second time, to a folder.
         answer = finish_report(report, replace(self, out=None))
         return replace(answer, remarks=[f"kept in {self.out}", *report.remarks])

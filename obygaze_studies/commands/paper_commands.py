@@ -122,7 +122,8 @@ def all_(
     from obygaze_studies.obygaze12 import paper
 
     names = only or paper.TABLES
-    if not stores and names != ["figure2"]:
+    needs_store = names != ["figure2"]
+    if needs_store and not stores:
         raise click.UsageError("Missing argument 'STORE...': only figure2 needs none.")
     output = ReportOutput(out, html, force=force, json=json)
     prepare = partial(

@@ -1,6 +1,6 @@
 """`obygaze manifest stats`: count levels and concepts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -90,28 +90,47 @@ def stats(
     from obygaze_studies.obygaze12 import composition
     from obygaze_studies.obygaze12.statistics import clips_onto
 
-    report_options = {"--by": by, "--sets": sets, "--sweep": sweep}
-    given_options = [name for name, value in report_options.items() if value]
-    if len(given_options) > 1:
-        raise click.UsageError(f"{' and '.join(given_options)} cannot be combined: give one.")
-    if onto and not sweep:
-        raise click.UsageError("--onto goes with --sweep: give both.")
-    for name, value in {"--out": out, "--html": html}.items():
-        if value and not given_options:
-            raise click.UsageError(f"{name} goes with --by or --sets or --sweep: give both.")
+    _check_options(
+        {"--by": by, "--sets": sets, "--sweep": sweep}, onto=onto, outputs={"--out": out, "--html": html}
+    )
     output = ReportOutput(out, html, force=force, json=json)
     output.check()
     clips = read_manifest(manifest)
     policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
+    report_policy = policies[0]  # a report is of one policy: the given one, or the codebook's first
     if by:
-        return output.finish(composition.group_report(clips, by, policies[0]))
+        return output.finish(composition.group_report(clips, by, report_policy))
     if sets:
-        return output.finish(composition.composition_report(clips, policies[0]))
+        return output.finish(composition.composition_report(clips, report_policy))
     if sweep:
         target_clips, name_of_targets = clips_onto(clips, onto)
         projections = project_at(clips, target_clips, sweep)
-        return output.finish(composition.sweep_report(projections, name_of_targets, policies[0]))
+        return output.finish(composition.sweep_report(projections, name_of_targets, report_policy))
     return _counts(manifest, clips, policies)
+
+
+def _check_options(
+    reports: Mapping[str, object], *, onto: Path | None, outputs: Mapping[str, Path | None]
+) -> None:
+    """Raise a UsageError if options of `stats` do not go together.
+
+    Parameters
+    ----------
+    reports
+        Option that asks for a report -> its value: --by, --sets and --sweep, of which one may be given.
+    onto
+        Value of --onto, which only --sweep takes.
+    outputs
+        Option that says where a report goes -> its value: --out and --html, which only reports take.
+    """
+    given_reports = [name for name, value in reports.items() if value]
+    if len(given_reports) > 1:
+        raise click.UsageError(f"{' and '.join(given_reports)} cannot be combined: give one.")
+    if onto and "--sweep" not in given_reports:
+        raise click.UsageError("--onto goes with --sweep: give both.")
+    for name, value in outputs.items():
+        if value and not given_reports:
+            raise click.UsageError(f"{name} goes with --by or --sets or --sweep: give both.")
 
 
 def _counts(path: Path, clips: "Manifest", policies: "Sequence[LabelPolicy]") -> Answer:
@@ -120,18 +139,18 @@ def _counts(path: Path, clips: "Manifest", policies: "Sequence[LabelPolicy]") ->
     from obygaze_studies.obygaze12.statistics import as_text, printed_count_table, statistics
 
     printed = printed_count_table(clips)
-    policies_of_text: dict[str, list[str]] = {}
+    policies_with_text: dict[str, list[str]] = {}  # printed counts -> the policies that have them
     records = {}
     for policy in policies:
         counts = statistics(apply_policy(clips, policy))
         records[str(policy)] = counts.record(printed)
         text = as_text(counts, len(clips), printed)
-        policies_of_text.setdefault(text, []).append(str(policy))
+        policies_with_text.setdefault(text, []).append(str(policy))
     document = {
         "manifest": str(path),
         "digest": clips.digest(),
         "codebook": clips.codebook.name,
         "policies": records,
     }
-    lines = [f"label policy {', '.join(names)}: {text}" for text, names in policies_of_text.items()]
+    lines = [f"label policy {', '.join(names)}: {text}" for text, names in policies_with_text.items()]
     return Answer(document, text="\n".join(lines))

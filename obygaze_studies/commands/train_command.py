@@ -11,13 +11,19 @@ from obygaze_features.signatures import command, option
 
 
 def parse_factor(value: str | Fraction) -> Fraction:
-    """Parse a factor that is written as a number or as a fraction such as 1/4."""
+    """Parse a factor that is written as a number or as a fraction such as 1/4.
+
+    Raises
+    ------
+    ValueError
+        It is neither, or too large for a float. Click makes a usage error of a ValueError.
+    """
     try:
-        parsed = Fraction(value)
-        float(parsed)
+        factor = Fraction(value)
+        float(factor)  # raises an OverflowError if the factor is too large: training needs it as a float
     except (ZeroDivisionError, OverflowError):
-        raise ValueError(value) from None  # click makes the message of a ValueError
-    return parsed
+        raise ValueError(value) from None
+    return factor
 
 
 @command("xclip-lsmdc")

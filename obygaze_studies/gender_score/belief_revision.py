@@ -86,8 +86,9 @@ class Scorer:
         if text not in self.priors:
             raise AuditError(f"no prior for {text!r}")
         similarity = self.similarity(text, detected.label)
-        if isinstance(similarity, str):  # the reason why there is none
-            raise AuditError(similarity)
+        if isinstance(similarity, str):
+            reason = similarity  # why there is no similarity
+            raise AuditError(reason)
         with regarding(AuditError, f"{text!r} with {detected.label!r}"):
             return similarity, revise(self.priors[text], similarity, detected.confidence)
 
@@ -156,7 +157,7 @@ KNOWN_HEADINGS: Mapping[str, tuple[str, ...]] = {
     "object": ("object", "label", "class", "class_name", "category", "name"),
     "p_c": ("p_c", "score", "confidence", "conf", "probability", "prob"),
 }
-"""Column -> the names that it has in the tables of classifiers and detectors."""
+"""Our name of a column -> the headings that it may have in a table, the preferred one first."""
 
 
 def read_objects(path: Path) -> tuple[Row, ...]:
@@ -169,12 +170,12 @@ def read_objects(path: Path) -> tuple[Row, ...]:
     """
     headings_of_file = read_column_names(path)
     heading_of_column = {}
-    for column, names in KNOWN_HEADINGS.items():
-        found = [name for name in names if name in headings_of_file]
-        if not found:
-            raise AuditError(f"{path}: no column {column}, nor one of {', '.join(names[1:])}")
-        heading_of_column[column] = found[0]
-    rows = read_rows(path, [*heading_of_column.values()], numbers=[heading_of_column["p_c"]])
+    for column, known_headings in KNOWN_HEADINGS.items():
+        headings = [heading for heading in known_headings if heading in headings_of_file]
+        if not headings:
+            raise AuditError(f"{path}: no column {column}, nor one of {', '.join(known_headings[1:])}")
+        heading_of_column[column] = headings[0]
+    rows = read_rows(path, list(heading_of_column.values()), numbers=[heading_of_column["p_c"]])
     return tuple({column: row[heading] for column, heading in heading_of_column.items()} for row in rows)
 
 
@@ -186,8 +187,9 @@ def objects_by_image(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
     confidences_of_image: dict[str, dict[str, float]] = {}
     for row in rows:
         confidences = confidences_of_image.setdefault(row["image_id"], {})
-        largest = confidences.get(row["object"], row["p_c"])
-        confidences[row["object"]] = max(largest, row["p_c"])
+        label = row["object"]
+        if label not in confidences or row["p_c"] > confidences[label]:
+            confidences[label] = row["p_c"]
     objects_of_image = {}
     for image, confidences in confidences_of_image.items():
         objects_of_image[image] = tuple(Detected(label, p) for label, p in confidences.items())

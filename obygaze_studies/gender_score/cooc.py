@@ -24,7 +24,7 @@ PLURALS = ("men", "women")
 MASKS = ("[MASK]", "<MASK>")
 """What may stand in a caption in place of a gender."""
 
-_WORD = re.compile(r"(?<![^ ])([.,]*)(?:man|woman)([.,]*)(?![^ ])", re.IGNORECASE)
+_WORD = re.compile(r"(?<![^ ])(?P<before>[.,]*)(?:man|woman)(?P<after>[.,]*)(?![^ ])", re.IGNORECASE)
 """A token that names a gender, with the full stops and commas that `tokens` removes."""
 
 ALL_CAPTIONS = "(all captions)"
@@ -43,12 +43,21 @@ def has_mask(caption: str) -> bool:
 
 
 def with_gender(caption: str, gender: Gender) -> str:
-    """Put a gender into a caption: in place of its masks or, if it has none, of its words man and woman."""
+    """Put a gender into a caption: in place of its masks or, if it has none, of its words man and woman.
+
+    Examples
+    --------
+    >>> with_gender("a [MASK] on a horse", "woman")
+    'a woman on a horse'
+    >>> with_gender("a man, a dog.", "woman")
+    'a woman, a dog.'
+    """
     if has_mask(caption):
         for mask in MASKS:
             caption = caption.replace(mask, gender)
         return caption
-    return _WORD.sub(rf"\g<1>{gender}\g<2>", caption)
+    # The stops and commas before and after the word stay.
+    return _WORD.sub(rf"\g<before>{gender}\g<after>", caption)
 
 
 def share(part: float, remainder: float) -> float | None:
@@ -142,9 +151,9 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
             words = tokens(label)
             captions_with_object = [naming for naming in namings if names_label(naming.words, words)]
         rows.append(_counts(label, captions_with_object) | _printed(model, label))
-    shares = {}
-    published = {}
-    for gender in map(str, GENDERS):
+    shares: dict[str, list[float | None]] = {}
+    published: dict[str, list[float | None]] = {}
+    for gender in GENDERS:
         shares[gender] = [row[f"to_{gender}"] for row in rows]
         published[gender] = [row[f"published_to_{gender}"] for row in rows]
     # The number of captions is shown because a share of 1 may rest on a single one.
@@ -190,6 +199,7 @@ def _printed(model: str | None, label: str) -> dict[str, float | None]:
     to_man: float | None = None
     to_woman: float | None = None
     if model is not None and label == ALL_CAPTIONS:
+        # Of all captions numbers are published, of objects shares.
         n_captions = TOTALS[model]["cooc"]
         to_man = share(n_captions["man"], n_captions["woman"])
         to_woman = share(n_captions["woman"], n_captions["man"])

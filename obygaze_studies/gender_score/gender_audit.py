@@ -185,48 +185,70 @@ def audit_gender_score(
         scores = _scores(caption, image_objects, scorer, mode)
         rows.append(_caption_row(caption, image_objects, scores))
         scored_objects += scores.scored_objects
-    n_left_out = sum(bool(row["left_out"]) for row in rows)
+    n_left_out = len(rows) - len(_scored(rows))
     if n_left_out == len(rows):
         first = f"{captions[0]['caption_id']}: {rows[0]['left_out']}"
         raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {first}")
-    object_rows = by_object(scored_objects, names, model)
-    example_rows = examples(scored_objects) if estimated else []
     by_gender = _by_gender(rows, mode, model)
     shares = _shares_of_man(by_gender, estimated=estimated, has_published=bool(model))
-    summary = {
-        "by_gender": by_gender,
-        **{f"to_man_by_{name}": value for name, value in shares.items()},
-        "genders_named": dict(Counter(row["gender"] for row in rows)),
-        "n_left_out": n_left_out,
-        "by_object": object_rows,
-        "examples": example_rows,
-    }
-    scored_rows = [row for row in rows if not row["left_out"]]
-    # A caption scored as it is counts for a gender only if it names no other.
-    counted_rows = scored_rows if estimated else [row for row in scored_rows if row["gender"] in GENDERS]
-    gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
-    share_cells = tuple((name, cell(value)) for name, value in shares.items())
+    object_rows = by_object(scored_objects, names, model)
+    example_rows = examples(scored_objects) if estimated else []
     return Finding(
         rows=rows,
         columns=["gs_man", "gs_woman", "to_man", "predicted"] if estimated else ["gs"],
         blocks=[
-            table("By gender", gender_rows, list(gender_rows[0])),
-            Block("Share of man", ("by", "share"), share_cells),
+            *_gender_blocks(by_gender, shares),
             *object_blocks(object_rows, model, estimated=estimated),
             *example_blocks(example_rows, model),
         ],
         sentence_values={
             "reading": "sum",
             "found": shares["sum"],
-            "n": len(counted_rows),
+            "n": _n_counted_captions(rows, estimated=estimated),
             "n_rows": len(rows),
         },
         record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
-        summary=summary,
+        summary={
+            "by_gender": by_gender,
+            **{f"to_man_by_{name}": value for name, value in shares.items()},
+            "genders_named": dict(Counter(row["gender"] for row in rows)),
+            "n_left_out": n_left_out,
+            "by_object": object_rows,
+            "examples": example_rows,
+        },
         notes=[f"{n_left_out} of {counted(len(rows), 'caption')} are left out"] if n_left_out else [],
         remarks=_remarks_on_left_out(rows),
         draw=_share_chart(shares),
     )
+
+
+def _scored(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of the captions that could be scored."""
+    return [row for row in rows if not row["left_out"]]
+
+
+def _n_counted_captions(rows: Sequence[Mapping[str, Any]], *, estimated: bool) -> int:
+    """Count the captions whose scores count for a gender.
+
+    With estimation every scored caption counts for both genders. A caption scored as it is counts only if it
+    names one gender.
+    """
+    scored_rows = _scored(rows)
+    if estimated:
+        return len(scored_rows)
+    return len([row for row in scored_rows if row["gender"] in GENDERS])
+
+
+def _gender_blocks(
+    by_gender: Mapping[str, Mapping[str, Any]], shares: Mapping[str, float | None]
+) -> list[Block]:
+    """Make the table of counts and sums of each gender, and the table of the shares of man."""
+    gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
+    share_cells = tuple((name, cell(value)) for name, value in shares.items())
+    return [
+        table("By gender", gender_rows, list(gender_rows[0])),
+        Block("Share of man", ("by", "share"), share_cells),
+    ]
 
 
 def _shares_of_man(
@@ -234,7 +256,8 @@ def _shares_of_man(
 ) -> dict[str, float | None]:
     """Compute the share of man among both genders: what is counted or summed -> share.
 
-    The source does not define what it counts, so there are several. Only estimation predicts a gender.
+    The source does not define what its share is of, so one is computed of each: sums and means of scores,
+    numbers of predictions and of correct ones. Only estimation predicts a gender.
     """
     columns = ["sum", "mean"]
     if estimated:
@@ -243,21 +266,26 @@ def _shares_of_man(
         columns.append("published")
     shares = {}
     for column in columns:
+        # A mean of no scores is None.
         shares[column] = share(by_gender["man"][column] or 0, by_gender["woman"][column] or 0)
     return shares
 
 
 def _share_chart(shares: Mapping[str, float | None]) -> Callable[[Path], None]:
-    """Draw the shares of man as bars; the published share, if any, is marked on the bar of correct ones."""
-    printed = shares.get("published")
+    """Draw the shares of man as bars; the published share, if any, is marked on the bar of correct ones.
+
+    It is a share of correct predictions, so that it compares with this bar only.
+    """
+    published_share = shares.get("published")
     bars = {name: value for name, value in shares.items() if name != "published"}
-    # The published share is one of correct predictions, so that only their bar gets a mark.
-    marks = {"man": [printed if name == "n_correct" else None for name in bars]}
+    marks = None
+    if published_share:
+        marks = {"man": [published_share if name == "n_correct" else None for name in bars]}
     return bar_chart(
         labels=[name.replace("_", " ") for name in bars],
         series={"man": list(bars.values())},
         axis="share of man",
-        published=marks if printed else None,
+        published=marks,
     )
 
 
@@ -275,7 +303,7 @@ def _remarks_on_left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
-    """Score the texts of a caption with every object of its image, or return why it cannot be scored.
+    """Score the texts of a caption with every object of its image, or say in `left_out` why it has no score.
 
     In mode ge, the caption has a text and a score for each gender; in mode gs it has one of each, with None
     as its gender.
@@ -341,13 +369,13 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
     gender = _gender_words(row["caption"])
     man = scores.score_of_gender.get("man")
     woman = scores.score_of_gender.get("woman")
-    ratio = None
+    share_of_man = None
     if man is not None and woman is not None:
-        ratio = share(man, woman)
+        share_of_man = share(man, woman)
     predicted = None
-    if ratio is not None:
-        predicted = "man" if ratio >= 0.5 else "woman"
-    correct = None
+    if share_of_man is not None:
+        predicted = "man" if share_of_man >= 0.5 else "woman"
+    correct = None  # unknown, unless the caption itself names one gender
     if predicted is not None and gender in GENDERS:
         correct = predicted == gender
     return {name: row[name] for name in KEPT_COLUMNS} | {
@@ -356,8 +384,8 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
         "gs": scores.score_of_gender.get(None),
         "gs_man": man,
         "gs_woman": woman,
-        "to_man": ratio,
-        "to_woman": None if ratio is None else 1 - ratio,
+        "to_man": share_of_man,
+        "to_woman": None if share_of_man is None else 1 - share_of_man,
         "predicted": predicted,
         "correct": correct,
         "left_out": scores.left_out,
@@ -379,13 +407,14 @@ def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None)
         else:
             scores = [row["gs"] for row in rows_naming_gender if row["gs"] is not None]
         predicted = [row for row in rows if row["predicted"] == gender]
+        correct = [row for row in predicted if row["correct"]]
         by_gender[gender] = {
             "n_captions": len(rows_naming_gender),
             "n_scored": len(scores),
             "sum": math.fsum(scores),
             "mean": _mean(scores),
             "n_predicted": len(predicted) if estimated else None,
-            "n_correct": sum(row["correct"] is True for row in predicted) if estimated else None,
+            "n_correct": len(correct) if estimated else None,
             "published": TOTALS[model]["gender_score"][gender] if model else None,
         }
     return by_gender
@@ -450,14 +479,18 @@ def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | 
 
 
 def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
-    """Count for each gender the captions that name it and whose score is larger with it; a tie is man."""
+    """Count for each gender the captions that name it and whose score is larger with it; a tie is man.
+
+    Of a caption with several of these objects, the scores of the last one count.
+    """
     scores_of_caption: dict[tuple[str, str], dict[Gender, float]] = {}
     for scored in scored_objects:
         id_and_named_gender = (scored["caption_id"], scored["named"])
         scores_of_caption.setdefault(id_and_named_gender, {})[scored["gender"]] = scored["score"]
     counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
     for (_, named_gender), scores in scores_of_caption.items():
-        if len(scores) == len(GENDERS):
+        has_both_scores = len(scores) == len(GENDERS)
+        if has_both_scores:
             larger: Gender = "man" if scores["man"] >= scores["woman"] else "woman"
             if larger == named_gender:
                 counts[larger] += 1
@@ -493,20 +526,23 @@ def examples(scored_objects: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     Rows with nearest_to, visual (the object's label), caption, caption_id, image_id, and for each gender
     distance and gs.
     """
+    # (Caption id, label) -> gender -> the scored object.
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for scored in scored_objects:
         pairs.setdefault((scored["caption_id"], scored["label"]), {})[scored["gender"]] = scored
-    ratios: dict[tuple[str, str], float] = {}
+    share_of_man: dict[tuple[str, str], float] = {}
     for key, pair in pairs.items():
-        if len(pair) == len(GENDERS):
-            ratio = share(pair["man"]["score"], pair["woman"]["score"])
-            if ratio is not None:
-                ratios[key] = ratio
-    ordered = sorted(ratios, key=lambda key: (ratios[key], key))
+        has_both_scores = len(pair) == len(GENDERS)
+        if has_both_scores:
+            man = share(pair["man"]["score"], pair["woman"]["score"])
+            if man is not None:
+                share_of_man[key] = man
+    # Equal shares are ordered by their keys, so that the same examples are chosen every time.
+    from_woman_to_man = sorted(share_of_man, key=lambda key: (share_of_man[key], key))
     nearest = {
-        "man": [key for key in reversed(ordered) if ratios[key] > 0.5],
-        "woman": [key for key in ordered if ratios[key] < 0.5],
-        "neither": sorted(ratios, key=lambda key: (abs(ratios[key] - 0.5), key)),
+        "man": [key for key in reversed(from_woman_to_man) if share_of_man[key] > 0.5],
+        "woman": [key for key in from_woman_to_man if share_of_man[key] < 0.5],
+        "neither": sorted(share_of_man, key=lambda key: (abs(share_of_man[key] - 0.5), key)),
     }
     rows = []
     chosen: set[tuple[str, str]] = set()
@@ -578,15 +614,21 @@ def draw_sheet(report: Report, manifest: Path, sheet: Path) -> None:
     files = charts.find_pictures([row["image_id"] for row in rows], manifest)
     columns: dict[str, list[Any]] = {}
     for row in rows:
-        lines = textwrap.wrap(row["caption"], LINE_LENGTH)
-        lines += textwrap.wrap(f"visual: {row['visual']}", LINE_LENGTH)
-        lines.append("   ".join(f"{_heading(name)} {row[name]:.2f}" for name in EXAMPLE_VALUES))
         column = columns.setdefault(row["nearest_to"], [])
-        title = "" if column else f"nearest to {row['nearest_to']}"
+        is_first_of_column = not column
+        title = f"nearest to {row['nearest_to']}" if is_first_of_column else ""
         picture = charts.read_picture(files[row["image_id"]], charts.PICTURE_PIXELS)
-        column.append(charts.Panel(picture=picture, title=title, text="\n".join(lines)))
+        column.append(charts.Panel(picture=picture, title=title, text=_text_of_example(row)))
     n_rows = max(map(len, columns.values()))
     charts.draw_panels(list(columns.values()), (charts.WIDTH, ROW_HEIGHT * n_rows), sheet)
+
+
+def _text_of_example(row: Mapping[str, Any]) -> str:
+    """Write the lines under the picture of an example: its caption, its object and its values."""
+    lines = textwrap.wrap(row["caption"], LINE_LENGTH)
+    lines += textwrap.wrap(f"visual: {row['visual']}", LINE_LENGTH)
+    lines.append("   ".join(f"{_heading(name)} {row[name]:.2f}" for name in EXAMPLE_VALUES))
+    return "\n".join(lines)
 
 
 def _mean(values: Sequence[float]) -> float | None:

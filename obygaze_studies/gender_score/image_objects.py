@@ -87,9 +87,10 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with answers")
-    columns = [images.names.index(name) for name in listed_objects]
-    rows = [images.rows[name] for name in ids]
-    probabilities = images.probabilities[np.ix_(rows, columns)]  # [images, listed objects]
+    rows_of_images = [images.rows[image_id] for image_id in ids]
+    columns_of_objects = [images.names.index(name) for name in listed_objects]
+    # [images, listed objects]
+    probabilities = images.probabilities[np.ix_(rows_of_images, columns_of_objects)]
     record: dict[str, object] = {
         "images": images.fingerprint,
         "group": images.group,
@@ -97,7 +98,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
         "least": least,
         "n_objects": len(listed_objects),
     }
-    return _most_probable(ids, listed_objects, probabilities, least, record)
+    return _most_probable(ids, listed_objects, probabilities, least=least, record=record)
 
 
 @audited(
@@ -117,7 +118,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
 def audit_objects(
     images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
 ) -> Finding:
-    """List the most probable objects of every image, `MOST_OBJECTS` or fewer, as `gender-score` reads.
+    """List the most probable objects of every image, at most `MOST_OBJECTS`, for the audit `gender-score`.
 
     Objects of equal probability are in the order of `objects`.
 
@@ -166,13 +167,14 @@ def audit_objects(
         "least": least,
         "n_objects": len(objects),
     }
-    return _most_probable(ids, objects, probabilities, least, record)
+    return _most_probable(ids, objects, probabilities, least=least, record=record)
 
 
 def _most_probable(
     ids: Sequence[str],
     objects: Sequence[str],
     probabilities: NDArray[np.float64],
+    *,
     least: float,
     record: dict[str, object],
 ) -> Finding:
@@ -198,17 +200,18 @@ def _most_probable(
             p = float(p_of_objects[index])
             if p >= least:
                 rows.append({"image_id": image, "object": objects[index], "p_c": p})
-    images_of_object = Counter(objects[index] for index in probabilities.argmax(axis=1).tolist())
+    n_images_of_object = Counter(objects[index] for index in probabilities.argmax(axis=1).tolist())
     object_rows = []
-    for name, n_images in sorted(images_of_object.items(), key=lambda item: (-item[1], item[0])):
-        object_rows.append({"object": name, "images": n_images, "share": n_images / len(ids)})
-    notes = [
-        f"{counted(len(ids), 'image')}, {counted(len(objects), 'object')}, at most {MOST_OBJECTS} an image"
-    ]
-    n_without = len(ids) - len({row["image_id"] for row in rows})
-    if n_without:
+    # The most frequent first; those of equal numbers by name.
+    for name, count in sorted(n_images_of_object.items(), key=lambda item: (-item[1], item[0])):
+        object_rows.append({"object": name, "images": count, "share": count / len(ids)})
+    n_images = counted(len(ids), "image")
+    n_objects = counted(len(objects), "object")
+    notes = [f"{n_images}, {n_objects}, at most {MOST_OBJECTS} an image"]
+    n_without_object = len(ids) - len({row["image_id"] for row in rows})
+    if n_without_object:
         notes.append(
-            f"{counted(n_without, 'image has', 'images have')} no object with a probability "
+            f"{counted(n_without_object, 'image has', 'images have')} no object with a probability "
             f"of {least:g} or more"
         )
     sentence_values = object_rows[0] | {"n_images": len(ids)}

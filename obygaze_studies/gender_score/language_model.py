@@ -77,10 +77,10 @@ class LanguageModel:
         """
         inside = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         ids = (self.begin, *inside, self.end)
-        # The end token is predicted but not an input.
-        if self.context is not None and len(ids) - 1 > self.context:
+        n_inputs = len(ids) - 1  # the end token is predicted but not an input
+        if self.context is not None and n_inputs > self.context:
             raise BackboneError(
-                f"{len(ids) - 1} tokens with the begin token; {self.weights.name} takes {self.context}"
+                f"{n_inputs} tokens with the begin token; {self.weights.name} takes {self.context}"
             )
         vocabulary = self.network.get_input_embeddings().num_embeddings
         if max(ids) >= vocabulary:
@@ -104,10 +104,11 @@ class LanguageModel:
         device = self.network.device
         ids = torch.tensor(texts, dtype=torch.long, device=device)
         with torch.inference_mode():
-            # Each token but the first is predicted from those before it.
+            # Each token but the first is predicted from those before it: [texts, tokens - 1, vocabulary].
             logits = self.network(input_ids=ids[:, :-1], use_cache=False).logits
-            predicted_ids = ids[:, 1:, None]
-            log_probabilities = logits.double().log_softmax(dim=-1).gather(2, predicted_ids)[:, :, 0]
+            log_probabilities_of_all = logits.double().log_softmax(dim=-1)
+            predicted_ids = ids[:, 1:, None]  # [texts, tokens - 1, 1]
+            log_probabilities = log_probabilities_of_all.gather(2, predicted_ids)[:, :, 0]
         if not torch.isfinite(log_probabilities).all():
             raise BackboneError(f"{self.weights.name}: a token's probability is not finite")
         return [means_of_probabilities(row) for row in log_probabilities.cpu().numpy()]
@@ -138,14 +139,21 @@ def language_model(source: str, compute: Compute) -> LanguageModel:
     """
     loaded = load_network("causal-lm", source)
     tokenizer = loaded.tokenizer
-    end = loaded.tokenizer.eos_token_id
+    end = tokenizer.eos_token_id
     if end is None:
         raise BackboneError(f"{loaded.weights.name}: its tokenizer has no end token, and the prior counts it")
     network = loaded.module.to(compute.torch_device())
     begin = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
     context = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     model = LanguageModel(
-        network, tokenizer, loaded.weights, loaded.tokenizer_sha256, compute, begin, end, context
+        network=network,
+        tokenizer=tokenizer,
+        weights=loaded.weights,
+        tokenizer_sha256=loaded.tokenizer_sha256,
+        compute=compute,
+        begin=begin,
+        end=end,
+        context=context,
     )
     _check_causal(model)
     return model

@@ -67,9 +67,9 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
         "software": software(),
     }
     write_priors(out, priors, record)
-    journal.unlink()
+    journal.unlink()  # all of its scores are in the table
     remarks = []
-    if loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None:
+    if loaded.tokenizer.bos_token_id is None:  # `language_model` then takes the end token
         remarks.append(f"{model} has no begin token: its end token stands before every text")
     text = f"{counted(len(priors), 'text')} of {counted(source_record['rows'], 'row')} kept in {out}"
     return Answer(record, text=text, remarks=remarks)
@@ -152,15 +152,15 @@ def measure_priors(
     if restart:
         journal.unlink(missing_ok=True)
     values_of_batch = _read_journal(journal, identity)
-    is_new = values_of_batch is None
-    values_of_batch = values_of_batch or {}
     scores: dict[str, Values] = {}
     with closing(LineJournal(journal)) as lines:
-        if is_new:
+        if values_of_batch is None:
             lines.append(identity)
+            values_of_batch = {}
         for number, batch in enumerate(batches):
             if number not in values_of_batch:
                 values: list[Values] = [*model.score([ids for _, ids in batch])]
+                # Not forced to the disk, which takes long: a batch that is lost is scored again.
                 lines.append({"batch": number, "values": values}, force=False)
                 values_of_batch[number] = values
             for (text, _), score in zip(batch, values_of_batch[number], strict=True):
@@ -188,11 +188,12 @@ def _read_journal(journal: Path, identity: Mapping[str, Any]) -> dict[int, list[
     """
     if not journal.exists():
         return None
+    # Damaged lines are read as None. They are left out, so that their batches are scored again.
     entries: list[dict[str, Any]] = [entry for _, entry in read_lines(journal, dict[str, Any]) if entry]
     if not entries:
         return None
     identity_of_journal, *batches = entries
-    identity_as_read = json.loads(json.dumps(identity))
+    identity_as_read = json.loads(json.dumps(identity))  # with lists for tuples, as in the journal
     if identity_of_journal != identity_as_read:
         raise ExtractError(
             f"{journal} was begun with other texts, another model or other versions: "

@@ -29,6 +29,9 @@ from obygaze_models.report import Block, Report, interval, number
 from obygaze_studies.errors import TaskError
 from obygaze_studies.unfinished import load_or_compute
 
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+"""Array that marks clips, [N]."""
+
 SHOWN_METRICS = ("average_precision", "auc")
 """Metrics of the tables; the paper gives the first."""
 
@@ -53,8 +56,8 @@ class ExplainedModality(NamedTuple):
         The concepts that its features perceive.
     data
         Its features. Positive segments without one of the concepts have a level of their own.
-    explained, everything
-        The task on the segments whose label the concepts explain, and on all.
+    explained_target, full_target
+        The task on the segments whose label the concepts explain, and on all segments.
     n_positive, n_explained
         Number of positive segments, and of those with one of the concepts.
     """
@@ -62,8 +65,8 @@ class ExplainedModality(NamedTuple):
     name: str
     concepts: tuple[str, ...]
     data: Dataset
-    explained: Target
-    everything: Target
+    explained_target: Target
+    full_target: Target
     n_positive: int
     n_explained: int
 
@@ -83,8 +86,9 @@ def explained_report(
 ) -> Report:
     """Evaluate modalities, and the maximum of their scores, on the segments that each explains and on all.
 
-    Each modality is trained twice: on the segments whose label a concept explains that it perceives, and on
-    all segments. Labels of several annotators are merged. Every film is tested by models of the others.
+    A modality explains the label of a positive segment if it perceives one of the segment's concepts. Each
+    modality is trained twice: on the segments that it explains with the negative ones, and on all segments.
+    Labels of several annotators are merged. Every film is tested by models of the others.
 
     Parameters
     ----------
@@ -116,32 +120,31 @@ def explained_report(
         for name, (store, backbone) in stores.items()
     ]
     tables: list[pd.DataFrame] = []
-    # Training -> the predictions of each modality.
-    predictions: dict[str, list[pd.DataFrame]] = {training: [] for training in TRAINED_ON}
+    predictions_of_training: dict[str, list[pd.DataFrame]] = {training: [] for training in TRAINED_ON}
     for modality in modalities:
         for training in TRAINED_ON:
             compute = partial(_evaluate_modality, modality, training, models, seed, progress)
             run: Run = load_or_compute(results_folder, f"{training}-{modality.name}", compute)
             tables.append(_shown_metrics(run.metrics, modality.name, training, models))
-            predictions[training].append(run.predictions.table)
+            predictions_of_training[training].append(run.predictions.table)
     if len(modalities) > 1:
-        for training, predictions_of_modalities in predictions.items():
+        for training, predictions_of_modalities in predictions_of_training.items():
             joined = largest_scores(predictions_of_modalities, target.name, models)
             tables.append(_shown_metrics(summarise(joined), LARGEST, training, models))
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     record = {"train": target.record(), "modalities": fingerprints}
     report = _report(pd.concat(tables, ignore_index=True), modalities, target, record)
-    on_report(report, report)
+    on_report(report, report)  # this study makes one report, which is its own full report
     return report
 
 
 def explained_modality(
     name: str, store: Store, backbone: str | None, manifest: Manifest, target: Target, *, bags: bool
 ) -> ExplainedModality:
-    """Load the features of a modality, and mark the positive segments that it explains.
+    """Load the features of a modality, and mark the positive segments whose label it explains.
 
-    It explains a segment that has a concept which the modality perceives. Other positive segments get a level
-    of their own in the data, so that a target can include or leave them out.
+    It explains the label of a segment if it perceives one of the segment's concepts. Other positive segments
+    get a level of their own in the data, so that one target can leave them out and another include them.
 
     Raises
     ------
@@ -156,27 +159,37 @@ def explained_modality(
             f"{name}: nothing says that {data.backbone} of {store.name} perceives what conveys a concept of "
             f'the codebook: import it with --declared \'{{"perceives": ["heard"]}}\', or what it perceives'
         )
-    negatives, positives = target.classes
-    labels = replace(data.labels, experts={})
-    is_positive = np.isin(labels.levels, positives)
+    negative_levels, positive_levels = target.classes
+    labels = replace(data.labels, experts={})  # the merged labels alone, without those of each annotator
+    is_positive = np.isin(labels.levels, positive_levels)
     is_explained = is_positive & explained_by(labels, concepts)
     if not is_explained.any():
         raise TaskError(f"{name}: no positive clip has a concept that it perceives: {', '.join(concepts)}")
-    levels = labels.levels.astype(object)
-    is_unexplained = is_positive & ~is_explained
-    levels[is_unexplained] = levels[is_unexplained] + UNEXPLAINED_SUFFIX
-    unexplained_levels = tuple(level + UNEXPLAINED_SUFFIX for level in positives)
-    all_segments = replace(target, classes=(negatives, (*positives, *unexplained_levels)))
-    explained = replace(target, name=f"explained by {name}", title=f"{target.title}, explained by {name}")
+    levels = _with_unexplained_levels(labels.levels, is_positive & ~is_explained)
+
+    explained_target = replace(
+        target, name=f"explained by {name}", title=f"{target.title}, explained by {name}"
+    )
+    unexplained_levels = [level + UNEXPLAINED_SUFFIX for level in positive_levels]
+    all_positive_levels = (*positive_levels, *unexplained_levels)
+    full_target = replace(target, classes=(negative_levels, all_positive_levels))
     return ExplainedModality(
         name=name,
         concepts=concepts,
-        data=replace(data, labels=replace(labels, levels=levels.astype(str))),
-        explained=explained,
-        everything=all_segments,
+        data=replace(data, labels=replace(labels, levels=levels)),
+        explained_target=explained_target,
+        full_target=full_target,
         n_positive=int(is_positive.sum()),
         n_explained=int(is_explained.sum()),
     )
+
+
+def _with_unexplained_levels(levels: np.ndarray[Any, Any], is_unexplained: Mask) -> np.ndarray[Any, Any]:
+    """Return the levels of clips [N], with `UNEXPLAINED_SUFFIX` added to those of the marked clips [N]."""
+    # Of objects, because an array of strings would cut longer ones.
+    marked = levels.astype(object)
+    marked[is_unexplained] = marked[is_unexplained] + UNEXPLAINED_SUFFIX
+    return marked.astype(str)
 
 
 def concepts_of(codebook: Codebook, perceives: Sequence[str]) -> tuple[str, ...]:
@@ -192,7 +205,7 @@ def concepts_of(codebook: Codebook, perceives: Sequence[str]) -> tuple[str, ...]
     return tuple(concept.name for concept in codebook.concepts if concept.modality in perceives)
 
 
-def explained_by(labels: Labels, concepts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def explained_by(labels: Labels, concepts: Sequence[str]) -> Mask:
     """Mark the clips [N] that have one of some concepts."""
     marked = np.zeros(len(labels.clip_ids), dtype=np.bool_)
     for concept in concepts:
@@ -203,13 +216,13 @@ def explained_by(labels: Labels, concepts: Sequence[str]) -> np.ndarray[Any, np.
 def _evaluate_modality(
     modality: ExplainedModality, training: str, models: Sequence[str], seed: int, progress: Progress | None
 ) -> Run:
-    """Train models on the explained segments ("explained") or on all, and test them on both."""
-    trained = modality.explained if training == "explained" else modality.everything
+    """Train models on the explained segments ("explained") or on all ("all"), and test them on both."""
+    targets = {"explained": modality.explained_target, "all": modality.full_target}
     return om.evaluate(
         modality.data,
         models,
-        task=trained,
-        test=[modality.explained, modality.everything],
+        task=targets[training],
+        test=list(targets.values()),
         seed=seed,
         progress=progress,
     )
@@ -231,9 +244,13 @@ def largest_scores(tables: Sequence[pd.DataFrame], task: str, models: Sequence[s
         Names of the models whose rows are taken.
     """
     rows = pd.concat(tables, ignore_index=True)
+    # The tasks of predictions are named TRAINED>TESTED.
     rows = rows[rows["task"].str.endswith(f">{task}") & rows["model"].isin(models)]
     rows = rows.assign(
-        score=rows["score"] - rows["threshold"], task=f"{LARGEST}>{task}", threshold=0.0, store=""
+        score=rows["score"] - rows["threshold"],
+        task=f"{LARGEST}>{task}",
+        threshold=0.0,
+        store="",  # the scores are of the stores of several modalities
     )
     key = ["model", "task", "seed", "clip_id"]
     # Of the rows of a clip, which differ in their score alone, that with the largest is kept.
@@ -246,18 +263,38 @@ def _shown_metrics(
 ) -> pd.DataFrame:
     """Return the shown metrics of the models, with columns for features, training and test."""
     table = metrics[metrics["metric"].isin(SHOWN_METRICS) & metrics["model"].isin(models)]
-    table = table.assign(
-        features=features, trained_on=training, tested_on=table["task"].str.partition(">")[2]
-    )
+    table = table.assign(features=features, trained_on=training, tested_on=tested_tasks(table["task"]))
     columns = ["tested_on", "features", "trained_on", "model", "metric"]
     return table[[*columns, "movie_mean", "movie_low", "movie_high", "movie_chance", "n_movies"]]
+
+
+def tested_tasks(tasks: "pd.Series[str]") -> "pd.Series[str]":
+    """Return the name of the tested task in each name TRAINED>TESTED of a run."""
+    return tasks.str.partition(">")[2]
+
+
+def interval_cells(rows: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
+    """Write the mean over films of each metric with its 95 % interval, from a row of `rows` per metric."""
+    row_of_metric = rows.set_index("metric").to_dict(orient="index")
+    cells = []
+    for metric in metrics:
+        row = row_of_metric[metric]
+        cells.append(interval(row["movie_mean"], row["movie_low"], row["movie_high"]))
+    return cells
+
+
+def chance_cells(rows: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
+    """Write the chance level of each metric, which is the same in all rows of a metric."""
+    first_rows = rows.drop_duplicates("metric").set_index("metric")
+    chance_of_metric = first_rows["movie_chance"].to_dict()
+    return [number(chance_of_metric[metric]) for metric in metrics]
 
 
 def _report(
     data: pd.DataFrame, modalities: Sequence[ExplainedModality], target: Target, record: Mapping[str, Any]
 ) -> Report:
     """Make the report: a table for the segments of each modality, and one for all segments."""
-    tests = [*(modality.explained.name for modality in modalities), target.name]
+    tests = [*(modality.explained_target.name for modality in modalities), target.name]
     counts = []
     for modality in modalities:
         concepts = ", ".join(modality.concepts)
@@ -282,15 +319,10 @@ def _report(
 def _metric_block(test: str, rows: pd.DataFrame) -> Block:
     """Make the table of the segments of one test: models, then chance."""
     cells: list[tuple[str, ...]] = []
-    for (features, training, model), metrics in rows.groupby(["features", "trained_on", "model"], sort=False):
-        by_metric = metrics.set_index("metric").to_dict(orient="index")
-        intervals = []
-        for metric in SHOWN_METRICS:
-            values = by_metric[metric]
-            intervals.append(interval(values["movie_mean"], values["movie_low"], values["movie_high"]))
-        cells.append((str(features), TRAINED_ON[str(training)], str(model), *intervals))
-    chance = rows.drop_duplicates("metric").set_index("metric")["movie_chance"].to_dict()
-    cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN_METRICS)))
+    for keys, metrics in rows.groupby(["features", "trained_on", "model"], sort=False):
+        features, training, model = map(str, keys)
+        cells.append((features, TRAINED_ON[training], model, *interval_cells(metrics, SHOWN_METRICS)))
+    cells.append(("", "", "(chance)", *chance_cells(rows, SHOWN_METRICS)))
     headers = ("features", "trained on", "model", "AUC-PR [95 %]", f"{METRICS['auc'].title} [95 %]")
     n_films = int(rows["n_movies"].max())
     return Block(f"{test}: by film, mean of {n_films}", headers, tuple(cells))

@@ -76,7 +76,6 @@ def import_mobygaze(
     ManifestError
         Naming file, line and column, if a row is broken; or if two files could be the same film.
     """
-    counted = manifests.counted
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=COLUMNS, named=False)
     films = manifests.FilmFiles(videos, root)
@@ -89,29 +88,47 @@ def import_mobygaze(
     for row in table.checked():
         clip = _clip(row, table.problems, films, facts, codebook)
         collected.add(clip, row.line)
-        if clip is not None:
-            subtitle_as_written = row.cells.get(SUBTITLE, "").strip()
-            subtitle = subtitle_as_written.translate(WINDOWS_1252)
-            subtitles[clip.clip_id] = subtitle
-            n_misread += subtitle != subtitle_as_written
-            n_repeating += len(manifests.text_list(row.cells["concepts"])) > len(clip.concepts)
+        if clip is None:
+            continue
+        subtitle_as_written = row.cells.get(SUBTITLE, "").strip()
+        subtitle = subtitle_as_written.translate(WINDOWS_1252)
+        subtitles[clip.clip_id] = subtitle
+        if subtitle != subtitle_as_written:
+            n_misread += 1
+        if len(manifests.text_list(row.cells["concepts"])) > len(clip.concepts):
+            n_repeating += 1
     is_in_record_set = RECORDS[records]
     clips = [clip for clip in collected.clips if is_in_record_set(clip, codebook, subtitles[clip.clip_id])]
     notices = []
     if records != "full":
-        segments = counted(len(collected.clips), "segment")
+        segments = manifests.counted(len(collected.clips), "segment")
         notices.append(f"record set mobygaze-{records}: {len(clips):,} of {segments}")
-    unlisted = sorted({clip.movie for clip in clips} - facts.keys())
-    if facts and unlisted:
-        notices.append(f"{MOVIE_LIST} has no year and genre of {', '.join(unlisted)}")
-    unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
-    if unread:
-        notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
+    if facts:
+        notices += _notice_on_unlisted_films(clips, facts)
+    notices += _notice_on_unread_columns(table.columns)
     notices += _notices_on_cells(n_repeating, n_misread)
     if videos:
         notices += _missing_videos(clips, videos)
     texts = [(clip.clip_id, subtitles[clip.clip_id]) for clip in clips if subtitles[clip.clip_id]]
     return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), tuple(texts))
+
+
+def _notice_on_unlisted_films(
+    clips: Sequence[manifests.Clip], facts: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """Write a notice that names the films of clips that the list of films lacks; nothing if it has all."""
+    unlisted = sorted({clip.movie for clip in clips} - facts.keys())
+    if not unlisted:
+        return []
+    return [f"{MOVIE_LIST} has no year and genre of {', '.join(unlisted)}"]
+
+
+def _notice_on_unread_columns(columns: Sequence[str]) -> list[str]:
+    """Write a notice that names the columns of the segments that are not read; nothing if all are."""
+    unread = [column for column in columns if column and column not in (*COLUMNS, SUBTITLE)]
+    if not unread:
+        return []
+    return [f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}"]
 
 
 def _notices_on_cells(n_repeating: int, n_misread: int) -> list[str]:
@@ -157,6 +174,7 @@ def _read_years_and_genres(path: Path) -> dict[str, dict[str, str]]:
     table = manifests.read_table(path, needed=("imdb_key", "release_date", "genre"))
     for row in table.checked():
         date = row.cells["release_date"]
+        # None if it is not a whole number; the problem that is noted makes the reading of the table fail.
         year = table.problems.attempt(row.line, "release_date", manifests.whole_number, date)
         genres = (genre.strip().lower() for genre in row.cells["genre"].split(","))
         facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filter(None, genres))}
@@ -189,20 +207,22 @@ def _clip(
 
     level = read("label", codebook.level_spelled)
     concepts = read("concepts", lambda cell: manifests.concept_list(cell, codebook))
-    start = read("start_frame", manifests.whole_number)
-    end = read("end_frame", manifests.whole_number)
+    start_frame = read("start_frame", manifests.whole_number)
+    end_frame = read("end_frame", manifests.whole_number)
     rate = read("framerate", _rate)
     number = read("clip_index", lambda cell: manifests.whole_number(cell.removeprefix("id_")))
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
-    if len(problems.messages) == n_problems_before and end < start:
-        problems.add(line, f"{end} is before start_frame {start}", "end_frame")
     if len(problems.messages) > n_problems_before:
+        return None
+    if end_frame < start_frame:
+        problems.add(line, f"{end_frame} is before start_frame {start_frame}", "end_frame")
         return None
     extras = {column: cells[column] for column in EXTRA_COLUMNS}
     extras["comment"] = _joined_remarks(cells["comment"])
     if facts:
         extras |= facts.get(cells["imdb_key"], {"year": "", "genres": ""})
+    # Without a column, since what a clip refuses may be in any of them: the error of the clip names it.
     return problems.attempt(
         line,
         "",
@@ -210,8 +230,8 @@ def _clip(
         clip_id=f"{cells['imdb_key']}-{cells['annotator']}-{number:04d}",
         movie=cells["imdb_key"],
         video=films.stored_path_of_movie(cells["imdb_key"]),
-        start_s=start / rate,
-        end_s=(end + 1) / rate,
+        start_s=start_frame / rate,
+        end_s=(end_frame + 1) / rate,  # end_frame is the last frame of the segment
         level=level,
         concepts=concepts or (),
         annotator=cells["annotator"],

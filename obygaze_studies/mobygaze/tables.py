@@ -18,8 +18,13 @@ from obygaze_features.store import Store
 from obygaze_models.commands import read_named
 from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
-from obygaze_models.report import Block, Report, interval, number
-from obygaze_studies.mobygaze.explained import explained_report
+from obygaze_models.report import Block, Report
+from obygaze_studies.mobygaze.explained import (
+    chance_cells,
+    explained_report,
+    interval_cells,
+    tested_tasks,
+)
 from obygaze_studies.unfinished import Study, load_or_compute
 
 LABEL_RULES = ("merged", "each", "soft")
@@ -34,6 +39,15 @@ BASELINES = ("length", "other_expert")
 
 ALL_MODALITIES = ""
 """Name of the data that join the features of several modalities."""
+
+RECORDED_OF_RUNS = ("codebook", "train", "clips", "versions")
+"""Fields of a run's record that the report keeps: those that are equal in the runs of all modalities."""
+
+MODEL_NAME = r"^(?P<model>[^:@]+)(?::(?P<features>[^@]+))?(?:@(?P<annotator>.+))?$"
+"""Regular expression of a model's name in a run.
+
+The name is MODEL, MODEL:FEATURES, MODEL@ANNOTATOR or MODEL:FEATURES@ANNOTATOR.
+"""
 
 
 @checked
@@ -83,29 +97,43 @@ def mobygaze_report(
     DatasetError, ModelError, ProtocolError
         As `evaluate` and `fused` do.
     """
+    datasets = _load_datasets(manifest, stores, bags=bags)
+    fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
+    tables: list[pd.DataFrame] = []
+    for rule in rules:
+        settings = {"task": task, "experts": rule, "seed": seed, "progress": progress}
+        tables_of_rule: list[pd.DataFrame] = []
+        record: dict[str, Any] = {}
+        for modality, run in _run_models(datasets, models, results_folder, **settings):
+            record = {key: run.record[key] for key in RECORDED_OF_RUNS}
+            tables_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BASELINES]))
+        tables += tables_of_rule
+        record["modalities"] = fingerprints
+        report_so_far = _report(tables, record)
+        report_of_rule = _report(tables_of_rule, record)
+        on_report(report_of_rule, report_so_far)
+    return report_so_far
+
+
+def _load_datasets(
+    manifest: Manifest, stores: Mapping[str, tuple[Store, str | None]], *, bags: bool
+) -> dict[str, Dataset]:
+    """Load the features: modality -> its features and, before them if there are several, all of them joined.
+
+    Parameters
+    ----------
+    stores, bags
+        As for `mobygaze_report`.
+    """
     load = om.load_bags if bags else om.load_dataset
     modalities = {}
     for name, (store, backbone) in stores.items():
         modalities[name] = load(store, manifest, backbone=backbone)
-    datasets = dict(modalities)
-    if len(modalities) > 1:
-        names = [store.name for store, _ in stores.values()]
-        joined = join_modalities(names, list(modalities.values()), manifest).named(list(modalities))
-        datasets = {ALL_MODALITIES: joined, **modalities}
-    fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
-    rows: list[pd.DataFrame] = []
-    for rule in rules:
-        settings = {"task": task, "experts": rule, "seed": seed, "progress": progress}
-        rows_of_rule: list[pd.DataFrame] = []
-        record: dict[str, Any] = {}
-        for modality, run in _run_models(datasets, models, results_folder, **settings):
-            # These fields are the same in the runs of all modalities.
-            record = {key: run.record[key] for key in ("codebook", "train", "clips", "versions")}
-            rows_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BASELINES]))
-        rows += rows_of_rule
-        report = _report(rows, {**record, "modalities": fingerprints})
-        on_report(_report(rows_of_rule, report.record), report)
-    return report
+    if len(modalities) < 2:
+        return modalities
+    store_names = [store.name for store, _ in stores.values()]
+    joined = join_modalities(store_names, list(modalities.values()), manifest).named(list(modalities))
+    return {ALL_MODALITIES: joined, **modalities}
 
 
 def prepare_study(
@@ -134,15 +162,11 @@ def prepare_study(
     fingerprints = {}
     for name, (store, backbone) in store_of_modality.items():
         fingerprints[name] = (store.fingerprint, backbone)
+    inputs = {"manifest": clips.digest(), "stores": fingerprints}
     if explained_by:
         explained: dict[str, Any] = {"task": task, "models": models, "bags": bags, "seed": seed}
-
-        def make_explained(on_report: Callable[..., None], **options: Any) -> Report:
-            """Make the report of explained segments."""
-            return explained_report(clips, store_of_modality, **explained, **options, on_report=on_report)
-
-        inputs = {"manifest": clips.digest(), "stores": fingerprints, "explained_by": True, **explained}
-        return Study(inputs, make_explained)
+        make_explained = partial(explained_report, clips, store_of_modality, **explained)
+        return Study({**inputs, "explained_by": True, **explained}, make_explained)
     settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
     def make(on_report: Callable[..., None], **options: Any) -> Report:
@@ -152,15 +176,15 @@ def prepare_study(
             on_report(report)
         return report
 
-    return Study({"manifest": clips.digest(), "stores": fingerprints, **settings}, make)
+    return Study({**inputs, **settings}, make)
 
 
-def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
-    """Make the report from rows of metrics: a table for each task that is tested.
+def _report(tables: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
+    """Make the report from tables of metrics, as of `_shown_metrics`: a table for each task that is tested.
 
     Baselines have the same rows under every rule for labels; the first of these is shown.
     """
-    data = pd.concat(rows, ignore_index=True).drop_duplicates(
+    data = pd.concat(tables, ignore_index=True).drop_duplicates(
         ["tested_on", "features", "labels", "model", "metric"]
     )
     return Report(
@@ -199,20 +223,38 @@ def _run_models(
     settings
         Options of `evaluate`.
     """
-    vector_models = [name for name in models if name != "attention"]
-    for name, data in datasets.items():
-        is_all = name == ALL_MODALITIES
-        model_groups = []
-        if vector_models and (is_all or len(datasets) == 1):
-            model_groups.append(vector_models)
-        if not is_all and "attention" in models and _has_frames(data):
-            model_groups.append(["attention"])
+    for modality, data in datasets.items():
+        joins_modalities = modality == ALL_MODALITIES
+        with_vector_models = joins_modalities or len(datasets) == 1
+        with_attention = not joins_modalities and _has_frames(data)
+        model_groups = _models_of_runs(
+            models, with_vector_models=with_vector_models, with_attention=with_attention
+        )
         for index, model_group in enumerate(model_groups):
-            compute = partial(_evaluate_dataset, data, model_group, settings, fuse=is_all)
-            yield (
-                name,
-                load_or_compute(results_folder, f"{settings['experts']}-{name or 'all'}-{index}", compute),
-            )
+            file_name = f"{settings['experts']}-{modality or 'all'}-{index}"
+            compute = partial(_evaluate_dataset, data, model_group, settings, fuse=joins_modalities)
+            yield modality, load_or_compute(results_folder, file_name, compute)
+
+
+def _models_of_runs(
+    models: Sequence[str], *, with_vector_models: bool, with_attention: bool
+) -> list[list[str]]:
+    """Return the models of each run on a dataset: one run of all models of vectors, then one of attention.
+
+    Parameters
+    ----------
+    models
+        Names of the models.
+    with_vector_models, with_attention
+        Whether models of vectors, and attention, are evaluated on the dataset.
+    """
+    runs = []
+    vector_models = [name for name in models if name != "attention"]
+    if with_vector_models and vector_models:
+        runs.append(vector_models)
+    if with_attention and "attention" in models:
+        runs.append(["attention"])
+    return runs
 
 
 def _evaluate_dataset(
@@ -230,9 +272,7 @@ def _has_frames(data: Dataset) -> bool:
 
 
 def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFrame:
-    """Return the shown metrics of a run, with columns for features, labels and model.
-
-    A run names a model MODEL, MODEL:FEATURES, MODEL@ANNOTATOR or MODEL:FEATURES@ANNOTATOR.
+    """Return the shown metrics of a run, with columns for features, labels and model, read from its names.
 
     Parameters
     ----------
@@ -244,12 +284,15 @@ def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> 
         Names of the models to return.
     """
     table = run.metrics[run.metrics["metric"].isin(SHOWN_METRICS)].copy()
-    parts = table["model"].str.extract(r"^(?P<model>[^:@]+)(?::(?P<features>[^@]+))?(?:@(?P<by>.+))?$")
+    name_parts = table["model"].str.extract(MODEL_NAME)  # columns model, features and annotator
+    labels: str | pd.Series[str] = rule
+    if rule == "each":
+        labels = "of " + name_parts["annotator"].fillna("")
     table = table.assign(
-        model=parts["model"],
-        features=parts["features"].fillna(modality or "all"),
-        labels=rule if rule != "each" else ("of " + parts["by"].fillna("")),
-        tested_on=table["task"].str.partition(">")[2],
+        model=name_parts["model"],
+        features=name_parts["features"].fillna(modality or "all"),
+        labels=labels,
+        tested_on=tested_tasks(table["task"]),
     )
     # Baselines use neither features nor labels.
     table.loc[table["model"].isin(BASELINES), ["features", "labels"]] = ""
@@ -263,14 +306,9 @@ def _metric_block(test: str, rows: pd.DataFrame) -> Block:
     rows_with_kind = rows.assign(is_baseline=rows["model"].isin(BASELINES))
     baselines_last = rows_with_kind.sort_values("is_baseline", kind="stable")
     for keys, metrics in baselines_last.groupby(["features", "labels", "model"], sort=False):
-        by_metric = metrics.set_index("metric").to_dict(orient="index")
-        intervals = []
-        for metric in SHOWN_METRICS:
-            values = by_metric[metric]
-            intervals.append(interval(values["movie_mean"], values["movie_low"], values["movie_high"]))
-        cells.append((*map(str, keys), *intervals))
-    chance = rows.drop_duplicates("metric").set_index("metric")["movie_chance"].to_dict()
-    cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN_METRICS)))
+        features, labels, model = map(str, keys)
+        cells.append((features, labels, model, *interval_cells(metrics, SHOWN_METRICS)))
+    cells.append(("", "", "(chance)", *chance_cells(rows, SHOWN_METRICS)))
     titles = (f"{METRICS['auc'].title} [95 %]", "AUC-PR [95 %]")
     n_films = int(rows["n_movies"].iloc[0])
     headers = ("features", "labels", "model", *titles)

@@ -86,15 +86,16 @@ class MappedNetwork:
     def pixels(self, frame: NDArray[np.uint8]) -> torch.Tensor:
         """Prepare a picture, RGB uint8 [H, W, 3], for the network: [1, 3, h, w]."""
         affine = self.preset.affine
-        weight = next(self.network.parameters())
-        scale = weight.new_tensor(affine.scale)[:, None, None]
-        shift = weight.new_tensor(affine.shift)[:, None, None]
-        prepared = torch.from_numpy(self.preset.geometry(frame)).to(weight.device).permute(2, 0, 1)
-        return (prepared * scale + shift)[None]
+        any_weight = next(self.network.parameters())  # gives the device and type of the tensors
+        scale = any_weight.new_tensor(affine.scale)[:, None, None]
+        shift = any_weight.new_tensor(affine.shift)[:, None, None]
+        resized = torch.from_numpy(self.preset.geometry(frame)).to(any_weight.device)  # [h, w, 3]
+        prepared = resized.permute(2, 0, 1) * scale + shift
+        return prepared[None]
 
 
 def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
-    """Load a CLIP (Radford et al. 2021): its image half to map, and its text half to embed texts.
+    """Load a CLIP (Radford et al. 2021): its image half for Grad-CAM, and its text half to embed texts.
 
     The layer is the first normalisation in the last block of its vision transformer. It is the last point
     where patches affect the embedding, which depends only on the class token after that block.
@@ -105,20 +106,23 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
         There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
     """
 
-    def find_layer(model: Any, _: str) -> MappedLayer:
+    def find_layer(model: Any, _weights: str) -> MappedLayer:
         """Find the first normalisation of the last block of a CLIP."""
         last_block = len(model.vision_model.encoder.layers) - 1
         name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
         patches_a_side = model.config.image_size // model.config.patch_size
         return MappedLayer(
-            ImageHalf(model), name, model.get_submodule(name), _tokens_to_picture(patches_a_side)
+            network=ImageHalf(model),
+            name=name,
+            layer=model.get_submodule(name),
+            reshape=_tokens_to_picture(patches_a_side),
         )
 
     return _load_both_halves("clip", source, compute, find_layer, "transformers")
 
 
 def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
-    """Load a CLIP of OpenCLIP: its image half to map, and its text half to embed texts.
+    """Load a CLIP of OpenCLIP: its image half for Grad-CAM, and its text half to embed texts.
 
     In a ResNet the mapped layer is `layer4`, the last convolutions, from which CLIP's attention pooling makes
     the embedding, as in Wolfe et al. (FAccT 2023). In a vision transformer it is the layer of `clip_to_map`.
@@ -133,12 +137,16 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
     def find_layer(visual: Any, weights: str) -> MappedLayer:
         """Find the layer to map: a ResNet's `layer4`, or the first normalisation of the last block."""
         if hasattr(visual, "layer4"):  # a ResNet
-            return MappedLayer(visual, "visual.layer4", visual.layer4, None)
+            return MappedLayer(network=visual, name="visual.layer4", layer=visual.layer4, reshape=None)
         if getattr(visual, "pool_type", None) != "tok":
             raise BackboneError(f"{weights}: its embedding is not that of a class token, so it is not mapped")
         blocks = visual.transformer.resblocks
-        name = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1"
-        return MappedLayer(visual, name, blocks[-1].ln_1, _tokens_to_picture(visual.grid_size[0]))
+        return MappedLayer(
+            network=visual,
+            name=f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1",
+            layer=blocks[-1].ln_1,
+            reshape=_tokens_to_picture(visual.grid_size[0]),
+        )
 
     return _load_both_halves("openclip", source, compute, find_layer, "open_clip_torch")
 
@@ -161,7 +169,7 @@ def _load_both_halves(
     compute
         Device to compute on.
     find_layer
-        Returns the layer to map, given the loaded network and the name of its weights.
+        Returns the layer to map, given the loaded network and the name of its weights, for messages.
     library
         Package of the network, whose version is recorded.
     """
@@ -180,15 +188,21 @@ def _load_both_halves(
         return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
     packages = ("grad-cam", "torch", library)
-    record = {
-        "space": networks.space_of(backbone, loaded.weights),
-        **loaded.weights.record(),
-        "layer": mapped.name,
-        "preset": loaded.preset.record(),
-        "software": {package: importlib.metadata.version(package) for package in packages},
-        "tokenizer": texts.provenance["tokenizer"],
-    }
-    return MappedNetwork(mapped.network, mapped.layer, mapped.reshape, loaded.preset, record), embed
+    mapped_network = MappedNetwork(
+        network=mapped.network,
+        layer=mapped.layer,
+        reshape=mapped.reshape,
+        preset=loaded.preset,
+        about={
+            "space": networks.space_of(backbone, loaded.weights),
+            **loaded.weights.record(),
+            "layer": mapped.name,
+            "preset": loaded.preset.record(),
+            "software": {package: importlib.metadata.version(package) for package in packages},
+            "tokenizer": texts.provenance["tokenizer"],
+        },
+    )
+    return mapped_network, embed
 
 
 def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
@@ -226,19 +240,22 @@ def grad_cam_map(
     """
     # Imported here because it is slow to import, and installed only with an extra.
     package = importlib.import_module("pytorch_grad_cam")
-    cam = package.GradCAM(mapped.network, [mapped.layer], mapped.reshape)
-    hooks = cam.activations_and_grads
+    grad_cam = package.GradCAM(mapped.network, [mapped.layer], mapped.reshape)
+    # Runs the network, and records what comes out of the mapped layer, and its gradient.
+    recorder = grad_cam.activations_and_grads
     try:
         with torch.enable_grad(), networks.matmul_precision(tf32=False):
             # The weights are frozen, so the input must require a gradient.
-            score = target(hooks(pixels.detach().requires_grad_())[0])
+            embedding = recorder(pixels.detach().requires_grad_())[0]
+            score = target(embedding)
             torch.autograd.backward([score])
-        activations = hooks.activations[0].double().numpy()
-        gradients = hooks.gradients[0].double().numpy()
-        # Not `cam(...)`: it would scale every map to 0 .. 1, so that images could not be compared.
-        weighted_sum = cam.get_cam_image(pixels, mapped.layer, [target], activations, gradients)[0]
+        activations = recorder.activations[0].double().numpy()  # [1, C, h, w]
+        gradients = recorder.gradients[0].double().numpy()  # [1, C, h, w]
+        # Not `grad_cam(...)`: it would scale every map to 0 .. 1, so that images could not be compared.
+        maps = grad_cam.get_cam_image(pixels, mapped.layer, [target], activations, gradients)
+        weighted_sum = maps[0]
     finally:
-        hooks.release()
+        recorder.release()
     value = float(score.detach())
     if not (np.isfinite(value) and np.isfinite(weighted_sum).all()):
         raise BackboneError("the score or its gradient is not finite (an embedding of zeros?)")
@@ -281,9 +298,6 @@ def _tokens_to_picture(side: int) -> Reshape:
 
 # --- maps of pairs of image and text
 # ---------------------------------------------------------------------------
-PAIR_KEYS = ("image_id", "text", "group")
-"""Keys of a pair."""
-
 Pair = Mapping[str, str]
 """An image and a text to map: image_id, text, and the group in which the map is averaged."""
 
@@ -294,14 +308,13 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
     Raises
     ------
     AuditError
-        An image is not in the manifest, a text is empty, a pair is repeated, or there is none.
+        An image is not in the manifest, a text is empty, a pair is repeated, or there is no pair.
     """
     pairs = []
     for row in read_rows(path, ["image_id", "text"], unique=["image_id", "text"]):
         if row["image_id"] not in images.by_id:
             raise AuditError(f"{path}: the manifest has no image {row['image_id']!r}")
-        cells = {name: row[name] for name in PAIR_KEYS if name in row}
-        pairs.append({"group": ""} | cells)
+        pairs.append({"group": row.get("group", ""), "image_id": row["image_id"], "text": row["text"]})
     return tuple(pairs)
 
 
@@ -353,6 +366,10 @@ def gradcam(
         Weights to load; None for those of the backbone.
     score
         Quantity whose gradient is taken.
+    device
+        Device to compute on.
+    force
+        Whether maps that are in `out` are replaced.
 
     Raises
     ------
@@ -365,6 +382,7 @@ def gradcam(
     if not of_stills(images):
         first = images.clips[0].clip_id
         raise ExtractError(f"the clips, such as {first}, are no still images, and only those are mapped")
+    # One of both is given; Path() only satisfies the type.
     image_pairs = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
     importlib.import_module("pytorch_grad_cam")  # fails early if it is missing, before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
@@ -383,10 +401,10 @@ def gradcam(
 
 
 def _group_table(maps: Maps) -> str:
-    """Print for every group its number of maps, of empty maps, and its mean score."""
+    """Write a table with a row for each group: its number of maps, of empty maps, and its mean score."""
     rows = []
     for group, pairs_of_group in pd.DataFrame(maps.pairs).groupby("group", sort=False):
-        n_empty = (pairs_of_group["peak"] == 0).sum()
+        n_empty = (pairs_of_group["peak"] == 0).sum()  # an empty map is 0 everywhere
         mean_score = pairs_of_group["score"].mean()
         rows.append((group, len(pairs_of_group), n_empty, f"{mean_score:.4g}"))
     return table(rows, ("group", "n_maps", "n_empty", "mean_score"), right=(1, 2, 3))
@@ -436,6 +454,7 @@ def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDA
         path = images.video_path(images.by_id[image])
         if path is None:
             raise ExtractError(f"clip {image}: the manifest names no image for it")
-        frame = read_frames(path, uniform(1), strict=True).images[0]
+        still = read_frames(path, uniform(1), strict=True)  # read as a video of one frame
+        frame = still.images[0]
         for pair in pairs_of_image:
             yield pair, frame

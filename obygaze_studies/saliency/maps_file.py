@@ -89,25 +89,27 @@ class Maps:
 
 
 def mean_stretched(pictures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Average maps [h, w], each scaled to 0 .. 1 first, so that every image has the same weight.
+    """Average maps [h, w], each stretched to 0 .. 1 first, so that every image has the same weight.
 
     A map whose values are all equal counts as 0 everywhere.
     """
-    scaled = []
+    stretched = []
     for picture in pictures:
-        contrast = float(np.ptp(picture)) or 1.0
-        scaled.append((picture - picture.min()) / contrast)
-    mean: NDArray[np.float64] = np.mean(scaled, axis=0)
+        value_range = float(np.ptp(picture))
+        if value_range == 0:
+            value_range = 1.0
+        stretched.append((picture - picture.min()) / value_range)
+    mean: NDArray[np.float64] = np.mean(stretched, axis=0)
     return mean
 
 
 def check_maps_free(path: Path, *, force: bool) -> None:
-    """Check that maps can be written to a folder.
+    """Check that maps can be written to a folder: it does not exist or, with `force`, holds maps to replace.
 
     Raises
     ------
     ObygazeError
-        The folder holds maps, and `force` is not given, or it holds anything else.
+        The folder holds maps and `force` is not given, or it holds something else than maps.
     """
     if not path.exists():
         return
@@ -162,11 +164,13 @@ def read_maps(path: Path) -> Maps:
     return Maps(attributes["about"], tuple(dict(pair) for pair in pairs), raw)
 
 
-def _read_json_file(path: Path, name: str, kind: Any) -> Any:
-    """Read a JSON file of a group and check it against a type; None if it cannot be read as that type."""
+def _read_json_file(path: Path, name: str, expected_type: Any) -> Any:
+    """Read a JSON file of the group in the folder `path`; None if it does not hold a value of the type."""
     try:
-        return msgspec.json.decode(read_bytes(path / name, within=path), type=kind)
-    except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):
+        # Only a file inside the folder is read, not one that a link leads to.
+        content = read_bytes(path / name, within=path)
+        return msgspec.json.decode(content, type=expected_type)
+    except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):  # the last if nested too deep
         return None
 
 
@@ -182,7 +186,7 @@ def _is_uncompressed_array(path: Path, n_maps: int) -> bool:
     """Return whether the array has the shape, type and layout that `write_maps` gives it."""
     array = _read_json_file(path, "raw/zarr.json", dict[str, Any]) or {}
     expected = {"shape": [n_maps, SIDE, SIDE], **UNCOMPRESSED}
-    return {name: array.get(name) for name in expected} == expected
+    return all(array.get(name) == value for name, value in expected.items())
 
 
 def _read_map(path: Path, index: int, image: str) -> NDArray[np.float32]:
@@ -220,7 +224,7 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
         Naming the image and the region: it comes twice, or is not a box in the map.
     """
     sides = ("y0", "x0", "y1", "x1")
-    regions: dict[str, tuple[Region, ...]] = {}
+    regions: dict[str, list[Region]] = {}
     for row in read_rows(path, ["image_id", "roi", *sides], unique=["image_id", "roi"]):
         region = Region(row["roi"], *(_pixel(row[side]) for side in sides))
         if not (0 <= region.y0 < region.y1 <= SIDE and 0 <= region.x0 < region.x1 <= SIDE):
@@ -228,13 +232,13 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
                 f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, "
                 f"x0 < x1 in 0 .. {SIDE}, found {', '.join(row[side] for side in sides)}"
             )
-        regions_before = regions.get(row["image_id"], ())
-        regions[row["image_id"]] = (*regions_before, region)
-    return regions
+        regions.setdefault(row["image_id"], []).append(region)
+    return {image: tuple(regions_of_image) for image, regions_of_image in regions.items()}
 
 
 def _pixel(cell: str) -> int:
     """Parse a position in the map, a whole number; anything else gives -1, which is outside the map."""
+    # A number with more digits than 224 is outside the map; it is not read, since it may have millions.
     has_few_digits = len(cell) <= len(str(SIDE))
     if cell.isdecimal() and has_few_digits:
         return int(cell)
@@ -295,19 +299,17 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
     """
     rows: list[dict[str, Any]] = []
     for pair, saliency in zip(maps.pairs, maps.raw, strict=True):
-        if regions is not None and pair["image_id"] not in regions:
-            raise AuditError(f"image {pair['image_id']} has no region of interest")
-        picture = saliency.astype(np.float64)
-        pair_columns = {**pair, "empty": not picture.any()}
-        if regions is None:
-            rows.append(pair_columns | {"roi": None, "share": None, "hit": None})
-            continue
-        for region in regions[pair["image_id"]]:
-            share = energy_share(picture, region)
-            hit = pointing_hit(picture, region)
-            rows.append(pair_columns | {"roi": region.name, "share": share, "hit": hit})
+        regions_of_image = None
+        if regions is not None:
+            if pair["image_id"] not in regions:
+                raise AuditError(f"image {pair['image_id']} has no region of interest")
+            regions_of_image = regions[pair["image_id"]]
+        rows += _rows_of_map(pair, saliency.astype(np.float64), regions_of_image)
     images = {pair["image_id"] for pair in maps.pairs}
     unmapped = set(regions or ()) - images
+    notes = []
+    if unmapped:
+        notes.append(f"regions of {counted(len(unmapped), 'image')} that have no map were not used")
     groups = _means_by_group(rows)
     return Finding(
         rows=rows,
@@ -319,15 +321,36 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
             "n_empty": sum(not saliency.any() for saliency in maps.raw),
         },
         summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
-        notes=[f"regions of {counted(len(unmapped), 'image')} that have no map were not used"]
-        if unmapped
-        else [],
+        notes=notes,
         draw=partial(_draw_means, maps, [_panel_title(name, groups) for name in maps.by_group()]),
     )
 
 
+def _rows_of_map(
+    pair: Mapping[str, Any], picture: NDArray[np.float64], regions: Sequence[Region] | None
+) -> list[dict[str, Any]]:
+    """Measure a map: a row for each region of its image or, without regions, one row without measures.
+
+    Parameters
+    ----------
+    pair
+        The row of `Maps.pairs` that belongs to the map.
+    picture
+        The map, [224, 224].
+    """
+    pair_columns = {**pair, "empty": not picture.any()}
+    if regions is None:
+        return [pair_columns | {"roi": None, "share": None, "hit": None}]
+    rows = []
+    for region in regions:
+        share = energy_share(picture, region)
+        hit = pointing_hit(picture, region)
+        rows.append(pair_columns | {"roi": region.name, "share": share, "hit": hit})
+    return rows
+
+
 def _panel_title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
-    """Write the title of a group's panel: its number of maps, and a line with the mean share of each region.
+    """Write the title of a group's panel: its number of maps, then a line with each region's mean share.
 
     `groups` has a row for each group and region; the group without a name is called "all".
     """
@@ -366,8 +389,10 @@ def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
     means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]
-    panels = [[charts.Panel(saliency=mean, title=title)] for mean, title in zip(means, titles, strict=True)]
-    charts.draw_panels(panels, (1.2 + 2.4 * len(titles), 3), path, scale="mean saliency")
+    # Each group is a column of one panel.
+    columns = [[charts.Panel(saliency=mean, title=title)] for mean, title in zip(means, titles, strict=True)]
+    width = 1.2 + 2.4 * len(titles)  # inches: the bar of the scale, and the panels
+    charts.draw_panels(columns, (width, 3), path, scale_label="mean saliency")
 
 
 def draw_overlays(maps: Maps, manifest: Path, folder: Path) -> None:
