@@ -29,7 +29,7 @@ LONG := $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile --n
 test-long: .venv/with-dev
 	$(LONG) 'long and not nightly'
 
-# Of the long tests those that take minutes: real sizes, every call failed, Slurm's and Ray's own clocks.
+# The costliest of the long tests: real sizes, days of users, every call failed, Slurm's and Ray's own clocks.
 test-nightly: .venv/with-dev
 	$(LONG) nightly
 

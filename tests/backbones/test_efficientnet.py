@@ -40,6 +40,7 @@ def alter(images):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
     """A cropped, shrunk and brightened copy is more similar to its original than to other windows.
 

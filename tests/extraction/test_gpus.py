@@ -79,6 +79,7 @@ def store_of_one_process(job, tmp_path_factory):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_killed_gpu_processes_are_started_again_to_the_same_bytes(
     pausing_job, pause, store_of_one_process, pools, tmp_path, file_digests
 ):

@@ -169,6 +169,7 @@ def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_path):
     """A frame has its vector in float32, its time and its index, and chunks a little more."""
     n_clips, seconds = 4, 3

@@ -154,6 +154,7 @@ def test_an_array_whose_time_is_up_resumes_in_another_turn(
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
+@pytest.mark.nightly
 def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, tmp_path, pause):
     """A task that ends for want of time is queued again; one that was cancelled must not be."""
     two_tasks = "--array=0-1"
@@ -171,6 +172,7 @@ def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, t
     assert not (tmp_path / "films-1.0.0").exists()
 
 
+@pytest.mark.nightly
 def test_tasks_of_a_node_that_is_killed_are_begun_again(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
@@ -234,6 +236,7 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
     assert missing <= {"tt1-901"}
 
 
+@pytest.mark.nightly
 def test_another_node_does_a_task_that_lacked_the_videos(
     slurm, films, local_store, node_without_videos, tmp_path, file_digests
 ):
@@ -248,6 +251,7 @@ def test_another_node_does_a_task_that_lacked_the_videos(
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
+@pytest.mark.nightly
 def test_a_task_that_an_urgent_job_drives_from_its_node_is_begun_again(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
@@ -316,6 +320,7 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_stor
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
+@pytest.mark.nightly
 def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):

@@ -176,6 +176,7 @@ def sentence_command(folders, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
     sentence_command, obygaze, stop_by, file_digests, tmp_path
 ):

@@ -111,6 +111,7 @@ def simulated_estimates(model_says):
 
 
 @pytest.mark.long  # simulates
+@pytest.mark.nightly
 def test_intervals_of_a_rate_hold_it_whatever_the_model():
     """A 95 % interval must hold the true rate in about 95 % of data sets, even with a useless or wrong model.
 
@@ -129,6 +130,7 @@ def test_intervals_of_a_rate_hold_it_whatever_the_model():
 
 
 @pytest.mark.long  # simulates
+@pytest.mark.nightly
 def test_intervals_of_a_difference_of_groups_hold_it():
     """Planted: the share of positive windows is .2 larger in one group of 30 films than in another.
 

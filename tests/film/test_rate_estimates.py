@@ -269,8 +269,17 @@ def test_the_interval_holds_the_share_if_positives_differ_in_length(world, judge
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
-@pytest.mark.parametrize(("n_windows", "least_coverage_of_most"), [(130, 0.93), (40, 0.9)])
-@pytest.mark.parametrize("knowledge", [0.0, 2.0, -2.0], ids=["knows nothing", "knows much", "is wrong"])
+@pytest.mark.parametrize(
+    ("n_windows", "least_coverage_of_most"), [(130, 0.93), pytest.param(40, 0.9, marks=pytest.mark.nightly)]
+)
+@pytest.mark.parametrize(
+    "knowledge",
+    [
+        pytest.param(0.0, id="knows nothing", marks=pytest.mark.nightly),
+        pytest.param(2.0, id="knows much", marks=pytest.mark.nightly),
+        pytest.param(-2.0, id="is wrong"),
+    ],
+)
 def test_the_interval_holds_the_share_with_any_model_and_any_part(
     world, n_windows, least_coverage_of_most, knowledge
 ):

@@ -139,6 +139,7 @@ def longest(copy):
 
 
 @pytest.mark.long  # eleven days of minutes
+@pytest.mark.nightly
 def test_the_page_of_the_longest_film_is_below_5_megabytes(longest):
     assert len(film_page([longest])) < 5e6
 

@@ -119,6 +119,7 @@ def test_a_fitted_model_has_the_scores_it_had_in_training(clips):
 # --- what it finds
 # ---------------------------------------------------------------------------
 @pytest.mark.long  # simulates
+@pytest.mark.nightly
 def test_one_query_finds_an_event_that_the_mean_does_not_show():
     """Three frames of a positive clip are moved so that the mean over frames stays the same."""
     X, y, movies, is_event = planted_frames(n_per_movie=60)
@@ -166,6 +167,7 @@ def films(tmp_path_factory):
 
 
 @pytest.mark.long  # simulates
+@pytest.mark.nightly
 def test_one_query_finds_the_single_telling_token_among_1568(films):
     y, movies = films.y, films.data.movies
     tokens = films.data.read("tokens", stream=True)

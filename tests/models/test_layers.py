@@ -204,6 +204,7 @@ def scores_of_noise(rng, n_films=6, n_clips=12, n_layers=5, n_classes=2):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_the_best_of_noise_layers_is_as_good_as_the_best_by_chance(n_classes):
     """Where nothing is planted, p is uniform: 5% of corpora have p below 0.05, and its mean is 0.5."""

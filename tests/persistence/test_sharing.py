@@ -591,6 +591,7 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(paths, tmp_path):
     """It runs in a process of its own, because the Hub's client reads its settings when it is imported."""
     pytest.importorskip("huggingface_hub")

@@ -7,7 +7,7 @@ import pytest
 from tests.files import written
 from tests.store.serving import serving
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 CELLS = """
 import pickle

@@ -8,7 +8,7 @@ import pytest
 from tests.files import rows_of
 from tests.store.serving import serving
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 
 def damage(path):

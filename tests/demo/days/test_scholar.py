@@ -10,7 +10,7 @@ from tests.browsers import LONG_MS
 from tests.files import rows_of, written
 from tests.film.workspace.driving import Keyboard, give_name, wait_until, wait_until_said
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 SUBTITLES = "1\n00:00:01,000 --> 00:00:04,000\nWho is there?\n\n2\n00:00:30,000 --> 00:00:33,000\nNobody.\n"
 KEYS = {"EN": "1", "S": "4"}

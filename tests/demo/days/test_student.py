@@ -7,7 +7,7 @@ import pytest
 
 from tests.files import rows_of
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 LEVELS = {"EN": "keine", "HN": "leicht", "S": "stark"}
 CONCEPTS = {

@@ -321,6 +321,7 @@ def spoken_film_of_twelve_hours(film_of_twelve_hours):
     return replace(film_of_twelve_hours, subtitles=subtitles)
 
 
+@pytest.mark.nightly
 def test_the_page_of_twelve_hours_is_below_half_a_megabyte(
     film_of_twelve_hours, spoken_film_of_twelve_hours, tmp_path
 ):
@@ -333,6 +334,7 @@ def test_the_page_of_twelve_hours_is_below_half_a_megabyte(
     assert n_bytes_of_subtitles / len(spoken_film_of_twelve_hours.subtitles) < 80
 
 
+@pytest.mark.nightly
 def test_the_page_of_twelve_hours_is_fast(visit, spoken_film_of_twelve_hours, tmp_path):
     """A long film has more rows than a browser can show at once: elements are made only for what is seen."""
     write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")

@@ -314,6 +314,7 @@ def test_a_french_browser_gets_the_page_of_windows_in_french(french_page):
     assert_all_is_french(page)
 
 
+@pytest.mark.nightly
 def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
     """Once the copy is made the page shows it: a video of ten minutes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -110,6 +110,7 @@ def judge_on_the_page_of_windows(machine, folder, path):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_path, mode):
     """Two people who judged 30 windows apart settle the 14 that they differ on, with at most 45 keys.

@@ -177,6 +177,7 @@ def test_what_takes_more_than_its_limits_is_given_up_in_a_line(child, work, mess
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_all_this_holds_for_forks_of_a_process_without_other_threads():
     """The tests of this file that ask a child run again, in a pytest of their own, with forks as children."""
     with_id_a_fork = "fork and not forked and not forks"  # the id of a parameter, not the name of a test
@@ -215,6 +216,7 @@ with apart.reader_process() as child:
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("system", ["windows", "macos"])
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
     """Both systems are simulated: which calls they have, what these say, and what the system does itself."""
@@ -306,6 +308,7 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
     boxes = ""
@@ -413,6 +416,7 @@ NO_SPANS = {
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", NO_SPANS)
 def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, case):
@@ -454,6 +458,7 @@ CASES_THAT_FIT = {"speakers", "empty cells"}
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", SPANS_OF_LITTLE)
 def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, case):
