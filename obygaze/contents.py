@@ -32,7 +32,7 @@ SECTIONS = {
 """Title of a section of the first page of help -> its commands, the most needed first."""
 
 COMMANDS = {
-    "demo": Entry("Make a small film corpus, extract, seal, verify, evaluate.", "obygaze.demo:demo"),
+    "demo": Entry("Run the whole workflow on a small film corpus.", "obygaze.demo:demo"),
     "manifest": Entry(
         "Create and inspect manifests (tables of clips).",
         examples=(
@@ -117,13 +117,14 @@ COMMANDS = {
         "Write a commented template of a codebook.", "obygaze_features.commands.codebook_commands:init"
     ),
     "codebook guess": Entry(
-        "Write a codebook of a table's words.", "obygaze_features.commands.codebook_commands:guess"
+        "Draft a codebook from a table's words.", "obygaze_features.commands.codebook_commands:guess"
     ),
     "codebook texts": Entry(
         "Write the texts of a codebook's concepts.", "obygaze_features.commands.codebook_commands:texts"
     ),
     "codebook questions": Entry(
-        "Write questions about clips for a machine.", "obygaze_features.commands.codebook_commands:questions"
+        "Write yes-or-no questions about clips for a model.",
+        "obygaze_features.commands.codebook_commands:questions",
     ),
     "codebook template": Entry(
         "Write blank ELAN documents to annotate films in.",
@@ -285,15 +286,16 @@ COMMANDS = {
     ),
     "film run": Entry("Cut, extract, score and show films in one go.", "obygaze.film_run:run"),
     "film variables": Entry(
-        "Measure sound, cuts and camera by window.", "obygaze_features.commands.film_variables:variables"
+        "Measure sound, cuts, camera and people by window.",
+        "obygaze_features.commands.film_variables:variables",
     ),
     "film score": Entry("Score the windows of films in a store.", "obygaze_film.commands.film_score:score"),
-    "film report": Entry("Show scored films as a page.", "obygaze_film.commands.film_output:report"),
+    "film report": Entry("Write a page of scored films.", "obygaze_film.commands.film_output:report"),
     "film export": Entry(
         "Write a scored film for ELAN, players, editors.", "obygaze_film.commands.film_output:export"
     ),
     "film import": Entry(
-        "Take annotations into a scored film's ledger.", "obygaze_film.commands.film_import:import_"
+        "Import annotations into a scored film's ledger.", "obygaze_film.commands.film_import:import_"
     ),
     "film evaluate": Entry(
         "Compare scored films with annotations.", "obygaze_film.commands.film_score:evaluate"

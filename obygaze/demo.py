@@ -64,13 +64,16 @@ def demo(
         option("Number of processes.  [default: the usable cores]", type=click.IntRange(1)),
     ] = None,
 ) -> None:
-    """Write a small film corpus, extract its features, seal, verify, evaluate, and show a new film.
+    """Run the whole workflow on a small film corpus that is made for it.
 
-    Seven films of abstract shapes, 24 clips each, as real H.264 files. Concepts are planted and determine
-    the levels; each film has its own look. One file is corrupt and one is missing, to show how failures
-    are reported. Six films are labelled; a model trained on them predicts the seventh, clip by clip and then
-    as a whole, on a page. Every step is a separate command, printed before it runs. A demo that was stopped
-    resumes its extraction; a second run writes everything anew and gives the same bytes.
+    The demo writes seven films of abstract shapes (H.264, 24 clips each), extracts features into a store,
+    seals and verifies the store, and evaluates models. The concepts in the clips are planted, and they
+    determine the levels. Six films are labelled. A model trained on these predicts the seventh, first clip
+    by clip, then as a whole film, on a page.
+
+    One file is corrupt and one is missing, to show how failures are reported. Each step is a command that is
+    printed before it runs. If you stop the demo, the next run resumes the extraction. A run after a finished
+    one writes everything anew, with the same bytes.
 
     \b
     Examples:

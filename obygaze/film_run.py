@@ -155,34 +155,44 @@ class Plan:
 def run(
     films: Annotated[tuple[str, ...], argument(type=click.Path(exists=True), metavar="FILM...")],
     *,
-    models: Annotated[tuple[str, ...], option("Saved model; repeatable.", name="model")],
+    models: Annotated[tuple[str, ...], option("File of a saved model; repeatable.", name="model")],
     weights: Annotated[
         tuple[str, ...],
         option(
-            "Weights of the backbone NAME, as for extract.  [default: those that the model names, on the hub "
-            "or random]",
+            "Weights of the backbone NAME, as for 'extract'.  [default: those that the model's file records, "
+            "on the hub or random]",
             metavar="[NAME=]WEIGHTS",
         ),
     ] = (),
     window: Annotated[
         str,
         option(
-            "Length of a window. train: median length of the clips the first model was trained on.",
+            "Length of a window in seconds. train: the median length of the clips that the first model was "
+            "trained on.",
             metavar="train|SECONDS",
         ),
     ] = "train",
-    hop: Annotated[str, option("Time between windows' starts.", metavar="auto|SECONDS")] = "auto",
+    hop: Annotated[
+        str,
+        option(
+            "Seconds between the starts of two windows. auto: a quarter of the window, at least 5 s, and no "
+            "longer than the window.",
+            metavar="auto|SECONDS",
+        ),
+    ] = "auto",
     shots: Annotated[
         str,
         option(
-            "How shots are found. With own, and with none or a table, each frame is decoded once.",
+            "Detector that finds the shots, or a table of them. own is built in. transnet and scenedetect "
+            "need the extra shots and decode the film a second time. none: no shots.",
             metavar="own|transnet|scenedetect|none|FILE.csv",
         ),
     ] = "own",
     flags: Annotated[
         str | None,
         option(
-            "Where films are black or show credits, as a person saw it.",
+            "Table of black pictures and credits that a person marked (columns start_s, end_s, flags, and "
+            "movie if there are several films). At these times it replaces the detector's flags.",
             type=click.Path(exists=True, dir_okay=False),
             metavar="FILE.csv",
         ),
@@ -190,50 +200,63 @@ def run(
     subtitles: Annotated[
         bool,
         option(
-            "Keep what is said: of FILM.srt (or .vtt, .ass) beside the film, else of the film's own text "
-            "track."
+            "Also show each film's subtitles: those of FILM.srt (or .vtt, .ass) beside it, else those of its "
+            "own text track."
         ),
     ] = False,
-    encoding: Annotated[str, option("Of subtitles that are not UTF-8: cp1251.")] = "",
+    encoding: Annotated[str, option("Encoding of subtitles that are not UTF-8, such as cp1251.")] = "",
     variables: Annotated[
         bool,
-        option("Measure how films are staged too (film variables): for the page, and in variables.csv."),
+        option(
+            "Also measure how films are staged, as 'film variables' does: for the page, and in variables.csv."
+        ),
     ] = False,
-    sound: Annotated[bool, option("With --variables, measure speech; needs the extra sound.")] = False,
+    sound: Annotated[bool, option("With --variables, also measure speech; needs the extra sound.")] = False,
     people: Annotated[
         tuple[str, ...],
         option(
-            "With --variables, count and measure people, by detectors as of film variables.",
+            "With --variables, also count and measure people in the pictures, with this detector (see 'film "
+            "variables --help'); repeatable.",
             metavar="centerface|WHEEL|onnx:FILE[:LAYER]",
         ),
     ] = (),
     out: Annotated[Path, option("Folder to write.")],
-    title: Annotated[str | None, option("Title of the film, if there is one only.")] = None,
-    year: Annotated[int | None, option("Its year, by which films are compared.", type=YEARS)] = None,
+    title: Annotated[str | None, option("Title of the film; for one film only.")] = None,
+    year: Annotated[
+        int | None,
+        option("Year of the film, by which 'film compare' groups films; for one film only.", type=YEARS),
+    ] = None,
     language: Language = "en",
     stills: Annotated[
         bool,
-        option("Make stills, colours and sound for the timeline of 'obygaze film open', kept in your cache."),
+        option(
+            "Also make the stills, colours and sound that the timeline of 'film open' shows. They are kept "
+            "in your cache."
+        ),
     ] = False,
     workers: Annotated[
-        int | None, option("Decoding processes.  [default: the usable cores]", type=click.IntRange(1))
+        int | None,
+        option("Number of decoding processes.  [default: the usable cores]", type=click.IntRange(1)),
     ] = None,
-    dry_run: Annotated[bool, option("Print the commands, run nothing that takes long.")] = False,
-    force: Annotated[bool, option("Remove what an earlier run wrote, and start anew.")] = False,
+    dry_run: Annotated[bool, option("Print the commands, and run none of them.")] = False,
+    force: Annotated[bool, option("Remove what an earlier run wrote into --out, and start anew.")] = False,
 ) -> None:
     """Score whole films with saved models, from the video files to a page: report.html.
 
-    Commands, printed before they run: cut films into windows, extract the features that the models read and
-    find the shots, score, and write the page. A run that was stopped resumes
-    where it was. Windows and features are made once; scores and page each time, so that another
-    model that reads the same features, title or language needs no other folder.
+    Each step is a command that is printed before it runs. The steps are: cut the films into windows, extract
+    the features that the models read and find the shots, score the windows, and write the page. To resume a
+    run that was stopped, start it again.
 
-    A film's id is the name of its file; the id that it has in the labels, if it is labelled, so that a model
-    that was trained on it is not taken to predict it.
+    Windows and features are made once per folder --out, scores and page in each run. So you can run again in
+    the same folder with another title, another language, or another model that reads the same features.
+
+    A film's id is the name of its file without suffix. If the film is among the labelled films that a model
+    was trained on, name the file as the film is called there: then the page says that the scores are no
+    predictions.
 
     \b
-    Exit codes: as of the commands; 3 if windows failed, or if a film is
-    unlike every film that a model was trained on.
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but windows failed or
+    nothing of a film can be judged (see 'film score --help').
 
     \b
     Examples:

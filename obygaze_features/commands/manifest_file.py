@@ -17,8 +17,8 @@ complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
 Columns = Annotated[
     tuple[str, ...],
     option(
-        "Heading of a table that stands for this column of a manifest, such as level=Stufe, or duration_s; "
-        "repeatable, for level and concepts also with several headings (with none: concepts=).",
+        "Read the table's column HEADING as the manifest's column NAME (or duration_s), such as level=Stufe; "
+        "repeatable. level and concepts may have several headings. 'concepts=' reads no concepts.",
         name="column",
         metavar="NAME=HEADING",
     ),
@@ -26,7 +26,7 @@ Columns = Annotated[
 Wide = Annotated[
     str,
     option(
-        "Annotators who have columns of their own, headed by their names (AB; Level AB, Concepts AB).",
+        "Names of annotators who have their own columns, such as AB, or Level AB and Concepts AB.",
         metavar="NAME,...",
     ),
 ]

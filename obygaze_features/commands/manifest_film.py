@@ -30,33 +30,42 @@ def film(
     window: Annotated[
         str | None,
         option(
-            "Length of a window. train: median length of the clips the model was trained on.",
+            "Length of a window in seconds. train: the median length of the training clips of --model or "
+            "--store.",
             metavar="train|SECONDS",
         ),
     ] = None,
     hop: Annotated[
         str,
         option(
-            "Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
+            "Seconds between the starts of two windows. auto: a quarter of the window, at least 5 s, and no "
+            "longer than the window.",
             metavar="auto|SECONDS",
         ),
     ] = "auto",
     frames: Annotated[
-        int | None, option("Frames of a window, in place of --window.", type=click.IntRange(1))
+        int | None,
+        option("Length of a window in frames, in place of --window.", type=click.IntRange(1)),
     ] = None,
     stride: Annotated[
-        int | None, option("Frames to the next window.  [default: --frames]", type=click.IntRange(1))
+        int | None,
+        option(
+            "With --frames: frames between the starts of two windows.  [default: --frames]",
+            type=click.IntRange(1),
+        ),
     ] = None,
-    model: Annotated[Path | None, option("Model whose training clips give --window train.")] = None,
-    store: Annotated[Path | None, option("Store of training clips that gives --window train.")] = None,
+    model: Annotated[Path | None, option("Saved model, for --window train.")] = None,
+    store: Annotated[Path | None, option("Store of training clips, for --window train.")] = None,
     scenes: Annotated[
-        Path | None, option("Cut into these scenes in place of windows.", metavar="FILE.csv")
+        Path | None,
+        option("Table of scenes; each becomes a clip, in place of windows.", metavar="FILE.csv"),
     ] = None,
     shots: Annotated[
         str,
         option(
-            "How shots are found, or a table of them. This decodes every frame; with none, "
-            "'obygaze extract --shots' finds them on the frames that it decodes anyway.",
+            "Detector that finds the shots, or a table of them. A detector decodes every frame. To save that "
+            "time, give none here and --shots to 'obygaze extract', which finds them on the frames that it "
+            "decodes anyway. transnet and scenedetect need the extra shots.",
             type=click.STRING,
             metavar="own|transnet|scenedetect|none|FILE.csv",
         ),
@@ -65,18 +74,27 @@ def film(
     force: Force = False,
     json: Json = False,
 ) -> Answer:
-    """Import whole films, each cut into windows of equal length that may overlap, or into scenes.
+    """Cut whole films into windows of equal length or into scenes, and write them as a manifest.
 
-    Makes one clip per window; its id is the film's file name without suffix, and a number. The last window of
-    a film is moved back to end with it; a film shorter than a window is one clip. The seconds at the end of a
-    film that fill no window, or come after its last scene, are printed (--json: remainder_s). Windows counted
-    in --frames hold exactly these, whatever the frame rate; what fills none at the end is left out.
-    `obygaze extract` decodes overlapping windows in one pass.
+    Give one of --window SECONDS, --window train (with --model or --store), --frames and --scenes. Each window
+    or scene becomes a clip. A clip's id is the film's file name without suffix, and a number. Windows may
+    overlap; `obygaze extract` decodes overlapping windows together.
+
+    \b
+    --window   The last window of a film is moved back so that it ends with
+               the film. A film shorter than a window is one clip.
+    --frames   Every window has exactly this many frames, whatever the frame
+               rate. Frames at the end that fill no window are left out.
+    --scenes   Time outside of the scenes is left out.
+
+    The time at the end of a film that fills no window, or comes after its last scene, is printed (--json:
+    remainder_s). With --window, the window that was moved back covers this time.
 
     Shots are written beside the manifest (films.shots.csv for films.csv): columns movie, start_s, end_s,
-    detector, flags (black, credits, bars).
+    detector, flags (black: black pictures; credits; bars: black bars).
 
-    Tables of scenes and shots have the columns start_s and end_s, and movie if there are several films.
+    The tables that you give to --scenes and --shots need the columns start_s and end_s, and movie if there
+    are several films.
 
     \b
     Examples:

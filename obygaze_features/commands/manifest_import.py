@@ -42,7 +42,7 @@ def spans(
     kind: Annotated[
         str,
         option(
-            f"Kind of the files, where their content does not tell: {', '.join((*KINDS, *ADDED))}.",
+            f"Kind of the files, if their content does not show it: {', '.join((*KINDS, *ADDED))}.",
             name="as",
             metavar="KIND",
             shell_complete=completed(lambda _: tuple(manifests.SOURCES)),
@@ -51,8 +51,8 @@ def spans(
     tiers: Annotated[
         tuple[str, ...],
         option(
-            "Read this tier (track, category, attribute) and no other that is not named; labels: levels and "
-            "concepts, by the codebook's words; repeatable.",
+            "Read only the tiers (tracks, categories, attributes) named so; repeatable. labels: the codebook "
+            "decides which words are levels and which concepts.",
             name="tier",
             metavar="NAME=levels|concepts|labels",
         ),
@@ -62,8 +62,8 @@ def spans(
     words: Annotated[
         tuple[str, ...],
         option(
-            "Level or concept that a word of the files stands for, such as 0=EN; none where it is empty; "
-            "repeatable.",
+            "Read WORD of the files as this level or concept, such as 0=EN; repeatable. 'WORD=' reads it as "
+            "no label.",
             name="word",
             metavar="WORD=LABEL",
         ),
@@ -71,24 +71,24 @@ def spans(
     decisions: Annotated[
         bool,
         option(
-            "Read what was decided in documents of 'manifest disagreements --out', "
-            "with who signed it and when."
+            "Read decisions from documents that 'manifest disagreements --out' wrote, with who signed them "
+            "and when."
         ),
     ] = False,
-    movie: Annotated[str, option("The film, where a file does not say it.")] = "",
-    annotator: Annotated[str, option("Who annotated, where a file does not say it.")] = "",
+    movie: Annotated[str, option("Name of the film, for files that name none.")] = "",
+    annotator: Annotated[str, option("Name of the annotator, for files that name none.")] = "",
     rate: Annotated[
         str | None,
-        option("Frame rate of times that are, or end in, frames, such as 25 or 23.976.", metavar="FPS"),
+        option("Frames per second, such as 25 or 23.976, for times that count frames.", metavar="FPS"),
     ] = None,
     start: Annotated[
         str,
         option(
-            "Time code of the film's first frame, of edl and markers, such as 01:00:00:00.",
+            "Time code of the film's first frame, such as 01:00:00:00, for edl and markers.",
             metavar="hh:mm:ss:ff",
         ),
     ] = "",
-    encoding: Annotated[str, option("Of texts that are not UTF-8, such as cp1251 or gb18030.")] = "",
+    encoding: Annotated[str, option("Encoding of files that are not UTF-8, such as cp1251 or gb18030.")] = "",
     videos: Annotated[Path | None, option("Folder of the video files that the manifest refers to.")] = None,
     codebook: Annotated[
         str | None,
@@ -103,24 +103,37 @@ def spans(
     out: NewManifest,
     force: Force = False,
 ) -> Answer:
-    """Import spans of films: annotations, judgements, subtitles, tables.
+    """Import spans of films (annotations, judgements, subtitles, tables) as a manifest.
 
-    Reads ELAN (.eaf and tab-delimited text), BORIS (tabular or aggregated events), Praat TextGrid, RTTM,
-    Label Studio (JSON), CVAT (XML), VIAN and VIA (CSV), ActivityNet, MovieGraphs (JSON), SRT, WebVTT,
-    ASS, TTML, transcripts (Whisper, WhisperX, Amazon Transcribe), markers of video editors (Premiere's and
-    Resolve's CSV, Avid's text, EDL, Final Cut Pro 7 XML, FCPXML, OpenTimelineIO), projects of REFI-QDA
-    (NVivo, MAXQDA, ATLAS.ti, QualCoder), annotations of the web (JSON-LD, IIIF), answers of machines to
-    `codebook questions` (JSON lines; refusals and gaps are counted, never guessed), judgements of `film
-    open` and `film next`, and tables (CSV, .xlsx) with the columns start_s,
-    end_s (without them: of whole films), and video or movie, and if you have them clip_id, level, concepts,
-    annotator; --column says which heading stands for which. Each file prints one line: how many spans were
-    read, which were left out and why. Without any span no file is written, and the exit code is 3.
+    \b
+    These files are read:
+    annotation   ELAN (.eaf, tab-delimited text), BORIS (tabular or
+                 aggregated events), Praat TextGrid, RTTM, Label Studio
+                 (JSON), CVAT (XML), VIAN and VIA (CSV), ActivityNet,
+                 MovieGraphs (JSON), REFI-QDA (NVivo, MAXQDA, ATLAS.ti,
+                 QualCoder), JSON-LD, IIIF
+    subtitles    SRT, WebVTT, ASS, TTML, transcripts (Whisper, WhisperX,
+                 Amazon Transcribe)
+    editing      markers of Premiere and Resolve (CSV), Avid (text), EDL,
+                 Final Cut Pro 7 XML, FCPXML, OpenTimelineIO
+    obygaze      judgements of `film open` and `film next`; answers of
+                 machines to `codebook questions` (JSON lines), in which
+                 refusals and gaps are counted and never guessed
+    tables       CSV, .xlsx
 
-    A tier is of labels if --tier names it, if it is named level or concepts, or if all its texts over all
-    files are words of the codebook, more than one; any other is of texts, which stand in the column text.
-    What looks like labels all the same is said. The annotator is the tier's attribute, or follows an @ in its
-    name. A model's tiers never become labels; what was made in their sight is marked seen_score=1. Times are
-    seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate.
+    Tables need the columns start_s and end_s (without them a row is a whole file) and video or movie. They
+    may have clip_id, level, concepts, annotator. If headings are others, give --column.
+
+    For each file one line is printed: how many spans were read, which were left out and why. If there is no
+    span, no file is written, and the exit code is 3.
+
+    A tier holds labels if --tier names it, if it is called level or concepts, or if all its texts, over all
+    files, are words of the codebook (more than one of them). Other tiers hold texts, for the column text; if
+    one looks like labels, that is printed. The annotator is an attribute of the tier, or follows an @ in its
+    name.
+
+    What a model wrote never becomes a label. Annotations made in sight of a model's scores are marked
+    seen_score=1. Times are seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate.
 
     \b
     Examples:
@@ -256,7 +269,8 @@ def import_folder(
     codebook: Annotated[
         str,
         option(
-            "Codebook of the levels and concepts that the clips may get: a built-in name or your own file.",
+            "Codebook of the levels and concepts that the clips may get later: a built-in name or your own "
+            "file.",
             type=click.STRING,
             metavar="NAME|FILE",
             shell_complete=complete_codebook,
@@ -265,11 +279,13 @@ def import_folder(
     out: NewManifest,
     force: Force = False,
 ) -> Answer:
-    """Import a folder of videos.
+    """Write a manifest of a folder of videos, with one clip for each video file.
 
-    Makes one clip per file below SOURCE. A clip's id is its path without suffix, separators turned into "-";
-    its movie is the first sub-folder, or the file's name. A codebook of your own is kept beside the manifest
-    (films.csv: films.codebook.toml). Spans of the videos are read by 'manifest import spans --videos'.
+    Videos in sub-folders of SOURCE are included. A clip's id is its path in SOURCE without suffix, with "-"
+    between the folders. Its movie is the first sub-folder, or the file's name if the file lies in SOURCE
+    itself. A codebook of your own is copied beside the manifest (films.codebook.toml for films.csv).
+
+    To import spans of the videos in place of whole files, use 'manifest import spans --videos'.
 
     \b
     Examples:
@@ -287,10 +303,11 @@ def import_images(
     out: NewManifest,
     force: Force = False,
 ) -> Answer:
-    """Import a folder of still images, each a clip of one frame.
+    """Write a manifest of a folder of still images, each as a clip of one frame.
 
-    Makes one clip per .jpg, .png, .webp, .avif, .bmp or .tif below SOURCE. Its id is its path without suffix,
-    separators turned into "-"; its movie is the first sub-folder, or SOURCE for images at the top.
+    Images (.jpg, .png, .webp, .avif, .bmp, .tif) in sub-folders of SOURCE are included. A clip's id is its
+    path in SOURCE without suffix, with "-" between the folders. Its movie is the first sub-folder, or the
+    name of SOURCE if the image lies in SOURCE itself.
 
     \b
     Examples:

@@ -15,31 +15,43 @@ def import_(
     files: Annotated[tuple[Path, ...], argument(metavar="FILE...")],
     *,
     into: Annotated[Path, option("Folder of the scored film, or of several.", metavar="FOLDER")],
-    annotator: Annotated[str, option("Who annotated, where a file does not say it.")] = "",
-    blind: Annotated[bool, option("They had not seen the model's score.")] = False,
-    in_sight: Annotated[bool, option("They had seen the model's score.")] = False,
+    annotator: Annotated[str, option("Name of the annotator, for files that name none.")] = "",
+    blind: Annotated[bool, option("Declare that annotators did not see the model's score.")] = False,
+    in_sight: Annotated[bool, option("Declare that annotators saw the model's score.")] = False,
     tiers: Annotated[
         tuple[str, ...],
         option(
-            "Read this tier and no other that is not named, as of `manifest import spans`; repeatable.",
+            "Read only the tiers named so, as levels, concepts or labels of both; repeatable. See 'manifest "
+            "import spans --help'.",
             name="tier",
             metavar="NAME=levels|concepts|labels",
         ),
     ] = (),
     codebook: Annotated[
         Path | None,
-        option("Codebook file of the levels.  [default: that of the film's ledger, else the model's]"),
+        option(
+            "Codebook file of the levels.  [default: the codebook in the film's ledger, else the model's if "
+            "it is built in]"
+        ),
     ] = None,
 ) -> Answer:
-    """Take annotations into the ledger of a scored film, as decisions of who made them.
+    """Import annotations into the ledger of a scored film, where `film open` keeps people's decisions.
 
-    FILEs are what `obygaze film export --people` wrote, changed in ELAN, Praat or a spreadsheet, and any file
-    that `obygaze manifest import spans` reads. Each annotator's are a sitting of their own, under the
-    codebook that the file or --codebook names. An annotation that was changed replaces its annotator's own
-    decision. Nothing changes by an annotation that says the same, by one that was removed from the file, or
-    by a file that was imported before. If a tier does not say whether the model's score was in sight, say it
-    by --blind or --in-sight. A blind judgement that was changed in a file with the model's scores stays, and
-    the changed one is added beside it.
+    FILEs are exports of `obygaze film export --people` that were changed in ELAN, Praat or a spreadsheet, or
+    any files that `obygaze manifest import spans` reads. Annotations become decisions of their annotators.
+
+    \b
+    An annotation that        what happens
+    is new                    it becomes a decision
+    was changed               it replaces its annotator's own decision
+    says the same             nothing changes
+    was removed from a file   nothing changes: its decision stays
+    was a blind judgement,    the blind one stays, and the changed one
+    changed in sight of       is added beside it
+    the model's scores
+
+    A file that is imported twice changes nothing. If a tier does not say whether the model's score was in
+    sight, give --blind or --in-sight.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but annotations were left

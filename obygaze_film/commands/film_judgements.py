@@ -29,37 +29,48 @@ if TYPE_CHECKING:
 def next_(
     folders: Folders,
     *,
-    n: Annotated[int, option("Number of windows; --blind: of each film.", type=click.IntRange(1))] = 20,
-    blind: Annotated[bool, option("Draw windows at random, without their scores, for `film rate`.")] = False,
-    judged: Judged = (),
+    n: Annotated[
+        int, option("Number of windows in all; with --blind, of each film.", type=click.IntRange(1))
+    ] = 20,
+    blind: Annotated[
+        bool, option("Draw all windows at random and write no scores, for `film rate`.")
+    ] = False,
+    judged: Annotated[
+        tuple[Path, ...], option("Table of earlier judgements, whose windows are left out; repeatable.")
+    ] = (),
     key: ModelKey = None,
     codebook: Annotated[
-        Path | None, option("Codebook file of the judgements.  [default: the models', if built in]")
+        Path | None,
+        option("Codebook file to judge by.  [default: the models' codebook, if it is built in]"),
     ] = None,
-    out: Annotated[Path, option("Manifest to write, to be filled in.")],
+    out: Annotated[Path, option("Manifest to write, for people to fill in.")],
     force: Force = False,
 ) -> None:
     """Choose the windows of scored films that people should judge next.
 
-    A window is as long as the clips that the model was trained on; the last one of a film has what is left
-    too, and may be longer. A third of them, rounded down, or more are drawn at random. The others are those
-    about which the model is least certain; they are spread over films, and neither flagged windows nor
-    neighbours of a window chosen before are among them. --blind draws all at random, in proportion to their
-    content (without black, credits and what could not be read), and shows no score: from such judgements
-    `obygaze film rate` estimates each film's rate.
+    A window is as long as the clips that the model was trained on. The last window of a film may be longer:
+    the rest of the film belongs to it.
 
-    The file is a manifest: fill in the columns level, concepts and annotator, with --blind in the order of
-    the list, so that you may stop at any row. Leave these columns as they are:
+    Without --blind, at least a third of the windows (rounded down) are drawn at random. The others are those
+    about which the model is least certain, from all films in turn; no two of these are neighbours. A window
+    is chosen only if more than half of it has a probability.
+
+    With --blind, all windows are drawn at random, and no score is written. The chance that a window is drawn
+    next is proportional to its seconds of content: what could be read and is neither black nor credits.
+    `obygaze film rate` estimates each film's rate from such judgements.
+
+    Fill in the columns level, concepts and annotator of the manifest. With --blind, go through the rows in
+    their order; then you may stop at any row. Leave these columns as they are:
 
     \b
       place       the window's place in the order of the draw
-      law         how windows were drawn
+      law         name of the method by which windows were drawn
       seed        random seed of the draw
       content_s   the window's seconds of content
-      definition  digest of the codebook
+      definition  digest of the codebook's definitions
 
-    Windows of which more than half could not be read are never chosen; how many is printed. The same films
-    give the same windows; a larger --n adds to them; those of --judged are left out.
+    Windows of which more than half could not be read are never chosen; their number is printed. The same
+    films give the same windows, and a larger --n adds windows to them.
 
     \b
     Examples:
@@ -118,19 +129,29 @@ def rate(
     *,
     labels: Labels = None,
 ) -> Answer:
-    """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
+    """Estimate a film's rate from blind judgements: the share of its time that a judge would mark.
 
-    The model's probabilities make the interval narrower, and need not be right (difference estimate with the
-    finite-population correction, 95 %). Judgements made with the score in sight do not count. Each judge has
-    a number of their own; all together have one, from their mean answer to each window that each of them
-    judged and was sure of, if these are 10 or more, with their agreement. What was judged under two
-    definitions has a number for each. JUDGEMENTS may be saved by a spreadsheet: commas, semicolons or tabs,
-    and levels in any case. The result is printed and kept in FOLDER/rate.json, where the film's page finds
-    it; with --labels, which narrow the interval in the model's place, it is printed alone.
-    Films of FOLDER that have no rate yet are named.
+    To mark a window is to give it a level or a concept that the film's model was trained to find, such as
+    level S. JUDGEMENTS is the table of windows that `film next --blind` drew at random, filled in. A
+    spreadsheet may have saved it (commas, semicolons or tabs; levels in upper or lower case).
+
+    Judgements made in sight of the model's score are left out. The windows of a judge count in the order of
+    the draw, up to the first one that the judge left out.
+
+    Each rate has a 95 % confidence interval (difference estimator with finite-population correction). It
+    holds even if the model's probabilities are wrong; they only make it narrower.
+
+    A judge who was sure of 10 windows or more gets an estimate. All judges together get one, of their mean
+    answers, if there are 10 windows that all of them judged and were sure of; their agreement is printed
+    with it. If no window is left to judge, fewer are enough. Judgements under different definitions of the
+    codebook get an estimate for each definition.
+
+    The result is printed and written to rate.json in the film's folder, for `film report`. With --labels it
+    is only printed. Films of FOLDER that have no rate yet are listed.
 
     \b
-    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a film has no rate.
+    Exit codes: 0 done, 1 error or no film has a rate, 2 usage,
+    3 done, but some film or model has no rate.
 
     \b
     Examples:
@@ -391,33 +412,53 @@ def _has_all_estimates(compared: "FilmComparison") -> bool:
 def learn(
     folders: Folders,
     *,
-    manifest: Annotated[Path, option("Manifest of the corpus that the model is from.")],
-    store: Annotated[Path, option("Store of the corpus.")],
-    windows: Annotated[tuple[Path, ...], option("Store of films' windows.  [default: found near]")] = (),
+    manifest: Annotated[Path, option("Manifest of the corpus that the model was trained on.")],
+    store: Annotated[Path, option("Store of the corpus's features.")],
+    windows: Annotated[
+        tuple[Path, ...],
+        option(
+            "Store of the windows that the films were scored from; repeatable.  [default: found in the "
+            "folders near FOLDER]"
+        ),
+    ] = (),
     judged: Judged = (),
     key: Annotated[
         str | None,
-        option("Model of the films to train.  [default: the first]", name="save", metavar="MODEL"),
+        option(
+            "Which of the films' models to train, by its name in their tables.  [default: the first that "
+            "classifies]",
+            name="save",
+            metavar="MODEL",
+        ),
     ] = None,
     policy: Annotated[
-        Literal["raw", "paper", "released"], option("Label policy of the corpus, as of `evaluate`.")
+        Literal["raw", "paper", "released"], option("Label policy of the corpus, as for `evaluate`.")
     ] = "raw",
     same_meaning: Annotated[
-        bool, option("Declare that judgements under other definitions than the corpus's mean the same.")
+        bool,
+        option(
+            "Declare that the definitions that the films were judged under mean the same as the corpus's, "
+            "though their words differ."
+        ),
     ] = False,
-    licence: Annotated[str, option("Licence of the model, an SPDX expression.")] = "NOASSERTION",
-    out: Annotated[Path, option("Folder of the model, the joined manifest and both runs.")],
+    licence: Annotated[str, option("Licence of the new model, an SPDX expression.")] = "NOASSERTION",
+    out: Annotated[Path, option("Folder to write.")],
     html: Html = None,
     force: Force = False,
     json: Json = False,
 ) -> Answer:
     """Train the model of scored films anew, on its corpus and on what people judged in the films.
 
-    Judgements (judgements.csv and passages.csv in the FOLDERs, and --judged) become clips with the features
-    of the windows in them; agreed decisions (agreed.csv) replace the judgements that they settle. The model
-    is evaluated strictly before and after: a film is left out whole with its judgements, and those made in
-    sight of the score are trained on and never tested. --out gets the model, manifest.csv (the corpus and
-    the judged clips) and the runs `before` and `after`.
+    Each judged span becomes a training clip, with the features of the windows in it. The judgements are
+    those in the FOLDERs (judgements.csv, passages.csv) and in --judged. What judges agreed on afterwards
+    (agreed.csv) replaces the judgements that it settles.
+
+    The model is evaluated without the judgements and with them. Each film is tested by a model that was
+    trained without that film and its judgements. Judgements made in sight of the model's score are used for
+    training and never for testing.
+
+    Writes into --out the model, manifest.csv (the corpus and the judged clips), the runs `before` and
+    `after`, and in `scored` the films as the new model scores them.
 
     \b
     Examples:

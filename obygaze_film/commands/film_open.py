@@ -27,35 +27,51 @@ LEAST_YEARS = 3
 def open_(
     folders: Folders,
     *,
-    videos: Annotated[tuple[Path, ...], option("Your copy of a film; repeatable.", name="film")] = (),
+    videos: Annotated[
+        tuple[Path, ...], option("Your copy of a film, to play it; repeatable.", name="film")
+    ] = (),
     films: Annotated[
-        Path | None, option("Table of the films for 'Compare films', as of `film compare`.")
+        Path | None,
+        option("Table of the films, as for `film compare`, to compare them in the mode Films."),
     ] = None,
-    by: Annotated[str | None, option("Column of its groups.  [default: one group]")] = None,
-    codebook: Annotated[Path | None, option("Codebook file.  [default: the models', if built in]")] = None,
+    by: Annotated[
+        str | None, option("Column of --films that groups the films.  [default: one group]")
+    ] = None,
+    codebook: Annotated[
+        Path | None,
+        option("Codebook file to judge by.  [default: the models' codebook, if it is built in]"),
+    ] = None,
     same_meaning: Annotated[
         bool,
         option(
-            "Declare that the codebook's words mean the same as those under which the films were judged "
-            "before."
+            "Declare, and record, that the codebook's definitions mean the same as those under which the "
+            "films were judged before. Then earlier decisions count."
         ),
     ] = False,
     corpus: Annotated[
         tuple[Path, Path] | None,
-        option("The model's corpus: to learn on the desk.", name="learn", metavar="MANIFEST STORE"),
+        option(
+            "Corpus that the model was trained on, for the button Learn, which does what 'film learn' does.",
+            name="learn",
+            metavar="MANIFEST STORE",
+        ),
     ] = None,
-    port: Annotated[int, option("Port; 0 is any that is free.", type=click.IntRange(0, 65535))] = 0,
-    no_browser: Annotated[bool, option("Print the address and open nothing.")] = False,
+    port: Annotated[int, option("Port to listen on; 0: any free port.", type=click.IntRange(0, 65535))] = 0,
+    no_browser: Annotated[bool, option("Print the address without opening a browser.")] = False,
 ) -> None:
     """Work on scored films in the browser: read and correct, judge blindly, compare.
 
-    FOLDERs are what `obygaze film score` wrote. --film is matched by the file's name, which must be the
-    film's in the manifest; if there is one film and one file, any name will do. What you decide is written
-    into the FOLDERs at once: into ledger/, and from it into judgements.csv, passages.csv, notes.csv. Several
-    people may work on a film, also on machines whose folders are synchronised. Decisions that were made under
-    other definitions of the codebook are kept, and not counted with today's. With --same-meaning they are:
-    it declares, and records, that the definitions mean the same. Only this machine can open the address, and
-    only once. Stop with Ctrl-C.
+    FOLDERs are what `obygaze film score` wrote. A file --film must be named like the film in the manifest; if
+    there is one film and one file, it may have any name.
+
+    What you decide is written into the FOLDERs at once: into ledger/, and from there into judgements.csv,
+    passages.csv and notes.csv. Several people may work on a film, also on machines whose folders are
+    synchronised.
+
+    Decisions made under other definitions of the codebook are kept, but do not count with today's unless you
+    give --same-meaning.
+
+    The printed address works once, and only on this machine. Stop with Ctrl-C.
 
     \b
     Examples:

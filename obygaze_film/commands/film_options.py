@@ -15,18 +15,25 @@ YEARS = click.IntRange(1870, 2100)
 """Type of an option: the year of a film."""
 
 Folders = Annotated[tuple[Path, ...], argument(metavar="FOLDER...")]
-Judged = Annotated[tuple[Path, ...], option("Judgements in files of their own; repeatable.")]
+Judged = Annotated[tuple[Path, ...], option("Further judgements, beside those in the FOLDERs; repeatable.")]
 ModelKey = Annotated[
-    str | None, option("Model, as the tables name it.  [default: the first that decides]", name="model")
+    str | None,
+    option(
+        "Name of the model, as in the column model of timeline.csv.  [default: the first that classifies]",
+        name="model",
+    ),
 ]
 Labels = Annotated[
     Path | None,
     option(
-        "Labels of all windows by one annotator, such as a machine, in place of the model's probabilities.",
+        "Labels of all windows by one annotator, such as a machine; they are used in place of the model's "
+        "probabilities.",
         metavar="MANIFEST",
     ),
 ]
-Language = Annotated[Literal["en", "fr"], option("Language of the page; the terminal's is English.")]
+Language = Annotated[
+    Literal["en", "fr"], option("Language of the page. Messages in the terminal stay English.")
+]
 Html = Annotated[
     Path | None,
     option(

@@ -33,33 +33,38 @@ ADDED = tuple(point.name for point in points(EXPORTERS))
 def report(
     folders: Folders,
     *,
-    top: Annotated[int, option("Segments to list of each film.", type=click.IntRange(1))] = 20,
+    top: Annotated[int, option("Number of passages to list of each film.", type=click.IntRange(1))] = 20,
     language: Language = "en",
-    people: Annotated[bool, option("Also show what people decided, a tier for each person.")] = False,
+    people: Annotated[bool, option("Also show what people decided, with a tier for each person.")] = False,
     videos: Annotated[
         tuple[Path, ...],
         option(
-            "Your copy of a film, by which the page recognises a reader's; several times for several films.",
+            "Your copy of a film, so that the page can tell whether a reader's file is the same; repeatable.",
             name="film",
             metavar="FILE",
         ),
     ] = (),
     stills: Annotated[
-        bool, option("Put a small still of each shot into the page; needs --film. Mind their rights.")
+        bool,
+        option(
+            "Put a small still of each shot into the page; needs --film. Check that you may publish them."
+        ),
     ] = False,
     out: Annotated[
         Path | None, option("HTML file to write.  [default: report.html]", type=FILE_TO_WRITE)
     ] = None,
     force: Annotated[bool, option("Replace an earlier page.")] = False,
 ) -> None:
-    """Show scored films as a page that anybody can open: one HTML file that requests nothing.
+    """Write a page of scored films: one HTML file that anybody can open and that loads nothing else.
 
-    FOLDERs are what `obygaze film score` wrote: one film each, or several. The page is the desk of `obygaze
-    film open`, to read: the timeline with its band, the concepts, the passages with their reasons, and the
-    same numbers as a table. Whoever has the film opens it in the page, where it plays; nothing is sent. With
-    --film the page recognises the file that was scored, and with --people it shows what people decided.
-    Several films get an index. To correct and judge, use `obygaze film open`; `obygaze film compare`
-    compares.
+    FOLDERs are what `obygaze film score` wrote; each holds one film or several. Several films get an index.
+
+    The page shows the timeline with its uncertainty band, the concepts, the passages with the reasons for
+    them, and the same numbers as a table. A reader who has the film can open it in the page and play it;
+    nothing is sent.
+
+    The page is for reading. To correct and judge, use `obygaze film open`. To compare groups of films, use
+    `obygaze film compare`.
 
     \b
     Examples:
@@ -149,25 +154,26 @@ def export(
     tiers: Annotated[
         str | None,
         option(
-            "What to write, of segments, level, concepts, shots, subtitles, people.  [default: all but "
-            "people for eaf and textgrid; segments and concepts for otio, fcpxml7, rttm, jsonld, iiif, "
-            "refi-qda; segments for the others]",
+            "Tiers to write: any of segments, level, concepts, shots, subtitles, people, with commas.  "
+            "[default: all but people for eaf and textgrid; segments and concepts for otio, fcpxml7, rttm, "
+            "jsonld, iiif, refi-qda; segments for the others]",
             metavar="NAME,...",
         ),
     ] = None,
-    people: Annotated[bool, option("Also write what people decided, a tier for each person.")] = False,
+    people: Annotated[bool, option("Also write what people decided, with a tier for each person.")] = False,
     fps: Annotated[str, option("Frames per second, for otio, fcpxml7, markers and edl.")] = "24",
     start: Annotated[
         str, option("Time code of the film's first frame, for edl and markers.", metavar="hh:mm:ss:ff")
     ] = "",
     model: Annotated[
         str | None,
-        option("Key of the model, if the film has several.  [default: the first that decides]"),
+        option("Name of the model, if the film has several.  [default: the first that classifies]"),
     ] = None,
     top: Annotated[
         int,
         option(
-            "Passages to write at least: the highest below the threshold are added, and marked.",
+            "Least number of passages to write. If too few reach the threshold, the highest others are added "
+            "and marked.",
             type=click.IntRange(0),
         ),
     ] = 0,
@@ -182,21 +188,31 @@ def export(
 ) -> None:
     """Write a scored film for another tool.
 
-    Writes the passages that reach the threshold, each with the concepts that are seen in it. --people adds
-    what people decided at the desk: a tier for each person, blind or in sight of the score, and one of what
-    they agreed on. --tiers people leaves the model out, so that whoever goes on judging blindly may open the
-    file.
+    The file has the passages that reach the model's threshold, with the concepts that are seen in each.
+    --people adds what people decided in `film open`: for each person a tier of blind decisions and one of
+    decisions in sight of the score, and a tier of what they agreed on. --tiers people writes these without
+    the model's scores, so that people who judge blindly may open the file.
 
-    eaf: ELAN 3.0, with tiers for people to write on. vtt, srt, ttml: subtitles for any player. textgrid:
-    Praat. rttm: turns, for pyannote and others. edl: markers with their lengths for DaVinci Resolve
-    (Import, Timeline Markers from EDL), whose timelines begin at --start 01:00:00:00. otio, fcpxml7:
-    markers for video editors; needs the extra `interchange`. markers: a table as Premiere Pro writes it.
-    refi-qda: a project of codes and selections for NVivo, MAXQDA, ATLAS.ti and QualCoder, without the film.
-    jsonld: W3C Web Annotation. iiif: a manifest with one canvas (Presentation API 3.0). csv: a table for
-    spreadsheets. Every file says which model and which people it is from, and how far scores can be trusted
-    (csv and edl beside the first span; where they have none, that is printed instead). Tiers of concepts
-    leave out those that the model is not shown to find better than chance. What a format loses, and which
-    concepts are left out, is printed on stderr.
+    \b
+    eaf        ELAN 3.0, with tiers for people to write on
+    textgrid   Praat
+    vtt, srt, ttml
+               subtitles for any player
+    edl        markers for DaVinci Resolve (Import, Timeline Markers from
+               EDL); give --start 01:00:00:00, where its timelines begin
+    otio, fcpxml7
+               markers for video editors; needs the extra interchange
+    markers    markers for Premiere Pro
+    refi-qda   project of codes and selections, without the film, for
+               NVivo, MAXQDA, ATLAS.ti and QualCoder
+    rttm       turns of speakers, for pyannote and others
+    jsonld     W3C Web Annotation
+    iiif       manifest with one canvas (Presentation API 3.0)
+    csv        table for spreadsheets
+
+    Each file names the model and the people, and says how far scores can be trusted. (csv and edl say it
+    beside the first span; without a span it is printed.) Concepts that the model is not shown to find better
+    than chance have no tier. They are printed on stderr, and so is what the format cannot hold.
 
     \b
     Examples:

@@ -27,46 +27,54 @@ def score(
     arguments: Annotated[tuple[str, ...], argument(type=click.STRING, metavar="MODEL... STORE")],
     *,
     shots: Annotated[
-        Path | None, option("Table of shots, as `obygaze manifest import film` writes it.")
+        Path | None,
+        option("Table of shots, as `manifest import film` or `extract --shots` writes it."),
     ] = None,
     flags: Annotated[
         Path | None,
         option(
-            "Where the film is black or shows credits, as a person saw it, in place of the flags of --shots.",
+            "Table of black pictures and credits that a person marked (columns start_s, end_s, flags, and "
+            "movie if there are several films). At these times it replaces the flags of --shots.",
             metavar="FILE.csv",
         ),
     ] = None,
     subtitles: Annotated[
         tuple[Path, ...],
         option(
-            "Keep what is said for page and exports: a file of subtitles (SRT, WebVTT, ASS), or the film if "
-            "it holds them as text. Of several films, one for each, named by the film's id.",
+            "Subtitles for the page and exports: a file (SRT, WebVTT, ASS), or the film itself if it has a "
+            "text track. Repeatable: with several films give a file for each, named by the film's id.",
             metavar="FILE",
         ),
     ] = (),
-    encoding: Annotated[str, option("Of subtitles that are not UTF-8: cp1251.")] = "",
+    encoding: Annotated[str, option("Encoding of subtitles that are not UTF-8, such as cp1251.")] = "",
     films: Annotated[
-        Path | None, option("Table of the films: movie, title, year, sha256 (all but movie may be absent).")
+        Path | None,
+        option("Table of the films' titles and years: columns movie and, if known, title, year, sha256."),
     ] = None,
     variables: Annotated[
-        Path | None, option("Keep for page and comparisons what 'film variables' wrote.", metavar="CSV")
+        Path | None,
+        option("Table of 'film variables', to show on the page and to compare films by.", metavar="CSV"),
     ] = None,
-    title: Annotated[str | None, option("Title of the film, if there is one only.")] = None,
-    year: Annotated[int | None, option("Its year.", type=YEARS)] = None,
-    out: Annotated[Path, option("Folder to write; of several films, a folder in it for each.")],
+    title: Annotated[str | None, option("Title of the film; for one film only.")] = None,
+    year: Annotated[int | None, option("Year of the film; for one film only.", type=YEARS)] = None,
+    out: Annotated[Path, option("Folder to write. Several films get a folder each in it.")],
     force: Force = False,
 ) -> Answer:
     """Score the films of STORE, whose clips are windows of films, with one or more saved models.
 
-    Writes film.json, timeline.csv (a row for each shot, or without shots for each time step between the
-    starts of windows), segments.csv and shots.csv. The logits of the windows that cover a row are averaged. A
-    row that is unlike any clip the model was trained on gets no probability; a film of which more than a
-    fifth is so gets no rate. Black pictures and credits get no probability either.
+    Writes film.json (what is known of film and models), timeline.csv (the scores), segments.csv (the
+    passages that the models mark) and shots.csv.
+
+    A row of timeline.csv is a shot (long ones are divided), or without --shots the time between the starts
+    of two windows. Its score is the mean logit of the windows that cover it. It gets no probability if it is
+    unlike all clips that the model was trained on, could not be read, or is black or credits. If more than a
+    fifth of a film's content is unlike these clips or could not be read, the film gets no rate (expected
+    share of positive time).
 
     \b
-    Exit codes: 0 done, 1 error, 2 usage, 3 done, but of a film nothing can
-    be judged: it is unlike every film that a model was trained on, could
-    not be read, or is black or credits alone.
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but nothing of a film can
+    be judged: all of it is unlike the films that a model was trained on,
+    could not be read, or is black or credits.
 
     \b
     Examples:

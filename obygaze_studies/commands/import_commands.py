@@ -17,10 +17,11 @@ Out = Annotated[Path, option("Manifest to write.", type=FILE)]
 
 @command("obygaze12")
 def import_obygaze12(source: Source, *, videos: Videos = None, out: Out, force: Force = False) -> Answer:
-    """Import ObyGaze12's annotations of 1,914 MovieGraphs clips.
+    """Write a manifest of ObyGaze12's annotations of 1,914 MovieGraphs clips.
 
-    SOURCE is ObyGaze12_thresh_02.csv, or the folder that holds it. From the folder, the folds of the
-    released split files come along as columns (fold_en_s, fold_hn_s, ..., fold_movieset_enhn_s).
+    SOURCE is ObyGaze12_thresh_02.csv, or the folder that contains it. If it is the folder, the manifest also
+    has the folds of the released split files, in columns that name the levels they tell apart: fold_en_s (EN
+    and S), fold_hn_s, ..., fold_movieset_enhn_s (a film is a fold).
 
     \b
     Examples:
@@ -40,13 +41,13 @@ def import_mobygaze(
     *,
     texts: Annotated[
         Path | None,
-        option("Write the segments' subtitles: text_id (the clip), text.", metavar="FILE.csv"),
+        option("Table of the segments' subtitles to write: text_id (the clip), text.", metavar="FILE.csv"),
     ] = None,
     records: Annotated[
         Literal["full", "speech", "vision", "EN"],
         option(
-            "Segments of a record set of the data set's metadata.json: all; with subtitles; marked with a "
-            "visual concept; of the level EN."
+            "Segments to import, by the record sets of the data set's metadata.json. full: all. speech: with "
+            "subtitles. vision: with a visual concept. EN: of the level EN."
         ),
     ] = "full",
     videos: Videos = None,
@@ -54,11 +55,11 @@ def import_mobygaze(
     force: Force = False,
     json: Json = False,
 ) -> Answer:
-    """Import MObyGaze's segments of 20 films.
+    """Write a manifest of MObyGaze's segments of 20 films.
 
-    Each segment is what one of two annotators marked; frames become seconds. SOURCE is
-    mobygaze_dataframe.csv, or the folder that holds it; mobygaze_movielist.csv beside it gives the films'
-    years and genres. Videos are named by the films' IMDb ids.
+    SOURCE is mobygaze_dataframe.csv, or the folder that contains it. If mobygaze_movielist.csv is in the same
+    folder, the manifest has the films' years and genres. Each segment was marked by one of two annotators.
+    Frame numbers are converted to seconds. Video files must be named by the films' IMDb ids.
 
     \b
     Examples:
@@ -91,12 +92,12 @@ def import_mobygaze(
 
 @command("mediaeval15")
 def import_mediaeval15(source: Source, *, videos: Videos = None, out: Out, force: Force = False) -> Answer:
-    """Import the clips of MediaEval 2015 Affective Impact of Movies.
+    """Write a manifest of the clips of MediaEval 2015 Affective Impact of Movies.
 
-    SOURCE is clips.csv, or the folder that holds it: columns clip (the video's file name), movie, split (dev,
-    test), and valence, arousal, violence if known. Without a column split, dev.txt and test.txt
-    beside it list the movies of each side. The organisers release the data against a signed form; build this
-    table from their files.
+    SOURCE is the table clips.csv, or the folder that contains it. You make this table from the files of the
+    organisers, who release them to people who sign a form. Its columns are clip (the video's file name),
+    movie, split (dev or test), and, if known, valence, arousal, violence. If it has no column split, put
+    dev.txt and test.txt into the same folder, with the movies of dev and of test, one per line.
 
     \b
     Examples:
