@@ -673,12 +673,13 @@ def objects(
 ) -> Answer:
     """Find the objects of images with CLIP or with a classifier, for `obygaze audit gender-score`.
 
-    With --texts, compare each image's embedding with those of the listed objects, and keep the three most
-    probable objects (softmax of scaled cosines). The probabilities are relative to the list: an object that
-    is not listed cannot be found, and an object that is not in the image may still be the most probable.
+    The table has the three most probable objects of each image. With --texts, they are those whose
+    embeddings are nearest to the image's (softmax of scaled cosines). The probabilities are then relative
+    to the list: an object that is not listed cannot be found, and an object that is not in the image may
+    still be the most probable.
 
     Without --texts, the store of --images must have the answers of a classifier (`obygaze extract
-    --answers`): the probabilities of its own classes. --objects-list then limits them to the listed
+    --answers`), the probabilities of its own classes. --objects-list then limits the table to the listed
     classes.
 
     \b
@@ -772,13 +773,15 @@ def eat_prompts(
     out: Annotated[Path, option("CSV file to write, with the columns text_id, text and list.")],
     force: Replace = False,
 ) -> Answer:
-    """Write the prompts of the embedding association tests (EAT) of Wolfe et al., FAccT 2023.
+    """Write the prompts of the tests of Wolfe et al. to a CSV.
 
-    `obygaze extract` encodes the prompts into a store, which `obygaze audit eat --texts` reads.
+    The tests are the embedding association tests (EAT) of Wolfe et al., FAccT 2023. `obygaze extract`
+    encodes the prompts into a store, which `obygaze audit eat --texts` reads.
 
     \b
     Examples:
       obygaze audit eat prompts --out prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
       obygaze audit eat prompts --variant paper --out prompts-paper.csv
     """
     from obygaze_studies.eat_stimuli import write_prompts
