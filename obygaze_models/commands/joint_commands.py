@@ -30,12 +30,12 @@ def sums(
     manifest: Annotated[Path, argument()],
     store: Annotated[Path, argument(metavar="STORE[:BACKBONE]")],
     *,
-    task: Annotated[str, option("Task of two classes of the manifest's codebook, or concept:NAME.")],
+    task: Annotated[str, option("Task of the manifest's codebook that has two classes, or concept:NAME.")],
     least: Annotated[
-        int, option("Leave out films with fewer clips, and count them.", type=click.IntRange(2))
+        int, option("Leave out films with fewer clips; their number is printed.", type=click.IntRange(2))
     ] = 20,
     at: Annotated[
-        Path | None, option("Joint model of the last round: gradients and curvatures there.")
+        Path | None, option("Joint model of the last round; sum the gradients and curvatures at this model.")
     ] = None,
     licence: Annotated[str, option("Licence of the sums, an SPDX expression.")] = NO_LICENCE,
     policy: Policy = "raw",
@@ -44,12 +44,16 @@ def sums(
 ) -> Answer:
     """Compute sums over a lab's films, from which a joint model of several labs is fitted.
 
-    For each film the file holds the number of clips, and the means and products of features, labels and
-    concepts; it holds no features of single clips. Sums are not anonymous (docs/joint.md). If a film has at
-    most twice as many clips as features, anybody who has its features can compute every label. If a label or
-    concept is in few clips, their mean feature is revealed. Every file of sums is recorded next to the store.
-    Later sums of a film whose clips or labels differ in fewer than --least clips are refused, as the
-    difference of the two files would reveal the features of these clips.
+    For each film the file has the number of clips, and the means and products of features, labels and
+    concepts. It has no features of single clips.
+
+    Sums are not anonymous (docs/joint.md). If a film has at most twice as many clips as there are features,
+    anybody who has the film's features can compute every label. If a label or concept is in few clips, the
+    sums reveal the mean feature of these clips.
+
+    Every file of sums is recorded next to the store. If you sum a film again with clips or labels that
+    differ in fewer than --least clips, the command refuses it: the difference of the two files would reveal
+    the features of these clips.
 
     \b
     Examples:
