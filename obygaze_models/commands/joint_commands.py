@@ -177,20 +177,24 @@ def _limited_features_remark(data: "Dataset", summed: "Sums") -> str:
 def join(
     files: Annotated[tuple[Path, ...], argument(metavar="SUMS...")],
     *,
-    concept: Annotated[str, option("Learn this concept's ridge CAV, and not the task.")] = "",
-    without: Annotated[tuple[str, ...], option("Leave this film out; repeatable.", metavar="FILM")] = (),
+    concept: Annotated[
+        str, option("Fit the ridge CAV (concept activation vector) of this concept, and not the task.")
+    ] = "",
+    without: Annotated[
+        tuple[str, ...], option("Leave this film out of the sums; repeatable.", metavar="FILM")
+    ] = (),
     penalty: Annotated[
         float | None,
         option(
-            "Weight of the squares of the weights; 0 is least squares.  [default: chosen by leaving films "
-            "out]",
+            "Penalty of the ridge regression, the factor of the squared weights; 0 is least "
+            "squares.  [default: chosen by leaving films out]",
             type=Number(0),
         ),
     ] = None,
     inverse: Annotated[
         float,
         option(
-            "Inverse strength of logistic regression's penalty, in rounds.",
+            "Inverse strength of the penalty of logistic regression, for sums made with --at.",
             name="C",
             type=Number(0, min_open=True),
         ),
@@ -200,13 +204,16 @@ def join(
 ) -> Answer:
     """Fit a joint model to the sums of several labs. It equals the model fitted to all their clips together.
 
-    From sums of `model sums` the model is a ridge regression of the labels or, with --concept, a ridge CAV.
-    From sums of `model sums --at MODEL` it is the next round of logistic regression: send the new model to
-    the labs, compute sums and join again, until the command prints that this is the last round. With
-    --without FILM the model is the same as if the film had never been in the sums, so that its lab can test
-    it on the film. For each lab the command prints the squared error of the other labs' model on its films.
-    An error far above that of predicting the share of positives means that the lab's films are of another
-    kind, or that its sums are wrong.
+    From sums of `obygaze model sums`, the model is a ridge regression of the labels or, with --concept, a
+    ridge CAV. From sums of `model sums --at MODEL`, the model is the next round of a logistic regression:
+    send it to the labs, let them compute sums at it, and join these sums, until the command prints that
+    this is the last round.
+
+    With --without FILM the model is the same as if the film had never been in the sums, so that the film's
+    lab can test the model on it.
+
+    For each lab, print the squared error of the other labs' model on its films. If this error is far above
+    that of predicting the share of positives, the lab's films are of another kind, or its sums are wrong.
 
     \b
     Examples:
