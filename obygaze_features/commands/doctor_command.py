@@ -62,9 +62,9 @@ def doctor(
 
     \b
     Examples:
-      obygaze doctor                            what this machine is ready for
+      obygaze doctor                          # what this machine is ready for
       obygaze doctor --for laptop
-      obygaze doctor stores/films               an extraction into that place
+      obygaze doctor stores/films             # an extraction into that place
       srun --gres=gpu:1 obygaze doctor /scratch/stores/films --backbone xclip \\
           --device cuda
     """

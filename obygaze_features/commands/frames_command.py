@@ -91,8 +91,8 @@ def frames(
 
     \b
     Examples:
-      obygaze frames clip.mp4             which 32 frames, and when they are shown
-      obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz   these, full size
+      obygaze frames clip.mp4           # which 32 frames, and when they are shown
+      obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz   # these, full size
       obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
     """
     from obygaze_features.video.sheet import contact_sheet, thumbnail

@@ -18,7 +18,7 @@ def folds(
         Literal["strict", "paper"],
         option(
             "strict: one movie left out at a time. paper: the published folds of ObyGaze12, which "
-            "have movies both in training and in test."
+            "leak: test clips can also be training clips."
         ),
     ] = "strict",
     task: Annotated[
