@@ -43,11 +43,11 @@ def init(
         ),
     ] = (),
 ) -> Answer:
-    """Write job scripts for Slurm into FOLDER, with your site's lines filled in.
+    """Write job scripts for Slurm into FOLDER, with your site's options filled in.
 
     `submit.sh` submits a job array that extracts the clips, and a job that seals the store once every task
     has ended. A task that reaches its time limit is queued again and resumes where it stopped. The scripts
-    use the installation of obygaze that wrote them, and look for weights in your cache on this machine.
+    use this installation, and look for weights in your cache on this machine.
 
     \b
     Examples:

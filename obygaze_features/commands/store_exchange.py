@@ -203,7 +203,7 @@ def import_(
         ),
     ] = (),
     key: Annotated[
-        str | None, option("Exact name of the array, tensor or column to read as features, if it is one.")
+        str | None, option("Exact name of the one array, tensor or column to read as features.")
     ] = None,
     backbone: Annotated[
         str | None,
@@ -244,8 +244,8 @@ def import_(
         str | None,
         option(
             "How the names of files or groups are built from the manifest's columns. {video} is "
-            "the video's file name without folder and suffix; leave out suffixes of files too.  "
-            "[default: {video}; for one file {clip_id}]"
+            "the video's file name without folder and suffix. Write the pattern without the suffix "
+            "of the files.  [default: {video}; for one file {clip_id}]"
         ),
     ] = None,
     declared: Annotated[

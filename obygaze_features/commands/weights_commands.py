@@ -23,7 +23,7 @@ def fetch(
     """Download weights, tokenizer and processor of NAME to the cache of the Hugging Face Hub.
 
     NAME is a backbone, a model that OpenCLIP has under a known name, or a repository. NAME@REVISION is a
-    branch, tag or commit of it.
+    branch, tag or commit of its repository.
 
     The commit of the weights is printed. To use exactly these weights later, name them as NAME@COMMIT.
 
@@ -101,7 +101,7 @@ def check(
     """Check that features can be extracted with the network of NAME, by running it on pictures of noise.
 
     NAME is what `obygaze extract --weights` takes for the backbones image and video: a repository, a
-    folder, or random:SEED:TYPE. These are checked:
+    folder, or random:SEED:TYPE. The command checks the following:
 
     \b
     - The network gives the same values in a second run, alone and in a batch

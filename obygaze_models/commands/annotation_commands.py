@@ -284,9 +284,9 @@ def disagreements(
     """Count how the levels of every two annotators of a film differ.
 
     Two kinds of differences are counted. If one annotator gave the lowest level and the other a higher one,
-    only one of them marked the scene. In the other differences both marked the scene and gave it different
-    levels. If answers of machines were imported among the annotators, the result of 'manifest alttest'
-    follows.
+    only one of them marked the scene. In the other differences both marked the scene, but gave it different
+    levels. If answers of machines were imported among the annotators, the result of `obygaze manifest
+    alttest` is printed too.
 
     \b
     Examples:

@@ -820,7 +820,7 @@ def compare(
 
     For each metric, print the mean difference over movies and the p of two tests. The exact sign-flip test
     asks whether these two trained models differ. The corrected t test asks whether the two methods differ,
-    so that models trained anew would differ too.
+    that is, whether models trained anew would differ too.
 
     \b
     Examples:

@@ -58,9 +58,9 @@ def predict(
 
     MODEL is a file, its URL, or a NAME or NAME@VERSION in a list of models (`obygaze model ls`).
 
-    For each clip, report a logit, a calibrated probability with its 80 % band (the training films drawn
-    anew), the class called, and 'unlike', the share of training clips that lie nearer to the training data
-    than this clip. A clip with 'unlike' above 99 % is flagged and gets no probability. For a model of
+    For each clip, report a logit, a calibrated probability with its 80 % band (if the films were drawn
+    anew), the class called, and 'unlike', the share of training clips that are nearer to the training mean
+    than this clip. If this share is above 99 %, the clip is flagged and gets no probability. For a model of
     concepts, also report each concept's value, probability and contribution to the logit.
 
     The stores' features must have been made like those that the model was trained on: the same backbone,

@@ -31,8 +31,9 @@ def labels(
     active, any other neutral.
 
     PIVOTS has a row for each judgement of a clip: axis is valence or arousal, pivot is low or high, and
-    above is 1 if the clip is above this pivot, else 0. Each is judged three times, and the majority counts.
-    A clip that is above the high pivot but not above the low pivot is left out and reported.
+    above is 1 if the clip is above this pivot, else 0. A clip is compared with each pivot three times, and
+    the majority counts. A clip that is above the high pivot but not above the low pivot is left out and
+    reported.
 
     \b
     Examples:
