@@ -58,10 +58,10 @@ def predict(
 
     MODEL is a file, its URL, or a NAME or NAME@VERSION in a list of models (`obygaze model ls`).
 
-    For each clip, report a logit, a calibrated probability with its 80 % band (if the films were drawn
-    anew), the class called, and 'unlike', the share of training clips that are nearer to the training mean
-    than this clip. If this share is above 99 %, the clip is flagged and gets no probability. For a model of
-    concepts, also report each concept's value, probability and contribution to the logit.
+    For each clip, report a logit, a calibrated probability with its 80 % band (the uncertainty of the
+    calibration), the class called, and 'unlike', the share of training clips that are nearer to the
+    training mean than this clip. If this share is above 99 %, the clip is flagged and gets no probability.
+    For a model of concepts, also report each concept's value, probability and contribution to the logit.
 
     The stores' features must have been made like those that the model was trained on: the same backbone,
     weights, preparation, sampling and software. Nothing in a model file is executed.
