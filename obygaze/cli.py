@@ -48,16 +48,16 @@ EXTRAS = {
 
 """Module that may be missing -> the extra of the package that installs it."""
 
-HELP = """Features of frozen video models, kept in stores that labs can share,
-and the small models that read them.
+HELP = """Extract features of clips with frozen video models into stores that labs
+can share, and train and test small models on them.
 
 \b
 Examples:
-  obygaze demo                                      the whole path in a minute
+  obygaze demo                                    # the whole path in a minute
   obygaze manifest import folder films --out films.csv
-  obygaze extract films.csv stores/films          resumes where it was stopped
+  obygaze extract films.csv stores/films        # resumes where it was stopped
   obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
-  obygaze doctor      what this machine is ready for, and where the pages are
+  obygaze doctor    # what this machine is ready for, and where the pages are
 """
 
 

@@ -71,7 +71,7 @@ COMMANDS = {
         "Import the clips of MediaEval 2015.", "obygaze_studies.commands.import_commands:import_mediaeval15"
     ),
     "manifest inspect": Entry(
-        "Check a manifest and show its clips.", "obygaze_features.commands.manifest_inspect:inspect"
+        "Check a manifest and print what it contains.", "obygaze_features.commands.manifest_inspect:inspect"
     ),
     "manifest project": Entry(
         "Project free annotations onto clips.", "obygaze_features.commands.manifest_inspect:project"
@@ -91,7 +91,8 @@ COMMANDS = {
         "Assign films to annotators.", "obygaze_features.commands.manifest_rounds:assign"
     ),
     "manifest progress": Entry(
-        "Show how far a round is, and who drifts.", "obygaze_models.commands.round_commands:progress"
+        "Show how much of a round is annotated, and who drifts.",
+        "obygaze_models.commands.round_commands:progress",
     ),
     "manifest rank": Entry(
         "Rank clips by pairwise judgements of workers.", "obygaze_models.commands.round_commands:rank"
@@ -131,7 +132,7 @@ COMMANDS = {
         "obygaze_features.commands.codebook_commands:template",
     ),
     "doctor": Entry(
-        "Check what a machine is ready for, and a store's place.",
+        "Check what this machine is ready for.",
         "obygaze_features.commands.doctor_command:doctor",
     ),
     "slurm": Entry(
@@ -139,13 +140,14 @@ COMMANDS = {
         examples=("  obygaze slurm init jobs --licence CC-BY-4.0 --sbatch partition=gpu",),
     ),
     "slurm init": Entry(
-        "Write job scripts with your site's lines filled in.", "obygaze_features.commands.slurm_commands:init"
+        "Write job scripts with your site's options filled in.",
+        "obygaze_features.commands.slurm_commands:init",
     ),
     "frames": Entry(
         "Show or save the frames an extraction would use.", "obygaze_features.commands.frames_command:frames"
     ),
     "extract": Entry(
-        "Extract a manifest's clips into a store.", "obygaze_features.commands.extract_command:extract"
+        "Extract features of clips into a store.", "obygaze_features.commands.extract_command:extract"
     ),
     "train": Entry("Re-train a backbone.", examples=("  obygaze train xclip-lsmdc --help",)),
     "train xclip-lsmdc": Entry(
@@ -163,10 +165,10 @@ COMMANDS = {
     ),
     "store ls": Entry("List the stores in a folder.", "obygaze_features.commands.store_commands:ls"),
     "store inspect": Entry(
-        "Show what a store holds and its provenance.", "obygaze_features.commands.store_commands:inspect"
+        "Show what a store contains and how it was made.", "obygaze_features.commands.store_commands:inspect"
     ),
     "store seal": Entry(
-        "Turn a staging folder into an immutable store.", "obygaze_features.commands.store_commands:seal"
+        "Turn a stage into a store that never changes.", "obygaze_features.commands.store_commands:seal"
     ),
     "store verify": Entry(
         "Check a store against its digests.", "obygaze_features.commands.store_commands:verify"
@@ -187,16 +189,18 @@ COMMANDS = {
         "Write features as HDF5 or AnnData.", "obygaze_features.commands.store_exchange:export"
     ),
     "store card": Entry(
-        "Regenerate a store's dataset card.", "obygaze_features.commands.store_exchange:card"
+        "Write a store's dataset card anew.", "obygaze_features.commands.store_exchange:card"
     ),
-    "store cite": Entry("Print how a store is cited.", "obygaze_features.commands.store_exchange:cite"),
+    "store cite": Entry(
+        "Print a reference and a BibTeX entry for a store.", "obygaze_features.commands.store_exchange:cite"
+    ),
     "store pack": Entry("Pack a store into one zip file.", "obygaze_features.commands.store_transfer:pack"),
     "store unpack": Entry(
         "Unpack a zip file into a folder.", "obygaze_features.commands.store_transfer:unpack"
     ),
     "store pull": Entry("Download a store or part of it.", "obygaze_features.commands.store_transfer:pull"),
     "store push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
-    "store rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"),
+    "store rm": Entry("Remove stores and stages.", "obygaze_features.commands.store_commands:rm"),
     "weights": Entry(
         "Download, verify, check and convert network weights.",
         examples=(
@@ -205,19 +209,20 @@ COMMANDS = {
         ),
     ),
     "weights check": Entry(
-        "Check that a network gives the same in any batch, and a row for every frame.",
+        "Check that features can be extracted with a network.",
         "obygaze_features.commands.weights_commands:check",
     ),
     "weights convert": Entry(
-        "Convert a network that finds people to an ONNX file.",
+        "Convert the person detector MoveNet to an ONNX file.",
         "obygaze_features.commands.weights_commands:convert",
     ),
     "weights fetch": Entry(
-        "Download weights from the hub and print their commit.",
+        "Download weights from the Hugging Face Hub and print their commit.",
         "obygaze_features.commands.weights_commands:fetch",
     ),
     "weights verify": Entry(
-        "Check a weight file against its SHA-256.", "obygaze_features.commands.weights_commands:verify"
+        "Compare the digest of a weight file with a known one.",
+        "obygaze_features.commands.weights_commands:verify",
     ),
     "search": Entry("Find clips of a store by a text or a clip.", "obygaze_features.commands.search:search"),
     "lm": Entry("Score texts with a causal language model.", "obygaze_studies.commands.lm_command:lm"),
@@ -226,7 +231,7 @@ COMMANDS = {
         "Evaluate models by leave-one-movie-out.", "obygaze_models.commands.evaluate_commands:evaluate"
     ),
     "compare": Entry(
-        "Compare two models, paired by movie.", "obygaze_models.commands.evaluate_commands:compare"
+        "Compare two models on the same movies.", "obygaze_models.commands.evaluate_commands:compare"
     ),
     "paper": Entry(
         "Reproduce tables and figures of Tores et al., CVPR 2024.",
@@ -236,11 +241,11 @@ COMMANDS = {
         ),
     ),
     "paper claims": Entry(
-        "Test sentences of the papers that released data can decide, each with interval and verdict.",
+        "Test sentences of the papers against released data.",
         "obygaze_studies.commands.paper_commands:claims",
     ),
     "paper all": Entry(
-        "Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.",
+        "Reproduce all tables and figures of section 4 and its appendices.",
         "obygaze_studies.commands.paper_commands:all_",
     ),
     "paper figure4": Entry(
@@ -265,7 +270,7 @@ COMMANDS = {
         "obygaze_studies.commands.mediaeval15_commands:labels",
     ),
     "task mediaeval15 train": Entry(
-        "Train on the dev clips of MANIFEST and predict its test clips, with the features of STORE.",
+        "Train on the dev clips and predict the test clips.",
         "obygaze_studies.commands.mediaeval15_commands:train",
     ),
     "task mediaeval15 score": Entry(
@@ -327,16 +332,18 @@ COMMANDS = {
             "  obygaze model card models/pcbm_lr.model",
         ),
     ),
-    "model ls": Entry("List the models of a list.", "obygaze_models.commands.model_commands:ls"),
+    "model ls": Entry("List the models of a list (zoo.toml).", "obygaze_models.commands.model_commands:ls"),
     "model card": Entry("Print a model's page.", "obygaze_models.commands.model_commands:card"),
-    "model verify": Entry("Verify the models of a list.", "obygaze_models.commands.model_commands:verify"),
+    "model verify": Entry("Check the models of a list.", "obygaze_models.commands.model_commands:verify"),
     "model push": Entry("Put a model into a list.", "obygaze_models.commands.model_commands:push"),
     "model pull": Entry("Copy a model of a list.", "obygaze_models.commands.model_commands:pull"),
     "model sums": Entry(
-        "Sum up a lab's films for a joint model.", "obygaze_models.commands.joint_commands:sums"
+        "Compute sums over a lab's films for a joint model.", "obygaze_models.commands.joint_commands:sums"
     ),
     "model units": Entry(
         "Learn units of frames without labels.", "obygaze_models.commands.unit_commands:units"
     ),
-    "model join": Entry("Make a joint model of labs' sums.", "obygaze_models.commands.joint_commands:join"),
+    "model join": Entry(
+        "Fit a joint model to the sums of several labs.", "obygaze_models.commands.joint_commands:join"
+    ),
 }

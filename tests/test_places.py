@@ -83,8 +83,8 @@ def age(store: Annotated[Path, argument()]) -> Answer:
 OPTION = [
     Change(
         "obygaze_studies/commands/audit_commands.py",
-        '    pairs: Annotated[bool, option("Also report every pair of raters.")] = False,\n',
-        '    pairs: Annotated[bool, option("Also report every pair of raters.")] = False,\n'
+        '    pairs: Annotated[bool, option("Also report alpha for every pair of raters.")] = False,\n',
+        '    pairs: Annotated[bool, option("Also report alpha for every pair of raters.")] = False,\n'
         '    loud: Annotated[bool, option("Say what is read.")] = False,\n',
     ),
     Change(

@@ -19,15 +19,15 @@ def doctor(
     use: Annotated[
         Use | None,
         option(
-            "What this machine is for.  [default: extract where PATH or a backbone is given, else a list of "
-            "what it is ready for]",
+            "Work that this machine should be able to do.  [default: extract if PATH or a backbone "
+            "is given, else print for what it is ready]",
             name="for",
         ),
     ] = None,
     names: Annotated[
         tuple[str, ...],
         option(
-            "Backbone that is to run here: its weights must be in the cache; repeatable.",
+            "Backbone that should run here; its weights must be in the cache; repeatable.",
             name="backbone",
             type=click.STRING,
             metavar="NAME",
@@ -37,18 +37,24 @@ def doctor(
     device: Annotated[
         str | None,
         option(
-            "Device that networks are to run on: a GPU that is not there is a fault.",
+            "Device that networks should run on; a GPU that is missing is a fault.",
             metavar="auto|cpu|cuda[:N]",
             envvar="OBYGAZE_DEVICE",
         ),
     ] = None,
 ) -> Answer:
-    """Examine this machine and, at PATH, the place of a store, before long work.
+    """Check before long work whether this machine, and PATH as the place of a store, are ready for it.
 
-    Prints one line per finding. laptop: the install that evaluates stores. extract and film: also GPUs and
-    their memory, weights in the cache, usable cores. share: what sends stores to servers. At PATH also
-    whether it can be written to, locks, free space and inodes. Run it on the node that is to do the work,
-    such as with srun.
+    Print one line per finding. With --for, check what this use needs:
+
+    \b
+    laptop   what is installed to evaluate stores
+    extract  also GPUs and their memory, weights in the cache, usable cores
+    film     the same, for whole films
+    share    what is installed to send stores to servers
+
+    At PATH, also check write permission, locks, free space and free inodes. On a cluster, run it on the
+    node that will do the work, for instance with srun.
 
     \b
     Exit codes: 0 nothing is in the way, or no use was named,
@@ -56,9 +62,9 @@ def doctor(
 
     \b
     Examples:
-      obygaze doctor                            what this machine is ready for
+      obygaze doctor                          # what this machine is ready for
       obygaze doctor --for laptop
-      obygaze doctor stores/films               an extraction into that place
+      obygaze doctor stores/films             # an extraction into that place
       srun --gres=gpu:1 obygaze doctor /scratch/stores/films --backbone xclip \\
           --device cuda
     """

@@ -61,8 +61,8 @@ GROUPS = {
         "backbone weights n device workers licence corpus store-version retry-failed dry-run check"
     ),
     "Frames, sound and what is stored of them": (
-        "sampling preset tokens layers layer-norm layer-frames answers track shots keep-frames decoder "
-        "strict timeout hash-sources"
+        "sampling per-second preset tokens layers layer-norm layer-frames answers track shots keep-frames "
+        "decoder strict timeout hash-sources"
     ),
     "Networks": "questions dtype tf32 compile clips-at-once batch-size same-device",
     "Several GPUs, machines and jobs": "gpus engine shard limit",
@@ -132,8 +132,8 @@ def extract(
     per_second: Annotated[
         float | None,
         option(
-            "Frames of each second, in place of a number per clip: for clips of unlike length. Each is "
-            "encoded alone, and its vector stored.",
+            "Sample N frames per second instead of --n frames per clip, for clips of different "
+            "lengths. Each frame is encoded alone, and its vector is stored.",
             type=Number(0, min_open=True),
             metavar="N",
         ),
@@ -141,56 +141,74 @@ def extract(
     sampling: Annotated[
         Literal["uniform", "keyframes"],
         option(
-            "uniform: evenly spaced frames, exactly. keyframes: the nearest keyframe of each; "
-            "faster, but not the same frames."
+            "uniform: exactly the evenly spaced frames. keyframes: the keyframe nearest to each of "
+            "them; faster, but not the same frames."
         ),
     ] = "uniform",
     weights: Annotated[
         tuple[str, ...],
         option(
-            "Weights of the backbone NAME: a folder in the hub's format, a file of one, repository[@commit], "
-            "random:SEED; of xclip-lsmdc, a checkpoint.",
+            "Weights of the backbone NAME: a folder in the format of the Hugging Face Hub, a file "
+            "of such a folder, repository[@commit], or random:SEED; for xclip-lsmdc also a "
+            "checkpoint.",
             type=click.STRING,
             metavar="[NAME=]WEIGHTS",
         ),
     ] = (),
     preset: Annotated[
-        tuple[str, ...], option("Preprocessing preset for frames.", metavar="[NAME=]PRESET")
+        tuple[str, ...],
+        option(
+            "How frames are resized, cropped and scaled: a preset such as obygaze12 or clip "
+            "(docs/backbones.md).",
+            metavar="[NAME=]PRESET",
+        ),
     ] = (),
     questions: Annotated[
         tuple[str, ...],
         option(
-            "What a vision-language model answers: a file of 'obygaze codebook questions'.",
+            "For the backbone vlm: questions to answer about each clip, a file that 'obygaze "
+            "codebook questions' wrote.",
             type=click.STRING,
             metavar="[NAME=]FILE",
         ),
     ] = (),
-    tokens: Annotated[tuple[str, ...], option("Which tokens to store.", metavar="[NAME=]WHICH")] = (),
+    tokens: Annotated[
+        tuple[str, ...],
+        option(
+            "Which tokens of the network to store, such as patches, all or none "
+            "(docs/backbones.md).  [default: the backbone's]",
+            metavar="[NAME=]WHICH",
+        ),
+    ] = (),
     layers: Annotated[
         tuple[str, ...],
         option(
-            "Also store these layers of the network, from the same pass: 4,8,12 or all. Each is a group of "
-            "its own, as xclip.8: the mean over its patch tokens.",
+            "Also store these layers of the network: numbers such as 4,8,12, or all. A layer is "
+            "stored as a group of its own, such as xclip.8, with the mean over its patch tokens.",
             type=click.STRING,
             metavar="[NAME=]LAYERS",
         ),
     ] = (),
     layer_norm: Annotated[
-        bool, option("Put every layer through the network's own final normalisation; without, none.")
+        bool,
+        option(
+            "Apply the network's final normalisation to every layer of --layers; by default it is "
+            "not applied."
+        ),
     ] = False,
     layer_frames: Annotated[
-        bool, option("Store of each layer a vector for each frame or step in time, too.")
+        bool, option("With --layers, also store a vector for each frame or time step of every layer.")
     ] = False,
     answers: Annotated[
         bool,
         option(
-            "Also store what the network's classifier says: named probabilities, a group of its own, as "
-            "vivit.answers."
+            "Also store the probabilities that the network's classifier gives to its named "
+            "classes, as a group of its own, such as vivit.answers."
         ),
     ] = False,
     track: Annotated[
         tuple[str, ...],
-        option("Sound track to hear: a language or a number.", metavar="[NAME=]TRACK"),
+        option("Sound track of the video to use: a language or a number.", metavar="[NAME=]TRACK"),
     ] = (),
     device: Annotated[
         str | None,
@@ -203,23 +221,33 @@ def extract(
     dtype: Annotated[
         Precision | None,
         option(
-            "Precision of networks. bf16 and fp16 keep the weights in fp32; bf16-weights does not.  "
-            "[default: fp32]"
+            "Precision in which networks compute. bf16 and fp16 keep the weights in fp32; "
+            "bf16-weights does not.  [default: fp32]"
         ),
     ] = None,
-    tf32: Annotated[bool, option("Let fp32 products on a GPU drop mantissa bits, for speed.")] = False,
+    tf32: Annotated[
+        bool, option("Compute fp32 products on a GPU in TF32, which is faster and less precise.")
+    ] = False,
     compiled: Annotated[bool, option("Compile networks with torch.compile.", name="compile")] = False,
     clips_at_once: Annotated[
         int | None,
-        option("Clips in each call of a network.  [default: 8 on a GPU, 1 on a CPU]", type=click.IntRange(1)),
+        option(
+            "Number of clips in each call of a network.  [default: 8 on a GPU, 1 on a CPU]",
+            type=click.IntRange(1),
+        ),
     ] = None,
     same_device: Annotated[
         bool,
-        option("Record the model of the GPU, and refuse to continue the store on another."),
+        option(
+            "Record the model of the GPU, and stop with an error if the store is continued on another model."
+        ),
     ] = False,
     engine: Annotated[
         Literal["local", "ray"],
-        option("local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run."),
+        option(
+            "local: run on this machine. ray: run on a Ray cluster, the one at RAY_ADDRESS or one "
+            "started for the run."
+        ),
     ] = "local",
     workers: Annotated[
         int | None,
@@ -232,13 +260,17 @@ def extract(
     gpus: Annotated[
         str,
         option(
-            "GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
+            "Indices of GPUs of this machine, such as 0,1,3. They share the clips and the cores; "
+            "each has a process.",
             metavar="0,1,...",
         ),
     ] = "",
     batch_size: Annotated[
         int | None,
-        option("Rows to encode together.  [default: 8 clips or 64 texts]", type=click.IntRange(1)),
+        option(
+            "Number of clips or texts to encode together.  [default: 8 clips or 64 texts]",
+            type=click.IntRange(1),
+        ),
     ] = None,
     timeout_s: Annotated[
         float,
@@ -249,80 +281,92 @@ def extract(
     decoder: Annotated[
         str,
         option(
-            "What decodes the videos: pyav; cuda, an NVIDIA card beside the cores (the same features; not "
-            "tried on a card yet); or a decoder that an installed package brings."
+            "Decoder of the videos. pyav: on the cores. cuda: also on an NVIDIA card, with the "
+            "same features (not tried on a card yet). Or the name of a decoder of an installed "
+            "package."
         ),
     ] = "pyav",
     strict: Annotated[
         bool,
         option("Mark damaged files as failed instead of keeping the readable part as 'partial'."),
     ] = False,
-    hash_sources: Annotated[bool, option("Record the SHA-256 of every video file.")] = False,
-    limit: Annotated[int | None, option("Process at most N clips.", type=click.IntRange(1))] = None,
+    hash_sources: Annotated[
+        bool, option("Also record the SHA-256 of every video file in the store.")
+    ] = False,
+    limit: Annotated[
+        int | None, option("Process at most this many clips, then stop.", type=click.IntRange(1))
+    ] = None,
     shard: Annotated[
         str | None,
         option(
-            "Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  "
-            "[default: all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
+            "Process only shard i (0 to n-1) of the clips, split into n shards. Shards, and tasks "
+            "of job arrays, never seal the store; use 'obygaze store seal' after the last one.  "
+            "[default: all clips; in a Slurm job array from 0 to n-1, the shard of the task]",
             metavar="i/n",
         ),
     ] = None,
-    retry_failed: Annotated[bool, option("Retry clips that failed before.")] = False,
+    retry_failed: Annotated[bool, option("Try clips again that failed in an earlier run.")] = False,
     corpus: Annotated[
         str | None, option("Name of the corpus in the store.  [default: the manifest's name]")
     ] = None,
-    licence: Annotated[str, option("SPDX licence of the features.", envvar="OBYGAZE_LICENCE")] = NO_LICENCE,
-    citation: Annotated[str, option("How to cite the store.")] = "",
+    licence: Annotated[
+        str,
+        option("Licence of the features, an SPDX expression such as CC-BY-4.0.", envvar="OBYGAZE_LICENCE"),
+    ] = NO_LICENCE,
+    citation: Annotated[str, option("How to cite the store, in one line.")] = "",
     version: Annotated[str, option("Version of the sealed store.", name="store-version")] = "1.0.0",
     append: Annotated[
         Path | None,
         option(
-            "Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
+            "Make the next version of this sealed store: its clips, and the clips of MANIFEST that it lacks.",
             metavar="STORE",
         ),
     ] = None,
     shots: Annotated[
         Path | None,
         option(
-            "Also find the shots of films whose windows are in MANIFEST, and write their table. "
-            "Each frame is decoded once for both.",
+            "Also find the shots of the films whose windows are in MANIFEST, and write them to "
+            "this table. Each frame is decoded only once for windows and shots.",
             metavar="FILE.csv",
         ),
     ] = None,
     keep_frames: Annotated[
         Path | None,
         option(
-            "Keep sampled frames in FOLDER, as JPEG of at most 256 pixels at the short side, and read those "
-            "in it: later backbones need not decode. Features are those of the JPEGs.",
+            "Keep the sampled frames in FOLDER, as JPEG of at most 256 pixels at the short side, "
+            "and use the frames that are there instead of decoding videos again. Features are "
+            "computed from the JPEGs.",
             type=LOCAL,
             metavar="FOLDER",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, option("Print the work to be done and its estimated duration, then stop.")
+        bool, option("Print the work to be done and its estimated duration; extract nothing.")
     ] = False,
     check: Annotated[
         bool,
         option(
-            "Look for what would stop the run, and run nothing: manifest, videos, weights, licence, a stage "
-            "or store that is there, disk space and quota. Needs no GPU: for a login node, before jobs are "
-            "submitted. Exit code 0 if nothing would stop it."
+            "Check for what would stop the run, and extract nothing: manifest, videos, weights, "
+            "licence, an existing stage or store, disk space and quota. Needs no GPU, so that it "
+            "can run on a login node before you submit jobs. Exit code 0 if nothing would stop the "
+            "run."
         ),
     ] = False,
     json: Json = False,
 ) -> Answer:
-    """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
+    """Extract features of the clips of MANIFEST, or of a list of texts, into STORE.
 
-    Finished clips are saved in STORE.staging at once. When every clip is done or failed with a reason,
-    the staging folder is sealed as STORE-VERSION, which never changes.
+    A finished clip is saved at once in the folder STORE.staging (the stage), so that the same command
+    resumes where it was stopped. When every clip is done, or has failed with a reason, the stage is sealed
+    as the folder STORE-VERSION (the store), which never changes.
 
-    With several backbones, each clip is decoded once for all. Several GPUs of one machine share the clips
-    with --gpus 0,1; several machines with a job array (--shard) or --engine ray. `obygaze slurm init` writes
-    job scripts.
+    A backbone is a network or another method that computes features. With several backbones, each clip is
+    decoded only once. To share the clips between GPUs of one machine, use --gpus 0,1; between machines, a
+    job array (--shard) or --engine ray. `obygaze slurm init` writes job scripts.
 
-    The backbones sentence, text, clip-text, openclip-text, xclip-text and xclip-lsmdc-text read texts:
-    MANIFEST is then a CSV with text_id and text, or with caption_id and caption, or a .txt with one text per
-    line. Texts longer than the backbone's limit are cut and marked 'partial'.
+    The backbones sentence, text, clip-text, openclip-text, xclip-text and xclip-lsmdc-text read texts.
+    MANIFEST is then a CSV with the columns text_id and text, or caption_id and caption, or a .txt file with
+    one text per line. Texts longer than the backbone's limit are cut and marked 'partial'.
 
     \b
     Exit codes: 0 all done, 1 error, 2 usage, 3 done but some clips failed,
@@ -342,11 +386,11 @@ def extract(
       obygaze extract films.csv stores/films --backbone xclip --layers 4,8,12
       obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
       obygaze extract windows.csv stores/film --shots windows.shots.csv
-      obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
+      obygaze extract films.csv stores/films --shard 3/8       # one of eight jobs
       obygaze extract films.csv stores/films --backbone descriptors \\
           --backbone sound
-      obygaze extract stills.csv stores/stills --backbone clip        still images
-      obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
+      obygaze extract stills.csv stores/stills --backbone clip      # still images
+      obygaze extract prompts.csv stores/prompts --backbone clip-text  # texts
     """
     from obygaze_features.extraction.before_queue import decoder_without_gpu, examine_run, recipes_on_cpu
     from obygaze_features.extraction.extract import reads_texts

@@ -45,13 +45,17 @@ def frames(
     n: Annotated[
         int | None,
         option(
-            "Number of evenly spaced frames: frame int(i * L / n) of L.  [default: 32; 1 for a still]",
+            "Take n evenly spaced frames: frame int(i * L / n) of L frames.  [default: 32; 1 for a "
+            "still image]",
             type=click.IntRange(1),
         ),
     ] = None,
     indices: Annotated[
         str | None,
-        option("Indices of the frames, 0-based over the whole video, e.g. 0,5,390.", metavar="LIST"),
+        option(
+            "Take the frames with these indices, counted from 0 over the whole video, such as 0,5,390.",
+            metavar="LIST",
+        ),
     ] = None,
     rate: Annotated[
         float | None,
@@ -65,24 +69,30 @@ def frames(
         float | None,
         option("Start of sampling, in seconds or as a clock (1:01:30.5), as shown by a player.", type=Time()),
     ] = None,
-    end: Annotated[float | None, option("End of sampling (exclusive), likewise.", type=Time())] = None,
+    end: Annotated[
+        float | None, option("End of sampling (exclusive), in the same formats.", type=Time())
+    ] = None,
     npz: Annotated[
-        Path | None, option("Save frames [F,H,W,3] uint8, index and time_s to this file.", type=FILE)
+        Path | None,
+        option("Save the frames to this file: arrays frames (uint8 [F,H,W,3]), index and time_s.", type=FILE),
     ] = None,
     sheet: Annotated[
         Path | None,
-        option("Save a contact sheet (.png): thumbnails with their index and time.", type=FILE),
+        option(
+            "Save a contact sheet to this .png file: thumbnails of the frames with index and time.", type=FILE
+        ),
     ] = None,
     force: Annotated[bool, option("Replace existing files.")] = False,
 ) -> Answer:
-    """Show or save the frames an extraction would use.
+    """List or save the frames of VIDEO that an extraction would use.
 
-    Pixels are saved only with --npz or --sheet. A still image has one frame, at time 0.
+    Print the index and time of each frame. Save the frames themselves only with --npz or --sheet. A still
+    image has one frame, at time 0.
 
     \b
     Examples:
-      obygaze frames clip.mp4             which 32 frames, and when they are shown
-      obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz   these, full size
+      obygaze frames clip.mp4           # which 32 frames, and when they are shown
+      obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz   # these, full size
       obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
     """
     from obygaze_features.video.sheet import contact_sheet, thumbnail

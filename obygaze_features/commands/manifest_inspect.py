@@ -26,30 +26,39 @@ def sheets(
     concepts: Annotated[
         tuple[str, ...],
         option(
-            "Draw a sheet of this concept only; may be repeated.  [default: every visual concept]",
+            "Draw a sheet of this concept only; repeatable.  [default: every visual concept]",
             name="concept",
         ),
     ] = (),
     predictions: Annotated[
         Path | None,
         option(
-            "predictions.csv of a run: draw a sheet of a model's false alarms and one of its misses instead."
+            "predictions.csv of a run of `obygaze evaluate`: draw a sheet of a model's false "
+            "alarms and a sheet of its misses instead."
         ),
     ] = None,
-    model: Annotated[str | None, option("With --predictions: the model, if the run has several.")] = None,
+    model: Annotated[
+        str | None, option("With --predictions: name of the model, if the run has several.")
+    ] = None,
     task: Annotated[
-        str | None, option("With --predictions: the task, such as 'hn_s>enhn_s', if the run has several.")
+        str | None,
+        option("With --predictions: the task as TRAIN>TEST, such as 'hn_s>enhn_s', if the run has several."),
     ] = None,
     out: Annotated[
-        Path, option("Folder to store the sheets in. They hold frames of the films, whose rights apply.")
+        Path,
+        option(
+            "Write the sheets to this folder. They show frames of the films, so that the films' "
+            "rights apply to them."
+        ),
     ],
     force: Annotated[bool, option("Replace earlier sheets.")] = False,
 ) -> Answer:
     """Draw contact sheets of clips: one per concept, or one per kind of error.
 
-    Each of up to 24 clips is shown by its middle frame, with a number; index.csv names the clips. Clips of a
-    concept are taken from the films in turn; errors with the clearest first. Clips whose video is not on this
-    machine are left out and counted. Frames of films are written to the sheets alone.
+    A sheet shows up to 24 clips, each by its middle frame with a number; index.csv has the clip of each
+    number. Clips of a concept are taken from the films in turn. Of errors, the clearest come first. Clips
+    whose video is not on this machine are left out and counted. Frames of films are written only to the
+    sheets.
 
     \b
     Examples:
@@ -80,7 +89,7 @@ def sheets(
 def inspect(
     manifest: Annotated[Path, argument()],
 ) -> Answer:
-    """Check a manifest; show its content and which videos are on this machine.
+    """Check a manifest; print what it contains and which of its videos are on this machine.
 
     \b
     Examples:
@@ -99,18 +108,24 @@ def inspect(
 def project(
     annotations: Annotated[Path, argument()],
     *,
-    onto: Annotated[Path | None, option("Manifest of the clips to label.")] = None,
+    onto: Annotated[Path | None, option("Manifest of the clips to label; or give --window.")] = None,
     window: Annotated[
         float | None,
-        option("Cut films into windows of this length in seconds.", type=Number(0, min_open=True)),
+        option(
+            "Cut the films into windows of this length, in seconds, and label these; or give --onto.",
+            type=Number(0, min_open=True),
+        ),
     ] = None,
-    per_annotator: Annotated[bool, option("Write a row per annotator instead of one merged row.")] = False,
+    per_annotator: Annotated[
+        bool, option("Write a row for each annotator of a clip instead of one merged row.")
+    ] = False,
     merge: Annotated[
         str | None,
         option(
-            "How annotators' labels become one. highest: the highest level and its concepts, over all "
-            "annotations. any: the highest level and all concepts. both: the lowest level and the concepts "
-            "that all gave. NAME: that annotator's alone.  [default: highest]",
+            "How the labels of several annotators are merged into one. highest: the highest level, "
+            "with the concepts given at that level. any: the highest level, with all concepts. "
+            "both: the lowest level, with the concepts that all annotators gave. NAME: only the "
+            "labels of annotator NAME.  [default: highest]",
             metavar="highest|any|both|NAME",
         ),
     ] = None,
@@ -119,9 +134,10 @@ def project(
 ) -> Answer:
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
-    An annotation counts for a clip if it covers a fifth of it; the highest level wins, concepts given at that
-    level are united, first for each annotator and then over annotators. A clip without annotations is
-    at the lowest level (EN); clips of a movie without any annotation stay without a level.
+    Give one of --onto and --window. An annotation counts for a clip if it covers at least a fifth of the
+    clip. If several annotations count, the clip gets the highest of their levels, and the concepts given at
+    that level, first for each annotator and then over annotators. A clip without an annotation gets the
+    lowest level (EN). Clips of a movie that nobody annotated get no level.
 
     \b
     Examples:

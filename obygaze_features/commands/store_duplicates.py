@@ -24,16 +24,20 @@ def duplicates(
     store: Annotated[str, argument(type=click.STRING)],
     other: Annotated[str | None, argument(type=click.STRING)] = None,
     *,
-    out: Annotated[Path | None, option("Write all clips to a CSV file.", type=FILE)] = None,
+    out: Annotated[
+        Path | None, option("Write all clips that were found to this CSV file.", type=FILE)
+    ] = None,
     force: Force = False,
 ) -> Answer:
-    """Find the clips of STORE that look like clips of OTHER, or of other movies of STORE.
+    """Find the clips of STORE that look like clips of OTHER or, without OTHER, of other movies of STORE.
 
-    Found are clips that were re-encoded, graded, made black and white, letterboxed, cropped a little,
-    mirrored, subtitled, or begin a little later, by the frames of `signature` in both stores. Other moments
-    of one scene look alike too: look at what is found. A model tested on a film whose pictures it has learnt
-    from is tested on what it knows: movies with several such clips in a row are named. Within a store, clips
-    of different movies are compared. Credits, titles and black are not.
+    Use it before you evaluate: a test on a film is not fair if the model has learnt from the same pictures
+    in another film. The stores need features of the backbone `signature`. Clips of credits, titles and
+    black are not compared.
+
+    A clip is also found if it was re-encoded, graded, made black and white, letterboxed, slightly cropped,
+    mirrored or subtitled, or if it begins a little later. Other moments of one scene look alike too, so
+    look at what is found. The command names movies that share several such clips in a row.
 
     \b
     Examples:

@@ -176,18 +176,19 @@ def import_(
     kind: Annotated[
         Literal["pth", "npy", "hdf5", "table"],
         option(
-            "npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; "
-            ".pth, .pt and .safetensors; .h5), or one file with a clip per key, group or "
-            "dataset. table: one with a row per clip, or with --array frames per frame (CSV, "
-            ".xlsx, Parquet, .npy, .npz, HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
+            "Kind of SOURCE. npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in "
+            "a tar; .pth, .pt and .safetensors; .h5), or one file with a key, group or dataset per "
+            "clip. table: one file (CSV, .xlsx, Parquet, .npy, .npz, HDF5, AnnData .h5ad) with a "
+            "row per clip or, with --array frames, a row per frame; or a folder of CSV or Parquet "
+            "parts.",
             name="from",
         ),
     ],
     ids: Annotated[
         str | None,
         option(
-            "For --from table: the column or array of ids, or a file with one id per row.  "
-            "[default: clip_id, clip_ids, clip, id or ids; obs names of AnnData]",
+            "For --from table: the column or array with the ids of the rows, or a file with one id "
+            "per row.  [default: clip_id, clip_ids, clip, id or ids; obs names of AnnData]",
             type=click.STRING,
             metavar="NAME|FILE",
         ),
@@ -195,33 +196,37 @@ def import_(
     columns: Annotated[
         tuple[str, ...],
         option(
-            "The columns or arrays that are features, such as 'f[0-9]*'; '!PATTERN' leaves "
-            "out; repeatable.  [default: the only column of lists, array of real numbers, "
-            "or numbered series (f0, f1, ...)]",
+            "Columns or arrays to read as features, such as 'f[0-9]*'; '!PATTERN' leaves them out; "
+            "repeatable.  [default: the only column of lists, array of real numbers, or numbered "
+            "series (f0, f1, ...)]",
             metavar="PATTERN",
         ),
     ] = (),
     key: Annotated[
-        str | None, option("The one array, tensor or column of features, by its exact name.")
+        str | None, option("Exact name of the one array, tensor or column to read as features.")
     ] = None,
     backbone: Annotated[
-        str | None, option("Name of the backbone in the store; exported files carry it.")
+        str | None,
+        option("Name of the backbone in the store. Files that `obygaze store export` wrote have it already."),
     ] = None,
     array: Annotated[
         Literal["pooled", "frames", "tokens"],
-        option("Kind of array per clip: pooled [D], frames [F, D] or tokens [T, D]."),
+        option(
+            "What SOURCE has of each clip: one vector (pooled [D]), one per frame (frames [F, D]) "
+            "or tokens [T, D]."
+        ),
     ] = "pooled",
     axes: Annotated[
         Literal["TD", "DT", "T1D", "TD11"] | None,
         option(
-            "Order of the axes of frames or tokens in the files: T of them, D numbers each.  [default: TD, "
+            "Order of the axes in the files: T frames or tokens of D numbers each.  [default: TD, "
             "without axes of length one]"
         ),
     ] = None,
     rate: Annotated[
         float | None,
         option(
-            "Frames in a second of video: frame i is at i / RATE, from the clip's start.",
+            "Frames per second of video: the time of frame i is i / RATE after the clip's start.",
             type=Number(0, min_open=True),
             metavar="RATE",
         ),
@@ -229,37 +234,40 @@ def import_(
     times: Annotated[
         str | None,
         option(
-            "Where the times of frames are: an array or column beside the features, or files with names of "
-            "such a pattern ({video}_timestamps_ms). In seconds, or milliseconds if the name ends in ms.  "
-            "[default: time_s; in a table also time, timestamp and such]",
+            "Array or column with the times of frames, or a pattern of the names of files with "
+            "them ({video}_timestamps_ms). Times are in seconds, or in milliseconds if the name "
+            "ends in ms.  [default: time_s; in a table also time, timestamp and such]",
             metavar="NAME|PATTERN",
         ),
     ] = None,
     pattern: Annotated[
         str | None,
         option(
-            "Names of the files or groups, built from the manifest's columns; {video} is "
-            "the video's name without folder. Suffixes, also a video's, are left out.  "
-            "[default: {video}; for one file {clip_id}]"
+            "How the names of files or groups are built from the manifest's columns. {video} is "
+            "the video's file name without folder and suffix. Write the pattern without the suffix "
+            "of the files.  [default: {video}; for one file {clip_id}]"
         ),
     ] = None,
-    declared: Annotated[Path | None, option("JSON file of the known provenance fields.")] = None,
+    declared: Annotated[
+        Path | None, option("JSON file with the provenance fields that you know, such as the weights.")
+    ] = None,
     dtype: Annotated[
         Literal["float16", "float32"] | None, option("Convert the values to this data type.")
     ] = None,
     licence: Annotated[
         str,
-        option("SPDX expression of the features, or NOASSERTION.", envvar="OBYGAZE_LICENCE"),
+        option("Licence of the features: an SPDX expression, or NOASSERTION.", envvar="OBYGAZE_LICENCE"),
     ],
     citation: Annotated[str, option("How to cite the store, in one line.")] = "",
     version: Annotated[str, option("Version of the store.", name="store-version")] = "1.0.0",
-    allow_missing: Annotated[bool, option("Seal even if clips have no features.")] = False,
+    allow_missing: Annotated[bool, option("Seal even if some clips of MANIFEST have no features.")] = False,
 ) -> Answer:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
-    The names of files, or the ids of rows, are matched with MANIFEST. A clip without a video in the manifest
-    has no file, so it counts as missing. The store is marked as imported; what --declared does not state is
-    unknown, the times of the frames included, unless the files hold them (`time_s`) or --rate says them.
+    The names of files, or the ids of rows, are matched with MANIFEST (--pattern). A clip without a video in
+    the manifest has no file, so that it counts as missing. The store is marked as imported. Provenance that
+    --declared does not state is recorded as unknown. So are the times of frames, unless the files have them
+    (`time_s`) or --rate is given.
 
     \b
     Examples:
@@ -478,20 +486,28 @@ def export(
     store: Annotated[str, argument(type=click.STRING)],
     file: Annotated[Path, argument(type=LOCAL)],
     *,
-    backbone: Annotated[str | None, option("Backbone to export; needed if the store has several.")] = None,
+    backbone: Annotated[
+        str | None, option("Backbone whose features are exported; needed if the store has several.")
+    ] = None,
     kind: Annotated[
         Literal["hdf5", "h5ad"],
-        option("hdf5: one group per clip with all arrays. h5ad: AnnData of the pooled features.", name="to"),
+        option(
+            "hdf5: one group per clip, with all arrays. h5ad: AnnData with the pooled features "
+            "(one vector per clip).",
+            name="to",
+        ),
     ],
     manifest: Annotated[
         Path | None,
-        option("Manifest of the clips, to add level and concepts: in `obs` (h5ad) or as attributes (hdf5)."),
+        option(
+            "Manifest of the clips; adds their level and concepts, in `obs` (h5ad) or as attributes (hdf5)."
+        ),
     ] = None,
 ) -> Answer:
     """Write a store's features as HDF5 or AnnData, for tools that do not read Zarr.
 
-    Includes movie, span and status of each clip; with --manifest also level and concepts. Concepts are
-    separated by semicolons.
+    The file also has the movie, start, end and status of each clip. With --manifest it also has the level
+    and the concepts, separated by semicolons.
 
     \b
     Examples:
@@ -534,16 +550,16 @@ def card(
     store: Annotated[str, argument(type=click.STRING)],
     *,
     licence: Annotated[
-        str | None, option("SPDX expression; needed if the store was sealed without one.")
+        str | None, option("Licence, an SPDX expression; needed if the store was sealed without one.")
     ] = None,
     out: Annotated[
-        Path | None, option("Folder for README.md and croissant.json, outside the store.", type=LOCAL)
+        Path | None, option("Folder to write README.md and croissant.json to, outside the store.", type=LOCAL)
     ] = None,
     force: Force = False,
 ) -> Answer:
-    """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
+    """Write a store's dataset card and croissant.json anew, outside the store.
 
-    Without --out the card is printed.
+    A sealed store never changes, so that the card in it stays as it is. Without --out, print the card.
 
     \b
     Examples:
@@ -568,9 +584,10 @@ def card(
 def cite(
     store: Annotated[str, argument(type=click.STRING)],
 ) -> Answer:
-    """Print how STORE is cited, by its version and fingerprint: a reference, and BibTeX.
+    """Print a reference and a BibTeX entry for STORE, with its version and fingerprint.
 
-    What its makers stated as its citation, when it was sealed, stands in both.
+    The fingerprint is a SHA-256 that identifies the store's content. If the store was sealed with a
+    citation, both contain it; a citation in BibTeX is printed only after the BibTeX entry.
 
     \b
     Examples:

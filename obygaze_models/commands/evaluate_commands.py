@@ -94,27 +94,29 @@ def evaluate(
     texts: Annotated[
         Path | None,
         option(
-            "Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, in the space of "
-            "STORE.",
+            "Add zero-shot models, which compare clips with texts of concepts: store of the texts "
+            "that 'obygaze codebook texts' lists, encoded by the network of STORE.",
             metavar="STORE",
         ),
     ] = None,
     fuse: Annotated[
         Fuse | None,
         option(
-            "How to combine the features of several stores or backbones. concat: joined, with a penalty for "
-            "each. late: one model for each, whose logits are weighted on held-out films. max, mean: the "
-            "largest or mean logit. concepts: each concept is learnt from the modality that conveys it "
-            "(visual=STORE heard=STORE), and a linear model reads them; with --model pcbm_time, from frames. "
-            "Each modality alone, and all but each, are evaluated too."
+            "How to combine the features of several stores or backbones (modalities). concat: join "
+            "the features, with a penalty for each modality. late: one model for each, with "
+            "weights of the logits from held-out films. max, mean: the largest or mean logit of "
+            "these models. concepts: learn each concept from the modality that conveys it "
+            "(visual=STORE heard=STORE), and read the concepts with a linear model; with --model "
+            "pcbm_time, learn them from frames. Each modality alone, and all but one, are "
+            "evaluated too."
         ),
     ] = None,
     layer: Annotated[
         str | None,
         option(
-            "Number of the network's layer, of those that 'extract --layers' stored. each: one model for "
-            "each layer, and what the best of so many reaches by chance. chosen: inner folds of movies "
-            "choose one layer.",
+            "Number of a layer that 'extract --layers' stored. each: evaluate one model for each "
+            "layer; also print what the best of so many layers reaches by chance. chosen: choose "
+            "one layer by inner folds of movies.",
             type=click.STRING,
             metavar="N|each|chosen",
         ),
@@ -122,25 +124,25 @@ def evaluate(
     reduce: Annotated[
         str | None,
         option(
-            "Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
-            "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. The "
-            "result is saved next to STORE.",
+            "Reduce tokens for models that read frames or tokens: mean (over the patches of a "
+            "frame or tubelet), top:K (the K of largest norm), project:SIZE:SEED (random "
+            "projection), mean+project:SIZE:SEED. The result is saved next to STORE.",
             metavar="RULE",
         ),
     ] = None,
     variables: Annotated[
         Path | None,
         option(
-            "Table with numbers of each clip, such as 'obygaze film variables' writes. It adds the baseline "
-            "'staging', which reads only these.",
+            "Table with numbers of each clip, such as 'obygaze film variables' writes. Adds the "
+            "baseline 'staging', which reads only these numbers.",
             metavar="CSV",
         ),
     ] = None,
     answers: Annotated[
         Path | None,
         option(
-            "A machine's answers to 'obygaze codebook questions', or a store of --backbone vlm. They add the "
-            "zero-shot model 'answers'.",
+            "A machine's answers to the questions of 'obygaze codebook questions', or a store that "
+            "'extract --backbone vlm' made. Adds the zero-shot model 'answers'.",
             metavar="JSONL|STORE",
         ),
     ] = None,
@@ -149,20 +151,24 @@ def evaluate(
     n_seeds: Annotated[
         int,
         option(
-            "Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
+            "Repeat with K consecutive seeds, from --seed on; metrics are reported as mean and SD.",
             name="seeds",
             type=click.IntRange(1),
             metavar="K",
         ),
     ] = 1,
     seen: Annotated[
-        bool, option("Within-movie protocol: hold out blocks of scenes instead of whole movies.")
+        bool,
+        option(
+            "Hold out blocks of scenes instead of whole movies, so that a model is tested on "
+            "movies that it was trained on."
+        ),
     ] = False,
     folds: Annotated[
         int | None,
         option(
-            "Number of folds of whole movies, with about equal numbers of clips.  [default: one fold for "
-            "each movie; 20 folds for more than 500 movies]",
+            "Test whole movies in N folds with about equal numbers of clips.  [default: one fold "
+            "for each movie; 20 folds for more than 500 movies]",
             type=click.IntRange(3),
             metavar="N",
         ),
@@ -170,32 +176,35 @@ def evaluate(
     test_seen_scores: Annotated[
         bool,
         option(
-            "Test also the clips whose annotators saw a model's score when they judged them (column "
-            "seen_score)."
+            "Test also on clips whose annotators saw a model's score when they judged them (column "
+            "seen_score). By default these clips are only trained on."
         ),
     ] = False,
     experts: Annotated[
         Literal["merged", "each", "soft", "noisy"] | None,
         option(
-            "How to train on the labels of several annotators. merged: on one label for each clip. each: one "
-            "model for each annotator. soft: on the share of annotators who call the clip positive. noisy: "
-            "on the probable label, from how often each annotator is right, estimated with a model of the "
-            "features. All models are tested on each annotator's labels.  [default: merged]"
+            "How to train on the labels of several annotators. merged: on one label for each clip. "
+            "each: one model for each annotator. soft: on the share of annotators who call the "
+            "clip positive. noisy: on the probable label, given how often each annotator is right, "
+            "which is estimated together with a model of the features. All models are tested on "
+            "each annotator's labels.  [default: merged]"
         ),
     ] = None,
     imbalance: Annotated[
         Literal["none", "weights", "subsample"],
         option(
-            "Class-imbalance handling of the MLP, applied to training clips only. none: the threshold is "
-            "tuned. weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has."
+            "Class-imbalance handling of the MLP, applied to training clips only. none: only the "
+            "threshold is tuned. weights: the loss of a clip is weighted by n / (2 n_class). "
+            "subsample: of the larger class, take as many clips as the smaller class has."
         ),
     ] = "none",
     refits: Annotated[
         int | None,
         option(
-            "Test the models named with --model by N refits, in which films exchange their whole sequences "
-            "of labels. The smallest p is 1 / (N + 1), so that N is at least 19. The test is valid also if "
-            "features and labels change slowly, and takes N times as long as the evaluation.",
+            "Test the models named with --model by a permutation test: train them again N times, "
+            "with the sequences of labels of whole films exchanged. The test is valid also if "
+            "features and labels change slowly over a film. It takes N times as long as the "
+            "evaluation. The smallest p is 1 / (N + 1), so that N is at least 19.",
             type=click.IntRange(19),
             metavar="N",
         ),
@@ -212,18 +221,20 @@ def evaluate(
     licence: Annotated[
         str | None, option("Licence of the saved models, an SPDX expression.  [default: none stated]")
     ] = None,
-    out: Annotated[Path | None, option("Folder to keep the run in.  [default: nothing is kept]")] = None,
+    out: Annotated[Path | None, option("Folder to write the run to.  [default: no file is written]")] = None,
     html: Html = None,
     force: Annotated[bool, option("Replace an existing run.")] = False,
     json: Json = False,
 ) -> None:
     """Evaluate models on the features of STORE with the labels of MANIFEST.
 
-    Every movie is tested once, by models trained on the other movies. Penalty, depth, epochs and threshold
-    are chosen by inner folds of the training movies. The command prints one row per model, and whether a
-    model beats the baselines. With --out it writes a folder: predictions.csv (the source of every number),
-    metrics.csv, selection.csv, run.json, and all tables as report.md and .tex. The same command gives the
-    same bytes.
+    Every movie is tested once, by models trained on the other movies. The models' settings (penalty, depth,
+    epochs, threshold) are chosen by inner folds of the training movies. The command prints one row per
+    model, and whether a model beats the baselines.
+
+    With --out, write a folder: predictions.csv (from which every number is computed), metrics.csv,
+    selection.csv (the chosen settings), run.json, and all tables as report.md and .tex. The same command
+    gives the same bytes.
 
     \b
     Examples:
@@ -791,18 +802,25 @@ def compare(
     run_a: Annotated[Path, argument()],
     run_b: Annotated[Path, argument()],
     *,
-    model: Annotated[str | None, option("Model of RUN_A.  [default: its first]")] = None,
-    against: Annotated[str | None, option("Model of RUN_B.  [default: the same]")] = None,
-    out: Annotated[Path | None, option("Folder to write the tables into.")] = None,
+    model: Annotated[
+        str | None, option("Name of the model of RUN_A.  [default: the first in its predictions.csv]")
+    ] = None,
+    against: Annotated[
+        str | None, option("Name of the model of RUN_B.  [default: the name of the model of RUN_A]")
+    ] = None,
+    out: Annotated[Path | None, option("Write the tables to this folder.")] = None,
     html: Html = None,
     force: Force = False,
     json: Json = False,
 ) -> Answer:
-    """Compare a model of RUN_A with one of RUN_B, paired by movie.
+    """Compare a model of RUN_A with a model of RUN_B, paired by movie.
 
-    Both must have been tested on the same clips and labels; the training data may differ, and so
-    may stores, models and seeds. For each metric: the mean difference over movies, tested twice. The exact
-    sign-flip test asks whether these trained models differ, the corrected t test whether the methods do.
+    A run is the folder that `obygaze evaluate --out` wrote. Both models must have been tested on the same
+    clips and labels. Their training data, stores and seeds may differ.
+
+    For each metric, print the mean difference over movies and the p of two tests. The exact sign-flip test
+    asks whether these two trained models differ. The corrected t test asks whether the two methods differ,
+    that is, whether models trained anew would differ too.
 
     \b
     Examples:

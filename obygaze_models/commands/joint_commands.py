@@ -30,12 +30,12 @@ def sums(
     manifest: Annotated[Path, argument()],
     store: Annotated[Path, argument(metavar="STORE[:BACKBONE]")],
     *,
-    task: Annotated[str, option("Task of two classes of the manifest's codebook, or concept:NAME.")],
+    task: Annotated[str, option("Task of the manifest's codebook that has two classes, or concept:NAME.")],
     least: Annotated[
-        int, option("Leave out films with fewer clips, and count them.", type=click.IntRange(2))
+        int, option("Leave out films with fewer clips; their number is printed.", type=click.IntRange(2))
     ] = 20,
     at: Annotated[
-        Path | None, option("Joint model of the last round: gradients and curvatures there.")
+        Path | None, option("Joint model of the last round; sum the gradients and curvatures at this model.")
     ] = None,
     licence: Annotated[str, option("Licence of the sums, an SPDX expression.")] = NO_LICENCE,
     policy: Policy = "raw",
@@ -44,12 +44,16 @@ def sums(
 ) -> Answer:
     """Compute sums over a lab's films, from which a joint model of several labs is fitted.
 
-    For each film the file holds the number of clips, and the means and products of features, labels and
-    concepts; it holds no features of single clips. Sums are not anonymous (docs/joint.md). If a film has at
-    most twice as many clips as features, anybody who has its features can compute every label. If a label or
-    concept is in few clips, their mean feature is revealed. Every file of sums is recorded next to the store.
-    Later sums of a film whose clips or labels differ in fewer than --least clips are refused, as the
-    difference of the two files would reveal the features of these clips.
+    For each film the file has the number of clips, and the means and products of features, labels and
+    concepts. It has no features of single clips.
+
+    Sums are not anonymous (docs/joint.md). If a film has at most twice as many clips as there are features,
+    anybody who has the film's features can compute every label. If a label or concept is in few clips, the
+    sums reveal the mean feature of these clips.
+
+    Every file of sums is recorded next to the store. If you sum a film again with clips or labels that
+    differ in fewer than --least clips, the command refuses it: the difference of the two files would reveal
+    the features of these clips.
 
     \b
     Examples:
@@ -173,20 +177,24 @@ def _limited_features_remark(data: "Dataset", summed: "Sums") -> str:
 def join(
     files: Annotated[tuple[Path, ...], argument(metavar="SUMS...")],
     *,
-    concept: Annotated[str, option("Learn this concept's ridge CAV, and not the task.")] = "",
-    without: Annotated[tuple[str, ...], option("Leave this film out; repeatable.", metavar="FILM")] = (),
+    concept: Annotated[
+        str, option("Fit the ridge CAV (concept activation vector) of this concept, and not the task.")
+    ] = "",
+    without: Annotated[
+        tuple[str, ...], option("Leave this film out of the sums; repeatable.", metavar="FILM")
+    ] = (),
     penalty: Annotated[
         float | None,
         option(
-            "Weight of the squares of the weights; 0 is least squares.  [default: chosen by leaving films "
-            "out]",
+            "Penalty of the ridge regression, the factor of the squared weights; 0 is least "
+            "squares.  [default: chosen by leaving films out]",
             type=Number(0),
         ),
     ] = None,
     inverse: Annotated[
         float,
         option(
-            "Inverse strength of logistic regression's penalty, in rounds.",
+            "Inverse strength of the penalty of logistic regression, for sums made with --at.",
             name="C",
             type=Number(0, min_open=True),
         ),
@@ -196,13 +204,16 @@ def join(
 ) -> Answer:
     """Fit a joint model to the sums of several labs. It equals the model fitted to all their clips together.
 
-    From sums of `model sums` the model is a ridge regression of the labels or, with --concept, a ridge CAV.
-    From sums of `model sums --at MODEL` it is the next round of logistic regression: send the new model to
-    the labs, compute sums and join again, until the command prints that this is the last round. With
-    --without FILM the model is the same as if the film had never been in the sums, so that its lab can test
-    it on the film. For each lab the command prints the squared error of the other labs' model on its films.
-    An error far above that of predicting the share of positives means that the lab's films are of another
-    kind, or that its sums are wrong.
+    From sums of `obygaze model sums`, the model is a ridge regression of the labels or, with --concept, a
+    ridge CAV. From sums of `model sums --at MODEL`, the model is the next round of a logistic regression:
+    send it to the labs, let them compute sums at it, and join these sums, until the command prints that
+    this is the last round.
+
+    With --without FILM the model is the same as if the film had never been in the sums, so that the film's
+    lab can test the model on it.
+
+    For each lab, print the squared error of the other labs' model on its films. If this error is far above
+    that of predicting the share of positives, the lab's films are of another kind, or its sums are wrong.
 
     \b
     Examples:

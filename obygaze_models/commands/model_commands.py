@@ -22,7 +22,7 @@ COLUMNS = ("model", "version", "task", "reads", "films left out, 95 % retrained"
 
 @command()
 def ls(*, zoo: Zoo = None) -> Answer:
-    """List the models of a list, with how well each did on films left out.
+    """List the models of a list (zoo.toml), with their scores on films that were left out of training.
 
     \b
     Examples:
@@ -66,11 +66,11 @@ def card(
     *,
     zoo: Zoo = None,
 ) -> Answer:
-    """Print the page of MODEL: a NAME or NAME@VERSION of a list, a file, or a URL of one.
+    """Print the page of MODEL: a NAME or NAME@VERSION of a list, a file, or the URL of a file.
 
-    It says what the model answers, how well and on whom it fails, what it must not be used for, what it was
-    trained on and how, and how to cite it. --json gives the file's card with the shapes of its arrays.
-    Nothing in the file is executed.
+    The page says what the model answers, how well it does, on whom it fails, what it must not be used for,
+    on what and how it was trained, and how to cite it. --json prints the metadata in the file (its card)
+    and the shapes of its arrays. Nothing in the file is executed.
 
     \b
     Examples:
@@ -94,9 +94,9 @@ def card(
 
 @command()
 def verify(*, zoo: Zoo = None) -> Answer:
-    """Read every model of a list: its digest, its file, and whether the list says what its card says.
+    """Check every model of a list: its digest, its file, and that the list agrees with its card.
 
-    Exits with 3 if a model is not what is listed.
+    The card is the metadata in a model's file. Exit with 3 if a model is not as listed.
 
     \b
     Examples:
@@ -122,16 +122,18 @@ def push(
     destination: Annotated[str, argument(type=click.STRING, metavar="ZOO")],
     *,
     name: Annotated[str, option("Name of the model in the list.")],
-    version: Annotated[str, option("A new one for each file.", metavar="X.Y.Z")] = "1.0.0",
+    version: Annotated[
+        str, option("Version of the model in the list; a version can be used only once.", metavar="X.Y.Z")
+    ] = "1.0.0",
     notes: Annotated[
         Path | None,
-        option("Markdown file with what its makers say of it, first on its page.", type=LOCAL),
+        option("Markdown file with the makers' notes, which are put first on the model's page.", type=LOCAL),
     ] = None,
 ) -> Answer:
     """Put the file MODEL into the list ZOO: a folder, s3://BUCKET/FOLDER or hf://datasets/OWNER/NAME.
 
-    The model's page is written beside it. A model without a licence is refused, and a version that is there
-    is never replaced.
+    The model's page is written beside the file. A model without a licence is refused. A version that is
+    already in the list is never replaced.
 
     \b
     Examples:
@@ -160,7 +162,7 @@ def pull(
 ) -> Answer:
     """Copy the model NAME or NAME@VERSION of a list into FOLDER (default: models).
 
-    The file is checked against its digest; a stopped copy resumes.
+    The file is checked against its digest. If the copy was stopped, the same command resumes it.
 
     \b
     Examples:

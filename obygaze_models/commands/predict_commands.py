@@ -37,27 +37,34 @@ def predict(
     stores: Stores,
     *,
     manifest: Annotated[
-        Path | None, option("Manifest of the clips, to fill the column video (stores do not keep it).")
+        Path | None, option("Manifest of the clips; fills the column video, which stores do not have.")
     ] = None,
     frames: Annotated[
         Path | None,
-        option("Write a CSV file with a row a frame: time, attention weight, concepts' values.", type=FILE),
+        option(
+            "Also write a CSV file with one row per frame: its time, attention weight, and the "
+            "concepts' values.",
+            type=FILE,
+        ),
     ] = None,
     zoo: Zoo = None,
-    out: Annotated[Path | None, option("Write a CSV file instead of printing a table.", type=FILE)] = None,
+    out: Annotated[
+        Path | None, option("Write the scores to this CSV file instead of printing a table.", type=FILE)
+    ] = None,
     force: Annotated[bool, option("Replace an earlier --out or --frames.")] = False,
     json: Json = False,
 ) -> Answer:
-    """Score the clips of stores with MODEL, saved by `obygaze evaluate --save`: a file, its URL, or a NAME.
+    """Score the clips of stores with MODEL, which `obygaze evaluate --save` saved.
 
-    A NAME or NAME@VERSION is looked up in a list of models (`obygaze model ls`).
+    MODEL is a file, its URL, or a NAME or NAME@VERSION in a list of models (`obygaze model ls`).
 
-    Each clip gets a logit, a calibrated probability with its 80 % band (of films drawn anew), a call, and the
-    share of training clips nearer than it (unlike). A clip farther than 99 % of them is flagged and gets no
-    probability. A concept model adds each concept's value, probability and contribution to the logit.
+    For each clip, report a logit, a calibrated probability with its 80 % band (the uncertainty of the
+    calibration), the class called, and 'unlike', the share of training clips that are nearer to the
+    training mean than this clip. If this share is above 99 %, the clip is flagged and gets no probability.
+    For a model of concepts, also report each concept's value, probability and contribution to the logit.
 
-    The stores' features must be made as those the model was trained on: the same backbone,
-    weights, preparation, sampling, software. What a model file holds is never executed.
+    The stores' features must have been made like those that the model was trained on: the same backbone,
+    weights, preparation, sampling and software. Nothing in a model file is executed.
 
     \b
     Examples:
@@ -124,8 +131,8 @@ def explain(
     settings: Annotated[
         tuple[str, ...],
         option(
-            "Set a concept's value to this quantile (0 to 1) of the training clips' values, each by a model "
-            "without its film, and show the change; repeatable.",
+            "Set a concept's value to this quantile (0 to 1) of its values in the training clips, "
+            "and show how the decision changes; repeatable.",
             name="set",
             metavar="CONCEPT=QUANTILE",
         ),
@@ -133,10 +140,10 @@ def explain(
 ) -> Answer:
     """Explain the decision of MODEL, which has concepts, attention or several modalities, on one clip.
 
-    Prints the decision, each concept's contribution to the logit, and the probability if only that concept
-    were low or high among the training clips; and, if the store keeps frames, for each of them its time and
-    the concepts' probabilities or its attention weight and contribution. Of a model of several modalities
-    prints what each contributes.
+    Print the decision. For a model of concepts, also print each concept's contribution to the logit, and
+    the probability if only that concept were low or high among the training clips. If the store has frames,
+    also print the time of each frame, with the concepts' probabilities or with its attention weight and
+    contribution. For a model of several modalities, print what each modality contributes.
 
     \b
     Examples:
@@ -163,20 +170,30 @@ def localise(
     frames: Annotated[Path, argument()],
     manifest: Annotated[Path, argument()],
     *,
-    positive: Annotated[tuple[str, ...], option("Level to find; repeatable.", metavar="LEVEL")] = (),
-    concept: Annotated[str | None, option("Concept to find, instead of --positive.")] = None,
+    positive: Annotated[
+        tuple[str, ...], option("Level whose segments are to be found; repeatable.", metavar="LEVEL")
+    ] = (),
+    concept: Annotated[
+        str | None, option("Concept whose segments are to be found, instead of --positive.")
+    ] = None,
     score: Annotated[
         str,
-        option("Column of FRAMES to rank frames by: weight, contribution, Body_value, ...", metavar="COLUMN"),
+        option(
+            "Column of FRAMES by which frames are ranked, such as weight, contribution or Body_value.",
+            metavar="COLUMN",
+        ),
     ] = "weight",
 ) -> Answer:
-    """Compare FRAMES, written by `obygaze predict --frames`, with the segments of MANIFEST.
+    """Measure how well a model's scores of frames find the segments that people marked.
 
-    Only clips with frames inside and outside of segments are measured. Average precision is of the ranking
-    of each clip's frames; pointing is the share of clips whose highest frame lies in a segment. Both are
-    means over movies, for each annotator. Chance is the mean if clips get the scores of the movie's other
-    clips; p, from circular shifts of the clips' scores within each movie, tests whether a mean differs from
-    chance. --json has the numbers of each movie.
+    FRAMES is a table that `obygaze predict --frames` wrote, MANIFEST has the segments. Only clips with
+    frames both inside and outside of segments are measured. Two measures are printed for each annotator, as
+    means over movies: the average precision of the ranking of a clip's frames, and pointing, the share of
+    clips whose highest frame lies in a segment.
+
+    Chance is the mean if a clip gets the scores of the movie's other clips. p tests whether the mean
+    differs from chance, by circular shifts of the clips' scores within each movie. --json also has the
+    numbers of each movie.
 
     \b
     Examples:

@@ -39,18 +39,21 @@ def progress(
     task: Annotated[
         str | None,
         option(
-            "Task of levels, or concept:NAME, whose share may drift.  [default: mean level]", metavar="TASK"
+            "Measure the share of positives of this task, such as hn_s, or of concept:NAME.  "
+            "[default: the mean level]",
+            metavar="TASK",
         ),
     ] = None,
 ) -> Answer:
     """Show how many films and clips of a round are annotated, and whether annotators drift.
 
-    ROUND is a manifest that 'manifest assign' wrote. ANNOTATED is a manifest of the annotations so far: of
-    the round's clips, or of free segments, which are projected onto the clips. Drift is the change of an
-    annotator's mean level, or share of positives, from the first to the last film. It is measured alone, and
-    against the others who annotated the same clips, where differences between films cancel out. An annotator
-    is reported to drift if the 95 % interval against the others excludes 0; so are 5 % of the annotators who
-    do not drift.
+    ROUND is a manifest that `obygaze manifest assign` wrote. ANNOTATED is a manifest of the annotations so
+    far: of the round's clips, or of free segments, which are projected onto the clips.
+
+    Drift is the change of an annotator's mean level, or share of positives, from the first to the last
+    film. It is measured for the annotator alone, and against the others who annotated the same clips, where
+    differences between films cancel out. An annotator is reported to drift if the 95 % interval against the
+    others excludes 0. By chance this also happens to 5 % of the annotators who do not drift.
 
     \b
     Examples:
@@ -187,28 +190,52 @@ def rank(
     manifest: Annotated[Path, argument()],
     comparisons: Annotated[tuple[Path, ...], argument()] = (),
     *,
-    scale: Annotated[str, option("Scale of the codebook, which has cuts.", metavar="NAME")],
+    scale: Annotated[
+        str,
+        option(
+            "Scale of the codebook to rank on; it must have cuts (bounds between levels).", metavar="NAME"
+        ),
+    ],
     masters: Annotated[
         tuple[str, ...],
-        option("Worker whose reliability is known to be 1; repeatable.", name="master", metavar="WORKER"),
+        option(
+            "Worker whose judgements are all reliable (reliability 1); repeatable.",
+            name="master",
+            metavar="WORKER",
+        ),
     ] = (),
-    ask: Annotated[bool, option("Write the pairs to judge next, by quicksort, and no ranking.")] = False,
-    out: Annotated[Path, option("Manifest to write: its clips with their strength on the scale.", type=FILE)],
+    ask: Annotated[
+        bool, option("Write the pairs to judge next, chosen as quicksort does, and no ranking.")
+    ] = False,
+    out: Annotated[
+        Path,
+        option(
+            "File to write: the manifest with each clip's strength or, with --ask, the table of pairs.",
+            type=FILE,
+        ),
+    ],
     force: Force = False,
 ) -> Answer:
     """Rank clips on a scale from judgements of pairs (Bradley-Terry).
 
-    COMPARISONS are tables with the columns worker, left and right (two clips), and chosen: which of the two
-    is stronger on the scale. Each worker's reliability, the share of judgements that are not random, is
-    estimated together with the ranking; workers who judge at random are named, and hardly count. In the
-    manifest that is written, the column NAME holds each clip's strength in logits, and NAME_low and NAME_high
-    its 95 % interval. A clip of strength 0 would be chosen over half of the others, and a clip of strength 1
-    over a clip of strength 0 in 73 of 100 judgements. The codebook's cuts, in logits too, turn strengths into
-    levels, for --task scale:NAME. NAME_rank is the clip's rank (1 is the strongest), NAME_rank_low and
-    NAME_rank_high its 95 % interval.
+    COMPARISONS are tables with the columns worker, left and right (two clips), and chosen (the clip of the
+    two that is stronger on the scale). Each worker's reliability, the share of judgements that are not
+    random, is estimated together with the ranking. Workers who judge at random are named, and hardly count.
 
-    With --ask the command writes a table of pairs to judge next; fill in its columns worker and chosen. The
-    first table needs no COMPARISONS. For the next ones, give all tables that were judged.
+    The manifest that is written has these columns:
+
+    \b
+    NAME                            strength of the clip on scale NAME, in logits
+    NAME_low, NAME_high             its 95 % interval
+    NAME_rank                       rank of the clip; 1 is the strongest
+    NAME_rank_low, NAME_rank_high   its 95 % interval
+
+    A clip of strength 0 would be chosen over half of the others. A clip of strength 1 would be chosen over
+    a clip of strength 0 in 73 of 100 judgements. The codebook's cuts, which are logits too, turn strengths
+    into levels for --task scale:NAME.
+
+    With --ask, write a table of pairs to judge next instead; fill in its columns worker and chosen. The
+    first table needs no COMPARISONS. For the next table, give all tables that were judged.
 
     \b
     Examples:

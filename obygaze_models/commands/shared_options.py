@@ -10,19 +10,23 @@ from obygaze_features.signatures import option
 
 Html = Annotated[
     Path | None,
-    option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=FILE),
+    option(
+        "Also write the results to this file as a page; it needs no other file and no network.", type=FILE
+    ),
 ]
 Policy = Annotated[
     Literal["raw", "paper", "released"],
     option(
-        "Label policy, if the codebook has one. raw: as annotated. paper: clips without a visual concept "
-        "become EN. released: clips with only non-visual concepts are left out."
+        "How labels are changed before use, if the codebook has such a policy. raw: not at "
+        "all. paper: clips without a visual concept become EN. released: clips with only "
+        "non-visual concepts are left out."
     ),
 ]
 Zoo = Annotated[
     str | None,
     option(
-        "Folder or URL (http, https, s3, hf) with the list zoo.toml.  [default: the models shipped]",
+        "List of models: a folder or URL (http, https, s3, hf) with a file zoo.toml.  "
+        "[default: the list shipped with obygaze]",
         type=click.STRING,
         metavar="PLACE",
         envvar="OBYGAZE_ZOO",

@@ -69,29 +69,42 @@ LARGEST_P = 0.05
 def units(
     store: Annotated[Path, argument(metavar="STORE[:BACKBONE]")],
     *,
-    features: Annotated[Literal["frames", "tokens"], option("What is read.")] = "frames",
+    features: Annotated[Literal["frames", "tokens"], option("Vectors of STORE that are read.")] = "frames",
     n_units: Annotated[int, option("Number of units.", name="units", type=click.IntRange(1))] = 512,
     n_active: Annotated[
-        int, option("Most units active in a frame or token.", name="active", type=click.IntRange(1))
+        int,
+        option(
+            "Largest number of units that are active in a frame or token.",
+            name="active",
+            type=click.IntRange(1),
+        ),
     ] = 16,
     seed: Annotated[int, option("Random seed.", type=click.IntRange(0))] = 0,
     labels: Annotated[
-        Path | None, option("Compare units with these clips' concepts.", metavar="MANIFEST")
+        Path | None,
+        option("Compare the units with the concepts of the clips of this manifest.", metavar="MANIFEST"),
     ] = None,
     texts: Annotated[
-        Path | None, option("Name the nearest texts, in the space of STORE.", metavar="STORE")
+        Path | None,
+        option(
+            "Name the nearest texts of each unit, from this store of texts, encoded by the network of STORE.",
+            metavar="STORE",
+        ),
     ] = None,
-    out: Annotated[Path, option("Folder to write.")],
+    out: Annotated[Path, option("Write the results to this folder.")],
     force: Force = False,
     json: Json = False,
 ) -> Answer:
     """Learn units of the frames or tokens of STORE without labels, by a top-k sparse autoencoder.
 
-    The command writes a folder: units.npz (directions), units.csv and a report. units.csv has each unit's
-    strongest frames; with --labels the concept that it separates best, the AUC by film, and p corrected for
-    all units and concepts; with --texts the nearest texts. The store is read in blocks, and an interrupted
-    run resumes after its last epoch. These units are learnt from every film. To test units in a model, use
-    `obygaze evaluate --model units`, which learns its own units without the films tested.
+    A unit is a direction in the space of features. The command writes a folder with units.npz (the
+    directions), units.csv and a report. units.csv has the frames in which a unit is strongest. With
+    --labels it also has the concept that the unit separates best, the AUC by film, and p corrected for all
+    units and concepts; with --texts also the nearest texts.
+
+    The store is read in blocks. An interrupted run resumes after its last epoch. The units are learnt from
+    every film, so do not test a model with them: use `obygaze evaluate --model units`, which learns its own
+    units without the films tested.
 
     \b
     Examples:

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from obygaze_studies.audit_common.embeddings import Embeddings
     from obygaze_studies.audit_common.inputs import Row
 
-Out = Annotated[Path, option("CSV file of the results; JSON and Markdown go beside it.", type=CSV)]
-OutIfAny = Annotated[
-    Path | None, option("CSV file of the results; JSON and Markdown go beside it.", type=CSV)
+Out = Annotated[
+    Path, option("CSV file to write; files with the endings .json and .md are written beside it.", type=CSV)
 ]
-Figure = Annotated[Path | None, option("Figure of the results to draw (.pdf, .png or .svg).", type=PICTURE)]
+OutIfAny = Annotated[
+    Path | None,
+    option("CSV file to write; files with the endings .json and .md are written beside it.", type=CSV),
+]
+Figure = Annotated[Path | None, option("Draw the results in this file (.pdf, .png or .svg).", type=PICTURE)]
 
 
 class Audits(click.Group):
@@ -86,20 +89,39 @@ def list_needed(texts: Sequence[str], path: Path, *, force: bool) -> Answer:
 def words(
     *,
     captions: Annotated[
-        Path, option("CSV of captions: image_id, caption. With --texts: caption_id, image_id.", type=EXISTING)
+        Path,
+        option(
+            "CSV of captions with the columns image_id and caption. With --texts: caption_id and image_id.",
+            type=EXISTING,
+        ),
     ],
-    texts: Annotated[Path | None, option("Text store to read the captions from, by caption_id.")] = None,
-    items: Annotated[Path, option("CSV of images: image_id, emotion, level, condition.", type=EXISTING)],
+    texts: Annotated[
+        Path | None, option("Read the captions from this text store, by their caption_id.")
+    ] = None,
+    items: Annotated[
+        Path, option("CSV of images with the columns image_id, emotion, level and condition.", type=EXISTING)
+    ],
     lists: Annotated[
         Path | None,
-        option("JSON object {emotion: [words]}.  [default: anger, sadness, happiness]", type=EXISTING),
+        option(
+            "JSON file with the words of each emotion: {emotion: [words]}.  [default: the authors' "
+            "lists for anger, sadness, happiness]",
+            type=EXISTING,
+        ),
     ] = None,
     min_total: Annotated[
-        int, option("Exclude words with fewer occurrences in all captions.", type=click.IntRange(0))
+        int,
+        option(
+            "Leave out words that occur less often than this in all captions together.",
+            type=click.IntRange(0),
+        ),
     ] = 100,
     ratio: Annotated[
         tuple[str, str] | None,
-        option("Two conditions: divide the rate of the first by that of the second.", type=click.STRING),
+        option(
+            "Two values of the column condition: divide the rate of the first by the rate of the second.",
+            type=click.STRING,
+        ),
     ] = None,
     out: Out,
     html: Html = None,
@@ -109,8 +131,8 @@ def words(
 ) -> Answer:
     """Count how often captions name the emotion an image is meant to show.
 
-    Counts occurrences of the words of the intended emotion per 1,000 captions, by emotion, level and
-    condition (Wolfe et al., FAccT 2023, section 4.3).
+    For every emotion, level and condition of the images (columns of --items), count how often their
+    captions use a word of the intended emotion, per 1,000 captions (Wolfe et al., FAccT 2023, section 4.3).
 
     \b
     Examples:
@@ -145,15 +167,17 @@ def words(
 @command()
 def alpha(
     *,
-    ratings: Annotated[Path, option("CSV of ratings: item_id and one column per rater.", type=EXISTING)],
-    pairs: Annotated[bool, option("Also report every pair of raters.")] = False,
+    ratings: Annotated[
+        Path, option("CSV of ratings: the column item_id and one column per rater.", type=EXISTING)
+    ],
+    pairs: Annotated[bool, option("Also report alpha for every pair of raters.")] = False,
     out: Out,
     html: Html = None,
     force: Replace = False,
     json: Json = False,
     figure: Figure = None,
 ) -> Answer:
-    """Compute Cronbach's alpha of raters of the same items.
+    """Compute Cronbach's alpha of the ratings that several raters gave to the same items.
 
     Items with a missing rating (an empty cell) are left out and counted. If alpha is undefined, the reason
     is printed.
@@ -178,11 +202,16 @@ def saliency(
     roi: Annotated[
         Path | None,
         option(
-            "CSV of regions in pixels of the 224 x 224 map: image_id, roi, y0, x0, y1, x1.", type=EXISTING
+            "CSV of regions, in pixels of the 224 x 224 map, with the columns image_id, roi, y0, x0, y1, x1.",
+            type=EXISTING,
         ),
     ] = None,
-    overlays: Annotated[Path | None, option("Folder for overlays of the maps on their images.")] = None,
-    pictures: Annotated[Path | None, option("For --overlays: manifest of the images, by image_id.")] = None,
+    overlays: Annotated[
+        Path | None, option("Write pictures of the maps, laid over their images, to this folder.")
+    ] = None,
+    pictures: Annotated[
+        Path | None, option("For --overlays: manifest of the images (its clip_id is the image_id).")
+    ] = None,
     out: Out,
     html: Html = None,
     force: Replace = False,
@@ -191,8 +220,9 @@ def saliency(
 ) -> Answer:
     """Measure Grad-CAM maps of image-text similarity in given regions.
 
-    A map without any positive value is marked empty, and left out of means of shares and hits. The figure
-    shows the mean map of every group; pictures are shown only with --overlays.
+    A map without any positive value is marked as empty, and is left out of the means of shares and hits.
+    The figure shows the mean map of every group of pairs. It shows no image; overlays on the images are
+    written only with --overlays.
 
     \b
     Examples:
@@ -217,37 +247,43 @@ def saliency(
 @command()
 def eat(
     *,
-    images: Annotated[Path | None, option("Store of the targets' embeddings.")] = None,
-    texts: Annotated[Path | None, option("Store of the attributes' embeddings, in the same space.")] = None,
+    images: Annotated[Path | None, option("Store of the images' embeddings (the targets).")] = None,
+    texts: Annotated[
+        Path | None, option("Store of the prompts' embeddings (the attributes), of the same network.")
+    ] = None,
     text_items: Annotated[
         Path | None,
         option(
-            "CSV of the text store's texts: text_id, text.  [default: the texts in the store]", type=EXISTING
+            "CSV with the texts of --texts: columns text_id and text.  [default: the texts in the store]",
+            type=EXISTING,
         ),
     ] = None,
     items: Annotated[
         Path | None,
         option(
-            "CSV of the targets: item_id and the columns that tests select on.  [default: "
-            "SOBEM's file names]",
+            "CSV of the images: item_id and the columns by which tests select images.  [default: "
+            "read from the file names of SOBEM]",
             type=EXISTING,
         ),
     ] = None,
     tests: Annotated[
         str,
-        option("table1 or table2 for the tests of those tables, or your own JSON file.", type=click.STRING),
+        option(
+            "table1 or table2: the tests of that table of the paper. FILE.json: your own tests.",
+            type=click.STRING,
+        ),
     ] = "table1",
     variant: Annotated[
         Literal["code", "paper"],
         option(
-            "Wording of the prompts. code: as in the authors' code, used for the tables "
-            "('an angry person'). paper: as in the paper ('a angry person')."
+            "Wording of the prompts. code: as in the authors' code, to compare with the paper's "
+            "tables ('an angry person'). paper: as printed in the paper ('a angry person')."
         ),
     ] = "code",
-    seed: Annotated[int, option("Seed of the sampled partitions.", type=click.IntRange(0))] = 0,
+    seed: Annotated[int, option("Seed of the sampled permutations.", type=click.IntRange(0))] = 0,
     published: Annotated[
         str | None,
-        option("Model of the paper's tables, such as 'CLIP RN50', to show its published values beside."),
+        option("Also show the published values of this model of the paper's tables, such as 'CLIP RN50'."),
     ] = None,
     out: OutIfAny = None,
     html: Html = None,
@@ -257,8 +293,13 @@ def eat(
 ) -> Answer | None:
     """Run embedding association tests (EAT) between two sets of images and two sets of texts.
 
-    Reports for every test the effect size d (Wolfe et al., FAccT 2023, eq. 1), its normal p and the exact or
-    sampled permutation p, one-sided. A star is a normal p below .05 in either tail, as in the paper's tables.
+    A test asks whether one set of images is nearer to one set of texts than the other set of images is
+    (Wolfe et al., FAccT 2023). For every test, report the effect size d (their eq. 1) and two one-sided p:
+    from a normal distribution, and from permutations, all of them or a sample. A star marks a normal p
+    below .05 in either tail, as in the paper's tables.
+
+    The tests need embeddings of the prompts: `obygaze audit eat prompts` writes the prompts, and `obygaze
+    extract` encodes them (examples).
 
     \b
     Examples:
@@ -301,18 +342,29 @@ def eat(
 @command()
 def groups(
     *,
-    items: Annotated[Path, option("CSV of the items: item_id and the columns below.", type=EXISTING)],
-    outcome: Annotated[str, option("Column of numbers; 0 and 1 for a share.", metavar="COLUMN")],
-    by: Annotated[tuple[str, ...], option("Column of an attribute; repeatable.", metavar="COLUMN")],
+    items: Annotated[
+        Path, option("CSV of the items: item_id and the columns that other options name.", type=EXISTING)
+    ],
+    outcome: Annotated[
+        str,
+        option(
+            "Column whose mean is estimated. If it holds only 0 and 1, the mean is a share.", metavar="COLUMN"
+        ),
+    ],
+    by: Annotated[
+        tuple[str, ...], option("Column of an attribute, such as gender; repeatable.", metavar="COLUMN")
+    ],
     out: Out,
     html: Html = None,
     force: Replace = False,
 ) -> Answer:
-    """Estimate a mean or share in every cell of crossed attributes.
+    """Estimate a mean or share in every group of items, such as every combination of gender and age.
 
-    Cells of few items are drawn towards the sum of their attributes' effects, as far as the other cells
-    keep to it; the intervals hold .93 to .97 of true means. Any number of attributes may be crossed; of an
-    outcome of 0 and 1 the effects are on logits. Items are taken as independent.
+    A group (cell) is a combination of values of the attributes --by. The estimate of a group with few items
+    is shrunken towards an additive model, the sum of its attributes' effects. It is shrunken more if the
+    other groups follow this model more closely. If the outcome is 0 or 1, the effects add up on the logit
+    scale. The 95 % intervals cover .93 to .97 of the true means in simulations. Items are taken as
+    independent.
 
     \b
     Examples:
@@ -330,27 +382,46 @@ def groups(
 @command()
 def erase(
     *,
-    images: Annotated[Path, option("Store of the embeddings.")],
-    items: Annotated[Path, option("CSV of the items: item_id and the columns below.", type=EXISTING)],
-    attribute: Annotated[str, option("Column to erase, of two values.", metavar="COLUMN")],
-    films: Annotated[str, option("Column of the films.", metavar="COLUMN")],
-    task: Annotated[str | None, option("Column that must stay, of two values.", metavar="COLUMN")] = None,
-    texts: Annotated[Path | None, option("Store of the tests' texts, in the same space.")] = None,
-    tests: Annotated[
-        str | None, option("Embedding association tests, as of 'audit eat'.", type=click.STRING)
+    images: Annotated[Path, option("Store of the items' embeddings.")],
+    items: Annotated[
+        Path, option("CSV of the items: item_id and the columns that other options name.", type=EXISTING)
+    ],
+    attribute: Annotated[str, option("Column of --items to erase; it has two values.", metavar="COLUMN")],
+    films: Annotated[str, option("Column of --items with the film of each item.", metavar="COLUMN")],
+    task: Annotated[
+        str | None,
+        option(
+            "Column of --items with two values that a probe should still predict afterwards.",
+            metavar="COLUMN",
+        ),
     ] = None,
-    erased: Annotated[Path | None, option("CSV file to write the erased embeddings to.")] = None,
-    seed: Annotated[int, option("Seed of the films that it is fitted on.", type=click.IntRange(0))] = 0,
+    texts: Annotated[
+        Path | None, option("Store of the embeddings of the texts of --tests, of the same network.")
+    ] = None,
+    tests: Annotated[
+        str | None,
+        option(
+            "Embedding association tests to run: table1, table2 or a JSON file, as for 'audit eat'.",
+            type=click.STRING,
+        ),
+    ] = None,
+    erased: Annotated[Path | None, option("Write the embeddings after erasing to this CSV file.")] = None,
+    seed: Annotated[
+        int, option("Seed of the draw of the films that the eraser is fitted on.", type=click.IntRange(0))
+    ] = 0,
     out: Out,
     html: Html = None,
     force: Replace = False,
 ) -> Answer:
-    """Erase an attribute from embeddings (LEACE), and measure what is left of it and what it costs.
+    """Erase an attribute from embeddings (LEACE); measure what is left of the attribute, and the cost.
 
-    Fits the eraser on two thirds of the films; on these and on the others a linear probe of the attribute,
-    one of a task, and embedding association tests are compared before and after. On the films it was fitted
-    on a probe learns nothing and d is 0, by construction. What is left is seen on the others: their d, and
-    probes that are trained on them (by other films).
+    Fit the eraser on two thirds of the films. Then compare three measures before and after erasing, on
+    these films and on the other films: a linear probe of the attribute, a linear probe of --task, and
+    embedding association tests.
+
+    On the films that the eraser was fitted on, the probe of the attribute learns nothing and the effect d
+    of the tests is 0, by construction. The other films show what is left of the attribute: by their d, and
+    by probes that are trained on some of them and tested on others.
 
     \b
     Examples:
@@ -403,62 +474,90 @@ def _read_captions(path: Path) -> "tuple[Row, ...]":
 @command("gender-score")
 def gender_score(
     *,
-    captions: Annotated[Path, option("CSV of captions: caption_id, image_id, caption.", type=EXISTING)],
+    captions: Annotated[
+        Path, option("CSV of captions with the columns caption_id, image_id and caption.", type=EXISTING)
+    ],
     objects: Annotated[
         tuple[Path, ...],
         option(
-            "CSV of objects by a classifier or detector: image_id, object (or label, "
-            "class), p_c (or score, confidence); repeatable.",
+            "CSV of the objects that a classifier or detector found, with the columns image_id, "
+            "object (or label, class) and p_c, its confidence (or score, confidence); repeatable.",
             type=EXISTING,
         ),
     ],
     lm: Annotated[
-        Path | None, option("CSV of priors: text, lm_mean, as written by `obygaze lm`.", type=EXISTING)
+        Path | None,
+        option(
+            "CSV of priors that `obygaze lm` wrote: columns text and lm_mean. Needed unless --list-texts.",
+            type=EXISTING,
+        ),
     ] = None,
-    texts: Annotated[Path | None, option("Store of sentence embeddings of captions and labels.")] = None,
+    texts: Annotated[
+        Path | None,
+        option(
+            "Store of the sentence embeddings of captions and objects, made with 'extract "
+            "--backbone sentence'."
+        ),
+    ] = None,
     text_items: Annotated[
         Path | None,
         option(
-            "CSV of the text store's texts: text_id, text.  [default: the texts in the store]", type=EXISTING
+            "CSV with the texts of --texts: columns text_id and text.  [default: the texts in the store]",
+            type=EXISTING,
         ),
     ] = None,
     sims: Annotated[
-        Path | None, option("CSV of similarities (text, object, sim), instead of --texts.", type=EXISTING)
+        Path | None,
+        option(
+            "CSV of similarities with the columns text, object and sim, instead of --texts.", type=EXISTING
+        ),
     ] = None,
     mode: Annotated[
         Literal["gs", "ge"],
         option(
-            "gs: score captions as they are. ge: replace [MASK], <MASK> or the gender a "
-            "caption names by man, then woman."
+            "gs: score captions as they are. ge (gender estimation): replace [MASK], <MASK> or the "
+            "gender that a caption names by man and by woman, and compare the two scores."
         ),
     ] = "gs",
     labels: Annotated[
         Literal["each", "joined"],
         option(
-            "How to combine several objects of an image: mean of their scores, or labels joined into one."
+            "If an image has several objects. each: score each of them and take the mean. joined: "
+            "join their labels to one text and score it."
         ),
     ] = "each",
     list_texts: Annotated[
         Path | None,
-        option("Write the texts that need embeddings and priors to this CSV (text_id, text), then stop."),
+        option(
+            "Write the texts that need embeddings and priors to this CSV (columns text_id and "
+            "text), then stop."
+        ),
     ] = None,
     objects_list: Annotated[
         Path | None,
         option(
-            "Text file of objects to sum up by, one per line.  [default: every label of --objects]",
+            "Text file of the objects, one per line, for which scores are reported.  [default: "
+            "every label of --objects]",
             type=EXISTING,
         ),
     ] = None,
     sheet: Annotated[
         Path | None,
         option(
-            "With --mode ge and --pictures: sheet of the examples with their pictures (.pdf, .png or .svg).",
+            "With --mode ge and --pictures: draw the example captions with their images in this "
+            "file (.pdf, .png or .svg).",
             type=PICTURE,
         ),
     ] = None,
-    pictures: Annotated[Path | None, option("For --sheet: manifest of the images, by image_id.")] = None,
+    pictures: Annotated[
+        Path | None, option("For --sheet: manifest of the images (its clip_id is the image_id).")
+    ] = None,
     published: Annotated[
-        str | None, option("Captioner of the published tables, such as Vilbert, to show its values beside.")
+        str | None,
+        option(
+            "Also show the published values of this captioning model (Sabir and Padró, 2023), such "
+            "as Vilbert."
+        ),
     ] = None,
     out: OutIfAny = None,
     html: Html = None,
@@ -466,13 +565,21 @@ def gender_score(
     json: Json = False,
     figure: Figure = None,
 ) -> Answer:
-    """Compute Gender Scores: how much an image's objects raise the likelihood of a caption's gender.
+    """Compute Gender Scores: how likely a caption's gender is, given the objects in the image.
 
-    Revises a language model's prior of the caption by its similarity to the object labels (Sabir and Padró,
-    2023). The priors are an input: `obygaze lm` computes them for the texts that
-    --list-texts writes. Captions without a prior, an object or an embedding are listed with the reason and
-    never count as 0. Scores and distances are also summed up by object, and with --mode ge the captions
-    nearest to man, to woman and to neither are shown, with their pictures on a sheet if --sheet asks for it.
+    The score starts from the prior, which is the probability of the caption under a language model. It
+    revises the prior by the similarity of the caption to the labels of the image's objects (Sabir and
+    Padró, 2023). There are three steps:
+
+    \b
+    1. --list-texts texts.csv writes the texts to score.
+    2. `obygaze lm` computes their priors, `obygaze extract --backbone sentence`
+       their embeddings.
+    3. This command, with --lm and --texts, computes the scores.
+
+    The scores, and the mean similarities (Gender Object Distance), are also reported by object. With --mode
+    ge, example captions are shown: those scored most as man, most as woman, and nearest to equal. Captions
+    without a prior, an object or an embedding are left out, and listed with the reason.
 
     \b
     Examples:
@@ -528,43 +635,52 @@ def objects(
     objects_list: Annotated[
         Path | None,
         option(
-            "Text file of the objects to tell apart, one per line.  [default: of answers every class]",
+            "Text file of the objects to look for, one per line.  [default: all classes of a "
+            "classifier's answers]",
             type=EXISTING,
         ),
     ] = None,
     images: Annotated[
         Path | None,
-        option("Store of the images' embeddings (backbone clip), or of a classifier's answers."),
+        option("Store of the images: their embeddings (backbone clip), or a classifier's answers."),
     ] = None,
     texts: Annotated[
-        Path | None, option("Store of the prompts' embeddings (clip-text), in the same space.")
+        Path | None, option("Store of the prompts' embeddings (backbone clip-text), of the same network.")
     ] = None,
     scale: Annotated[
         float,
         option(
-            "Factor of the cosines in the softmax: exp(logit_scale) of the network, 100 for OpenAI's CLIPs.",
+            "Factor of the cosines in the softmax: exp(logit_scale) of the network, which is 100 "
+            "for OpenAI's CLIPs.",
             type=Number(0, min_open=True),
         ),
     ] = 100.0,
-    least: Annotated[float, option("Smallest probability of an object.", type=Number(0, 1))] = 0.0,
+    least: Annotated[float, option("Leave out objects with a smaller probability.", type=Number(0, 1))] = 0.0,
     list_texts: Annotated[
-        Path | None, option("Write the prompts that need embeddings to this CSV (text_id, text), then stop.")
+        Path | None,
+        option("Write the prompts that need embeddings to this CSV (columns text_id and text), then stop."),
     ] = None,
     out: Annotated[
         Path | None,
-        option("CSV file of the objects (image_id, object, p_c); JSON and Markdown go beside it.", type=CSV),
+        option(
+            "CSV file to write, with the columns image_id, object and p_c (probability); files "
+            "with the endings .json and .md are written beside it.",
+            type=CSV,
+        ),
     ] = None,
     html: Html = None,
     force: Replace = False,
 ) -> Answer:
-    """Find the objects of images with CLIP, or by a classifier's answers: objects.csv for gender-score.
+    """Find the objects of images with CLIP or with a classifier, for `obygaze audit gender-score`.
 
-    Compares each image's embedding with those of the listed objects and keeps the three most probable ones
-    (softmax of scaled cosines). The probabilities are relative to the list: an object that is not listed
-    cannot be found, and one that is not there may still be the most probable.
+    The table has the three most probable objects of each image. With --texts, they are those whose
+    embeddings are nearest to the image's (softmax of scaled cosines). The probabilities are then relative
+    to the list: an object that is not listed cannot be found, and an object that is not in the image may
+    still be the most probable.
 
-    Without --texts the images' store has the answers of a classifier (extract --answers): probabilities of
-    its own classes, of which a list picks some.
+    Without --texts, the store of --images must have the answers of a classifier (`obygaze extract
+    --answers`), the probabilities of its own classes. --objects-list then limits the table to the listed
+    classes.
 
     \b
     Examples:
@@ -602,10 +718,18 @@ def objects(
 @command()
 def cooc(
     *,
-    captions: Annotated[Path, option("CSV of captions: caption_id, caption.", type=EXISTING)],
-    objects_list: Annotated[Path, option("Text file of objects, one per line.", type=EXISTING)],
+    captions: Annotated[
+        Path, option("CSV of captions with the columns caption_id and caption.", type=EXISTING)
+    ],
+    objects_list: Annotated[
+        Path, option("Text file of the objects to look for in captions, one per line.", type=EXISTING)
+    ],
     published: Annotated[
-        str | None, option("Captioner of the published tables, such as Vilbert, to show its values beside.")
+        str | None,
+        option(
+            "Also show the published values of this captioning model (Sabir and Padró, 2023), such "
+            "as Vilbert."
+        ),
     ] = None,
     out: Out,
     html: Html = None,
@@ -613,10 +737,11 @@ def cooc(
     json: Json = False,
     figure: Figure = None,
 ) -> Answer:
-    """Count co-occurrences of genders and objects in captions.
+    """Count how often captions that name an object also name a gender.
 
-    Counts captions with the words man and woman, over all and for every object named in the caption, and the
-    share of each (Zhao et al., EMNLP 2017).
+    For every object, count the captions that name the object together with the word man, and those that
+    name it with the word woman. Report the share of each gender among these (Zhao et al., EMNLP 2017). The
+    first row counts all captions. The plurals men and women do not count as naming a gender.
 
     \b
     Examples:
@@ -638,15 +763,25 @@ def cooc(
 @command("prompts")
 def eat_prompts(
     *,
-    variant: Annotated[Literal["code", "paper"], option("Wording.")] = "code",
-    out: Annotated[Path, option("CSV file: text_id, text, list.")],
+    variant: Annotated[
+        Literal["code", "paper"],
+        option(
+            "Wording of the prompts. code: as in the authors' code, to compare with the paper's "
+            "tables ('an angry person'). paper: as printed in the paper ('a angry person')."
+        ),
+    ] = "code",
+    out: Annotated[Path, option("CSV file to write, with the columns text_id, text and list.")],
     force: Replace = False,
 ) -> Answer:
-    """Write the prompts of the paper's tests, as input of `obygaze extract`.
+    """Write the prompts of the tests of Wolfe et al. to a CSV.
+
+    The tests are the embedding association tests (EAT) of Wolfe et al., FAccT 2023. `obygaze extract`
+    encodes the prompts into a store, which `obygaze audit eat --texts` reads.
 
     \b
     Examples:
       obygaze audit eat prompts --out prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
       obygaze audit eat prompts --variant paper --out prompts-paper.csv
     """
     from obygaze_studies.eat_stimuli import write_prompts

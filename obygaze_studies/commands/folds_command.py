@@ -16,7 +16,10 @@ def folds(
     *,
     protocol: Annotated[
         Literal["strict", "paper"],
-        option("strict: one movie left out at a time. paper: the published folds of ObyGaze12, which leak."),
+        option(
+            "strict: one movie left out at a time. paper: the published folds of ObyGaze12, which "
+            "leak: test clips can also be training clips."
+        ),
     ] = "strict",
     task: Annotated[
         str | None,
@@ -36,7 +39,11 @@ def folds(
         ),
     ] = (),
     movies: Annotated[
-        bool, option("Use the paper's movie set: 90 pairs of a test film and a validation film.")
+        bool,
+        option(
+            "With --protocol paper: print the folds of the paper's movie set, 90 pairs of a test "
+            "film and a validation film."
+        ),
     ] = False,
     policy: Annotated[
         Literal["raw", "paper", "released"] | None,
@@ -45,12 +52,13 @@ def folds(
 ) -> Answer:
     """Print the training and test folds of the clips of MANIFEST.
 
-    Under strict, every movie is tested once against all others and folds have no validation side: selection
-    uses an inner loop over the training movies. Under paper, the folds are those behind the published
-    numbers: eight for the classifiers (fold 9 for test, fold k for validation), nine for the CAVs, and with
-    --movies one fold per pair of films, named after both. They need a manifest imported from
-    ObyGaze12's folder, and leave out the clips without a video, as the paper did. Test clips that a fold also
-    trains or validates on are counted.
+    With --protocol strict, every movie is the test set of one fold, and all others are its training set.
+    These folds have no validation set, because models are selected by inner folds of the training movies.
+
+    With --protocol paper, the folds are those of the published numbers: eight for the classifiers (fold 9
+    for test, fold k for validation) and nine for the CAVs (concept:NAME); with --movies, one fold for each
+    pair of films. They need a manifest imported from ObyGaze12's folder. Clips without a video are left
+    out, as in the paper. Test clips that a fold also trains or validates on are counted.
 
     \b
     Examples:

@@ -14,26 +14,33 @@ def gradcam(
     manifest: Annotated[Path, argument()],
     *,
     pairs: Annotated[
-        Path | None, option("CSV of the pairs to map: image_id, text and optionally group.")
+        Path | None,
+        option(
+            "CSV of the pairs of image and text to map, with the columns image_id, text and optionally group."
+        ),
     ] = None,
     prompts: Annotated[
-        Path | None, option("List of texts, as for extract; every image is mapped for every text.")
+        Path | None,
+        option("Texts to map, in a file as for `obygaze extract`; every image is mapped for every text."),
     ] = None,
-    out: Annotated[Path, option("Zarr store to write the maps to.")],
+    out: Annotated[Path, option("Write the maps to this Zarr store.")],
     backbone: Annotated[
         Literal["clip", "openclip"],
-        option("CLIP to map: one of transformers, or one of OpenCLIP, which has the ResNets."),
+        option(
+            "Network to map: clip, a CLIP of the library transformers; or openclip, which also has ResNets."
+        ),
     ] = "clip",
     weights: Annotated[
         str | None,
         option(
-            "A folder, repository[@revision] or file; of openclip also a name.  [default: the backbone's]",
+            "Weights of the network: a folder, repository[@revision] or file; for openclip also a "
+            "name.  [default: the backbone's]",
             metavar="WEIGHTS",
         ),
     ] = None,
     score: Annotated[
         Literal["cosine", "dot"],
-        option("Quantity to differentiate: cosine or dot product of image and text."),
+        option("Score whose gradients make the map: the cosine or the dot product of image and text."),
     ] = "cosine",
     device: Annotated[
         str, option("Device to run on.", metavar="auto|cpu|cuda[:N]", envvar="OBYGAZE_DEVICE")
@@ -42,8 +49,9 @@ def gradcam(
 ) -> Answer:
     """Compute Grad-CAM maps of text similarity for the still images of MANIFEST.
 
-    It runs the network itself; 'obygaze audit saliency --maps' measures the maps in regions, lays them over
-    pictures and draws their means. An image that cannot be read whole stops it: leave it out of the
+    A map shows which parts of an image make it similar to a text. Give one of --pairs and --prompts.
+    `obygaze audit saliency --maps` then measures the maps in regions, lays them over the images and draws
+    their means. If an image cannot be read completely, the command stops; leave this image out of the
     manifest or the pairs.
 
     \b

@@ -14,25 +14,29 @@ def lm(
     model: Annotated[
         str,
         option(
-            "Causal language model: a folder with weights and tokenizer, or OWNER/NAME[@REVISION] on the hub."
+            "Causal language model: a folder with weights and tokenizer, or OWNER/NAME[@REVISION] "
+            "on the Hugging Face Hub."
         ),
     ] = "openai-community/gpt2",
-    out: Annotated[Path, option("CSV file to write; a JSON record goes beside it.")],
+    out: Annotated[Path, option("CSV file to write; a JSON record is written beside it.")],
     device: Annotated[
-        str, option("Device: auto, cpu, cuda or cuda:NUMBER.", envvar="OBYGAZE_DEVICE")
+        str, option("Device to run on: auto, cpu, cuda or cuda:NUMBER.", envvar="OBYGAZE_DEVICE")
     ] = "auto",
     force: Annotated[bool, option("Replace existing files and start again.")] = False,
 ) -> Answer:
     """Score texts with a causal language model (token probabilities, the priors of Gender Scores).
 
-    TEXTS is a CSV file of text_id and text, as `obygaze audit gender-score --list-texts` writes it, or of
-    caption_id and caption; or a .txt file, one text per line. Every text is scored once; one with [MASK] or
-    <MASK> as two, with man and with woman. lm_mean, what the Gender Score takes, is the arithmetic mean of
-    the probabilities of all tokens and of the end token, each given the begin token and what stands before
-    it; their product, geometric and harmonic mean stand beside it.
+    TEXTS is a CSV file with the columns text_id and text, as `obygaze audit gender-score --list-texts`
+    writes it, or caption_id and caption; or a .txt file with one text per line. Every text is scored once.
+    A text with [MASK] or <MASK> is scored as two texts, with man and with woman.
 
-    Finished texts are kept in OUT.partial: the same command resumes where it stopped. A text that is too
-    long for the model is reported as an error before work starts.
+    The column lm_mean, which the Gender Score reads, is the arithmetic mean of the probabilities of all
+    tokens and of the end token. The probability of a token is that after the begin token and the tokens
+    before it. Other columns have the product, and the geometric and harmonic mean, of the same
+    probabilities.
+
+    Finished texts are kept in OUT.partial, and the same command resumes where it stopped. If a text is too
+    long for the model, the command stops with an error before work starts.
 
     \b
     Examples:

@@ -14,18 +14,26 @@ from obygaze_studies.commands.output import Html, Replace, ReportOutput
 def labels(
     scores: Annotated[Path, argument()],
     *,
-    out: Annotated[Path, option("Table to write.")],
+    out: Annotated[Path, option("Table to write, with the classes of each clip.")],
     pivots: Annotated[
-        Path | None, option("Table of judgements of clips without scores: clip, axis, pivot, above.")
+        Path | None,
+        option(
+            "Table of judgements (PIVOTS) of clips without scores, with the columns clip, axis, "
+            "pivot and above."
+        ),
     ] = None,
     force: Replace = False,
 ) -> Answer:
     """Convert valence and arousal scores to classes.
 
-    SCORES is a table with columns clip, valence, arousal; others are kept. Scores in [-1, 1] below -0.15 are
-    negative or calm, above 0.15 positive or active, the rest neutral. PIVOTS has one row per judgement: axis
-    is valence or arousal, pivot low or high, above 0 or 1; three of each, the majority counts. A clip above
-    the high pivot and not above the low is left out and reported.
+    SCORES is a table with the columns clip, valence and arousal; other columns are kept. Scores lie in [-1,
+    1]. A score below -0.15 becomes negative (valence) or calm (arousal), a score above 0.15 positive or
+    active, any other neutral.
+
+    PIVOTS has a row for each judgement of a clip: axis is valence or arousal, pivot is low or high, and
+    above is 1 if the clip is above this pivot, else 0. A clip is compared with each pivot three times, and
+    the majority counts. A clip that is above the high pivot but not above the low pivot is left out and
+    reported.
 
     \b
     Examples:
@@ -43,10 +51,12 @@ def train(
     manifest: Annotated[Path, argument()],
     store: Annotated[Path, argument()],
     *,
-    subtask: Annotated[Literal["violence", "affect"], option("")],
-    run: Annotated[str, option("Name of the run.")],
+    subtask: Annotated[
+        Literal["violence", "affect"], option("Task to train for: violence, or affect (valence and arousal).")
+    ],
+    run: Annotated[str, option("Name of the run, which becomes a part of the file's name.")],
     model: Annotated[
-        str, option("Model of the zoo, an installed one, or MODULE:FACTORY, as in `obygaze evaluate`.")
+        str, option("Model of the zoo, of an installed package, or MODULE:FACTORY, as in `obygaze evaluate`.")
     ] = "linear",
     seed: Annotated[int, option("Seed of the model.", type=click.IntRange(0))] = 0,
     external: Annotated[
@@ -56,17 +66,21 @@ def train(
             "imported features, whose origin is unknown."
         ),
     ] = False,
-    backbone: Annotated[str | None, option("Backbone to read; needed if the store has several.")] = None,
-    out: Annotated[Path, option("Folder of runs.")] = Path("runs/mediaeval15"),
+    backbone: Annotated[
+        str | None, option("Backbone whose features are read; needed if the store has several.")
+    ] = None,
+    out: Annotated[Path, option("Folder to write the run to.")] = Path("runs/mediaeval15"),
     force: Replace = False,
 ) -> Answer:
     """Train on the dev clips of MANIFEST and predict its test clips, with the features of STORE.
 
-    Takes any model of the zoo; its hyper-parameters, such as the penalty of the logistic regression (linear),
-    are chosen on inner folds of whole dev movies. Violence is a task of two levels; valence and arousal are
-    ordered classes, one model per step. Writes violence-NAME.trec (scores, TREC's six columns) or
-    affect-NAME.csv (clip, valence, arousal), and a record beside it. A split with a movie on both sides is
-    refused. The same command gives the same bytes.
+    The model's settings, such as the penalty of the logistic regression (linear), are chosen by inner folds
+    of whole dev movies. Violence has two levels. Valence and arousal are ordered classes, with one model
+    for each step between two classes.
+
+    Write violence-NAME.trec (scores, in TREC's six columns) or affect-NAME.csv (columns clip, valence and
+    arousal), and a record beside it. If a movie is both in dev and in test, the command refuses the split.
+    The same command gives the same bytes.
 
     \b
     Examples:
@@ -101,13 +115,13 @@ def score(
     truth: Annotated[
         Path,
         option(
-            "Clips with their labels: a table with a column clip, or a manifest. If it has a column split, "
-            "only test clips count."
+            "True labels of the clips: a table with a column clip, or a manifest. If it has a "
+            "column split, only test clips are scored."
         ),
     ],
-    runs: Annotated[tuple[Path, ...], option("Run file to score against --truth.", name="run")],
+    runs: Annotated[tuple[Path, ...], option("Run file to score against --truth; repeatable.", name="run")],
     out: Annotated[
-        Path | None, option("Folder for the numbers (CSV, JSON), the tables and the figures.")
+        Path | None, option("Write the numbers (CSV, JSON), the tables and the figures to this folder.")
     ] = None,
     html: Html = None,
     force: Replace = False,
@@ -115,8 +129,9 @@ def score(
 ) -> Answer:
     """Score runs with the official measures: average precision as in trec_eval, and accuracy.
 
-    A run whose name ends in .csv is an affect run, any other a TREC run of violence. Beside each measure
-    stands its chance level: the mean AP over all orders, or the accuracy of the most frequent class.
+    A run file whose name ends in .csv is read as a run of affect, any other as a TREC run of violence. The
+    chance level of each measure is shown beside it: the mean average precision over all orders of the
+    clips, or the accuracy of always naming the most frequent class.
 
     \b
     Examples:
@@ -136,14 +151,21 @@ def score(
 def check(
     runs: Annotated[Path, argument()],
     *,
-    truth: Annotated[Path, option("Table or manifest of all clips with their split.")],
+    truth: Annotated[Path, option("Table or manifest of all clips, with the column split (dev or test).")],
 ) -> Answer:
     """Check a folder of runs against the rules of the task.
 
-    Problems: more than five runs of a subtask, a run without the flag external_data, no run without external
-    data, a pretrained backbone in a run that claims none, a clip twice or none of the test's, a score that is
-    not finite, a movie in dev and in test.
-    Warnings: missing clips, ties. Exit code 3 if there is a problem.
+    These are problems, and the exit code is then 3:
+
+    \b
+    - more than five runs of a subtask, or no run without external data
+    - a run without the flag external_data
+    - a pretrained backbone in a run that claims to use no external data
+    - a clip that comes twice, or is not in the test set
+    - a score that is not finite
+    - a movie both in dev and in test
+
+    Missing clips and tied scores are only warnings.
 
     \b
     Examples:

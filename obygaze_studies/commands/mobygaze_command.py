@@ -16,30 +16,32 @@ def mobygaze(
     manifest: Annotated[Path, argument()],
     stores: Annotated[tuple[str, ...], argument(metavar="MODALITY=STORE[:BACKBONE]...", type=click.STRING)],
     *,
-    task: Annotated[str, option("Task, or concept:NAME.")] = "en_s",
+    task: Annotated[str, option("Task to evaluate, or concept:NAME.")] = "en_s",
     models: Annotated[
         tuple[str, ...],
         option(
-            "Model of vectors, or attention, over the frames of each modality that has them; repeatable.",
+            "Model to evaluate: one that reads a vector per clip, or attention, which reads the "
+            "frames of each modality that has frames; repeatable.",
             name="model",
         ),
     ] = ("linear", "mlp"),
     experts: Annotated[
         tuple[Literal["merged", "each", "soft", "noisy"], ...],
-        option("What is learnt of annotators' labels; repeatable."),
+        option("How to train on the labels of several annotators, as in `obygaze evaluate`; repeatable."),
     ] = ("merged", "each", "soft"),
     bags: Annotated[
         bool,
         option(
-            "Clips are bags of the stores' windows whose middles lie in them: models of vectors read the "
-            "maximum over a bag, attention its windows (at most 32)."
+            "Treat a clip as a bag of the stores' windows whose middles lie in it. Models of "
+            "vectors read the maximum over the bag; attention reads its windows (at most 32)."
         ),
     ] = False,
     explained_by: Annotated[
         bool,
         option(
-            "Train and test each modality on the clips whose label a concept explains that it perceives, and "
-            "join them by the largest score; --experts is not used."
+            "Train and test each modality only on clips whose label is explained by a concept that "
+            "the modality perceives, and combine the modalities by the largest score; --experts is "
+            "not used."
         ),
     ] = False,
     seed: Annotated[int, option("Random seed.", type=click.IntRange(0))] = 0,
@@ -50,11 +52,11 @@ def mobygaze(
     force: Replace = False,
     json: Json = False,
 ) -> Answer:
-    """Print MObyGaze's tables: each modality and all of them, labels of each expert, merged and shared.
+    """Print MObyGaze's tables: each modality and all together, by how experts' labels are used.
 
-    MANIFEST has a clip once for each annotator: windows or segments. A store is given for every modality, by
-    any name: visual, speech, audio. AUC and AUC-PR are means over films left out, beside what the other
-    expert says of the same clips.
+    MANIFEST has a row for each annotator of a clip; clips are windows or segments. Give a store for each
+    modality; its name is free, such as visual, speech or audio. AUC and AUC-PR are means over films that
+    were left out of training. Beside them are those of the other expert's labels of the same clips.
 
     \b
     Examples:

@@ -59,7 +59,9 @@ CSV = EndingPath(SUFFIXES[0], message_end=f"; {' and '.join(SUFFIXES[1:])} files
 
 Html = Annotated[
     Path | None,
-    option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=FILE),
+    option(
+        "Also write the results to this file as a page; it needs no other file and no network.", type=FILE
+    ),
 ]
 Replace = Annotated[bool, option("Replace existing files.")]
 

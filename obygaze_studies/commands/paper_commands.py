@@ -10,7 +10,7 @@ from obygaze_features.options import Answer, Number
 from obygaze_features.signatures import Json, argument, command, option
 from obygaze_studies.commands.output import Html, Replace, ReportOutput
 
-OutOfAll = Annotated[Path, option("Folder to write all results into; only a part of them is printed.")]
+OutOfAll = Annotated[Path, option("Write all results to this folder; only a part of them is printed.")]
 
 
 def parse_tables(text: str) -> list[str]:
@@ -29,21 +29,22 @@ def claims(
     files: Annotated[tuple[Path, ...], argument()] = (),
     *,
     out: Annotated[
-        Path | None, option("Folder to write the results into (CSV, JSON, Markdown, LaTeX).")
+        Path | None, option("Write the results to this folder (CSV, JSON, Markdown, LaTeX).")
     ] = None,
     html: Html = None,
     force: Replace = False,
     json: Json = False,
 ) -> Answer:
-    """Test sentences of the papers that released data can decide, each with interval and verdict.
+    """Test sentences of the papers against released data; print an interval and a verdict for each.
 
-    FILES are recognised by their columns: a manifest of ObyGaze12, a manifest of MObyGaze's segments,
-    predictions-strict-*.csv of `obygaze paper all`, and the counts of emotion words released with Wolfe
-    et al. Sentences whose file is not given are listed with what they need; a few need only the papers'
-    printed tables.
+    FILES can be a manifest of ObyGaze12, a manifest of MObyGaze's segments, predictions-strict-*.csv of
+    `obygaze paper all`, and the counts of emotion words released with Wolfe et al. The command recognises
+    them by their columns. If the file of a sentence is not given, the sentence is listed with the file that
+    it needs. A few sentences need only the papers' printed tables.
 
     A sentence holds if the 95 % interval of its number lies inside the range that makes it true, and fails
-    if outside; otherwise, or if p (Holm over the tests on a file) is .05 or more, it is undecided.
+    if the interval lies outside. Otherwise it is undecided, also if p (Holm over the tests on a file) is
+    .05 or more.
 
     \b
     Examples:
@@ -67,8 +68,8 @@ def all_(
     only: Annotated[
         list[str] | None,
         option(
-            "Make some of the tables and figures, joined by commas: figure2, table2, table4, figure3, "
-            "figure5, figure6.  [default: all of them]",
+            "Make only these tables and figures, joined by commas: figure2, table2, table4, "
+            "figure3, figure5, figure6.  [default: all of them]",
             metavar="NAME,...",
             type=parse_tables,
         ),
@@ -83,8 +84,8 @@ def all_(
     policy: Annotated[
         Literal["paper", "released", "raw"],
         option(
-            "Label policy under strict, as in `obygaze evaluate`; the paper protocol uses the labels of the "
-            "split files."
+            "Label policy for --protocol strict, as in `obygaze evaluate`. The protocol paper uses "
+            "the labels of the split files."
         ),
     ] = "paper",
     seed: Annotated[int, option("Random seed.", type=click.IntRange(0))] = 0,
@@ -95,10 +96,10 @@ def all_(
 ) -> Answer:
     """Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.
 
-    The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
-    numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
-    any number of threads. Each table is written to OUT.partial when it is made; if the command is stopped,
-    the same command resumes there.
+    The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. If the clips are
+    ObyGaze12's, the papers' printed numbers are shown beside ours. The same command gives the same bytes,
+    with any number of threads. Each table is written to OUT.partial as soon as it is made; if the command
+    is stopped, the same command resumes from there.
 
     \b
     figure2  Figure 2 and section 3.4, levels and concepts by label policy;
@@ -136,13 +137,13 @@ def all_(
 def figure4(
     segments: Annotated[Path, argument()],
     *,
-    movie: Annotated[str, option("The film to draw, by its id in SEGMENTS.")],
+    movie: Annotated[str, option("Id of the film to draw, as in SEGMENTS.")],
     onto: Annotated[
         Path | None, option("Manifest of the clips to project onto.  [default: windows of 46 s]")
     ] = None,
     span: Annotated[
         tuple[float, float] | None,
-        option("Part of the film, in seconds.", metavar="START END", type=Number(0)),
+        option("Draw only this part of the film, in seconds.", metavar="START END", type=Number(0)),
     ] = None,
     out: OutOfAll,
     html: Html = None,
@@ -151,8 +152,9 @@ def figure4(
 ) -> Answer:
     """Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.
 
-    One timeline for each annotator's free segments, one for each projection onto clips, one for the merge.
-    SEGMENTS is a manifest of free annotations, such as MObyGaze's; those of ObyGaze12 are not public.
+    The figure has a timeline of the free segments of each annotator, a timeline of their projection onto
+    clips, and one of the merged labels. SEGMENTS is a manifest of free annotations, such as MObyGaze's. The
+    free annotations of ObyGaze12 are not public.
 
     \b
     Examples:

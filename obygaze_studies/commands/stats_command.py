@@ -28,12 +28,16 @@ def stats(
     *,
     policy: Annotated[
         Literal["paper", "released", "raw", "all"],
-        option("Label policy for clips without a visual concept; all: every policy of the codebook."),
+        option(
+            "Label policy for clips without a visual concept (see above). all: print the counts "
+            "under every policy of the codebook."
+        ),
     ] = "all",
     by: Annotated[
         str | None,
         option(
-            "Count for each value of a column: annotator, movie, or an extra one such as year or genres.",
+            "Count for each value of this column: annotator, movie, or an extra column such as "
+            "year or genres.",
             metavar="COLUMN",
         ),
     ] = None,
@@ -43,8 +47,9 @@ def stats(
     sweep: Annotated[
         list[float] | None,
         option(
-            "Project free annotations at these thresholds, such as 0.1,0.2,0.3,0.4, and count clips by "
-            "level.",
+            "Project free annotations onto clips at each of these thresholds, such as "
+            "0.1,0.2,0.3,0.4, and count the clips of each level. A threshold is the share of a "
+            "clip that an annotation must cover.",
             metavar="LIST",
             type=parse_numbers,
         ),
@@ -65,15 +70,20 @@ def stats(
 ) -> Answer:
     """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
 
-    Label policies are for the codebooks that list them: `paper` (obygaze12, mobygaze) makes a clip with no
-    visual concept EN; `released` (obygaze12) leaves out the clips whose concepts are all non-visual, as the
-    released split files do; `raw` is as annotated. For the films of ObyGaze12 the printed numbers, which
-    follow `paper`, stand beside ours.
+    A label policy says how clips without a visual concept are counted, if the codebook lists it:
 
-    --by, --sets and --sweep are reports of one policy, by default the first of the codebook. --by tests in
-    each group whether more concepts are marked at higher levels; --sets tests which concepts are marked
-    together, and whether a concept with others is more often of the highest level than alone. All tests are
-    exact and keep films apart.
+    \b
+    raw       as annotated
+    paper     as EN (obygaze12, mobygaze)
+    released  left out if all of their concepts are non-visual, as in the
+              released split files (obygaze12)
+
+    For the films of ObyGaze12, the numbers printed in the paper (policy `paper`) are shown beside ours.
+
+    --by, --sets and --sweep print a report of one policy, by default the first of the codebook. --by tests
+    for each value of the column whether more concepts are marked at higher levels. --sets tests which
+    concepts are marked together, and whether a concept that is marked with others has the highest level
+    more often than alone. All tests are exact, and compare clips only within films.
 
     \b
     Examples:

@@ -30,45 +30,53 @@ def parse_factor(value: str | Fraction) -> Fraction:
 def xclip_lsmdc(
     *,
     clip: Annotated[
-        str, option("CLIP to start from: repository[@revision], folder or file.", metavar="WEIGHTS")
+        str,
+        option(
+            "Weights of the CLIP to start from: repository[@revision], folder or file.", metavar="WEIGHTS"
+        ),
     ],
     annotations: Annotated[Path, option("Folder of LSMDC16's three annotation files.", type=LOCAL)],
     videos: Annotated[Path, option("Folder of LSMDC's clips, searched recursively.", type=LOCAL)],
-    out: Annotated[Path, option("Folder of the run.", type=LOCAL)],
+    out: Annotated[Path, option("Folder to write the run to.", type=LOCAL)],
     batch: Annotated[
         int | None,
         option(
-            "Pairs per step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
+            "Number of video-text pairs per step, over all processes.  [default: 300 for patches "
+            "of 32 pixels, 80 for patches of 16]",
             type=click.IntRange(1),
         ),
     ] = None,
-    epochs: Annotated[int, option("Passes over the data.", type=click.IntRange(1))] = 5,
+    epochs: Annotated[int, option("Number of passes over the training data.", type=click.IntRange(1))] = 5,
     gather_share: Annotated[
         Fraction,
         option(
-            "Factor on the towers' gradients: 1/4 as published with 4 GPUs, 1 for the true gradient.",
+            "Factor of the gradients of the two encoders: 1/4 as published with 4 GPUs, 1 for the "
+            "true gradient.",
             type=parse_factor,
         ),
     ] = Fraction(1, 4),
     arithmetic: Annotated[
         Literal["float32", "bfloat16", "published"],
-        option("'published' keeps CLIP's weights and moments in float16."),
+        option("Precision. published: CLIP's weights and the optimiser's moments in float16."),
     ] = "float32",
     chunk: Annotated[
         int | None,
         option(
-            "Pairs per process whose activations are held in memory.  [default: a quarter of the batch]",
+            "Number of pairs per process whose activations are in memory at a time.  [default: a "
+            "quarter of the batch]",
             type=click.IntRange(1),
         ),
     ] = None,
     cache: Annotated[
         Path | None,
-        option("Folder of decoded frames; runs may share it.  [default: OUT/cache]", type=LOCAL),
+        option(
+            "Folder for the decoded frames, which several runs may share.  [default: OUT/cache]", type=LOCAL
+        ),
     ] = None,
     exclude_movies: Annotated[
         Path | None,
         option(
-            "File of film titles to exclude from training and validation, one per line.",
+            "File with titles of films, one per line, to exclude from training and validation.",
             type=LOCAL,
         ),
     ] = None,
@@ -88,9 +96,10 @@ def xclip_lsmdc(
 ) -> Answer:
     """Train X-CLIP on LSMDC (Ma et al., ACM MM 2022), starting from CLIP.
 
-    Frames are decoded once into a cache. The run can be killed at any time and resumes (--resume) from the
-    last saved state, to the same bytes. With torchrun it uses several GPUs; their number changes only
-    rounding. OUT gets the weights of every epoch, the best as model.safetensors, the metrics and a card.
+    Frames are decoded once into a cache. The run can be killed at any time; with --resume the same command
+    resumes from the last saved state, and gives the same bytes. Start it with torchrun to use several GPUs;
+    their number changes only rounding. The weights of every epoch are written to OUT, the best as
+    model.safetensors, with the metrics and a model card.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 130 or 143 stopped (state saved).
