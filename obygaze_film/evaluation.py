@@ -34,10 +34,11 @@ from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_clock import JudgedClock
+from obygaze_film.notes import message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.segments import GAP_S, MIN_S
-from obygaze_film.timeline import Timeline
+from obygaze_film.timeline import Timeline, shared_model
 from obygaze_models.evaluation import auc, average_precision, jackknife_interval, spearman, t_interval
 from obygaze_models.report import Block, Report, interval, number
 
@@ -253,6 +254,7 @@ def evaluate_films(
     Each annotator is the reference once; the others are measured like the model. Of a film that the annotator
     watched, the seconds that the model can judge count: those with a probability. Of these the seconds of
     clips that the model calls positive (`positive.positive_of`) are positive, and all others are negative.
+    Films that the model was trained on are left out.
 
     Parameters
     ----------
@@ -269,8 +271,9 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        No film is annotated, or the model can judge no second of those that are; the codebook lacks the
-        positive levels, a clip has no span, or a clip begins after the end of its film.
+        Different models scored the films; no film is annotated, the model was trained on all that are, or it
+        can judge no second of them; the codebook lacks the positive levels, a clip has no span, or a clip
+        begins after the end of its film.
 
     Examples
     --------
@@ -282,7 +285,7 @@ def evaluate_films(
     >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])
     True
     """
-    model = films[0].model(key)
+    model = shared_model(films, key)
     ids = [film.movie for film in films]
     positive = positive_of(model)
     spans_by_film = annotated(truth, positive, ids)  # movie -> annotator -> spans
@@ -295,8 +298,14 @@ def evaluate_films(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
             f"the manifest has {', '.join(unknown_names[:5])}"
         )
+    trained_on = [film.movie for film in annotated_films if film.model(key).is_trained_on]
+    new_films = [film for film in annotated_films if film.movie not in trained_on]
+    if not new_films:
+        raise FilmError(
+            f"{model.key} was trained on all annotated films ({', '.join(trained_on)}): annotate others"
+        )
     collected = _CollectedMarks()
-    for film in annotated_films:
+    for film in new_films:
         collected.add(film, spans_by_film[film.movie], key)
     if not collected.of_model:
         raise FilmError(
@@ -310,6 +319,7 @@ def evaluate_films(
         "films": list(collected.of_model),
         "seconds": collected.seconds,
         "left_out": not_annotated,
+        "trained_on": trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
         "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
         "not_scored": unknown_names,
@@ -828,6 +838,10 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         "threshold, those of which annotators together marked half or more; best possible: that of the best "
         "list as long, for what they marked in the time that the model can judge."
     )
+    trained_on: Sequence[str] = record["trained_on"]
+    if trained_on:
+        names = ", ".join(trained_on)
+        yield message("note_films", what=message("films_trained"), n=len(trained_on), names=names)
     for field_of_record, words in (
         ("left_out", "not annotated, left out"),
         ("not_judged", "annotated, and no second of it can be judged, left out"),

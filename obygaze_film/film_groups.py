@@ -56,7 +56,7 @@ from obygaze_film.judged_windows import (
 from obygaze_film.notes import LATER, Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha
-from obygaze_film.timeline import Timeline
+from obygaze_film.timeline import Timeline, shared_model
 
 ALL: Final = message("all_films_name")
 """Name of the only group, where no column is given."""
@@ -533,9 +533,7 @@ def compare_films(
     """
     judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
-    models = [film.model(key) for film in films]
-    if len({(model.key, model.sha256) for model in models}) > 1:
-        raise FilmError("the films were scored by different models: score them by one")
+    model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
     films_with_facts = [film for film in films if facts is None or film.movie in facts]
     facts_of_films = {
@@ -573,8 +571,8 @@ def compare_films(
         changes=_table(changes),
         notes=tuple(notes),
         by=by or ALL,
-        positive=positive_of(models[0]),
-        model=models[0].key if labels is None else labels.clips[0].annotator,
+        positive=positive_of(model),
+        model=model.key if labels is None else labels.clips[0].annotator,
         agreement=tuple(agreement_of_judges(gathered.judged).agreement),
         alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,

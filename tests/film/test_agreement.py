@@ -558,6 +558,32 @@ def test_a_film_with_annotations_is_not_suggested_for_another_name(two_films):
     assert "did you mean" not in str(evaluation_report(measured).notes)
 
 
+def test_films_of_different_models_are_refused(two_films):
+    """Film n was scored by another model: the numbers of both together would be of neither."""
+    film_m, film_n = two_films
+    with pytest.raises(FilmError, match="different models"):
+        evaluated([film_m, with_model(film_n, key="linear")], IN_FILM_M, IN_FILM_N)
+    with pytest.raises(FilmError, match="different models"):
+        evaluated([film_m, with_model(film_n, sha256="0" * 64)], IN_FILM_M, IN_FILM_N)
+
+
+def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two_films):
+    """The model's marks in its own training film are no predictions."""
+    film_m, film_n = two_films
+    of_both = evaluated([film_m, with_model(film_n, is_trained_on=True)], IN_FILM_M, IN_FILM_N)
+    of_new_film = evaluated([film_m], IN_FILM_M)
+    pd.testing.assert_frame_equal(of_both.summary, of_new_film.summary)
+    assert of_both.record["films"] == ["m"]
+    assert of_both.record["trained_on"] == ["n"]
+    assert "trained on them: 1 (n)" in "\n".join(evaluation_report(of_both).notes)
+
+
+def test_films_that_the_model_was_trained_on_are_refused_alone(two_films):
+    trained_on = [with_model(film, is_trained_on=True) for film in two_films]
+    with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
+        evaluated(trained_on, IN_FILM_M, IN_FILM_N)
+
+
 def test_an_interval_in_the_answer_says_95_percent(two_films):
     """An interval is written in brackets."""
     report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N))
