@@ -17,6 +17,7 @@ from obygaze_film.claims.kinds import (
     BOTH_SIDES,
     DECIDES_NOTHING,
     EARLIER_LAW,
+    FILMS_ALIKE,
     FOUND_BY_DETECTOR,
     IN_SIGHT,
     LEVELS_LEFT_OUT,
@@ -34,6 +35,7 @@ from obygaze_film.claims.kinds import (
     SOME_LESS,
     SOME_UNDEFINED,
     TOO_FEW,
+    TOO_FEW_FILMS,
     TRAINED_ON,
     UNCALIBRATED,
     UNDEFINED,
@@ -130,6 +132,9 @@ OF_SOME: Final = {SOME_LESS: AGREE_LESS, SOME_BY_CHANCE: AGREE_BY_CHANCE, SOME_U
 
 PAIR_DOUBTS: Final = {AGREE_LESS: "pair_less", AGREE_BY_CHANCE: "pair_chance", UNDEFINED: "pair_undefined"}
 """Condition of two judges' kappa -> the text beside it."""
+
+NO_INTERVAL_OF_FILMS: Final = {TOO_FEW_FILMS: "too_few_films", FILMS_ALIKE: "films_alike"}
+"""Condition of a mean over films -> the text that says why it has no interval."""
 
 NO_NUMBER: Final = "–"
 
@@ -1548,9 +1553,10 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
-    for doubt, text_of in PAIR_DOUBTS.items():
-        if claim.has(doubt):
-            kappa = f"{kappa} ({words[text_of]})"
+    texts = NO_INTERVAL_OF_FILMS | PAIR_DOUBTS
+    doubts = [words[texts[condition]] for condition in texts if claim.has(condition)]
+    if doubts:
+        kappa = f"{kappa} ({words['semicolon'].join(doubts)})"
     judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
     return words.say(
         "agrees",
