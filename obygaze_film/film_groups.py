@@ -213,8 +213,8 @@ class FilmComparison:
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
         no value, and `note`: on how few films it rests, as of a change.
     changes : DataFrame
-        A row for every two groups with a value, and for the trend, by ten years or by 1 of another column
-        (or .1, .01, where films lie nearer together):
+        A row for every two groups with a value, and for the trend, by ten years or by a power of ten of
+        another column (`_step`):
         `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
         films it rests, if there are fewer than three that have any positive window, or lack any, and whether
         it accounts for who judged; and `has_unsure`, as of a group.
@@ -227,7 +227,7 @@ class FilmComparison:
     agreement : tuple of JudgesAgreement
         Of every two judges, over the windows of these films that both judged.
     alpha : JudgesAlpha or None
-        Of three judges or more together.
+        Of three judges or more together, each of whom shares a window with another.
     is_of_labels : bool
         Whether an annotator's labels stand in the model's place: `model` is then the annotator.
     """
@@ -1060,7 +1060,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
         name: str = LATER
     else:
         step = _step([film.x for film in films])
-        name = f"{column} + {step:g}"
+        name = f"{column} + {_plain(step)}"
     row: Row = {"change": name, **_counts(films, LEAST_OF_TREND)}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_TREND_VALUES:
@@ -1069,15 +1069,21 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
 
 
 def _step(values: Sequence[float]) -> float:
-    """Choose the step of a trend: 1, or the largest power of ten that is no more than the values' range.
+    """Choose the step of a trend: the largest power of ten that is no more than the values' range.
 
     A step beyond the range would give changes that no share can have. If the values lie within .02 of each
-    other and the share rises by .07 for each .01, then it would "rise by 7" for each 1.
+    other and the share rises by .07 for each .01, then it would "rise by 7" for each 1. A step far below the
+    range would give changes that are printed as 0: by 1, if the values are budgets of millions.
     """
     extent = float(np.ptp(values)) if values else 0.0
     if extent <= 0:
         return 1.0
-    return min(1.0, 10.0 ** math.floor(math.log10(extent)))
+    return 10.0 ** math.floor(math.log10(extent))
+
+
+def _plain(step: float) -> str:
+    """Write a power of ten without an exponent if it is 1 or more."""
+    return f"{step:.0f}" if step >= 1 else f"{step:g}"
 
 
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:

@@ -561,13 +561,13 @@ class ManyPairs(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelAgreement(FilmClaim):
-    """How far three judges or more agree: `number` is Krippendorff's alpha.
+    """How far three judges or more (`who`) agree: `number` is Krippendorff's alpha.
 
     Attributes
     ----------
     positive : str
         As to what they agree, as in `PairKappa`.
-    n_judges, n_windows : int
+    n_windows : int
         Windows that two or more judged and were sure of.
     n_unsure : int
         Windows that two or more judged, and left out as fewer than two were sure.
@@ -576,7 +576,6 @@ class PanelAgreement(FilmClaim):
     KIND: ClassVar[str] = "agreement of a panel"
 
     positive: str
-    n_judges: int
     n_windows: int
     n_unsure: int = 0
 

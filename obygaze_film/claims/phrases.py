@@ -1531,7 +1531,8 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     alpha = words.number(claim.number or 0.0)
     key = "judges_alpha_sure" if claim.n_unsure else "judges_alpha"
     unsure = words.counted("alpha_unsure", claim.n_unsure)
-    known = {"judges": claim.n_judges, "unsure": unsure, "alpha": alpha, "positive": claim.positive}
+    judges = words.listed(claim.who)
+    known = {"judges": judges, "unsure": unsure, "alpha": alpha, "positive": claim.positive}
     return words.counted(key, claim.n_windows, **known)
 
 

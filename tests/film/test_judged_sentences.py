@@ -1415,9 +1415,9 @@ def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two, la
     assert (words["note_accounts"] in years_legend(compared, words)) == is_by_two
 
 
-@pytest.mark.parametrize(("heaviest", "unit"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])
+@pytest.mark.parametrize(("heaviest", "unit"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "10")])
 def test_the_unit_of_a_trend_is_no_larger_than_the_range(judged_films, heaviest, unit):
-    """The unit is 1, .1, .01, ...: the largest that is not above the range of the number.
+    """The unit is ..., 10, 1, .1, ...: the largest that is not above the range of the number.
 
     Ten films weigh from 0 to `heaviest`, in equal steps. A trend per 1 would tell nothing where the films
     differ by .0227 at most, as a share changes by at most 1 over a unit.

@@ -26,12 +26,11 @@ def pair(place, conditions=()):
 def panel(n_unsure):
     """Claim how far three judges agree on their only common window."""
     return kinds.PanelAgreement(
-        who=(),
+        who=("A", "B", "C"),
         what="alpha",
         time=CONTENT,
         number=0.1,
         positive="S",
-        n_judges=3,
         n_windows=1,
         n_unsure=n_unsure,
     )
