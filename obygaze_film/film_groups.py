@@ -989,7 +989,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     films_of: dict[str, list[ComparedFilm]] = {}
     for film in films:
         films_of.setdefault(film.group, []).append(film)
-    counts_of = {name: _counts(films_of[name], LEAST_FILMS) for name in sorted(films_of)}
+    counts_of = {name: _counts(films_of[name], LEAST_FILMS, message("a_rate")) for name in sorted(films_of)}
     with_enough = [name for name, counts in counts_of.items() if not counts["reason"]]
     samples = [[film.sample for film in films_of[name]] for name in with_enough]
     estimates = estimate_groups(samples) if with_enough else []
@@ -1001,7 +1001,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     changes = []
     for one, other in combinations(with_enough, 2):
         both = [*films_of[one], *films_of[other]]
-        counts = _counts(both, least=0)  # enough films of either group are judged
+        counts = _counts(both, 0, message("a_rate"))  # enough films of either group are judged
         is_of_one = np.array([float(film.group == one) for film in both])
         change: Row = {"change": message("change_minus", one=one, other=other), **counts}
         changes.append(_with_slope(change, both, is_of_one))
@@ -1061,7 +1061,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     else:
         step = _step([film.x for film in films])
         name = f"{column} + {_plain(step)}"
-    row: Row = {"change": name, **_counts(films, LEAST_OF_TREND)}
+    row: Row = {"change": name, **_counts(films, LEAST_OF_TREND, message("a_trend"))}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_TREND_VALUES:
         row["reason"] = counted_message("reason_values", len(values), column=column, least=LEAST_TREND_VALUES)
@@ -1086,17 +1086,18 @@ def _plain(step: float) -> str:
     return f"{step:.0f}" if step >= 1 else f"{step:g}"
 
 
-def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
+def _counts(films: Sequence[ComparedFilm], least: int, what: Message) -> Row:
     """Count films and judged films, and name their judges, for a row of a table.
 
-    The cell `reason` says why there is no estimate if fewer than `least` films are judged; else it is empty.
+    The cell `reason` says why there is no estimate (of `what`) if fewer than `least` films are judged; else
+    it is empty.
     """
     judges = {judge_name(name) for film in films for name in film.sample.judges}
     return {
         "n_films": len(films),
         "n_judged": _n_judged(films),
         "judges": ", ".join(sorted(judges)),
-        "reason": _why_too_few(films, least),
+        "reason": _why_too_few(films, least, what),
     }
 
 
@@ -1105,15 +1106,15 @@ def _n_judged(films: Sequence[ComparedFilm]) -> int:
     return sum(film.sample.n > 0 for film in films)
 
 
-def _why_too_few(films: Sequence[ComparedFilm], least: int) -> str:
-    """Say that fewer than `least` films are judged, and which films to judge next; "" if enough are."""
+def _why_too_few(films: Sequence[ComparedFilm], least: int, what: Message) -> str:
+    """Say that `what` needs `least` judged films, and which to judge next; "" if enough are judged."""
     n_judged = _n_judged(films)
     if n_judged >= least:
         return ""
     n_films = counted_message("films_n", len(films))
     n_hidden = sum(film.is_hidden and not film.sample.n for film in films)
     if n_hidden:  # these films are judged already: nobody is asked to judge others in their place
-        return counted_message("reason_hidden", n_hidden, films=n_films, least=least)
+        return counted_message("reason_hidden", n_hidden, films=n_films, least=least, what=what)
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
@@ -1126,7 +1127,7 @@ def _why_too_few(films: Sequence[ComparedFilm], least: int) -> str:
     else:
         advice = message("advice_score")
     reason = "reason_few_0" if n_judged == 0 else "reason_few"
-    return counted_message(reason, n_judged, films=n_films, least=least, advice=advice)
+    return counted_message(reason, n_judged, films=n_films, least=least, advice=advice, what=what)
 
 
 def _random_number(movie: str) -> float:

@@ -176,6 +176,11 @@ def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedSh
     """Claim the share of one of several films: its judges' if it has one, else the labels' or the model's."""
     if film.rate is not None:
         return replace(judged_share(film.rate), left_out=film.judges_left_out, after_gap=film.n_after_gap)
+    return expected_share_of(film, compared)
+
+
+def expected_share_of(film: "ComparedFilm", compared: "FilmComparison") -> ExpectedShare:
+    """Claim the share of one of several films by the labels, or the model, without judgements."""
     share = _known(film.expected)
     if compared.is_of_labels:
         # The claim is made as one of the film's first model: labels have no rows in the timeline. All that is

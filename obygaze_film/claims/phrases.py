@@ -1590,7 +1590,7 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
     have_same_judges = all(share.who == first.who for share in shares)
     rates = []
     for share in shares:
-        judges = "" if have_same_judges else f"{words.listed(share.who)}: "
+        judges = "" if have_same_judges else f"{words.listed(share.who)}{words['colon']}"
         rates.append(f"{judges}{group_phrase(share, words)}")
     rates += [later_phrase(trend, words) for trend in trends]
     return words.say(
@@ -1764,7 +1764,7 @@ def group_phrase(claim: GroupShare, words: Words) -> str:
 def group_sentence(claim: GroupShare, words: Words) -> str:
     """Say what share of a group's time its judges would mark, or why there is none."""
     if claim.number is None:
-        return f"{words.translated(claim.group)}: {words.translated(claim.reason)}"
+        return f"{words.translated(claim.group)}{words['colon']}{words.translated(claim.reason)}"
     return groups_sentence([claim], words)
 
 
@@ -1772,10 +1772,10 @@ def change_sentence(claim: GroupChange, words: Words) -> str:
     """Say by how many points two groups differ, or a share changes, or why that is not known."""
     change = words.translated(claim.change)
     if claim.number is None:
-        return f"{change}: {words.translated(claim.reason)}"
+        return f"{change}{words['colon']}{words.translated(claim.reason)}"
     points = words.points_text("points_of", claim.number, claim.interval)
     note = f"{words['semicolon']}{words.translated(claim.note)}" if claim.note else ""
-    return f"{change}: {points}{note}"
+    return f"{change}{words['colon']}{points}{note}"
 
 
 def learnt_sentence(claim: LearntChange, words: Words) -> str:

@@ -204,7 +204,7 @@ def test_a_trend_of_too_few_judged_films_is_refused(films, judged):
     eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
     trend = compare_films(films, eight_judged, trend="year").changes.iloc[-1]
     assert np.isnan(trend["value"])
-    assert "a rate needs 10 films" in trend["reason"]
+    assert "a trend needs 10 films" in trend["reason"]
 
 
 @pytest.mark.parametrize(
