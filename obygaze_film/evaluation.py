@@ -798,7 +798,7 @@ def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     notes = [
         "mean over the films where it is defined, and its 95% interval",
         "rank correlation: one number over these films, whose interval leaves out one film at a time",
-        _note_on_p(int(measured.record["n_shifts"])),
+        _note_on_p(measured.record),
     ]
     has_fewer_films = (summary["n_films"] < n_films) & summary["value"].notna()
     if has_fewer_films.any():
@@ -816,8 +816,9 @@ def _mean(row: Any, n_films: int) -> str:
     return f"{text} ({row.n_films})" if is_of_fewer else text
 
 
-def _note_on_p(n_shifts: int) -> str:
+def _note_on_p(record: Mapping[str, Any]) -> str:
     """Say what p is, and how small it can be."""
+    n_shifts = record["n_shifts"]
     least = number(1 / (1 + n_shifts))
     return (
         f"p: (b + 1) / ({n_shifts} + 1), if the model does as well in b of {n_shifts} moves in time, in a "

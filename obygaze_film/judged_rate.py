@@ -576,7 +576,7 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     n_judges = by_judge.judged[has_shared].sum(axis=0)  # [W]: those of these judges who judged each window
     # Left out though two or more judged them, as too few of these were sure.
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
-    annotators = [name for name, is_of_alpha in zip(by_judge.names, has_shared, strict=True) if is_of_alpha]
+    annotators = [by_judge.names[judge] for judge in np.flatnonzero(has_shared)]
     return JudgesAlpha(annotators, n_windows, value, n_unsure)
 
 
