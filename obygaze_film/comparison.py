@@ -268,7 +268,7 @@ def _cut_to_size(slope: float, largest: float) -> float:
 
 
 def _why_judges_are_in_the_way(films: Sequence[FilmSample]) -> str:
-    """Say that films of different x were judged by different people, whom it names."""
+    """Say that the films hardly tell a difference in x from one between the judges: by one film at most."""
     names = {name for film in films for name in film.judges}
     return message("reason_judges", names=", ".join(judge_name(name) for name in sorted(names)))
 
@@ -296,11 +296,13 @@ def _why_all_alike(shares: Floats, x: Floats) -> str:
     Return "" if they differ. If x [n] has two values, those of two groups, the shares in each must differ.
     """
     groups = np.unique(x)
-    are_all_equal = np.ptp(shares) < MIN_SPREAD
     if len(groups) != 2:
+        are_all_equal = np.ptp(shares) < MIN_SPREAD
         return message("reason_alike") if are_all_equal else ""
-    are_equal_in_a_group = any(np.ptp(shares[x == group]) < MIN_SPREAD for group in groups)
-    return message("reason_alike_group") if are_all_equal or are_equal_in_a_group else ""
+    n_alike = sum(np.ptp(shares[x == group]) < MIN_SPREAD for group in groups)
+    if n_alike == 0:
+        return ""
+    return message("reason_alike_groups" if n_alike == 2 else "reason_alike_group")
 
 
 def _half_width(variance: float, freedom: float) -> float:

@@ -30,14 +30,15 @@ from obygaze_film.agreement import (
 )
 from obygaze_film.claims import document, sentences
 from obygaze_film.claims.kinds import TimelineAgreement
-from obygaze_film.claims.of_groups import timeline_agreement
+from obygaze_film.claims.of_groups import LEAST_WITH_INTERVAL, timeline_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_clock import JudgedClock
+from obygaze_film.notes import message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.segments import GAP_S, MIN_S
-from obygaze_film.timeline import Timeline
+from obygaze_film.timeline import Timeline, shared_model
 from obygaze_models.evaluation import auc, average_precision, jackknife_interval, spearman, t_interval
 from obygaze_models.report import Block, Report, interval, number
 
@@ -74,11 +75,17 @@ NONE = "none"
 PRIOR = "movie_prior"
 """Baseline that knows the annotator's mean share in the other films, and no places."""
 
+HUMAN = "human: "
+"""Begins the name of an annotator who is measured against another."""
+
 SHIFTED = "shifted"
 """Baseline: the model's own timeline, shifted in time."""
 
 BASELINES = (ALL, NONE, PRIOR)
 """Baselines whose marks do not depend on the film."""
+
+CONSTANT = {(ALL, "kappa"), (ALL, "second_auc"), (NONE, "kappa"), (NONE, "second_auc")}
+"""Baselines and metrics that have one value in all films, whatever annotators mark: no film can differ."""
 
 TITLES: Mapping[str, str] = packaged(__package__, "assets/evaluation.toml")
 """Titles of metrics and baselines."""
@@ -253,6 +260,7 @@ def evaluate_films(
     Each annotator is the reference once; the others are measured like the model. Of a film that the annotator
     watched, the seconds that the model can judge count: those with a probability. Of these the seconds of
     clips that the model calls positive (`positive.positive_of`) are positive, and all others are negative.
+    Films that the model was trained on are left out.
 
     Parameters
     ----------
@@ -269,8 +277,9 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        No film is annotated, or the model can judge no second of those that are; the codebook lacks the
-        positive levels, a clip has no span, or a clip begins after the end of its film.
+        Different models scored the films; no film is annotated, the model was trained on all that are, or it
+        can judge no second of them; the codebook lacks the positive levels, a clip has no span, or a clip
+        begins after the end of its film.
 
     Examples
     --------
@@ -282,7 +291,7 @@ def evaluate_films(
     >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])
     True
     """
-    model = films[0].model(key)
+    model = shared_model(films, key)
     ids = [film.movie for film in films]
     positive = positive_of(model)
     spans_by_film = annotated(truth, positive, ids)  # movie -> annotator -> spans
@@ -295,8 +304,14 @@ def evaluate_films(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
             f"the manifest has {', '.join(unknown_names[:5])}"
         )
+    trained_on = [film.movie for film in annotated_films if film.model(key).is_trained_on]
+    new_films = [film for film in annotated_films if film.movie not in trained_on]
+    if not new_films:
+        raise FilmError(
+            f"{model.key} was trained on all annotated films ({', '.join(trained_on)}): annotate others"
+        )
     collected = _CollectedMarks()
-    for film in annotated_films:
+    for film in new_films:
         collected.add(film, spans_by_film[film.movie], key)
     if not collected.of_model:
         raise FilmError(
@@ -310,6 +325,7 @@ def evaluate_films(
         "films": list(collected.of_model),
         "seconds": collected.seconds,
         "left_out": not_annotated,
+        "trained_on": trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
         "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
         "not_scored": unknown_names,
@@ -502,7 +518,7 @@ def _measure_film(
     marks_of_rater = {name: model_marks}
     for annotator, marks in human_marks_of.items():
         if annotator != truth:
-            marks_of_rater[f"human: {annotator}"] = marks
+            marks_of_rater[HUMAN + annotator] = marks
     n = len(reference.seconds)
     marks_of_rater[ALL] = Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), rate=1.0, scores=np.ones(n))
     marks_of_rater[NONE] = Marks(np.zeros(n, np.bool_), np.empty((0, 2)), rate=0.0, scores=np.zeros(n))
@@ -511,7 +527,7 @@ def _measure_film(
     for rater, marks in marks_of_rater.items():
         metrics_of_rater[rater] = film_metrics(reference, marks, spans_of_annotators, collars)
     metrics_of_rater[PRIOR] = _rate_metrics(reference, prior_rate)
-    metrics_of_rater[f"human: {truth}"] = {"rate": reference.rate}
+    metrics_of_rater[HUMAN + truth] = {"rate": reference.rate}
     if np.isnan(model_marks.rate):
         for metrics in metrics_of_rater.values():
             metrics.update({metric: np.nan for metric in RATES if metric in metrics})
@@ -632,9 +648,8 @@ def _summary(
         values = of_films["value"].to_numpy(dtype=np.float64)
         lowest = -1.0 if metric == "kappa" else 0.0
         interval = t_interval(values, bounds=(lowest, 1.0))
-        # Where all films are alike, nothing is known of how others differ, and there is no interval. But a
-        # baseline has the same value in all films by its rule.
-        if rater not in BASELINES and _are_alike(values):
+        # Where all films are alike, nothing is known of how others differ, and there is no interval.
+        if (rater, metric) not in CONSTANT and _are_alike(values):
             interval = replace(interval, low=np.nan, high=np.nan)
         value = interval.mean
         p = np.nan
@@ -678,7 +693,7 @@ def _rank_rows(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     for truth, rates_by_truth in rates.groupby("truth", sort=False):
         # A row for each film, a column for each rater.
         rates_of_rater = rates_by_truth.pivot_table("value", "movie", "who", sort=False, dropna=False)
-        reference = f"human: {truth}"
+        reference = f"{HUMAN}{truth}"
         for rater in rates_of_rater.columns.drop(reference):
             pairs = rates_of_rater[[rater, reference]].dropna().to_numpy(dtype=np.float64)  # [films, 2]
             films = np.arange(len(pairs))  # one is left out at a time: each film is a group of its own
@@ -709,7 +724,7 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
     claims = []
     for truth in dict.fromkeys(summary["truth"]):
         claims.append(_agreement_claim(measured, model, str(truth)))
-        blocks.append(_metrics_block(str(truth), summary[summary["truth"] == truth], model))
+        blocks.append(_metrics_block(str(truth), measured, model))
         blocks.append(_films_block(str(truth), measured, model))
     return Report(
         name="film-agreement",
@@ -762,16 +777,19 @@ def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
     return _Seconds(judged, sum(seconds_of[movie]["film"] for movie in movies))
 
 
-def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
+def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     """Make the table of metrics against one annotator: a row for each metric, a column for each rater."""
-    raters = [rater for rater in dict.fromkeys(summary["who"]) if rater != f"human: {truth}"]
+    summary = _rows_with(measured.summary, {"truth": truth})
+    by_film = _rows_with(measured.by_film, {"truth": truth})
+    n_films = by_film["movie"].nunique()
+    raters = [rater for rater in dict.fromkeys(summary["who"]) if rater != HUMAN + truth]
     summary_of = {(row.who, row.metric): row for row in summary.itertuples(index=False)}
     rows = []
     for metric in dict.fromkeys(summary["metric"]):
         cells = [_title(str(metric))]
         for rater in raters:
             row: Any = summary_of.get((rater, metric))  # with the fields of `FilmEvaluation.summary`
-            cells.append("" if row is None else interval(row.value, row.low, row.high))
+            cells.append("" if row is None else _mean(row, n_films))
         model_row: Any = summary_of.get((model, metric))
         has_p = model_row is not None and not pd.isna(model_row.p)
         cells.append(number(model_row.p) if has_p else "")
@@ -779,13 +797,69 @@ def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
     notes = [
         "mean over the films where it is defined, and its 95% interval",
-        "p: how often the model does as well if moved in time, in a circle of the seconds that it can judge",
-        "p of n moves, of which b do as well: (b + 1) / (n + 1)",
+        "rank correlation: one number over these films, whose interval leaves out one film at a time",
+        _note_on_p(measured.record),
     ]
-    if summary["low"].isna().all():
-        n = int(summary["n_films"].max())
-        notes.append(f"{n} film{'' if n == 1 else 's'}: no interval")
+    has_fewer_films = (summary["n_films"] < n_films) & summary["value"].notna()
+    if has_fewer_films.any():
+        notes.append(f"(n): over n of these {n_films} films; columns with other n are not of the same films")
+    human_raters = [rater for rater in raters if str(rater).startswith(HUMAN)]
+    notes += _notes_on_common_films(by_film, model, human_raters)
+    notes += _notes_without_interval(summary, n_films)
     return Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
+
+
+def _mean(row: Any, n_films: int) -> str:
+    """Write a row's mean with its interval, and its number of films if they are fewer than the table's."""
+    text = interval(row.value, row.low, row.high)
+    is_of_fewer = row.n_films < n_films and not pd.isna(row.value)
+    return f"{text} ({row.n_films})" if is_of_fewer else text
+
+
+def _note_on_p(record: Mapping[str, Any]) -> str:
+    """Say what p is, and how small it can be."""
+    n_shifts = record["n_shifts"]
+    least = number(1 / (1 + n_shifts))
+    return (
+        f"p: (b + 1) / ({n_shifts} + 1), if the model does as well in b of {n_shifts} moves in time, in a "
+        f"circle of the seconds that it can judge; it is never below {least}"
+    )
+
+
+def _notes_on_common_films(by_film: pd.DataFrame, model: str, human_raters: Sequence[str]) -> Iterator[str]:
+    """Yield the means of the model and of each annotator over common films, where columns are of others.
+
+    `by_film` are the rows of one truth.
+    """
+    for rater in human_raters:
+        means = []
+        of_both = by_film[by_film["who"].isin([model, rater])]
+        for metric, of_metric in of_both.groupby("metric", sort=False):
+            values = of_metric.pivot_table("value", "movie", "who", dropna=False)
+            if rater not in values:  # segments are ranked by the model alone
+                continue
+            values_of_both = values.dropna()
+            n = len(values_of_both)
+            if n and (values.count() > n).any():
+                of_model = number(values_of_both[model].mean())
+                of_human = number(values_of_both[rater].mean())
+                means.append(f"{_title(str(metric))} {of_model} and {of_human} ({n})")
+        if means:
+            yield f"{model} and {rater} in the films where both have a value: {'; '.join(means)}"
+
+
+def _notes_without_interval(summary: pd.DataFrame, n_films: int) -> Iterator[str]:
+    """Yield why values have no interval, if any has none."""
+    is_without = summary["value"].notna() & summary["low"].isna()
+    if not is_without.any():
+        return
+    if n_films < LEAST_WITH_INTERVAL:
+        yield f"{n_films} film{'' if n_films == 1 else 's'}: no interval"
+    else:
+        yield (
+            f"[undefined]: no interval, as fewer than {LEAST_WITH_INTERVAL} films have a value, or all have "
+            "the same; the rank correlation has none if it is 1 or -1, or undefined without one of the films"
+        )
 
 
 def _films_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
@@ -813,11 +887,7 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     positive = ", ".join(record["positive"])
     which = "with the concept" if record["is_concept"] else "of level"
     yield f"Positive: clips {which} {positive}; negative: all others of these seconds in an annotated film."
-    people = [rater for rater in dict.fromkeys(summary["who"]) if str(rater).startswith("human: ")]
-    if len(people) < 2:
-        yield "One annotator only: nothing says how far people agree on these films."
-    else:
-        yield "'human' is another annotator, in the films that both watched: a yardstick, not an upper bound."
+    yield _note_on_people(summary)
     yield (
         "F1 of segments and boundaries, matched one to one: the model's are its passages, which go on over "
         f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
@@ -828,10 +898,14 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         "threshold, those of which annotators together marked half or more; best possible: that of the best "
         "list as long, for what they marked in the time that the model can judge."
     )
+    trained_on: Sequence[str] = record["trained_on"]
+    if trained_on:
+        names = ", ".join(trained_on)
+        yield message("note_films", what=message("films_trained"), n=len(trained_on), names=names)
     for field_of_record, words in (
         ("left_out", "not annotated, left out"),
         ("not_judged", "annotated, and no second of it can be judged, left out"),
-        ("not_scored", "annotated, not scored"),
+        ("not_scored", "annotated, not among these films"),
         ("cut", "annotated to behind the film's end, cut there (another cut?)"),
     ):
         films: Sequence[str] = record[field_of_record]
@@ -845,6 +919,20 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     for reason in dict.fromkeys(reason_of.values()):
         movies = [movie for movie in reason_of if reason_of[movie] == reason]
         yield f"no rate, and so left out of everybody's rates ({reason}): {', '.join(movies)}"
+
+
+def _note_on_people(summary: pd.DataFrame) -> str:
+    """Say what the columns of other annotators are, or why there are none."""
+    is_human = summary["who"].str.startswith(HUMAN)
+    is_another = is_human & (summary["who"] != HUMAN + summary["truth"])
+    if is_another.any():
+        return (
+            "'human' is another annotator, in the films that both watched and where the value is defined (F1 "
+            "and kappa are not where both mark nothing): a yardstick, not an upper bound."
+        )
+    if len(set(summary["truth"])) == 1:
+        return "One annotator only: nothing says how far people agree on these films."
+    return "No film has two annotators: nothing says how far people agree on these films."
 
 
 def _note_on_seconds(record: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ from obygaze_film.judged_windows import (
 from obygaze_film.notes import LATER, Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha
-from obygaze_film.timeline import Timeline
+from obygaze_film.timeline import Timeline, shared_model
 
 ALL: Final = message("all_films_name")
 """Name of the only group, where no column is given."""
@@ -213,8 +213,8 @@ class FilmComparison:
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
         no value, and `note`: on how few films it rests, as of a change.
     changes : DataFrame
-        A row for every two groups with a value, and for the trend, by ten years or by 1 of another column
-        (or .1, .01, where films lie nearer together):
+        A row for every two groups with a value, and for the trend, by ten years or by a power of ten of
+        another column (`_step`):
         `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
         films it rests, if there are fewer than three that have any positive window, or lack any, and whether
         it accounts for who judged; and `has_unsure`, as of a group.
@@ -227,7 +227,7 @@ class FilmComparison:
     agreement : tuple of JudgesAgreement
         Of every two judges, over the windows of these films that both judged.
     alpha : JudgesAlpha or None
-        Of three judges or more together.
+        Of three judges or more together, each of whom shares a window with another.
     is_of_labels : bool
         Whether an annotator's labels stand in the model's place: `model` is then the annotator.
     """
@@ -533,9 +533,7 @@ def compare_films(
     """
     judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
-    models = [film.model(key) for film in films]
-    if len({(model.key, model.sha256) for model in models}) > 1:
-        raise FilmError("the films were scored by different models: score them by one")
+    model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
     films_with_facts = [film for film in films if facts is None or film.movie in facts]
     facts_of_films = {
@@ -573,8 +571,8 @@ def compare_films(
         changes=_table(changes),
         notes=tuple(notes),
         by=by or ALL,
-        positive=positive_of(models[0]),
-        model=models[0].key if labels is None else labels.clips[0].annotator,
+        positive=positive_of(model),
+        model=model.key if labels is None else labels.clips[0].annotator,
         agreement=tuple(agreement_of_judges(gathered.judged).agreement),
         alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,
@@ -991,7 +989,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     films_of: dict[str, list[ComparedFilm]] = {}
     for film in films:
         films_of.setdefault(film.group, []).append(film)
-    counts_of = {name: _counts(films_of[name], LEAST_FILMS) for name in sorted(films_of)}
+    counts_of = {name: _counts(films_of[name], LEAST_FILMS, message("a_rate")) for name in sorted(films_of)}
     with_enough = [name for name, counts in counts_of.items() if not counts["reason"]]
     samples = [[film.sample for film in films_of[name]] for name in with_enough]
     estimates = estimate_groups(samples) if with_enough else []
@@ -1003,7 +1001,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     changes = []
     for one, other in combinations(with_enough, 2):
         both = [*films_of[one], *films_of[other]]
-        counts = _counts(both, least=0)  # enough films of either group are judged
+        counts = _counts(both, 0, message("a_rate"))  # enough films of either group are judged
         is_of_one = np.array([float(film.group == one) for film in both])
         change: Row = {"change": message("change_minus", one=one, other=other), **counts}
         changes.append(_with_slope(change, both, is_of_one))
@@ -1062,8 +1060,8 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
         name: str = LATER
     else:
         step = _step([film.x for film in films])
-        name = f"{column} + {step:g}"
-    row: Row = {"change": name, **_counts(films, LEAST_OF_TREND)}
+        name = f"{column} + {_plain(step)}"
+    row: Row = {"change": name, **_counts(films, LEAST_OF_TREND, message("a_trend"))}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_TREND_VALUES:
         row["reason"] = counted_message("reason_values", len(values), column=column, least=LEAST_TREND_VALUES)
@@ -1071,28 +1069,35 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
 
 
 def _step(values: Sequence[float]) -> float:
-    """Choose the step of a trend: 1, or the largest power of ten that is no more than the values' range.
+    """Choose the step of a trend: the largest power of ten that is no more than the values' range.
 
     A step beyond the range would give changes that no share can have. If the values lie within .02 of each
-    other and the share rises by .07 for each .01, then it would "rise by 7" for each 1.
+    other and the share rises by .07 for each .01, then it would "rise by 7" for each 1. A step far below the
+    range would give changes that are printed as 0: by 1, if the values are budgets of millions.
     """
     extent = float(np.ptp(values)) if values else 0.0
     if extent <= 0:
         return 1.0
-    return min(1.0, 10.0 ** math.floor(math.log10(extent)))
+    return 10.0 ** math.floor(math.log10(extent))
 
 
-def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
+def _plain(step: float) -> str:
+    """Write a power of ten without an exponent if it is 1 or more."""
+    return f"{step:.0f}" if step >= 1 else f"{step:g}"
+
+
+def _counts(films: Sequence[ComparedFilm], least: int, what: Message) -> Row:
     """Count films and judged films, and name their judges, for a row of a table.
 
-    The cell `reason` says why there is no estimate if fewer than `least` films are judged; else it is empty.
+    The cell `reason` says why there is no estimate (of `what`) if fewer than `least` films are judged; else
+    it is empty.
     """
     judges = {judge_name(name) for film in films for name in film.sample.judges}
     return {
         "n_films": len(films),
         "n_judged": _n_judged(films),
         "judges": ", ".join(sorted(judges)),
-        "reason": _why_too_few(films, least),
+        "reason": _why_too_few(films, least, what),
     }
 
 
@@ -1101,15 +1106,15 @@ def _n_judged(films: Sequence[ComparedFilm]) -> int:
     return sum(film.sample.n > 0 for film in films)
 
 
-def _why_too_few(films: Sequence[ComparedFilm], least: int) -> str:
-    """Say that fewer than `least` films are judged, and which films to judge next; "" if enough are."""
+def _why_too_few(films: Sequence[ComparedFilm], least: int, what: Message) -> str:
+    """Say that `what` needs `least` judged films, and which to judge next; "" if enough are judged."""
     n_judged = _n_judged(films)
     if n_judged >= least:
         return ""
     n_films = counted_message("films_n", len(films))
     n_hidden = sum(film.is_hidden and not film.sample.n for film in films)
     if n_hidden:  # these films are judged already: nobody is asked to judge others in their place
-        return counted_message("reason_hidden", n_hidden, films=n_films, least=least)
+        return counted_message("reason_hidden", n_hidden, films=n_films, least=least, what=what)
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
@@ -1122,7 +1127,7 @@ def _why_too_few(films: Sequence[ComparedFilm], least: int) -> str:
     else:
         advice = message("advice_score")
     reason = "reason_few_0" if n_judged == 0 else "reason_few"
-    return counted_message(reason, n_judged, films=n_films, least=least, advice=advice)
+    return counted_message(reason, n_judged, films=n_films, least=least, advice=advice, what=what)
 
 
 def _random_number(movie: str) -> float:

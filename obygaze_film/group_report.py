@@ -9,7 +9,7 @@ import pandas as pd
 from obygaze_features.manifest import counted
 from obygaze_film.claims import Words, document, group_claims
 from obygaze_film.claims.kinds import JudgedShare
-from obygaze_film.claims.of_groups import compared_share
+from obygaze_film.claims.of_groups import compared_share, expected_share_of
 from obygaze_film.claims.phrases import groups_sentence, no_share_phrase, panel_doubts
 from obygaze_film.film_groups import ALL, FilmComparison
 from obygaze_film.notes import Message, judge_name, message
@@ -33,7 +33,7 @@ NO_RATE: Final = "no rate"
 SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _group_share)
 """Column of a group's share."""
 
-CHANGE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _change)
+CHANGE: Final[Column] = ("change of the share [95%]", ("value", "low", "high"), _change)
 """Column of a difference or a trend."""
 
 WINDOWS: Final[Column] = ("windows counted", "n_windows", str)
@@ -65,8 +65,11 @@ def notes_of_shares(compared: FilmComparison) -> list[Message]:
     notes = [message(f"note_share{suffix}")]
     has_share = len(compared.groups) > 0 and bool(compared.groups["value"].notna().any())
     if has_share:
+        notes.append(message("note_group_interval"))
         notes.append(_note_on_judged_shares(compared))
-    notes.append(message("note_worth"))
+        notes.append(_note_on_worth(compared))
+    if any(film.rate is not None and not film.rate.is_census for film in compared.films):
+        notes.append(message("note_film_interval"))
     notes.append(_note_on_expected_shares(compared))
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
         notes.append(message(f"note_windows{suffix}"))
@@ -80,6 +83,13 @@ def _note_on_judged_shares(compared: FilmComparison) -> Message:
     if compared.is_of_labels:
         return message("note_together_labels", who=judge_name(compared.model))
     return message("note_together")
+
+
+def _note_on_worth(compared: FilmComparison) -> Message:
+    """Explain the column of how many windows would be needed without the model, or an annotator's labels."""
+    if compared.is_of_labels:
+        return message("note_worth_labels", who=judge_name(compared.model))
+    return message("note_worth")
 
 
 def _note_on_expected_shares(compared: FilmComparison) -> Message:
@@ -173,24 +183,24 @@ def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict
 
 
 def _notes_of_films(compared: FilmComparison) -> list[str]:
-    """Note for each film what makes its share doubtful, or why it has none.
+    """Note for each film what makes its share by judges doubtful, and why the model has none of it.
 
-    A share by judges is doubtful if these may agree no better than chance. A film without such a share has
-    the model's, or a reason why the model gives none.
+    A share by judges is doubtful if these may agree no better than chance.
     """
     words = Words("en")
     notes: list[str] = []
     for film in compared.films:
+        title = film.facts["title"]
         claim = compared_share(film, compared)
         if isinstance(claim, JudgedShare):
-            whose_share = words.listed([words.judge(name) for name in claim.who])
-            notice = words["semicolon"].join(panel_doubts(claim, words))
-        else:
-            whose_share = "model alone"
-            notice = no_share_phrase(claim, words) if claim.number is None else ""
-        if notice:
-            title = film.facts["title"]
-            notes.append(message("note_of", movie=f"{title}, {whose_share}", notice=notice))
+            doubts = words["semicolon"].join(panel_doubts(claim, words))
+            judges = words.listed([words.judge(name) for name in claim.who])
+            if doubts:
+                notes.append(message("note_of", movie=f"{title}, {judges}", notice=doubts))
+        share_alone = expected_share_of(film, compared)
+        if share_alone.number is None:
+            reason = no_share_phrase(share_alone, words)
+            notes.append(message("note_of", movie=f"{title}, model alone", notice=reason))
     return notes
 
 

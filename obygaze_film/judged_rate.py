@@ -61,7 +61,8 @@ class FilmRates(Struct, frozen=True):
     agreement : tuple of JudgesAgreement
         Of every two judges.
     alpha : JudgesAlpha or None
-        Of all judges together; None of fewer than three judges, of too few windows, or where it is undefined.
+        Of the judges who share a window with another; None of fewer than three, of too few windows, or where
+        it is undefined.
     too_few : tuple of TooFewJudged
         The judges without a rate, and the panel if it has none.
     notices : tuple of str
@@ -554,25 +555,29 @@ def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
 
 
 def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
-    """Compute Krippendorff's alpha of all judges of some films, from windows that two or more judged surely.
+    """Compute Krippendorff's alpha of the judges of some films, from windows that two or more judged surely.
 
-    The result is None if there are fewer than three judges (two have a kappa), or fewer than `LEAST_SURE`
-    such windows.
+    It is of the judges who have such a window. The result is None if they are fewer than three (two have a
+    kappa), or if there are fewer than `LEAST_SURE` such windows.
     """
     by_judge = _answers_of_named(films)
-    n_sure = (~np.isnan(by_judge.answers)).sum(axis=0)  # [W]: judges who were sure of each window
-    n_windows = int((n_sure >= 2).sum())
-    if len(by_judge.names) < 3 or n_windows < LEAST_SURE:
+    is_sure = ~np.isnan(by_judge.answers)  # [J judges, W windows]
+    n_sure = is_sure.sum(axis=0)  # [W]: judges who were sure of each window
+    is_shared = n_sure >= 2
+    n_windows = int(is_shared.sum())
+    has_shared = is_sure[:, is_shared].any(axis=1)  # [J]
+    if has_shared.sum() < 3 or n_windows < LEAST_SURE:
         return None
     from obygaze_features.manifest import krippendorff_alpha  # noqa: PLC0415 - films are opened without it
 
     value = krippendorff_alpha(by_judge.answers)
     if value is None:
         return None
-    n_judges = by_judge.judged.sum(axis=0)  # [W]: judges of each window
+    n_judges = by_judge.judged[has_shared].sum(axis=0)  # [W]: those of these judges who judged each window
     # Left out though two or more judged them, as too few of these were sure.
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
-    return JudgesAlpha(len(by_judge.names), n_windows, value, n_unsure)
+    annotators = [by_judge.names[judge] for judge in np.flatnonzero(has_shared)]
+    return JudgesAlpha(annotators, n_windows, value, n_unsure)
 
 
 class JudgePairs(NamedTuple):
@@ -649,7 +654,7 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: Sequence[FilmRates]) -> None:
     """Write the corrected rates of each model into a scored film's folder, for the film's page."""
-    document = _Rates(format="obygaze film rate", number=5, models=[*rates])
+    document = _Rates(format="obygaze film rate", number=6, models=[*rates])
     data = json_bytes(msgspec.to_builtins(document, enc_hook=str))
     # A folder that came from somebody else may hold a link to any file: it is not followed.
     write_whole(folder / RATES, data, links=False)

@@ -536,15 +536,16 @@ class JudgesAlpha(Struct, frozen=True):
 
     Attributes
     ----------
-    n_judges : int
+    annotators : list of str
+        Those who were sure of a window of which another was sure, too.
     n_windows : int
-        Windows that two judges or more were sure of.
+        Windows that two of them or more were sure of.
     value : float
     n_unsure : int
         Windows that two or more judged, and left out as fewer than two were sure.
     """
 
-    n_judges: int
+    annotators: list[str]
     n_windows: int
     value: float
     n_unsure: Count = 0

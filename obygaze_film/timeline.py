@@ -145,6 +145,20 @@ class Timeline:
         )
 
 
+def shared_model(films: Sequence[Timeline], key: str | None) -> ModelRecord:
+    """Find the model that scored all of some films, by its key; by default the first film's that decides.
+
+    Raises
+    ------
+    FilmError
+        The films were scored by different models, or a film has no model of this key.
+    """
+    models = [film.model(key) for film in films]
+    if len({(model.key, model.sha256) for model in models}) > 1:
+        raise FilmError("the films were scored by different models: score them by one")
+    return models[0]
+
+
 @checked
 def read_films(folders: Sequence[Path | str]) -> list[Timeline]:
     """Read scored films from folders of one film, of several, or of a run (`obygaze film run`).

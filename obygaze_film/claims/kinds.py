@@ -44,6 +44,8 @@ TOO_FEW: Final = "too few windows judged"
 FOUND_BY_DETECTOR: Final = "black or credits as a detector found them"
 FEW_WINDOWS: Final = "wider, as the film has few windows"
 NO_INTERVAL: Final = "without an interval"
+TOO_FEW_FILMS: Final = "without an interval, which needs 3 films"
+FILMS_ALIKE: Final = "without an interval, as all films have one value"
 SEVERAL_DEFINITIONS: Final = "judged under several definitions"
 EARLIER_LAW: Final = "drawn by an earlier law"
 OTHER_JUDGES: Final = "not all films judged by the same people"
@@ -559,13 +561,13 @@ class ManyPairs(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelAgreement(FilmClaim):
-    """How far three judges or more agree: `number` is Krippendorff's alpha.
+    """How far three judges or more (`who`) agree: `number` is Krippendorff's alpha.
 
     Attributes
     ----------
     positive : str
         As to what they agree, as in `PairKappa`.
-    n_judges, n_windows : int
+    n_windows : int
         Windows that two or more judged and were sure of.
     n_unsure : int
         Windows that two or more judged, and left out as fewer than two were sure.
@@ -574,7 +576,6 @@ class PanelAgreement(FilmClaim):
     KIND: ClassVar[str] = "agreement of a panel"
 
     positive: str
-    n_judges: int
     n_windows: int
     n_unsure: int = 0
 

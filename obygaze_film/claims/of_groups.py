@@ -8,12 +8,15 @@ import numpy as np
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
+    AGREE_BY_CHANCE,
+    FILMS_ALIKE,
     NOT_SURE,
     OF_CONCEPT,
     OF_LABELS,
     OTHER_JUDGES,
     PARTLY_READ,
     REFUSED,
+    TOO_FEW_FILMS,
     Bounds,
     ClaimTime,
     ExpectedShare,
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
     from obygaze_film.film_groups import ComparedFilm, FilmComparison
     from obygaze_models.evaluation import Interval as FilmInterval
 
+
+LEAST_WITH_INTERVAL: Final = 3
+"""Films from which on a mean over films has an interval, unless all of them have one value."""
 
 SURE: Final = ClaimTime("sure")
 """A film's time without black, credits and what was left out as judges were not sure."""
@@ -170,6 +176,11 @@ def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedSh
     """Claim the share of one of several films: its judges' if it has one, else the labels' or the model's."""
     if film.rate is not None:
         return replace(judged_share(film.rate), left_out=film.judges_left_out, after_gap=film.n_after_gap)
+    return expected_share_of(film, compared)
+
+
+def expected_share_of(film: "ComparedFilm", compared: "FilmComparison") -> ExpectedShare:
+    """Claim the share of one of several films by the labels, or the model, without judgements."""
     share = _known(film.expected)
     if compared.is_of_labels:
         # The claim is made as one of the film's first model: labels have no rows in the timeline. All that is
@@ -186,16 +197,23 @@ def timeline_agreement(
 ) -> TimelineAgreement:
     """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`.
 
-    It is of `n_films` films of `whole_s` seconds together, of which the model can judge `judged_s`. Of
-    films too few for an interval the claim has no doubt: what chance would give is in the table of metrics.
+    It is of `n_films` films of `whole_s` seconds together, of which the model can judge `judged_s`.
     """
+    kappa = _known(row["value"])
     interval = _bounds(row["low"], row["high"])
-    conditions = () if interval is None else doubts_of_kappa(interval.low, interval.high)
+    conditions: tuple[str, ...] = ()
+    if interval is not None:
+        conditions = doubts_of_kappa(interval.low, interval.high)
+    elif kappa is not None:
+        conditions = (TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE,)
+        # A kappa above 0 may be above chance: the table of metrics has how often moves in time do as well.
+        if round(kappa, 2) <= 0:
+            conditions += (AGREE_BY_CHANCE,)
     return TimelineAgreement(
         who=(model,),
         what=annotator,
         time=ClaimTime("judged", judged_s),
-        number=_known(row["value"]),
+        number=kappa,
         interval=interval,
         conditions=conditions,
         n_films=n_films,

@@ -277,13 +277,12 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
 def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
     """Claim how far three judges or more agree on which windows are positive."""
     return PanelAgreement(
-        who=(),
+        who=tuple(alpha.annotators),
         what="alpha",
         time=_time_of_windows(alpha.n_unsure),
         number=alpha.value,
         conditions=(NO_INTERVAL, *_sure_alone(alpha.n_unsure)),
         positive=positive,
-        n_judges=alpha.n_judges,
         n_windows=alpha.n_windows,
         n_unsure=alpha.n_unsure,
     )

@@ -17,6 +17,7 @@ from obygaze_film.claims.kinds import (
     BOTH_SIDES,
     DECIDES_NOTHING,
     EARLIER_LAW,
+    FILMS_ALIKE,
     FOUND_BY_DETECTOR,
     IN_SIGHT,
     LEVELS_LEFT_OUT,
@@ -34,6 +35,7 @@ from obygaze_film.claims.kinds import (
     SOME_LESS,
     SOME_UNDEFINED,
     TOO_FEW,
+    TOO_FEW_FILMS,
     TRAINED_ON,
     UNCALIBRATED,
     UNDEFINED,
@@ -130,6 +132,9 @@ OF_SOME: Final = {SOME_LESS: AGREE_LESS, SOME_BY_CHANCE: AGREE_BY_CHANCE, SOME_U
 
 PAIR_DOUBTS: Final = {AGREE_LESS: "pair_less", AGREE_BY_CHANCE: "pair_chance", UNDEFINED: "pair_undefined"}
 """Condition of two judges' kappa -> the text beside it."""
+
+NO_INTERVAL_OF_FILMS: Final = {TOO_FEW_FILMS: "too_few_films", FILMS_ALIKE: "films_alike"}
+"""Condition of a mean over films -> the text that says why it has no interval."""
 
 NO_NUMBER: Final = "–"
 
@@ -1526,7 +1531,8 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     alpha = words.number(claim.number or 0.0)
     key = "judges_alpha_sure" if claim.n_unsure else "judges_alpha"
     unsure = words.counted("alpha_unsure", claim.n_unsure)
-    known = {"judges": claim.n_judges, "unsure": unsure, "alpha": alpha, "positive": claim.positive}
+    judges = words.listed(claim.who)
+    known = {"judges": judges, "unsure": unsure, "alpha": alpha, "positive": claim.positive}
     return words.counted(key, claim.n_windows, **known)
 
 
@@ -1548,9 +1554,10 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
-    for doubt, text_of in PAIR_DOUBTS.items():
-        if claim.has(doubt):
-            kappa = f"{kappa} ({words[text_of]})"
+    texts = NO_INTERVAL_OF_FILMS | PAIR_DOUBTS
+    doubts = [words[texts[condition]] for condition in texts if claim.has(condition)]
+    if doubts:
+        kappa = f"{kappa} ({words['semicolon'].join(doubts)})"
     judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
     return words.say(
         "agrees",
@@ -1583,7 +1590,7 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
     have_same_judges = all(share.who == first.who for share in shares)
     rates = []
     for share in shares:
-        judges = "" if have_same_judges else f"{words.listed(share.who)}: "
+        judges = "" if have_same_judges else f"{words.listed(share.who)}{words['colon']}"
         rates.append(f"{judges}{group_phrase(share, words)}")
     rates += [later_phrase(trend, words) for trend in trends]
     return words.say(
@@ -1757,7 +1764,7 @@ def group_phrase(claim: GroupShare, words: Words) -> str:
 def group_sentence(claim: GroupShare, words: Words) -> str:
     """Say what share of a group's time its judges would mark, or why there is none."""
     if claim.number is None:
-        return f"{words.translated(claim.group)}: {words.translated(claim.reason)}"
+        return f"{words.translated(claim.group)}{words['colon']}{words.translated(claim.reason)}"
     return groups_sentence([claim], words)
 
 
@@ -1765,10 +1772,10 @@ def change_sentence(claim: GroupChange, words: Words) -> str:
     """Say by how many points two groups differ, or a share changes, or why that is not known."""
     change = words.translated(claim.change)
     if claim.number is None:
-        return f"{change}: {words.translated(claim.reason)}"
+        return f"{change}{words['colon']}{words.translated(claim.reason)}"
     points = words.points_text("points_of", claim.number, claim.interval)
     note = f"{words['semicolon']}{words.translated(claim.note)}" if claim.note else ""
-    return f"{change}: {points}{note}"
+    return f"{change}{words['colon']}{points}{note}"
 
 
 def learnt_sentence(claim: LearntChange, words: Words) -> str:

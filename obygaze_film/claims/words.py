@@ -30,6 +30,9 @@ MAY_ELIDE: Final = {"fr": re.compile(r"\b([dDqQ]u?)e \{(\w+)\}")}
 LEAST_WRITTEN_P: Final = 0.005
 """A probability below it would be written as 0.00: "below 0.01" is written in its place."""
 
+ROUNDING_OF_SHARES: Final = 1e-9
+"""A share this near to 0 or 1 is 0 or 1 but for the rounding of sums."""
+
 FILES_OF_TEXTS: Final = (("claims", "obygaze_film.claims"), ("film", "obygaze_film.page"))
 """Names of the files of texts, and their packages: sentences; the page and the desk."""
 
@@ -166,9 +169,9 @@ class Words:
 
     def _percentage(self, text: str, share: float) -> str:
         """Write the rounded percentage (`text`) of a share; "<1%" and ">99%" if 0 or 100 is not exact."""
-        if text == "0" and share > 0:
+        if text == "0" and share > ROUNDING_OF_SHARES:
             text = "<1"
-        elif text == "100" and share < 1:
+        elif text == "100" and share < 1 - ROUNDING_OF_SHARES:
             text = ">99"
         return self._texts["percent"].format(text)
 

@@ -204,7 +204,8 @@ def evaluate(
     only their segments are taken as they were marked. Trivial timelines (every second, none, the other films'
     share) are measured too, and so is the model's own timeline moved in time (circular shifts, which keep its
     autocorrelation). All of these are measured on the seconds that the model can judge; the report says how
-    many of a film's they are. Metrics are by film, with 95 % intervals over films.
+    many of a film's they are. Films that the model was trained on are left out. Metrics are by film, with
+    95 % intervals over films.
 
     \b
     Examples:

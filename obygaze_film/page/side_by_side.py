@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from obygaze_film.claims import phrases
-from obygaze_film.claims.kinds import ExpectedShare, GroupChange, GroupShare
-from obygaze_film.claims.of_groups import compared_share, group_claims
+from obygaze_film.claims.kinds import ExpectedShare, GroupChange, GroupShare, JudgedShare
+from obygaze_film.claims.of_groups import compared_share, expected_share_of, group_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_groups import ALL, ComparedFilm, FilmComparison
 from obygaze_film.group_report import notes_of_shares
@@ -94,7 +94,10 @@ def comparison_page(
         "compare.html.j2",
         words,
         styles,
-        title=n_films if compared.by == ALL else words.say("films_by", films=n_films, by=compared.by),
+        title=n_films
+        if compared.by == ALL
+        else words.say("films_by", films=n_films, by=_by(compared, words)),
+        by=_by(compared, words),
         addresses=addresses,
         compared=compared,
         heading=_heading(compared, words),
@@ -123,7 +126,13 @@ def _heading(compared: FilmComparison, words: Words) -> str:
     singular = plural.removesuffix("s")
     if compared.by.casefold() in {plural, singular}:
         return groups
-    return words.say("groups_by", by=compared.by)
+    return words.say("groups_by", by=_by(compared, words))
+
+
+def _by(compared: FilmComparison, words: Words) -> str:
+    """Name the column that groups are made by; those that films have without a table have a translation."""
+    key = f"column_{compared.by}"
+    return words[key] if key in words else str(words.translated(compared.by))
 
 
 def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
@@ -172,10 +181,15 @@ def _notes(compared: FilmComparison) -> list[str]:
 def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:
     """Write a film's share with its note.
 
-    If the film was judged but on too few windows for a share, the note says how many.
+    If the film was judged but on too few windows for a share, the note says how many. If the model has no
+    share of a judged film, it says why.
     """
     claim = compared_share(film, compared)
     note = phrases.film_share_note(claim, words)
+    share_alone = expected_share_of(film, compared)
+    if isinstance(claim, JudgedShare) and share_alone.number is None:
+        reason = phrases.no_share_phrase(share_alone, words)
+        note = f"{note}{words['semicolon']}{words.say('without_share_alone', reason=reason)}"
     counts = film.counts
     has_judged_share = film.sample.n > 0
     if counts is not None and counts.judged and not has_judged_share and isinstance(claim, ExpectedShare):

@@ -555,7 +555,35 @@ def test_a_film_with_annotations_is_not_suggested_for_another_name(two_films):
     """Film n has annotations of its own, so that "nn" is another film, and not a misspelling."""
     measured = evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N)
     assert measured.record["not_scored"] == ["nn"]
+    # It may be scored in another folder.
+    assert "annotated, not among these films: nn" in evaluation_report(measured).notes
     assert "did you mean" not in str(evaluation_report(measured).notes)
+
+
+def test_films_of_different_models_are_refused(two_films):
+    """Film n was scored by another model: the numbers of both together would be of neither."""
+    film_m, film_n = two_films
+    with pytest.raises(FilmError, match="different models"):
+        evaluated([film_m, with_model(film_n, key="linear")], IN_FILM_M, IN_FILM_N)
+    with pytest.raises(FilmError, match="different models"):
+        evaluated([film_m, with_model(film_n, sha256="0" * 64)], IN_FILM_M, IN_FILM_N)
+
+
+def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two_films):
+    """The model's marks in its own training film are no predictions."""
+    film_m, film_n = two_films
+    of_both = evaluated([film_m, with_model(film_n, is_trained_on=True)], IN_FILM_M, IN_FILM_N)
+    of_new_film = evaluated([film_m], IN_FILM_M)
+    pd.testing.assert_frame_equal(of_both.summary, of_new_film.summary)
+    assert of_both.record["films"] == ["m"]
+    assert of_both.record["trained_on"] == ["n"]
+    assert "trained on them: 1 (n)" in "\n".join(evaluation_report(of_both).notes)
+
+
+def test_films_that_the_model_was_trained_on_are_refused_alone(two_films):
+    trained_on = [with_model(film, is_trained_on=True) for film in two_films]
+    with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
+        evaluated(trained_on, IN_FILM_M, IN_FILM_N)
 
 
 def test_an_interval_in_the_answer_says_95_percent(two_films):
@@ -658,6 +686,57 @@ def test_a_mean_of_films_that_are_all_alike_has_no_interval():
     assert kappa_of_marking_nothing["low"] == kappa_of_marking_nothing["high"] == 0
 
 
+@pytest.mark.parametrize("metric", ["second_ap", "second_f1", "segment_f1_0.1"])
+def test_a_baseline_whose_value_depends_on_the_marks_has_no_interval_of_films_alike(metric):
+    """An annotator marks two passages in each of three films: in others all seconds may get more."""
+    two_passages = human_marks(spans([(0, 10), (20, 30)]), 50)
+    marks = {"m": two_passages, "n": two_passages, "o": two_passages}
+    people = {movie: {"a": of_film} for movie, of_film in marks.items()}
+    table = values_by_who_and_metric(marks, people, n_shifts=2)
+    assert 0 < table.loc[(ALL, metric), "value"] < 1
+    assert table.loc[(ALL, metric), ["low", "high"]].isna().all()
+
+
+@pytest.fixture
+def films_marked_by_two():
+    """Four films: bob marks the same passage as ann in m and n; in o and p both mark nothing."""
+    films = [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n", "o", "p")]
+    clips = []
+    for film in films:
+        level = "S" if film.movie in {"m", "n"} else "HN"
+        for annotator in ("ann", "bob"):
+            clip_id = film.movie + annotator
+            clip = replace(IN_FILM_M, clip_id=clip_id, movie=film.movie, annotator=annotator, level=level)
+            clips.append(clip)
+    return evaluated(films, *clips)
+
+
+def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_by_two):
+    """The model marks something in all four films, so that its kappa is defined in all; bob's in two."""
+    block = evaluation_report(films_marked_by_two).blocks[0]
+    (kappa_row,) = [row for row in block.rows if row[0] == "kappa"]
+    cell_of = dict(zip(block.headers, kappa_row, strict=True))
+    assert cell_of["human: bob"].endswith("(2)")
+    assert not cell_of["pcbm_lr"].endswith(")")
+    assert "(n): over n of these 4 films" in "\n".join(block.notes)
+
+
+def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_marked_by_two):
+    by_film = films_marked_by_two.by_film.query("truth == 'ann' and who == 'pcbm_lr' and metric == 'kappa'")
+    in_m_and_n = by_film[by_film["movie"].isin(["m", "n"])]["value"].mean()
+    block = evaluation_report(films_marked_by_two).blocks[0]
+    (note,) = [note for note in block.notes if note.startswith("pcbm_lr and human: bob")]
+    assert f"kappa {in_m_and_n:.3f} and 1.000 (2)" in note
+
+
+def test_columns_of_the_same_films_have_no_number_of_films(two_films):
+    """Ann marks both films, and nobody else: all kappas are of both."""
+    block = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_N)).blocks[0]
+    (kappa_row,) = [row for row in block.rows if row[0] == "kappa"]
+    assert not any(cell.endswith(")") for cell in kappa_row)
+    assert not any("(n)" in note for note in block.notes)
+
+
 @pytest.fixture
 def agreement_without_positive_seconds():
     """The model's values beside an annotator whose only mark is of HN, a negative level; by metric."""
@@ -689,6 +768,10 @@ def test_the_notes_say_whether_people_can_be_compared(two_films):
     assert "yardstick" in of_two
     assert "One annotator" not in of_two
     assert "One annotator" in notes_on(two_films, IN_FILM_M)
+
+    of_different_films = notes_on(two_films, IN_FILM_M, replace(IN_FILM_N, annotator="bob"))
+    assert "No film has two annotators" in of_different_films
+    assert "yardstick" not in of_different_films
 
 
 def test_the_notes_say_that_models_passages_bridge_gaps_of_5_s(two_films):

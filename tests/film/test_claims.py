@@ -634,6 +634,15 @@ def test_judged_unjudged_and_empty_seconds_add_up_to_the_film(film, language):
         assert duration in sentence
 
 
+def test_a_share_that_is_all_or_nothing_but_for_rounding_is_written_so():
+    """Sums of decimals miss 0 and 1 by their last digit."""
+    words = Words("en")
+    almost_all, almost_nothing = 1 - 2**-53, 2**-53
+    assert (words.share(almost_all), words.share(almost_nothing)) == ("100%", "0%")
+    assert words.shares_of_whole([almost_all, almost_nothing]) == ["100%", "0%"]
+    assert (words.share(0.9999), words.share(0.0001)) == (">99%", "<1%")
+
+
 @given(films(), st.sampled_from(LANGUAGES))
 def test_written_shares_of_the_time_add_up_to_100_percent(film, language):
     """Rounded one by one, three shares may add up to 99 or 101 %, which readers take for an error."""

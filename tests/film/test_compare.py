@@ -204,7 +204,7 @@ def test_a_trend_of_too_few_judged_films_is_refused(films, judged):
     eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
     trend = compare_films(films, eight_judged, trend="year").changes.iloc[-1]
     assert np.isnan(trend["value"])
-    assert "a rate needs 10 films" in trend["reason"]
+    assert "a trend needs 10 films" in trend["reason"]
 
 
 @pytest.mark.parametrize(
@@ -324,26 +324,27 @@ def trend_of(films, judged, facts=None, *, by):
 
 
 @pytest.mark.long
-def test_a_trend_is_by_one_and_along_years_by_ten(films, judged):
-    """The films are of 1995, 1996, ..., and their budgets are 0, 1, ...
+def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, judged):
+    """The films are of 1995, 1996, ..., and their budgets are 0, 1, ..., 13: both trends are by ten.
 
-    So the trend along years is the same, and by ten years ten times as much. It is not exactly so, as tt03
-    has a year and no budget.
+    They are not exactly the same, as tt03 has a year and no budget.
     """
     by_budget = trend_of(films, judged, facts_with_budgets(films), by="budget")
     by_year = trend_of(films, judged, by="year")
-    assert by_budget["change"] == "budget + 1"
+    assert by_budget["change"] == "budget + 10"
     assert by_year["change"] == "10 years later"
-    assert by_year["value"] == pytest.approx(10 * by_budget["value"], rel=0.2)
+    assert by_year["value"] == pytest.approx(by_budget["value"], rel=0.2)
 
 
 @pytest.mark.long
-def test_a_trend_along_budgets_ten_times_as_large_is_a_tenth(films, judged):
-    """The trend is by one unit of the budget, as by a euro or by a cent."""
+@pytest.mark.parametrize(("factor", "step"), [(100, "1000"), (1_000_000, "10000000")])
+def test_a_trend_along_large_numbers_is_by_a_large_step(films, judged, factor, step):
+    """The trend is the same by whatever unit of money the budgets are given: a step is of their size."""
     trend = trend_of(films, judged, facts_with_budgets(films), by="budget")
-    of_tenfold = trend_of(films, judged, facts_with_budgets(films, factor=10), by="budget")
-    assert of_tenfold["change"] == trend["change"]
-    assert of_tenfold["value"] == pytest.approx(trend["value"] / 10)
+    of_large = trend_of(films, judged, facts_with_budgets(films, factor=factor), by="budget")
+    assert of_large["change"] == f"budget + {step}"
+    for name in ("value", "low", "high"):
+        assert of_large[name] == pytest.approx(trend[name])
 
 
 def test_a_film_with_an_unreadable_year_has_no_decade(films, judged):

@@ -203,7 +203,7 @@ def test_an_impossible_difference_of_groups_is_refused():
         with_judges(films, lambda place: judges_of_films[place]), np.repeat([0, 1], 6)
     )
 
-    assert "AB, CD judged films that differ" in estimate.reason
+    assert "judges AB, CD" in estimate.reason
     assert np.isnan(estimate.value)
 
 
@@ -241,6 +241,13 @@ def test_one_film_that_differs_from_the_others_makes_a_trend():
 def test_a_difference_is_refused_if_one_groups_films_are_all_alike():
     """The only film with positives is the last one, in group 1."""
     assert estimate_contrast(films_of_which_one_has_positives(), alternating(12)).reason
+
+
+def test_the_reason_says_whether_one_groups_films_are_alike_or_both():
+    one = estimate_contrast(films_of_which_one_has_positives(), alternating(12))
+    both = estimate_contrast(films_of_which_none_is_positive(), alternating(12))
+    assert "of one group" in one.reason
+    assert "of each group" in both.reason
 
 
 def test_a_trend_counts_the_films_with_positive_windows_if_fewer():

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from obygaze_features.manifest import Manifest
@@ -169,6 +170,24 @@ def test_a_kappa_of_timelines_that_may_be_chance_says_so(low, high, doubt):
     row = {"value": (low + high) / 2, "low": low, "high": high}
     claim = timeline_agreement("m", "AB", row, n_films=2, judged_s=149.0, whole_s=149.0)
     assert f"({doubt})" in sentences([claim], "en")[0]
+
+
+@pytest.mark.parametrize(
+    ("kappa", "n_films", "why", "may_be_chance"),
+    [
+        pytest.param(-0.06, 2, ("needs 3 films", "demande 3 films"), True, id="two films"),
+        pytest.param(0.66, 2, ("needs 3 films", "demande 3 films"), False, id="two films, well above 0"),
+        pytest.param(0.0, 4, ("same in each film", "même dans chaque film"), True, id="all alike"),
+        pytest.param(1.0, 4, ("same in each film", "même dans chaque film"), False, id="all perfect"),
+    ],
+)
+def test_a_kappa_of_timelines_without_interval_says_why(kappa, n_films, why, may_be_chance):
+    """Where it is not above 0 either, it says that it may be chance."""
+    row = {"value": kappa, "low": np.nan, "high": np.nan}
+    claim = timeline_agreement("m", "AB", row, n_films=n_films, judged_s=149.0, whole_s=149.0)
+    for text, language in zip(why, ("en", "fr"), strict=True):
+        assert text in sentences([claim], language)[0]
+    assert ("no better than chance" in sentences([claim], "en")[0]) == may_be_chance
 
 
 def test_a_kappa_of_timelines_that_is_surely_above_chance_has_no_doubt():

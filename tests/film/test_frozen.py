@@ -267,13 +267,13 @@ def passages_marked_by(annotator, movie, *, n_passages, late_s=0):
 @pytest.mark.long
 def test_an_evaluation_is_as_in_its_snapshot(films):
     """AB marks the five planted passages of three films, and CD the first four of them six seconds later."""
-    first, _, third, _, fifth = films
+    first, second, _, _, fifth = films
     clips = []
-    for film in (first, third, fifth):
+    for film in (first, second, fifth):
         clips += passages_marked_by("AB", film.movie, n_passages=5)
         clips += passages_marked_by("CD", film.movie, n_passages=4, late_s=6)
     marks = Manifest(tuple(clips), Path(), BOOK)
-    evaluated = evaluation.evaluate_films([first, third, fifth], marks, n_shifts=20)
+    evaluated = evaluation.evaluate_films([first, second, fifth], marks, n_shifts=20)
     text = evaluated.summary.to_csv() + evaluated.by_film.to_csv()
     for block in evaluation.evaluation_report(evaluated).blocks:
         for row in block.rows:

@@ -15,6 +15,7 @@ from obygaze_film.cells import cells_of
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
+    alpha_of_judges,
     correct_rate,
     correct_rates,
     read_rates,
@@ -786,8 +787,31 @@ def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
             clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
     rates = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
 
-    assert (rates.alpha.n_judges, rates.alpha.n_windows) == (3, 30)
+    assert (rates.alpha.annotators, rates.alpha.n_windows) == (["AB", "CD", "EF"], 30)
     assert rates.alpha.value == pytest.approx(krippendorff_alpha(is_violent))
+
+
+def film_judged_by(film, judges, book):
+    """Let each judge call every third of the first twelve windows calm, and the others violent."""
+    clips = []
+    for judge in judges:
+        for number, clip in enumerate(choose_next([film], 12, blind=True)):
+            level = "violent" if number % 3 else "calm"
+            clips.append(replace(clip, clip_id=f"{judge}-{number}", level=level, annotator=judge))
+    return judged_film(film, Manifest(tuple(clips), Path(), book), None)
+
+
+def test_alpha_is_of_the_judges_who_share_a_window_alone(timeline, tmp_path):
+    """GH judges another film than AB, CD and EF: nothing says how far GH agrees with anybody.
+
+    Of AB, CD and GH there is no alpha, as two judges alone share windows.
+    """
+    book = codebook(tmp_path)
+    other = replace(timeline, record=structs.replace(timeline.record, movie="other"))
+    other_by_gh = film_judged_by(other, ["GH"], book)
+    alpha = alpha_of_judges([film_judged_by(timeline, ["AB", "CD", "EF"], book), other_by_gh])
+    assert alpha.annotators == ["AB", "CD", "EF"]
+    assert alpha_of_judges([film_judged_by(timeline, ["AB", "CD"], book), other_by_gh]) is None
 
 
 def test_two_judges_have_no_alpha(timeline, tmp_path):

@@ -1373,6 +1373,61 @@ def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_w
     assert words["note_alone"] not in page
 
 
+def test_worth_is_explained_only_where_a_group_has_a_share(judged_films, compared_with_labels):
+    """It says what is needed without the model, or without the labels in its place."""
+    films, judgements = judged_films
+    by_model = text_keys_of(comparison_report(compare_films(films, judgements)).notes)
+    assert {"note_worth", "note_group_interval"} <= {*by_model}
+
+    (note,) = [note for note in comparison_report(compared_with_labels).notes if note.startswith("worth")]
+    assert "vlm" in note
+    assert "model" not in note
+
+    # Three films are too few for a share of their group, though each has a share of its own.
+    of_few = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
+    assert {"note_worth", "note_group_interval"}.isdisjoint(of_few)
+    assert "note_film_interval" in of_few
+
+
+def test_a_change_is_not_headed_as_a_share(judged_films):
+    blocks = {
+        block.title: block for block in comparison_report(compare_films(*judged_films, trend="year")).blocks
+    }
+    headings_of_shares = {*blocks["Groups"].headers} & {*blocks["Films"].headers}
+    assert any("[95%]" in heading for heading in headings_of_shares)
+    assert headings_of_shares.isdisjoint(heading for heading in blocks["Changes"].headers if "95%" in heading)
+
+
+def test_a_judged_film_says_why_the_model_alone_has_no_share():
+    """Half of the film is unlike training; AB judged it all the same."""
+    film = invented_film("m", n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.5),))
+    windows = choose_next([film], 14, blind=True)
+    by_ab = [by("AB", clip, (NEGATIVE, POSITIVE)[place % 2]) for place, clip in enumerate(windows)]
+    compared = compare_films([film], Manifest(tuple(by_ab), Path()))
+    assert compared.films[0].rate is not None
+    assert re.search("model alone: no rate: .* unlike", " ".join(plain(comparison_report(compared)).split()))
+    assert re.search("model alone: no rate: .* unlike", comparison_page(compared))
+    assert re.search(
+        "modèle seul : pas de taux : .* ne ressemble pas", comparison_page(compared, language="fr")
+    )
+
+
+def test_a_french_page_has_no_english_column_and_french_signs(judged_films):
+    """AB judged the films of one decade, and CD those of the other."""
+    films, judgements = judged_films
+    clips = [by("AB" if year_of(clip) < 1985 else "CD", clip) for clip in judgements]
+    decades = ("1970s", "1980s")
+    facts = {film.movie: {"decade": decades[film.record.year >= 1985]} for film in films}
+    compared = compare_films(films, Manifest(tuple(clips), Path()), facts, by="decade")
+    page = comparison_page(compared, language="fr")
+
+    assert "Ce que les juges marqueraient" in page
+    assert "AB : " in page
+    assert "AB: " not in page
+    assert "par décennie" in page
+    assert "decade" not in page
+
+
 JUDGES_OF_YEARS = {
     1980: ("AB", "CD"),
     1981: ("CD",),
@@ -1415,9 +1470,9 @@ def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two, la
     assert (words["note_accounts"] in years_legend(compared, words)) == is_by_two
 
 
-@pytest.mark.parametrize(("heaviest", "unit"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])
+@pytest.mark.parametrize(("heaviest", "unit"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "10")])
 def test_the_unit_of_a_trend_is_no_larger_than_the_range(judged_films, heaviest, unit):
-    """The unit is 1, .1, .01, ...: the largest that is not above the range of the number.
+    """The unit is ..., 10, 1, .1, ...: the largest that is not above the range of the number.
 
     Ten films weigh from 0 to `heaviest`, in equal steps. A trend per 1 would tell nothing where the films
     differ by .0227 at most, as a share changes by at most 1 over a unit.

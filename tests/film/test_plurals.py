@@ -26,12 +26,11 @@ def pair(place, conditions=()):
 def panel(n_unsure):
     """Claim how far three judges agree on their only common window."""
     return kinds.PanelAgreement(
-        who=(),
+        who=("A", "B", "C"),
         what="alpha",
         time=CONTENT,
         number=0.1,
         positive="S",
-        n_judges=3,
         n_windows=1,
         n_unsure=n_unsure,
     )
@@ -67,7 +66,7 @@ NOTES_OF_ONE = (
         for kind in ("damaged", "clock", "twins", "nonsense", "claims")
     ),
     counted_message("reason_values", 1, column="year", least=3),
-    message("reason_few", n=0, films=counted_message("films_n", 1), least=5, advice="x"),
+    message("reason_few", what="a rate", n=0, films=counted_message("films_n", 1), least=5, advice="x"),
 )
 """Notes in which something is counted once."""
 
