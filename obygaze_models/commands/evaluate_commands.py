@@ -263,8 +263,8 @@ def evaluate(
     not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
     several_layers = _read_several_layers(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
-    labelled, policy_notes = under_policy(inputs.clips, policy)
-    train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
+    labelled, policy_notes = under_policy(inputs.manifest, policy)
+    train, tested = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
     # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
     # base models are evaluated themselves.
     model_names = _base_model_names(models, is_made_into_others=bool(fuse or several_layers))
@@ -302,7 +302,7 @@ def evaluate(
     # made here, of layers, modalities or texts, which have no name in the zoo.
     has_new_models = bool(fuse or several_layers or texts is not None)
     models_to_evaluate = specs if has_new_models else models or None
-    origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **digests}
+    origin = {"manifest_sha256": inputs.manifest.digest(), "label_policy": policy, **digests}
     run = om.evaluate(data, models_to_evaluate, **settings, origin=origin, progress=True)
     if refits:
         specs_to_refit = [spec for spec in specs if spec.name in names_to_refit]
@@ -483,7 +483,7 @@ def _write_remarks(
     for modality, part in zip(data.modalities, data.parts, strict=True):
         if reads_frames and "frames" not in part.stored:
             without_frames.append(modality.name)
-    differing = differing_clips(inputs.stores, inputs.clips, data)
+    differing = differing_clips(inputs.stores, inputs.manifest, data)
     film_problems = FilmProblems(
         similar_films=similar_films,
         equal_films=films_of_one_content(data),
@@ -503,7 +503,7 @@ def _write_remarks(
         modalities=data.modalities,
         without_frames=without_frames,
         noise=run.record.get("noise", {}),
-        other_notes=[*check_identity(inputs.clips), *table_notes],
+        other_notes=[*check_identity(inputs.manifest), *table_notes],
         excluded=reasons.most_common(),
         film_problems=film_problems,
         models=saved_models,
@@ -617,7 +617,7 @@ class WithTables(NamedTuple):
 
 
 def _with_tables(
-    data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
+    data: "Dataset", manifest: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
 ) -> WithTables:
     """Add the variables of a table and the answers of a machine to a dataset, if their files are given.
 
@@ -628,7 +628,7 @@ def _with_tables(
     notes: list[str] = []
     digests: dict[str, str] = {}
     if variables is not None:
-        data, notes_of_variables = with_variables(data, variables, clips, target)
+        data, notes_of_variables = with_variables(data, variables, manifest, target)
         notes += notes_of_variables
         digests["variables_sha256"] = file_sha256(variables)
     if answers is not None:
