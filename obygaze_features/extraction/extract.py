@@ -151,7 +151,7 @@ def prepare(
         _note_on_backbones(job, note)
         if engine == "local" and workers is None:
             workers = usable_cores(shard[1])
-        run_engine = _engine(
+        extract_rows = _extractor(
             job,
             engine,
             gpus,
@@ -160,11 +160,11 @@ def prepare(
             timeout_s=timeout_s,
             note=note,
         )
-        work = _Work(job, run_engine, partial(estimate_clips, job, workers=workers or usable_cores()))
+        work = _Work(job, extract_rows, partial(estimate_clips, job, workers=workers or usable_cores()))
     return Extraction(
         job=work.job,
         out=out,
-        engine=work.run_engine,
+        engine=work.extract_rows,
         costs=work.estimate_costs,
         version=version,
         licence=licence,
@@ -187,14 +187,14 @@ class _Work(NamedTuple):
     ----------
     job
         What determines the features.
-    run_engine
+    extract_rows
         Extracts rows, as `run_local` does.
     estimate_costs
         Estimates the cost of extracting the rows with given ids.
     """
 
     job: Job | TextJob
-    run_engine: Callable[..., Run]
+    extract_rows: Callable[..., Run]
     estimate_costs: Callable[[Sequence[str]], Estimate | TextEstimate]
 
 
@@ -207,8 +207,8 @@ def _work_on_texts(
     """Describe the extraction of a list of texts, which may be given by its path."""
     texts = texts_or_path if isinstance(texts_or_path, TextList) else _texts_of(texts_or_path)
     job = TextJob(texts, corpus, _text_backbones(backbones))
-    engine = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
-    return _Work(job, engine, partial(estimate_texts, job))
+    extract_rows = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
+    return _Work(job, extract_rows, partial(estimate_texts, job))
 
 
 def _checked_manifest(
@@ -310,9 +310,9 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
         note(cpu_note)
 
 
-def _engine(
+def _extractor(
     job: Job,
-    name: Literal["local", "ray"],
+    engine: Literal["local", "ray"],
     gpus: Sequence[int],
     *,
     workers: int | None,
@@ -329,7 +329,7 @@ def _engine(
     }
     if gpus:
         return partial(run_gpus, gpus=tuple(gpus), **settings)
-    if name == "ray":
+    if engine == "ray":
         return partial(run_ray, note=note, **settings)
     return partial(run_local, **settings)
 
