@@ -264,11 +264,11 @@ def evaluate(
     several_layers = _read_several_layers(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
     labelled, policy_notes = under_policy(inputs.manifest, policy)
-    train, tested = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
+    target, tested_target = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
     # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
     # base models are evaluated themselves.
     model_names = _base_model_names(models, is_made_into_others=bool(fuse or several_layers))
-    base_specs = models_for(train.kind, model_names, imbalance=imbalance)
+    base_specs = models_for(target.kind, model_names, imbalance=imbalance)
     _check_models(base_specs, save, reduce, several_layers)
 
     # --- read the features, and make the models
@@ -278,18 +278,18 @@ def evaluate(
     n_requested = len(set(models)) if models else 1
     requested_specs = base_specs[:n_requested]
     names_to_refit = _names_to_refit(requested_specs, specs, several_layers)
-    data, table_notes, digests = _with_tables(data, labelled, variables, answers, train)
+    data, table_notes, digests = _with_tables(data, labelled, variables, answers, target)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
     if texts is not None:
-        specs = [*_read_texts(texts, data, train), *specs]
-    check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
+        specs = [*_read_texts(texts, data, target), *specs]
+    check_can_be_saved([spec for spec in specs if spec.name in save], data, target, licence or NO_LICENCE)
 
     # --- train and test
     # Refits are evaluated with the same settings.
     settings: dict[str, Any] = {
-        "task": train,
-        "test": tested,
+        "task": target,
+        "test": tested_target,
         "seed": seed,
         "n_seeds": n_seeds,
         "seen": seen,
