@@ -538,7 +538,7 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
         Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
     """
     from obygaze_features.backbones.registry import backbone_call
-    from obygaze_features.commands.extract_command import values_by_backbone
+    from obygaze_features.commands.backbone_values import values_by_backbone
 
     # A group has the name of its backbone, except for side groups, whose provenance names it as "beside".
     backbone_of_group = {
@@ -640,12 +640,12 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
         Their video files.
     """
     from obygaze_film import read_films
-    from obygaze_film.commands.film_open import make_media_of_films, match_files
+    from obygaze_film.film_videos import make_media_of_films, videos_of_films
     from obygaze_film.workspace.cache import cache_folder
 
     timeline_of_movie = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    video_of_movie = match_files(films, [*timeline_of_movie.values()])
+    video_of_movie = videos_of_films(films, [*timeline_of_movie.values()])
     timeline_of_video = {video: timeline_of_movie[movie] for movie, video in video_of_movie.items()}
     make_media_of_films(timeline_of_video, lambda error: click.echo(error, err=True))
 

@@ -276,7 +276,7 @@ def _has_window(grid: RowGrid, is_marked: NDArray[np.bool_]) -> NDArray[np.bool_
 
 
 def rows_of_model(
-    model: "Model", key: str, table: pd.DataFrame, grid: RowGrid, *, is_trained_on: bool
+    model: "Model", key: str, predictions: pd.DataFrame, grid: RowGrid, *, is_trained_on: bool
 ) -> pd.DataFrame:
     """Compute the rows of one model.
 
@@ -290,7 +290,7 @@ def rows_of_model(
     model : Model
     key : str
         Its name in the column `model`.
-    table : DataFrame
+    predictions : DataFrame
         Its predictions for windows (`Predicted.table`) by clip, with the columns `is_unlike` (unlike any
         training clip), `is_partial` (read in part) and `is_trained_on`.
     grid : RowGrid
@@ -302,20 +302,21 @@ def rows_of_model(
     DataFrame
         The columns of `timeline.csv` that this model has.
     """
-    windows = table.reindex(list(grid.windows.clip_ids))  # [N]: a window without a prediction has NaN
-    is_predicted = windows["movie"].notna().to_numpy()
-    weights = _weights_of(grid, is_predicted, _is_true(windows["is_unlike"]))
-    is_partial = _partly_read(grid, _is_true(windows["is_partial"]))
+    # [N]: a window without a prediction has NaN.
+    film_predictions = predictions.reindex(list(grid.windows.clip_ids))
+    is_predicted = film_predictions["movie"].notna().to_numpy()
+    weights = _weights_of(grid, is_predicted, _is_true(film_predictions["is_unlike"]))
+    is_partial = _partly_read(grid, _is_true(film_predictions["is_partial"]))
     flags = {
         **grid.flags,
         UNLIKE: weights.unlike,
         MISSING: weights.missing,
         PARTIAL: is_partial,
         NO_SKILL: np.full(len(grid.spans), model.card.no_skill),
-        TRAINED_ON: is_trained_on | _has_window(grid, _is_true(windows["is_trained_on"])),
+        TRAINED_ON: is_trained_on | _has_window(grid, _is_true(film_predictions["is_trained_on"])),
     }
     has_no_p = np.any([flags[flag] for flag in (UNLIKE, MISSING, *NO_CONTENT)], axis=0)
-    logit = _average(weights.used, windows["logit"])
+    logit = _average(weights.used, film_predictions["logit"])
     columns: dict[str, Any] = {
         "movie": grid.movie,
         "start_s": grid.spans[:, 0],
@@ -326,9 +327,9 @@ def rows_of_model(
     }
     for name, values in _probability_columns(model, logit).items():
         columns[name] = np.where(has_no_p, np.nan, values)
-    columns["unlike"] = _average(weights.predicted, windows["unlike"])
+    columns["unlike"] = _average(weights.predicted, film_predictions["unlike"])
     columns["flags"] = _joined_flags(flags, len(grid.spans))
-    columns |= _concept_columns(model, windows, weights.used, has_no_p)
+    columns |= _concept_columns(model, film_predictions, weights.used, has_no_p)
     columns["n_windows"] = (weights.used > 0).sum(axis=1)
     columns["status"] = _status(weights.missing, is_partial)
     return pd.DataFrame(columns)
@@ -401,14 +402,14 @@ def _probability_columns(model: "Model", logit: Floats) -> dict[str, Floats]:
 
 
 def _concept_columns(
-    model: "Model", table: pd.DataFrame, weights: csr_array, has_no_p: NDArray[np.bool_]
+    model: "Model", film_predictions: pd.DataFrame, weights: csr_array, has_no_p: NDArray[np.bool_]
 ) -> dict[str, Floats]:
     """Compute each concept's value, probability and, of a concept bottleneck, contribution to the logit.
 
     Parameters
     ----------
     model : Model
-    table : DataFrame, N rows
+    film_predictions : DataFrame, N rows
         Its predictions for windows.
     weights : sparse array, shape [R, N]
         Weight of each window in the averages over each row.
@@ -422,17 +423,17 @@ def _concept_columns(
     # Of a bottleneck alone, contributions of its concepts and of its base add up to the logit.
     has_contributions = isinstance(model.estimator, ConceptBottleneck)
     names = model.concepts_with_probability
-    values = np.array([_average(weights, table[f"{name}_value"]) for name in names]).T
+    values = np.array([_average(weights, film_predictions[f"{name}_value"]) for name in names]).T
     probabilities = model.probabilities_of(values)
     columns = {}
     for index, concept in enumerate(names):
         columns[f"{concept}_value"] = values[:, index]
         columns[f"{concept}_p"] = np.where(has_no_p, np.nan, probabilities[:, index])
         if has_contributions:
-            contribution = _average(weights, table[f"{concept}_contribution"])
+            contribution = _average(weights, film_predictions[f"{concept}_contribution"])
             columns[f"{concept}_contribution"] = np.where(has_no_p, np.nan, contribution)
     if has_contributions:
-        base_contribution = _average(weights, table["base_contribution"])
+        base_contribution = _average(weights, film_predictions["base_contribution"])
         columns["base_contribution"] = np.where(has_no_p, np.nan, base_contribution)
     return columns
 

@@ -133,7 +133,7 @@ class FilmFacts:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Loaded:
+class _Scorer:
     """A model and its predictions of a store's windows.
 
     Attributes
@@ -143,7 +143,7 @@ class _Loaded:
     model : Model
     sha256 : str
         Of its file; empty without one.
-    windows : DataFrame
+    predictions : DataFrame
         Its predictions, by clip, as `rows_of_model` takes them: with the columns `is_unlike` (unlike any
         training clip), `is_partial` (read in part) and `is_trained_on`.
     trained_on : set of str
@@ -153,7 +153,7 @@ class _Loaded:
     key: str
     model: Model
     sha256: str
-    windows: pd.DataFrame
+    predictions: pd.DataFrame
     trained_on: Set[str]
 
 
@@ -248,13 +248,13 @@ def score_films(
     windows = windows_of(store)
     _refuse_other_films("shots", shots or {}, store, windows)
     _refuse_other_films("title or year", facts or {}, store, windows)
-    loaded = _load(store, models, movies)
+    scorers = _load(store, models, movies)
     films = []
     for movie in windows if movies is None else movies:
         shots_of_film = (shots or {}).get(movie, NO_SHOTS)
         facts_of_film = (facts or {}).get(movie, FilmFacts())
         grid = make_grid(movie, windows[movie], shots_of_film)
-        film = _score(store, loaded, grid, shots_of_film, facts_of_film)
+        film = _score(store, scorers, grid, shots_of_film, facts_of_film)
         film = replace(
             film,
             subtitles=(subtitles or {}).get(movie, NO_TEXTS),
@@ -272,34 +272,34 @@ def _refuse_other_films(
         raise FilmError(f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}")
 
 
-def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None) -> list[_Loaded]:
+def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None) -> list[_Scorer]:
     """Load the models, score the windows of some films or of all, and give each model a unique key."""
     if not models:
         raise FilmError("no model given: name at least one model file")
-    loaded: list[_Loaded] = []
-    for source in models:
-        if isinstance(source, Model):
-            model = source
+    scorers: list[_Scorer] = []
+    for model_or_path in models:
+        if isinstance(model_or_path, Model):
+            model = model_or_path
             sha256 = ""
         else:
-            model = load_model(source)
-            path = local_path(source)
+            model = load_model(model_or_path)
+            path = local_path(model_or_path)
             sha256 = file_sha256(path) if path.is_file() else ""
         predicted = predict(model, [store], movies=movies)
-        table = predicted.table.assign(
+        predictions = predicted.table.assign(
             is_unlike=predicted.has(WINDOW_UNLIKE),
             is_partial=predicted.has(WINDOW_PARTIAL),
             is_trained_on=predicted.has(TRAINED_ON),
         )
-        loaded_model = _Loaded(
-            key=_unique_key(model.card.model, [earlier.key for earlier in loaded]),
+        scorer = _Scorer(
+            key=_unique_key(model.card.model, [earlier.key for earlier in scorers]),
             model=model,
             sha256=sha256,
-            windows=table.set_index("clip_id"),
+            predictions=predictions.set_index("clip_id"),
             trained_on=set(predicted.recognition.films),
         )
-        loaded.append(loaded_model)
-    return loaded
+        scorers.append(scorer)
+    return scorers
 
 
 def _unique_key(name: str, taken: Sequence[str]) -> str:
@@ -313,15 +313,15 @@ def _unique_key(name: str, taken: Sequence[str]) -> str:
 
 
 def _score(
-    store: Store, loaded: Sequence[_Loaded], grid: RowGrid, shots: pd.DataFrame, facts: FilmFacts
+    store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.DataFrame, facts: FilmFacts
 ) -> Timeline:
     """Score one film by loaded models."""
     tables = []
     models = []
     traces = []
-    for scorer in loaded:
+    for scorer in scorers:
         is_trained_on = grid.movie in scorer.trained_on
-        rows = rows_of_model(scorer.model, scorer.key, scorer.windows, grid, is_trained_on=is_trained_on)
+        rows = rows_of_model(scorer.model, scorer.key, scorer.predictions, grid, is_trained_on=is_trained_on)
         tables.append(rows)
         models.append(_describe(scorer, rows, grid))
         trace = traces_of(scorer.model, scorer.key, store, grid.movie, grid.windows.clip_ids)
@@ -329,7 +329,7 @@ def _score(
             traces.append(_with_content(trace, shots))
     table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
     return Timeline(
-        _film_record(store, models, grid, shots, facts, n_missing=_n_without_prediction(grid, loaded)),
+        _film_record(store, models, grid, shots, facts, n_missing=_n_without_prediction(grid, scorers)),
         table=table.astype({"called": "Int64", "n_windows": "Int64"}),
         shots=shots.assign(movie=grid.movie)[list(SHOT_COLUMNS)],
         frames=pd.concat(traces, ignore_index=True) if traces else NO_TRACES,
@@ -337,9 +337,9 @@ def _score(
     )
 
 
-def _n_without_prediction(grid: RowGrid, loaded: Sequence[_Loaded]) -> int:
+def _n_without_prediction(grid: RowGrid, scorers: Sequence[_Scorer]) -> int:
     """Count the windows of a film of which no model has a prediction."""
-    predicted_ids = {clip_id for scorer in loaded for clip_id in scorer.windows.index}
+    predicted_ids = {clip_id for scorer in scorers for clip_id in scorer.predictions.index}
     return sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
 
 
@@ -393,19 +393,19 @@ def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
     return with_content
 
 
-def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
+def _describe(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
     """Make the record of a model, with its results for the whole film.
 
     Parameters
     ----------
-    loaded : _Loaded
+    scorer : _Scorer
     rows : DataFrame
         The model's rows of the film.
     grid : RowGrid
     """
-    model = loaded.model
+    model = scorer.model
     card = model.card
-    is_trained_on = grid.movie in loaded.trained_on
+    is_trained_on = grid.movie in scorer.trained_on
     target = _target_levels(card.target)
     concept = card.target["concept"]
     names_of_positive = [concept] if concept else target.positive
@@ -413,8 +413,8 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     construct, means = _construct_and_meanings(card.codebook)
     return ModelRecord(
         **{name: getattr(card, name) for name in CARD_FIELDS},
-        key=loaded.key,
-        sha256=loaded.sha256,
+        key=scorer.key,
+        sha256=scorer.sha256,
         task=card.target["name"],
         task_title=card.target["title"],
         levels=target.levels,

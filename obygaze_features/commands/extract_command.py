@@ -13,6 +13,7 @@ from click.core import ParameterSource
 import obygaze_features as of
 from obygaze_features import backbones, extraction
 from obygaze_features import store as stores
+from obygaze_features.commands.backbone_values import values_by_backbone
 from obygaze_features.commands.extract_output import NOTE, diagnosed, estimated, logs_as_notes, note, outcome
 from obygaze_features.cores import no_gpu_here
 from obygaze_features.errors import ExtractError, StoreError
@@ -743,25 +744,6 @@ def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tu
         names = ", ".join(recipe.name for recipe in recipes)
         raise click.UsageError(f"--answers: {names} has no classifier")
     return tuple(answering)
-
-
-def values_by_backbone(text: str, names: Iterable[str]) -> dict[str, str]:
-    """Return backbone -> the value of an option, for the backbones that the option is for.
-
-    `NAME=VALUE` is for one backbone, any other text is the value for all. A value may hold "=" itself: what
-    is before a "=" counts as a name only if it is one of `names`.
-
-    Parameters
-    ----------
-    text
-        The option's value as typed.
-    names
-        The backbones.
-    """
-    name, _, value = text.partition("=")
-    if name in names and name != text:
-        return {name: value}
-    return dict.fromkeys(names, text)
 
 
 def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[str]) -> str:

@@ -153,7 +153,7 @@ def spans(
     if decisions and roles:
         raise click.UsageError("--decisions names its tiers: give no --tier with it")
     headings = headings_of(columns, wide)
-    fps = None if rate is None else manifests.frame_rate(rate)
+    frame_rate = None if rate is None else manifests.frame_rate(rate)
     named_codebook = manifests.find_codebook(codebook) if codebook else None
     folder = folder_for(out, named_codebook, force=force)
     try:
@@ -167,7 +167,7 @@ def spans(
             words=meanings_of(words),
             movie=movie,
             annotator=annotator,
-            rate=fps,
+            rate=frame_rate,
             start=start,
             encoding=encoding,
             videos=videos,

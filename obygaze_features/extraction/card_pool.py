@@ -224,7 +224,7 @@ class CardPool(DecodePool):
                 raise ExtractError(no_card(message.missing))
             self._is_open = not message.missing
         elif isinstance(message, ClipGiven):
-            del self._on_card[message.key][message.number]
+            del self._on_card[message.key][message.position]
             return [_remarked(message.clip, ON_CARD)]
         elif isinstance(message, PassEnded):
             undone = list(self._on_card.pop(message.key).values())

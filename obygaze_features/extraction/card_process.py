@@ -64,7 +64,7 @@ class ClipGiven(NamedTuple):
     """Message with a clip that the GPU has decoded, and its position in the pass."""
 
     key: Hashable
-    number: int
+    position: int
     clip: DecodedClip
 
 

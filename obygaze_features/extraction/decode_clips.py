@@ -101,7 +101,7 @@ class DecodeTask:
         Also compute the SHA-256 of the file.
     sounds
         Name of each backbone that hears -> the samples that it takes, and what else it needs.
-    keep
+    frame_cache
         Where to keep frames, and to read those that are kept; None keeps none.
     """
 
@@ -487,7 +487,7 @@ def decode_stretch(
     windows = [(task.start_s, task.end_s) for task in tasks]
     other_windows = [(task.start_s, task.end_s) for task in others]
     with suppress(Exception):  # what is left undone is decoded again elsewhere, and fails there with a reason
-        source = _source(path, hashed=hash_source)
+        source = _source(path, hash_source=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
             # An item is a window, or, at the end of the stretch, what is left of it.
             if isinstance(item, Rest):
@@ -533,18 +533,18 @@ def decode_with_av(
     path = first.path
     if path is None:
         raise VideoError(NO_VIDEO)
-    spans = [(task.start_s, task.end_s) for task in tasks]
+    windows = [(task.start_s, task.end_s) for task in tasks]
     frame_requests = list(first.frame_requests().values())
-    windows: Iterable[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]
+    results: Iterable[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]
     if frame_requests:
-        windows = read(path, spans, frame_requests, strict=first.strict, known=known)
+        results = read(path, windows, frame_requests, strict=first.strict, known=known)
     else:  # no backbone takes pictures: each clip has no frames
-        windows = [(position, ()) for position in range(len(tasks))]
+        results = [(position, ()) for position in range(len(tasks))]
     source: dict[str, Any] | None = None
-    for position, frames in windows:
+    for position, frames in results:
         # Not before the first frames are read: reading them opens the file, which is then in the cache.
         if source is None:
-            source = _source(path, hashed=first.hash_source)
+            source = _source(path, hash_source=first.hash_source)
         yield position, _clip(tasks[position], path, frames, source)
 
 
@@ -611,7 +611,7 @@ def _clip(
     )
 
 
-def _source(path: Path, *, hashed: bool) -> dict[str, Any]:
+def _source(path: Path, *, hash_source: bool) -> dict[str, Any]:
     """Return the properties of a video file that the store records for a clip.
 
     They are its size, its duration, its stream of pictures as JSON and, if asked, its SHA-256.
@@ -622,6 +622,6 @@ def _source(path: Path, *, hashed: bool) -> dict[str, Any]:
         source["duration_s"] = video.duration_s
     if video.stream is not None:
         source["stream"] = json.dumps(video.stream.record(), sort_keys=True)
-    if hashed:
+    if hash_source:
         source["sha256"] = file_digest(path)
     return source

@@ -131,11 +131,11 @@ def prepare(
         work = _work_on_texts(manifest, corpus, backbones, batch_size)
     else:
         load_decoder(decoder)  # called only for its check: it refuses a decoder that is not installed
-        clips = _checked_clips(manifest, backbones, note)
-        recipes = _recipes(backbones, clips, n_frames, per_second, sampling)
+        checked_manifest = _checked_manifest(manifest, backbones, note)
+        recipes = _recipes(backbones, checked_manifest, n_frames, per_second, sampling)
         _check_engine(engine, recipes, gpus, decoder)
         job = Job(
-            manifest=clips,
+            manifest=checked_manifest,
             corpus=corpus,
             backbones=_built(backbones, recipes, gpus),
             policy=sampling,
@@ -151,7 +151,7 @@ def prepare(
         _note_on_backbones(job, note)
         if engine == "local" and workers is None:
             workers = usable_cores(shard[1])
-        run_engine = _engine(
+        extract_rows = _extractor(
             job,
             engine,
             gpus,
@@ -160,11 +160,11 @@ def prepare(
             timeout_s=timeout_s,
             note=note,
         )
-        work = _Work(job, run_engine, partial(estimate_clips, job, workers=workers or usable_cores()))
+        work = _Work(job, extract_rows, partial(estimate_clips, job, workers=workers or usable_cores()))
     return Extraction(
         job=work.job,
         out=out,
-        engine=work.run_engine,
+        engine=work.extract_rows,
         costs=work.estimate_costs,
         version=version,
         licence=licence,
@@ -187,34 +187,34 @@ class _Work(NamedTuple):
     ----------
     job
         What determines the features.
-    run_engine
+    extract_rows
         Extracts rows, as `run_local` does.
     estimate_costs
         Estimates the cost of extracting the rows with given ids.
     """
 
     job: Job | TextJob
-    run_engine: Callable[..., Run]
+    extract_rows: Callable[..., Run]
     estimate_costs: Callable[[Sequence[str]], Estimate | TextEstimate]
 
 
 def _work_on_texts(
-    source: Path | str | Manifest | TextList,
+    texts_or_path: Path | str | Manifest | TextList,
     corpus: str,
     backbones: Sequence[AnyBackbone],
     batch_size: int | None,
 ) -> _Work:
     """Describe the extraction of a list of texts, which may be given by its path."""
-    texts = source if isinstance(source, TextList) else _texts_of(source)
+    texts = texts_or_path if isinstance(texts_or_path, TextList) else _texts_of(texts_or_path)
     job = TextJob(texts, corpus, _text_backbones(backbones))
-    engine = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
-    return _Work(job, engine, partial(estimate_texts, job))
+    extract_rows = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
+    return _Work(job, extract_rows, partial(estimate_texts, job))
 
 
-def _checked_clips(
-    source: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
+def _checked_manifest(
+    manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
 ) -> Manifest:
-    """Return the clips of a manifest, and note what is doubtful about their films.
+    """Return a manifest with one row a clip, and note what is doubtful about its films.
 
     A manifest has a row for each annotator of a clip; here each clip is there once.
 
@@ -225,18 +225,21 @@ def _checked_clips(
     ExtractError
         It has no clips, or is none.
     """
-    manifest = source if isinstance(source, Manifest) else _clips_of(source, backbones)
-    clips = merge_annotators(manifest)  # one row a clip
-    if not clips:
-        raise ExtractError(f"{source}: there is no clip in it, only a header")
-    for doubt in check_identity(clips, clips.root):
+    if isinstance(manifest_or_path, Manifest):
+        manifest = manifest_or_path
+    else:
+        manifest = _manifest_of(manifest_or_path, backbones)
+    merged_manifest = merge_annotators(manifest)  # one row a clip
+    if not merged_manifest:
+        raise ExtractError(f"{manifest_or_path}: there is no clip in it, only a header")
+    for doubt in check_identity(merged_manifest, merged_manifest.root):
         note(doubt)
-    return clips
+    return merged_manifest
 
 
 def _recipes(
     backbones: Sequence[AnyBackbone],
-    clips: Manifest,
+    manifest: Manifest,
     n_frames: int | None,
     per_second: float | None,
     sampling: str,
@@ -245,8 +248,8 @@ def _recipes(
 
     Parameters
     ----------
-    backbones, clips
-        The backbones and the clips; of still images one frame is taken.
+    backbones, manifest
+        The backbones, and the manifest of the clips; of still images one frame is taken.
     n_frames, per_second
         Frames of a clip, or of a second; None for what the backbone takes by default.
     sampling
@@ -255,7 +258,7 @@ def _recipes(
     if per_second is not None:
         _check_rate(per_second, n_frames, sampling)
         return tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
-    n_frames = frames_of(clips, n_frames)
+    n_frames = frames_of(manifest, n_frames)
     return tuple(_recipe(backbone, n_frames) for backbone in backbones)
 
 
@@ -307,9 +310,9 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
         note(cpu_note)
 
 
-def _engine(
+def _extractor(
     job: Job,
-    name: Literal["local", "ray"],
+    engine: Literal["local", "ray"],
     gpus: Sequence[int],
     *,
     workers: int | None,
@@ -326,7 +329,7 @@ def _engine(
     }
     if gpus:
         return partial(run_gpus, gpus=tuple(gpus), **settings)
-    if name == "ray":
+    if engine == "ray":
         return partial(run_ray, note=note, **settings)
     return partial(run_local, **settings)
 
@@ -705,19 +708,19 @@ def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...
     return tuple(built)
 
 
-def _texts_of(source: Path | str | Manifest) -> TextList:
+def _texts_of(texts_or_path: Path | str | Manifest) -> TextList:
     """Read a list of texts; refuse a manifest of clips."""
-    if isinstance(source, Manifest):
+    if isinstance(texts_or_path, Manifest):
         raise ExtractError("backbones that read texts need a list of texts, not a manifest of clips")
-    return read_texts(local_path(source))
+    return read_texts(local_path(texts_or_path))
 
 
-def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
+def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
     """Read a manifest of clips; refuse a video, a folder and a list of texts."""
     names = ", ".join(_name(backbone) for backbone in backbones)
-    if isinstance(source, TextList):
+    if isinstance(manifest_or_path, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
-    path = local_path(source)
+    path = local_path(manifest_or_path)
     if path.is_dir() or path.suffix.lower() in VIDEO_SUFFIXES:
         folder = path if path.is_dir() else path.parent
         raise ExtractError(

@@ -19,7 +19,7 @@ from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.report import BATCHES_AHEAD, Run, RunReport, recording_of
 from obygaze_features.store import Stage
 
-Decode = Callable[[Sequence[DecodeTask], Callable[[], bool]], Iterator[DecodedClip]]
+DecodeAll = Callable[[Sequence[DecodeTask], Callable[[], bool]], Iterator[DecodedClip]]
 """Decodes clips until it is asked to stop: in worker processes of this machine, or in tasks of a cluster."""
 
 
@@ -65,7 +65,7 @@ def run_loop(
     job: Job,
     stage: Stage,
     clip_ids: Sequence[str],
-    decode: Decode,
+    decode: DecodeAll,
     *,
     batch_size: int,
     stopped: Callable[[], bool],

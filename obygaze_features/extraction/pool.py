@@ -133,7 +133,7 @@ class DecodePool:
         """Store the measurements that a worker has sent, or return the clip that it has sent."""
         attempt = self._running[key]
         if isinstance(message, ClipMessage):
-            del attempt.undone[message.number]
+            del attempt.undone[message.position]
             return [message.clip]
         if films is not None:
             self._store_measurements(attempt, message, films)
@@ -264,7 +264,7 @@ class _PassTask(NamedTuple):
 class ClipMessage(NamedTuple):
     """Message of a worker with a decoded clip, and its position in the pass."""
 
-    number: int
+    position: int
     clip: DecodedClip
 
 
@@ -308,9 +308,9 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     if stretch is not None and not take_pictures(task.file_pass.tasks):
         _measure_stretch(stretch, stretch_results)  # `decode` is not called for these tasks
     clips_cpu_s = 0.0
-    for number, clip in decode_clips(task.file_pass.tasks, decode):
+    for position, clip in decode_clips(task.file_pass.tasks, decode):
         clips_cpu_s += clip.cpu_s
-        parent.send(ClipMessage(number, clip))
+        parent.send(ClipMessage(position, clip))
     for result in stretch_results:
         task.frames_file.write_bytes(pickle.dumps(result.known))
         all_cpu_s = time.process_time() - started_s

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, group_into_passes
 from obygaze_features.extraction.decoders import decoder_record
-from obygaze_features.extraction.loop import Decode
+from obygaze_features.extraction.loop import DecodeAll
 from obygaze_features.extraction.pool import POLL_S, DecodePool
 from obygaze_features.extraction.ray_cluster import ray
 from obygaze_features.extraction.report import RunReport
@@ -72,7 +72,7 @@ class RayEncoder:
         Decodes the clips.
     """
 
-    def __init__(self, worker: LoopWorker, marker: Path, decode: Decode) -> None:
+    def __init__(self, worker: LoopWorker, marker: Path, decode: DecodeAll) -> None:
         """Keep what the encoder works with; `begin` builds the networks."""
         self.worker = worker
         self.marker = marker

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.loop import Decode, run_loop
+from obygaze_features.extraction.loop import DecodeAll, run_loop
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.report import Run, RunReport, sum_reports
 from obygaze_features.messages import pickled_for_workers
@@ -125,7 +125,7 @@ class LoopWorker:
             self._begun = LoopState(job, read_stage(self._stage), threading.Event())
         return self._begun
 
-    def do(self, clip_ids: Sequence[str], decode: Decode) -> Run:
+    def do(self, clip_ids: Sequence[str], decode: DecodeAll) -> Run:
         """Extract clips into the stage; yield reports, and results of clips without their features.
 
         The features are in the stage, and need not be sent to the main process.

@@ -472,11 +472,11 @@ def learn(
 
     refuse_existing(html, force=force)
     films = found_films(folders)
-    clips, stores = read_inputs(manifest, [store])
-    labelled, notes = under_policy(clips, policy)
+    inputs = read_inputs(manifest, [store])
+    labelled, notes = under_policy(inputs.manifest, policy)
     report, name = learn_films(
         films,
-        (labelled, stores),
+        (labelled, inputs.stores),
         out,
         windows=windows,
         judged=judged,

@@ -81,6 +81,7 @@ def open_(
           --by decade
     """
     from obygaze_film.film_groups import read_facts
+    from obygaze_film.film_videos import videos_of_films
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.address import refuse_missing, serve
     from obygaze_film.workspace.decisions import Decisions, codebook_of
@@ -96,7 +97,7 @@ def open_(
     films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
-    video_of = match_files(videos, timelines)
+    video_of = videos_of_films(videos, timelines)
     opened = []
     for number, (folder, timeline) in enumerate(films_by_folder.items()):
         decisions = Decisions(folder, timeline, book, same_meaning=same_meaning)
@@ -247,6 +248,7 @@ def print_cache() -> None:
 def make_missing_media(films: "Sequence[OpenFilm]") -> None:
     """Make the stills, colours and sound of those films that have none yet, in a thread beside the desk."""
     from obygaze_features.manifest import counted
+    from obygaze_film.film_videos import make_media_of_films
     from obygaze_film.workspace.cache import cache_folder
 
     missing: dict[Path, Timeline] = {}
@@ -265,28 +267,3 @@ def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
         cells = facts.get(film.movie, {}) if facts else {}
         years.add(cells.get("year") or film.record.year)
     return years - {None}
-
-
-def make_media_of_films(films: "Mapping[Path, Timeline]", tell: Callable[[object], object]) -> None:
-    """Make the stills, colours and sound of films (file -> film); tell the errors of files that fail."""
-    from obygaze_features.errors import ObygazeError
-    from obygaze_film.workspace.media import make_media
-
-    for path, film in films.items():
-        try:
-            make_media(path, film)
-        except (ObygazeError, OSError) as error:
-            tell(error)
-
-
-def match_files(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
-    """Find the film that each file is a copy of; return movie -> file."""
-    if not videos:
-        return {}
-    from obygaze_features.video import check_file
-    from obygaze_film.rows import match_files as match_names
-
-    for path in videos:
-        check_file(path)
-    movies = [film.movie for film in films]
-    return match_names(movies, videos)

@@ -100,14 +100,14 @@ def _owned_by_movie(
 
     Notices of what is read are printed. Returns the movie of each film -> what its owner adds.
     """
-    from obygaze_film.commands.film_open import match_files
+    from obygaze_film.film_videos import videos_of_films
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import Owned
 
-    video_of = match_files(videos, list(films.values())) if videos else {}
+    video_of = videos_of_films(videos, list(films.values())) if videos else {}
     owned = {}
     for folder, film in films.items():
-        people = _decided(folder, film) if has_people else []
+        people = _read_decided(folder, film) if has_people else []
         copy = None
         if film.movie in video_of:
             copy = _scored_copy(video_of[film.movie], film, has_stills=has_stills)
@@ -115,7 +115,7 @@ def _owned_by_movie(
     return owned
 
 
-def _decided(folder: Path, film: "Timeline") -> "Sequence[Decided]":
+def _read_decided(folder: Path, film: "Timeline") -> "Sequence[Decided]":
     """Read what people decided about a film, and print the notices of that."""
     from obygaze_film.workspace.decisions import read_decided
 

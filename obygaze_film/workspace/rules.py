@@ -18,10 +18,10 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     Problems,
+    Row,
     clip_of,
     place_in,
 )
-from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import unsuitable
 from obygaze_film.cells import cells_of
 from obygaze_film.coverage import SLACK_S
@@ -294,7 +294,7 @@ class FilmRules:
             return None
         cells = {**row, "clip_id": clip_id}
         # `spelled`: levels and concepts may be spelled in other ways than in the codebook.
-        clip = clip_of(TableRow(line, cells), problems, self.codebook, spelled=True)
+        clip = clip_of(Row(line, cells), problems, self.codebook, spelled=True)
         if clip is None:
             return None
         film_s = self.film.record.duration_s

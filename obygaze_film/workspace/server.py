@@ -357,22 +357,22 @@ class Workspace:
     async def decide(self, request: Request) -> Response:
         """Do what the desk asks with a film's decisions; answer with notices and the decisions as they are.
 
-        The keys of the answer are those of `_decided` and of `visible_decisions`.
+        The keys of the answer are those of `_carry_out` and of `visible_decisions`.
         """
         film, body = self.film(request), b""
         async for part in request.stream():
             body += part
             if len(body) > MOST_BODY:
                 raise FilmError(message("too_long"))
-        asked = msgspec.json.decode(body, type=DecisionRequest)
+        decision_request = msgspec.json.decode(body, type=DecisionRequest)
         words = Words(_language(request))
-        answer = _decided(film, asked, words)
+        answer = _carry_out(film, decision_request, words)
         # Each notice is removed as it is read: another thread may add further ones meanwhile.
         notices = film.decisions.notices
         told = [words.translated(notices.pop(0)) for _ in range(len(notices))]
         answer["said"] = "; ".join([answer["said"], *told])
-        is_blind = asked.mode == "blind"
-        visible = visible_decisions(film, name_of(asked.annotator), blind=is_blind, words=words)
+        is_blind = decision_request.mode == "blind"
+        visible = visible_decisions(film, name_of(decision_request.annotator), blind=is_blind, words=words)
         return JSONResponse(answer | visible)
 
     def copy(self, request: Request) -> Response:
@@ -452,7 +452,7 @@ def _language(request: Request) -> str:
     return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
 
 
-def _decided(film: OpenFilm, asked: DecisionRequest, words: Words) -> dict[str, str]:
+def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) -> dict[str, str]:
     """Do what the desk asks with a film's decisions: keep a new one, or delete, undo or redo one.
 
     Returns
@@ -461,37 +461,37 @@ def _decided(film: OpenFilm, asked: DecisionRequest, words: Words) -> dict[str, 
         ``said`` is the sentence that the desk shows; ``id`` is that of a new decision, if one was kept.
     """
     decisions = film.decisions
-    if asked.kind in KINDS_OF_DECISION:
-        return {"id": _keep(film, asked), "said": words["desk_kept"]}
-    if asked.kind == "delete":
-        deleted = decisions.delete(asked.id, asked.annotator)
+    if decision_request.kind in KINDS_OF_DECISION:
+        return {"id": _keep(film, decision_request), "said": words["desk_kept"]}
+    if decision_request.kind == "delete":
+        deleted = decisions.delete(decision_request.id, decision_request.annotator)
         return {"said": words.say("desk_did_delete", what=_decision_text(film, deleted, words))}
-    undo_or_redo = decisions.undo if asked.kind == "undo" else decisions.redo
-    line = undo_or_redo(asked.annotator)
+    undo_or_redo = decisions.undo if decision_request.kind == "undo" else decisions.redo
+    line = undo_or_redo(decision_request.annotator)
     if line is None:
-        return {"said": words[f"desk_no_{asked.kind}"]}
+        return {"said": words[f"desk_no_{decision_request.kind}"]}
     # To undo a deletion brings a decision back, and to redo a deletion takes it away.
     result = "back" if line.id in decisions.lines else "gone"
     decided = _decision_text(film, line, words)
-    return {"said": words.say(f"desk_did_{asked.kind}_{result}", what=decided)}
+    return {"said": words.say(f"desk_did_{decision_request.kind}_{result}", what=decided)}
 
 
-def _keep(film: OpenFilm, asked: DecisionRequest) -> str:
+def _keep(film: OpenFilm, decision_request: DecisionRequest) -> str:
     """Keep a new decision of the desk, and return its id."""
     return film.decisions.keep(
-        asked.kind,
-        asked.start_s,
-        asked.end_s,
-        asked.annotator,
-        level=asked.level,
-        concepts=asked.concepts,
-        note=asked.note,
-        origin=asked.origin,
-        place=asked.place,
-        n_planned=asked.n_planned,
-        parents=asked.parents,
-        mode=asked.mode,
-        changed_id=asked.id,
+        decision_request.kind,
+        decision_request.start_s,
+        decision_request.end_s,
+        decision_request.annotator,
+        level=decision_request.level,
+        concepts=decision_request.concepts,
+        note=decision_request.note,
+        origin=decision_request.origin,
+        place=decision_request.place,
+        n_planned=decision_request.n_planned,
+        parents=decision_request.parents,
+        mode=decision_request.mode,
+        changed_id=decision_request.id,
     )
 
 

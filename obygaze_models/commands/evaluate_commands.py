@@ -274,12 +274,12 @@ def evaluate(
     not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
     several_layers = _read_several_layers(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
-    labelled, policy_notes = under_policy(inputs.clips, policy)
-    train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
+    labelled, policy_notes = under_policy(inputs.manifest, policy)
+    target, tested_target = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
     # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
     # base models are evaluated themselves.
     model_names = _base_model_names(models, is_made_into_others=bool(fuse or several_layers))
-    base_specs = models_for(train.kind, model_names, imbalance=imbalance)
+    base_specs = models_for(target.kind, model_names, imbalance=imbalance)
     _check_models(base_specs, save, reduce, several_layers)
 
     # --- read the features, and make the models
@@ -289,18 +289,18 @@ def evaluate(
     n_requested = len(set(models)) if models else 1
     requested_specs = base_specs[:n_requested]
     names_to_refit = _names_to_refit(requested_specs, specs, several_layers)
-    data, table_notes, digests = _with_tables(data, labelled, variables, answers, train)
+    data, table_notes, digests = _with_tables(data, labelled, variables, answers, target)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
     if texts is not None:
-        specs = [*_read_texts(texts, data, train), *specs]
-    check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
+        specs = [*_read_texts(texts, data, target), *specs]
+    check_can_be_saved([spec for spec in specs if spec.name in save], data, target, licence or NO_LICENCE)
 
     # --- train and test
     # Refits are evaluated with the same settings.
     settings: dict[str, Any] = {
-        "task": train,
-        "test": tested,
+        "task": target,
+        "test": tested_target,
         "seed": seed,
         "n_seeds": n_seeds,
         "seen": seen,
@@ -313,7 +313,7 @@ def evaluate(
     # made here, of layers, modalities or texts, which have no name in the zoo.
     has_new_models = bool(fuse or several_layers or texts is not None)
     models_to_evaluate = specs if has_new_models else models or None
-    origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **digests}
+    origin = {"manifest_sha256": inputs.manifest.digest(), "label_policy": policy, **digests}
     run = om.evaluate(data, models_to_evaluate, **settings, origin=origin, progress=True)
     if refits:
         specs_to_refit = [spec for spec in specs if spec.name in names_to_refit]
@@ -494,7 +494,7 @@ def _write_remarks(
     for modality, part in zip(data.modalities, data.parts, strict=True):
         if reads_frames and "frames" not in part.stored:
             without_frames.append(modality.name)
-    differing = differing_clips(inputs.stores, inputs.clips, data)
+    differing = differing_clips(inputs.stores, inputs.manifest, data)
     film_problems = FilmProblems(
         similar_films=similar_films,
         equal_films=films_of_one_content(data),
@@ -514,7 +514,7 @@ def _write_remarks(
         modalities=data.modalities,
         without_frames=without_frames,
         noise=run.record.get("noise", {}),
-        other_notes=[*check_identity(inputs.clips), *table_notes],
+        other_notes=[*check_identity(inputs.manifest), *table_notes],
         excluded=reasons.most_common(),
         film_problems=film_problems,
         models=saved_models,
@@ -628,7 +628,7 @@ class WithTables(NamedTuple):
 
 
 def _with_tables(
-    data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
+    data: "Dataset", manifest: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
 ) -> WithTables:
     """Add the variables of a table and the answers of a machine to a dataset, if their files are given.
 
@@ -639,7 +639,7 @@ def _with_tables(
     notes: list[str] = []
     digests: dict[str, str] = {}
     if variables is not None:
-        data, notes_of_variables = with_variables(data, variables, clips, target)
+        data, notes_of_variables = with_variables(data, variables, manifest, target)
         notes += notes_of_variables
         digests["variables_sha256"] = file_sha256(variables)
     if answers is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Inputs(NamedTuple):
     """A manifest, and the stores that were given with it, in the order of the arguments."""
 
-    clips: "Manifest"
+    manifest: "Manifest"
     stores: "list[Store]"
 
 
@@ -35,7 +35,7 @@ class Modalities(NamedTuple):
 
     Attributes
     ----------
-    clips : Manifest
+    manifest : Manifest
         The manifest.
     stores : list of Store
         The store of each modality.
@@ -45,7 +45,7 @@ class Modalities(NamedTuple):
         The name of each modality; "" if none is given.
     """
 
-    clips: "Manifest"
+    manifest: "Manifest"
     stores: "list[Store]"
     backbones: list[str | None]
     names: list[str]
@@ -61,7 +61,7 @@ class StoreOfModality(NamedTuple):
 class NamedStores(NamedTuple):
     """A manifest, and the store of each modality by the modality's name."""
 
-    clips: "Manifest"
+    manifest: "Manifest"
     stores: dict[str, StoreOfModality]
 
 
@@ -76,7 +76,7 @@ class StoreArgument(NamedTuple):
 class Labelled(NamedTuple):
     """A manifest under a label policy, and notices on the clips that the policy changed."""
 
-    clips: "Manifest"
+    manifest: "Manifest"
     notices: list[str]
 
 
@@ -181,10 +181,10 @@ def read_modalities(
     used_options = [option for option, value in not_with_fuse.items() if value]
     if fuse and used_options:
         raise click.UsageError(f"{', '.join(used_options)}: not with --fuse {fuse}")
-    clips, stores = read_inputs(manifest, [part.store for part in parts])
+    inputs = read_inputs(manifest, [part.store for part in parts])
     return Modalities(
-        clips=clips,
-        stores=stores,
+        manifest=inputs.manifest,
+        stores=inputs.stores,
         backbones=[part.backbone for part in parts],
         names=[part.name for part in parts],
     )
@@ -202,11 +202,11 @@ def read_named(manifest: Path, arguments: Sequence[str]) -> NamedStores:
     names = [part.name for part in parts]
     if not all(names) or len(set(names)) < len(names):
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
-    clips, stores = read_inputs(manifest, [part.store for part in parts])
+    inputs = read_inputs(manifest, [part.store for part in parts])
     store_of_modality = {}
-    for part, store in zip(parts, stores, strict=True):
+    for part, store in zip(parts, inputs.stores, strict=True):
         store_of_modality[part.name] = StoreOfModality(store, part.backbone)
-    return NamedStores(clips, store_of_modality)
+    return NamedStores(inputs.manifest, store_of_modality)
 
 
 def parse_store_argument(argument: Path) -> StoreArgument:
@@ -236,22 +236,22 @@ def parse_store_argument(argument: Path) -> StoreArgument:
     return StoreArgument(name, store=Path(location), backbone=None)
 
 
-def under_policy(clips: "Manifest", policy: str) -> Labelled:
+def under_policy(manifest: "Manifest", policy: str) -> Labelled:
     """Apply a label policy to a manifest, and write a notice on how many clips it changed.
 
     The policy "raw" changes none. If the codebook has the policy "paper", which sets the level of clips
     without a visual concept to EN, the notice of "raw" says how many clips that policy would change.
     """
-    labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
+    labelled = manifests.apply_policy(manifest, manifests.LabelPolicy(policy))
     if policy != "raw":
-        n_changed = _count_changed_levels(clips, labelled)
-        n_left_out = len(clips) - len(labelled)
+        n_changed = _count_changed_levels(manifest, labelled)
+        n_left_out = len(manifest) - len(labelled)
         notice = f"label policy {policy}: {counted(n_changed, 'clip')} changed level, {n_left_out} left out"
         return Labelled(labelled, [notice])
-    if "paper" not in clips.codebook.policies:
+    if "paper" not in manifest.codebook.policies:
         return Labelled(labelled, [])
-    under_paper = manifests.apply_policy(clips, manifests.LabelPolicy.PAPER)
-    n_changed = _count_changed_levels(clips, under_paper)
+    under_paper = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
+    n_changed = _count_changed_levels(manifest, under_paper)
     if not n_changed:
         return Labelled(labelled, [])
     notice = (

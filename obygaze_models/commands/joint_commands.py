@@ -68,7 +68,7 @@ def sums(
 
     refuse_existing(out, force=force)
     inputs = read_modalities(manifest, (store,), fuse=None, not_with_fuse={})
-    labelled = under_policy(inputs.clips, policy).clips
+    labelled = under_policy(inputs.manifest, policy).manifest
     (opened,) = inputs.stores
     data = om.load_dataset(opened, labelled, backbone=inputs.backbones[0])
     last_round = None if at is None else om.load_model(at)

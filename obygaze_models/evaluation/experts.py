@@ -85,7 +85,9 @@ class LabelPlan:
     noisy: dict[str, Ints] = field(default_factory=dict)
 
 
-def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], train_on: Experts | None) -> LabelPlan:
+def plan_labels(
+    data: Dataset, target: Target, tests: Sequence[Target], train_on: Experts | None
+) -> LabelPlan:
     """Choose the labels that models are trained on, and those that they are tested on.
 
     With several annotators, every test is repeated with the labels of each annotator, on the clips that
@@ -95,7 +97,7 @@ def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], train_on:
     Parameters
     ----------
     data : Dataset
-    train : Target
+    target : Target
         The target that models learn.
     tests : sequence of Target
     train_on : {"merged", "each", "soft", "noisy"}, optional
@@ -110,18 +112,18 @@ def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], train_on:
         `train_on` is given and the labels are of one annotator; or the target is of ordered levels.
     """
     by_annotator = data.labels.experts
-    merged = {"": [train.of(data.labels)]}
+    merged = {"": [target.of(data.labels)]}
     if not by_annotator and train_on is None:
         return LabelPlan(merged, [Tested(test, test.of(data.labels)) for test in tests])
-    if train.kind == "ordinal":
-        raise ProtocolError(f"annotators are compared on two classes, and {train.title} has more")
+    if target.kind == "ordinal":
+        raise ProtocolError(f"annotators are compared on two classes, and {target.title} has more")
     if len(by_annotator) < 2:
         raise ProtocolError(
             "annotators are compared where two or more labelled, and the labels here are of one: "
             "'obygaze manifest project --per-annotator' writes a clip once for each; segments that each drew "
             "are read with the annotator's name (column 'annotator')"
         )
-    classes_of = {name: train.of(labels) for name, labels in by_annotator.items()}
+    classes_of = {name: target.of(labels) for name, labels in by_annotator.items()}
     tests_by_annotators: list[Tested] = []
     for test in tests:
         tests_by_annotators.extend(_tests_by_annotators(test, by_annotator))

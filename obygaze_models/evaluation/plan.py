@@ -126,38 +126,38 @@ def _find_target(task: str | Target, data: Dataset) -> Target:
 
 
 def _tested_targets(
-    test: str | Target | Sequence[str | Target] | None, trained: Target, data: Dataset
+    test: str | Target | Sequence[str | Target] | None, target: Target, data: Dataset
 ) -> list[Target]:
     """List the targets to test on; by default the one that models are trained on."""
     if isinstance(test, str | Target):
         return [_find_target(test, data)]
     if not test:
-        return [trained]
+        return [target]
     return [_find_target(name, data) for name in test]
 
 
-def _refuse_incomparable(trained: Target, tested: Target) -> None:
+def _refuse_incomparable(target: Target, tested: Target) -> None:
     """Raise if models of one target cannot be tested on another: other classes, or classes exchanged."""
     is_same_kind = (tested.kind, tested.n_classes, tested.scale) == (
-        trained.kind,
-        trained.n_classes,
-        trained.scale,
+        target.kind,
+        target.n_classes,
+        target.scale,
     )
     if not is_same_kind:
         raise ProtocolError(
-            f"a model trained on {trained.name} ({trained.kind}) can't be tested on {tested.name} "
+            f"a model trained on {target.name} ({target.kind}) can't be tested on {tested.name} "
             f"({tested.kind})"
         )
-    if trained.kind != "levels":
+    if target.kind != "levels":
         return
-    trained_negative, trained_positive = trained.classes
+    trained_negative, trained_positive = target.classes
     tested_negative, tested_positive = tested.classes
     became_positive = set(trained_negative) & set(tested_positive)
     became_negative = set(trained_positive) & set(tested_negative)
     exchanged = became_positive | became_negative
     if exchanged:
         raise ProtocolError(
-            f"{min(exchanged)!r} is on one side of {trained.name}, which is trained, and on the other of "
+            f"{min(exchanged)!r} is on one side of {target.name}, which is trained, and on the other of "
             f"{tested.name}, which is tested: the test would be upside down"
         )
 
@@ -325,13 +325,13 @@ def _missing_class(labels: Ints) -> str:
 
 
 def _check_classes(
-    train: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested], levels: NDArray[np.str_]
+    target: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested], levels: NDArray[np.str_]
 ) -> None:
     """Raise if training or test labels lack a class; of ordered levels, the lowest or the highest one.
 
     Parameters
     ----------
-    train : Target
+    target : Target
         The target that models learn.
     first_labels : mapping of str to ndarray
         Sets of training labels [N], by the suffix of the models' names.
@@ -344,10 +344,10 @@ def _check_classes(
         labels_by_purpose[f"trained on{_by_annotator(suffix)}"] = labels
     for test in tests:
         labels_by_purpose[f"tested on ({test.target.name})"] = test.labels
-    if train.kind == "ordinal":
+    if target.kind == "ordinal":
         lowest = 0
-        highest = train.n_classes - 1
-        needed = {lowest: train.classes[lowest][0], highest: train.classes[highest][0]}
+        highest = target.n_classes - 1
+        needed = {lowest: target.classes[lowest][0], highest: target.classes[highest][0]}
     else:
         needed = {0: "negative", 1: "positive"}
     for purpose, labels in labels_by_purpose.items():
@@ -361,10 +361,10 @@ def _check_classes(
 
 
 def _refuse_leaking_features(
-    data: Dataset, train: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested]
+    data: Dataset, target: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested]
 ) -> None:
     """Raise if a feature of the dataset equals the labels of training or of a test (`refuse_labels`)."""
-    labels_by_name = {f"{train.name}{suffix}": labels for suffix, labels in first_labels.items()}
+    labels_by_name = {f"{target.name}{suffix}": labels for suffix, labels in first_labels.items()}
     for test in tests:
         labels_by_name[test.target.name] = test.labels
     refuse_labels(data, labels_by_name)

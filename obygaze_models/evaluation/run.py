@@ -396,7 +396,7 @@ def check_document(document: object, where: str) -> Mapping[str, Any]:
 
 def record_of(
     data: Dataset,
-    train: Target,
+    target: Target,
     tests: Sequence[Tested],
     *,
     specs: Sequence[ModelSpec],
@@ -411,7 +411,7 @@ def record_of(
     Parameters
     ----------
     data : Dataset
-    train : Target
+    target : Target
         The target that models learn.
     tests : sequence of Tested
     specs : sequence of ModelSpec
@@ -425,16 +425,16 @@ def record_of(
         Further values of the record, on where the labels come from.
     """
     is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
-    is_in_task = is_tested | (train.of(data.labels) != NOT_ASKED)
+    is_in_task = is_tested | (target.of(data.labels) != NOT_ASKED)
     n_movies_tested = len(np.unique(data.movies[is_tested]))
     n_folds = len({fold["fold"] for fold in folds})
     clips = {**data.counts, "other_levels": int((~is_in_task).sum()), "tested": int(is_tested.sum())}
     record = RunRecord(
         protocol=_protocol(n_folds, n_movies_tested, seen=seen),
         codebook=codebook_record(data.codebook),
-        train=train.record(),
+        train=target.record(),
         tests=[test.target.record() for test in tests],
-        n_classes=train.n_classes,
+        n_classes=target.n_classes,
         seeds=list(seeds),
         store=data.store,
         backbone=data.backbone,
@@ -445,8 +445,8 @@ def record_of(
         reduced_by=UNSET if data.reduction is None else data.reduction.rule,
         clips=cast("ClipCounts", clips),
         movies_tested=n_movies_tested,
-        prevalence={test.target.name: _prevalence(test, train.n_classes) for test in tests},
-        excluded=_excluded(data, train, tests),
+        prevalence={test.target.name: _prevalence(test, target.n_classes) for test in tests},
+        excluded=_excluded(data, target, tests),
         models_left_out=dict(left_out),
         folds=folds,
         models={spec.name: spec.settings() for spec in specs},
@@ -476,13 +476,13 @@ def _prevalence(test: Tested, n_classes: int) -> float | None:
     return prevalence(test.labels[test.labels != NOT_ASKED])
 
 
-def _excluded(data: Dataset, train: Target, tests: Sequence[Tested]) -> list[Excluded]:
+def _excluded(data: Dataset, target: Target, tests: Sequence[Tested]) -> list[Excluded]:
     """List the clips that are in the training or a test target but have no features, each with the reason."""
-    levels = set(train.levels)
+    levels = set(target.levels)
     for test in tests:
         levels.update(test.target.levels)
     # The values of a further scale do not depend on the level: clips of any level may be in such a target.
-    excluded = [clip for clip in data.excluded if train.scale or clip.level in levels]
+    excluded = [clip for clip in data.excluded if target.scale or clip.level in levels]
     return [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in excluded]
 
 

@@ -80,8 +80,8 @@ def folds(
         raise click.UsageError(
             "the paper protocol's folds are those of the released split files: its --policy is released"
         )
-    clips, _ = read_inputs(manifest, [])
-    trained, tested = choose_targets(clips.codebook, task, test)
+    loaded_manifest = read_inputs(manifest, []).manifest
+    trained, tested = choose_targets(loaded_manifest.codebook, task, test)
     if trained.kind != tested.kind:
         raise click.UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
     if against:
@@ -89,8 +89,8 @@ def folds(
             raise click.UsageError(
                 "--against is for --task concept:NAME: the levels of the clips without the concept"
             )
-        trained = concept_target(trained.concept, clips.codebook, against)
+        trained = concept_target(trained.concept, loaded_manifest.codebook, against)
         tested = trained
     if policy is None:
         policy = "released" if protocol == "paper" else "raw"
-    return list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy), movies=movies)
+    return list_folds(loaded_manifest, trained, tested, protocol, policy=LabelPolicy(policy), movies=movies)

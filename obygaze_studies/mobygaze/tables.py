@@ -158,20 +158,22 @@ def prepare_study(
     explained_by
         Whether to make the tables of `explained_report` instead, of merged labels.
     """
-    clips, store_of_modality = read_named(manifest, stores)
+    loaded_manifest, store_of_modality = read_named(manifest, stores)
     fingerprints = {}
     for name, (store, backbone) in store_of_modality.items():
         fingerprints[name] = (store.fingerprint, backbone)
-    inputs = {"manifest": clips.digest(), "stores": fingerprints}
+    inputs = {"manifest": loaded_manifest.digest(), "stores": fingerprints}
     if explained_by:
         explained: dict[str, Any] = {"task": task, "models": models, "bags": bags, "seed": seed}
-        make_explained = partial(explained_report, clips, store_of_modality, **explained)
+        make_explained = partial(explained_report, loaded_manifest, store_of_modality, **explained)
         return Study({**inputs, "explained_by": True, **explained}, make_explained)
     settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
     def make(on_report: Callable[..., None], **options: Any) -> Report:
         """Make the report; of several rules' tables, also call `on_report` with all of them at the end."""
-        report = mobygaze_report(clips, store_of_modality, **settings, **options, on_report=on_report)
+        report = mobygaze_report(
+            loaded_manifest, store_of_modality, **settings, **options, on_report=on_report
+        )
         if len(rules) > 1:
             on_report(report)
         return report

@@ -221,18 +221,18 @@ def prepare_study(
     ProtocolError
         The labels are not those of the paper.
     """
-    clips, opened = read_inputs(manifest, stores)
-    refuse_other_codebook(clips.codebook, "this table or figure")
+    loaded_manifest, opened = read_inputs(manifest, stores)
+    refuse_other_codebook(loaded_manifest.codebook, "this table or figure")
     notices: list[str] = []
     if protocol != "paper" and any(name != FIGURE2 for name in names):
-        _, notices = under_policy(clips, policy)
+        _, notices = under_policy(loaded_manifest, policy)
     labels = LabelPolicy(policy)
 
     def make(results_folder: Path | None, **callbacks: Any) -> Redone:
         """Make the tables and figures; write the predictions and the page that links all files."""
         redone = redo(
             names,
-            clips,
+            loaded_manifest,
             opened,
             protocol,
             policy=labels,
@@ -243,13 +243,13 @@ def prepare_study(
         folder = results_folder.parent if results_folder else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))
-        page = index_page(redone, clips, opened, policy=labels, seed=seed)
+        page = index_page(redone, loaded_manifest, opened, policy=labels, seed=seed)
         write_whole(folder / "index.md", page)
         return redone
 
     inputs = {
         "tables": list(names),
-        "manifest": clips.digest(),
+        "manifest": loaded_manifest.digest(),
         "stores": [store.fingerprint for store in opened],
         "policy": policy,
         "protocol": protocol,

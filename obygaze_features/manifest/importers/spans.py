@@ -153,14 +153,14 @@ def import_spans(
     """
     if kind and kind not in SOURCES:
         raise ManifestError(f"kind {kind!r}: expected one of {', '.join(SOURCES)}")
-    role_of_tier = tiers or {}
-    _refuse_unknown_roles(role_of_tier)
+    tiers = tiers or {}
+    _refuse_unknown_roles(tiers)
     root = local_path(root)
     reading = Reading(
         rate=rate,
         encoding=encoding,
         movie=_checked_movie(movie),
-        tiers=role_of_tier,
+        tiers=tiers,
         headings=Headings(columns or {}, wide),
         start=start,
     )
@@ -187,9 +187,9 @@ def import_spans(
     return maker.imported(contents, reading, root)
 
 
-def _refuse_unknown_roles(role_of_tier: Mapping[str, str]) -> None:
+def _refuse_unknown_roles(tiers: Mapping[str, str]) -> None:
     """Refuse a tier whose role is none of those that a person may name."""
-    for name, role in role_of_tier.items():
+    for name, role in tiers.items():
         if role not in DECLARABLE:
             raise ManifestError(f"tier {name!r}: {role!r} is no role: expected {', '.join(DECLARABLE)}")
 
@@ -491,19 +491,19 @@ class _ManifestMaker:
             for clip, where in tools.clips(file, consumed(content.records)):
                 yield None, _ReadClip(clip, file.account, where)
 
-    def _account_lines(self, accounts: Sequence[Account], read: Sequence[_ReadClip]) -> list[str]:
+    def _account_lines(self, accounts: Sequence[Account], read_clips: Sequence[_ReadClip]) -> list[str]:
         """Return a line for each file that says what was read of it and what is doubtful in its clips.
 
         Parameters
         ----------
         accounts
             The account of each file.
-        read
+        read_clips
             The clips that were read of all files.
         """
-        ids_in_tables = {clip.clip_id for clip, account, _ in read if account.kind in PERSON_TABLES}
+        ids_in_tables = {clip.clip_id for clip, account, _ in read_clips if account.kind in PERSON_TABLES}
         clips_of_file: dict[int, list[Clip]] = {id(account): [] for account in accounts}
-        for clip, account, _ in read:
+        for clip, account, _ in read_clips:
             clips_of_file[id(account)].append(clip)
         n_files_of_name = Counter(account.path.name for account in accounts)
         lines = []
@@ -536,7 +536,7 @@ def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> 
     return f"{what} that no table has (the first: {new_ids[0]}), rows of their own"
 
 
-def _refuse_names_spelled_in_two_ways(read: Sequence[_ReadClip]) -> None:
+def _refuse_names_spelled_in_two_ways(read_clips: Sequence[_ReadClip]) -> None:
     """Refuse films, or annotators, whose name is spelled in two ways.
 
     Raises
@@ -546,7 +546,7 @@ def _refuse_names_spelled_in_two_ways(read: Sequence[_ReadClip]) -> None:
     """
     for what in ("movie", "annotator"):
         first_places: dict[str, tuple[object, str]] = {}
-        for clip, account, where in read:
+        for clip, account, where in read_clips:
             first_places.setdefault(getattr(clip, what), (account.path, where))
         refuse_twins(what, first_places)
 
@@ -582,7 +582,7 @@ class _Lengths:
         return read_clip._replace(clip=replace(clip, end_s=length_s))
 
 
-def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
+def _join_concepts(clips: Iterable[_ReadClip]) -> list[_ReadClip]:
     """Join each clip that has only concepts to another clip of its span, its owner.
 
     The owner is the last clip of the span with a level. If no clip has one, it is the first clip with only
@@ -590,7 +590,7 @@ def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
     concept in a file of its own. Clips of one span have the same film, times and annotator
     (`key_of_annotated_span`).
     """
-    read_clips = list(read)
+    read_clips = list(clips)
     with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
     if not with_only_concepts:
         return read_clips

@@ -385,14 +385,14 @@ class ToolSpans:
             what = f"{counted(unknown.total(), 'text')} not of codebook {words.codebook.name!r}"
             file.account.note(f"{what} ({texts})")
 
-    def _clip(self, file: SpanFile, marked: MarkedSpan, number: int, extras: dict[str, str]) -> Clip:
+    def _clip(self, file: SpanFile, mark: MarkedSpan, number: int, extras: dict[str, str]) -> Clip:
         """Make a clip of a span and its labels.
 
         Parameters
         ----------
         file
             The file that the span is from.
-        marked
+        mark
             The span and its labels.
         number
             Number of the span in its file, for the clip's id.
@@ -404,29 +404,29 @@ class ToolSpans:
         ManifestError
             The span has no annotator in a file of a tool that names annotators, or a label is unknown.
         """
-        raw = marked.raw
+        raw = mark.raw
         codebook = self._words.codebook
         annotator = _annotator_of(raw, self._annotator)
         if not annotator and SOURCES[file.account.kind].is_signed:
             remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
             raise file.error(f"{raw.where}: nobody's: {remedy}, or give --annotator")
-        stem = slug(marked.movie)
+        stem = slug(mark.movie)
         if annotator:
             stem += f"-{slug(annotator)}"
         with error_context(f"{file.path}: {raw.where}"):
             return Clip(
                 clip_id=raw.cells.get("clip_id") or self._ids.new(stem, number),
-                movie=marked.movie,
-                video=self._films.files.stored_path_of_movie(raw.cells.get("media", "") or marked.movie),
+                movie=mark.movie,
+                video=self._films.files.stored_path_of_movie(raw.cells.get("media", "") or mark.movie),
                 start_s=None if raw.is_whole_file else raw.start_s,
                 end_s=None if raw.is_whole_file else raw.end_s,
-                level=codebook.level_spelled(marked.level) if marked.level else None,
-                concepts=tuple(codebook.concept_spelled(name) for name in marked.concepts),
+                level=codebook.level_spelled(mark.level) if mark.level else None,
+                concepts=tuple(codebook.concept_spelled(name) for name in mark.concepts),
                 annotator=annotator,
                 extras=extras,
             )
 
-    def _why_repeated(self, file: SpanFile, marked: MarkedSpan, clip: Clip) -> str:
+    def _why_repeated(self, file: SpanFile, mark: MarkedSpan, clip: Clip) -> str:
         """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
 
         A new clip is remembered, to be compared with later ones. Clips with an id in their file are never
@@ -437,12 +437,12 @@ class ToolSpans:
         ManifestError
             An earlier clip gives the span another level or other concepts.
         """
-        where = marked.raw.where
-        key = _key_of_repetition(clip, has_level=bool(marked.level))
+        where = mark.raw.where
+        key = _key_of_repetition(clip, has_level=bool(mark.level))
         first = self._first_clips.setdefault(key, _FirstClip(clip, file, where))
         is_new = first.clip is clip
-        is_text_of_same_file = first.file is file and not marked.level  # a text may be there twice
-        has_id_in_file = bool(marked.raw.cells.get("clip_id"))
+        is_text_of_same_file = first.file is file and not mark.level  # a text may be there twice
+        has_id_in_file = bool(mark.raw.cells.get("clip_id"))
         if is_new or is_text_of_same_file or has_id_in_file:
             return ""
         earlier = f"{first.where} of {first.file.path.name}"
@@ -514,12 +514,12 @@ def _without_short_or_model_spans(account: Account, spans: Iterable[RawSpan]) ->
     return spans_of_people
 
 
-def _extras(marked: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_output: bool) -> dict[str, str]:
+def _extras(mark: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_output: bool) -> dict[str, str]:
     """Return the cells of a span's extra columns.
 
     Parameters
     ----------
-    marked
+    mark
         The span, with its labels and text.
     has_text
         Whether a span of the file has a text, so that all of them get the column `text`.
@@ -530,17 +530,17 @@ def _extras(marked: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_out
     """
     extras = {}
     if has_text:
-        extras["text"] = marked.text
-    cells = marked.raw.cells
+        extras["text"] = mark.text
+    cells = mark.raw.cells
     for name in EXTRA_COLUMNS:
         if cells.get(name):
             extras[name] = cells[name]
-    if marked.raw.tier and (marked.text or has_tier):
-        extras["tier"] = marked.raw.tier
-    people_tier = PeopleTier.parse(marked.raw.tier)
+    if mark.raw.tier and (mark.text or has_tier):
+        extras["tier"] = mark.raw.tier
+    people_tier = PeopleTier.parse(mark.raw.tier)
     if people_tier and people_tier.how:
         extras[HOW] = people_tier.how  # blind, or in sight of the model's score
-    seen_score = seen_score_of_tier(marked.raw.tier)
+    seen_score = seen_score_of_tier(mark.raw.tier)
     if seen_score:
         extras[SEEN_SCORE] = seen_score
     elif has_model_output:

@@ -102,7 +102,7 @@ class Task:
         The file.
     reading
         What the person says of it.
-    content
+    stream_bytes
         Its bytes, where the caller's shell has opened it; else None.
     read
         What reads it, importable by name, and called with further arguments.
@@ -110,7 +110,7 @@ class Task:
 
     path: Path
     reading: Reading
-    content: bytes | None
+    stream_bytes: bytes | None
     read: Callable[..., FileContent[Any]]
     arguments: tuple[object, ...] = ()
 
@@ -254,11 +254,11 @@ def read_apart(
     ObygazeError, OSError
         Reading the file raised it there, or takes more time or memory than the file's size allows.
     """
-    content = content_of(path) if is_stream(path) else None
-    task = Task(path, reading, content, read, arguments)
+    stream_bytes = content_of(path) if is_stream(path) else None
+    task = Task(path, reading, stream_bytes, read, arguments)
     budget = budget or MemoryBudget()
-    if content is not None:
-        budget.open(len(content))
+    if stream_bytes is not None:
+        budget.open(len(stream_bytes))
     elif path.is_file():
         budget.open(path.stat().st_size)
     received = _ReceivedParts(path, budget)
@@ -353,8 +353,8 @@ def content_parts(task: Task) -> Iterator[bytes]:
     The parts are records or rows of a table, then the records that are left out, then the rest.
     """
     file = SpanFile(task.path, task.reading)
-    if task.content is not None:
-        file.content = task.content
+    if task.stream_bytes is not None:
+        file.content = task.stream_bytes
     content = task.read(file, *task.arguments)
     # A part of records has the name of their class as its kind.
     yield from _packed_lists(_checked(file, content.records), lambda record: type(record).__name__)

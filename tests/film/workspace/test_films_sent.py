@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from obygaze_film import read_films
-from obygaze_film.commands import film_open
 from obygaze_film.errors import FilmError
+from obygaze_film.film_videos import videos_of_films
 from obygaze_film.workspace import open_film, proxy, server
 from obygaze_film.workspace.open_film import OpenFilm
 from tests.film.page.invented import ten_minute_film
@@ -98,7 +98,7 @@ def test_a_file_named_like_none_of_the_films_is_refused(copied, shared_data):
     file = copied[0] / "another.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
     with pytest.raises(FilmError, match="another"):
-        film_open.match_files([file], read_films([copied[0]]))
+        videos_of_films([file], read_films([copied[0]]))
 
 
 @pytest.mark.long

@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from obygaze_film.commands.film_open import make_media_of_films, make_missing_media
+from obygaze_film.commands.film_open import make_missing_media
+from obygaze_film.film_videos import make_media_of_films
 from obygaze_film.workspace import media
 from obygaze_film.workspace.media import STILLS_IN_ROW, StillSheet, make_media, media_paths
 from tests.film.page.invented import invented_film

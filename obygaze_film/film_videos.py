@@ -1,0 +1,31 @@
+"""Find the videos that people have of scored films, and make the media of the desk from them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from obygaze_features.errors import ObygazeError
+from obygaze_film.timeline import Timeline
+
+
+def make_media_of_films(films: Mapping[Path, Timeline], tell: Callable[[object], object]) -> None:
+    """Make the stills, colours and sound of films (file -> film); tell the errors of files that fail."""
+    from obygaze_film.workspace.media import make_media  # noqa: PLC0415 - slow, and many need no video
+
+    for path, film in films.items():
+        try:
+            make_media(path, film)
+        except (ObygazeError, OSError) as error:
+            tell(error)
+
+
+def videos_of_films(videos: Sequence[Path], films: Sequence[Timeline]) -> Mapping[str, Path]:
+    """Find the film that each file is a copy of; return movie -> file."""
+    if not videos:
+        return {}
+    from obygaze_features.video import check_file  # noqa: PLC0415 - slow, and many need no video
+    from obygaze_film.rows import match_files  # noqa: PLC0415 - slow too
+
+    for path in videos:
+        check_file(path)
+    movies = [film.movie for film in films]
+    return match_files(movies, videos)
