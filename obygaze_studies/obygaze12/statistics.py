@@ -125,20 +125,23 @@ def statistics(manifest: Manifest) -> Statistics:
 def clip_table(manifest: Manifest) -> pd.DataFrame:
     """List the clips that have a level, as a table.
 
-    Its columns are clip_id, movie, level, concepts (the visual ones), n (how many they are), and shots, the
-    number of shots if the manifest says it in its column scene_shots, as ss-4.es-9.
+    Its columns are clip_id, movie, level, concepts (the visual ones), n_concepts (how many these are), and
+    shots: the number of shots, where the manifest's column scene_shots names the clip's first and last shot.
     """
     concepts = [manifest.codebook.visual(clip.concepts) for clip in manifest]
-    written = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str")
-    shots = written.str.extract(r"ss-(\d+)\.es-(\d+)").astype(float)
+    scene_shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str")
+    # `ss-4.es-9` is a clip from shot 4 to shot 9. Other texts give NaN.
+    shot_numbers = scene_shots.str.extract(r"ss-(\d+)\.es-(\d+)").astype(float)
+    first_shot = shot_numbers[0]
+    last_shot = shot_numbers[1]
     table = pd.DataFrame(
         {
             "clip_id": [clip.clip_id for clip in manifest],
             "movie": [clip.movie for clip in manifest],
             "level": [clip.level for clip in manifest],
             "concepts": concepts,
-            "n": list(map(len, concepts)),
-            "shots": shots[1] - shots[0] + 1,
+            "n_concepts": [len(concepts_of_clip) for concepts_of_clip in concepts],
+            "shots": last_shot - first_shot + 1,
         }
     )
     return table[table["level"].notna()]
