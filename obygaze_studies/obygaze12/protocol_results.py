@@ -25,7 +25,7 @@ from obygaze_models.models import ABOVE_ZERO, BUILTIN_MODELS, MLPProbe, fit, fit
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
 from obygaze_studies.obygaze12 import paper_folds
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
-from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, PUBLISHED, Cell
+from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIR_CELL, PUBLISHED, Cell
 from obygaze_studies.unfinished import load_or_compute
 
 Progress = Callable[[int, int], None]
@@ -286,7 +286,7 @@ class PaperResults(Results):
     @cached_property
     def movie_pairs(self) -> Predictions:
         """The perceptron on the film pairs of Table 4; fold i of the table is the i-th pair."""
-        task = f"movies:{'>'.join(MOVIE_PAIRS)}"
+        task = f"movies:{'>'.join(MOVIE_PAIR_CELL)}"
         jobs = [Job(task, k, fold) for k, fold in enumerate(pair_folds(self.corpus.manifest))]
         return self._train_or_load("movie_pairs", jobs)
 
@@ -330,7 +330,7 @@ def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     """Make the film pairs of Table 4."""
-    train, test = MOVIE_PAIRS
+    train, test = MOVIE_PAIR_CELL
     return paper_folds.movie_folds(manifest, TASKS[train], TASKS[test])
 
 
@@ -449,9 +449,9 @@ class StrictResults(Results):
 
     def pair_rows(self) -> pd.DataFrame:
         """Return the perceptron's predictions on the cell of Table 4, with the class each clip is called."""
-        predictions = self.runs[MOVIE_PAIRS[0]].predictions
+        predictions = self.runs[MOVIE_PAIR_CELL[0]].predictions
         table = predictions.table.assign(called=predictions.called)
-        return table[(table["model"] == "mlp") & (table["task"] == ">".join(MOVIE_PAIRS))]
+        return table[(table["model"] == "mlp") & (table["task"] == ">".join(MOVIE_PAIR_CELL))]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -121,17 +121,17 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
     Parameters
     ----------
     rows
-        Cell -> rows with ``model``, ``features``, ``metric``, ``ours`` and ``_cell``, the printed number as
-        text.
+        Cell -> rows with ``model``, ``features``, ``metric``, ``ours`` and ``_printed_text``, the printed
+        number as text.
     """
     texts: dict[tuple[str, str, str], dict[Cell, str]] = {}
     any_printed = False
     for cell, rows_of_cell in rows.items():
         for row in rows_of_cell:
             text = NOTHING if np.isnan(row["ours"]) else number(row["ours"])
-            if row["_cell"] != NOTHING:
+            if row["_printed_text"] != NOTHING:
                 any_printed = True
-                text += f" ({row['_cell']})"
+                text += f" ({row['_printed_text']})"
             name = (model_title(row["model"]), row["features"], METRIC_TITLES[row["metric"]])
             texts.setdefault(name, {})[cell] = text
     lines = []
@@ -249,7 +249,7 @@ def _test_clips(
     """
     table = predictions.table
     labels = table[table["task"] == ">".join(cell)].drop_duplicates("clip_id")["label"]
-    in_training = [count_leaks(fold, corpus.clips).in_training for fold in folds]
+    in_training = [count_leaks(fold, corpus.first_source).in_training for fold in folds]
     return {
         "n_test": len(labels),
         "prevalence": float(labels.mean()),
@@ -306,8 +306,8 @@ def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[s
         printed_columns = {"printed": printed.mean, "printed_sd": sd, "printed_in": printed.source}
     # The texts that the table shows for these numbers.
     shown_texts = {
-        "_ours": NOTHING if values is None else mean_sd(values),
-        "_cell": str(printed or NOTHING),
+        "_ours_text": NOTHING if values is None else mean_sd(values),
+        "_printed_text": str(printed or NOTHING),
     }
     # The caller fills in the columns that come first in the table.
     first_columns = {"model": "", "features": "", "metric": ""}
@@ -332,8 +332,8 @@ def _paper_block(
     """Make the table of a cell under the `paper` protocol, with notes on its test clips and leaks."""
     train, test = cell
     fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
-    leaks_of_head = leak_caption([fold_of_head], corpus.clips)
-    leaks_of_mlp = leak_caption(folds, corpus.clips)
+    leaks_of_head = leak_caption([fold_of_head], corpus.first_source)
+    leaks_of_mlp = leak_caption(folds, corpus.first_source)
     test_clips = {}  # "mlp" or "pcbm" -> words on the test clips of such models
     for row in rows:
         kind = row["model"].split("_", maxsplit=1)[0]
@@ -404,7 +404,7 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
                 "metric": metric,
                 "ours": metrics[metric]["pooled"],
                 "prevalence": metrics[metric]["prevalence"],
-                "_cell": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
+                "_printed_text": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
             }
             for shown_metric, with_interval in SHOWN_METRICS.items():
                 row[shown_metric] = _format_metric(metrics[shown_metric], with_interval)
@@ -417,7 +417,7 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     part = summary[summary["task"] == ">".join(cell)]
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
     chance_levels = {metric: number(float(chance[metric])) for metric in SHOWN_METRICS}
-    chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_cell": NOTHING}
+    chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_printed_text": NOTHING}
     first = part.iloc[0]
     note = (
         f"{counted(first['n_clips'], 'test clip')}, prevalence {first['prevalence']:.3f}; "

@@ -13,11 +13,17 @@ from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Report, interval, number
 from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
-from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
+from obygaze_studies.obygaze12.printed_values import (
+    MOVIE_PAIR_CELL,
+    TABLE4,
+    TABLE4_MEAN,
+    title_of,
+    trivial_f1,
+)
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
 from obygaze_studies.obygaze12.table2 import F1_OF_AVERAGE, f1_by_fold
 
-TASK = ">".join(MOVIE_PAIRS)
+TASK = ">".join(MOVIE_PAIR_CELL)
 """The cell of Table 4: its training task and its test task."""
 
 SHOWN_METRICS = ("average_precision", "f1_pos", "f1_weighted", "auc")
@@ -150,7 +156,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
         row |= {name: METRICS[name](labels, scores, predicted) for name in SHOWN_METRICS}
         row["printed"] = TABLE4[str(movie)].mean if shows_printed and movie in TABLE4 else NAN
         rows.append(row)
-    metrics = result.runs[MOVIE_PAIRS[0]].metrics
+    metrics = result.runs[MOVIE_PAIR_CELL[0]].metrics
     metrics_of_mlp = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
     shown = metrics_of_mlp.loc[list(SHOWN_METRICS)]
     intervals = shown[["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
