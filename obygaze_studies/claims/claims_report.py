@@ -520,7 +520,15 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
 def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:
     """Make a row for each part of a claim, with its number, its null and its verdict.
 
-    `findings` has the finding of each part; None where the claim's file is not given.
+    The column `null` names the null, with the reason why a constant is what chance gives (`Part.argued`);
+    `planted` has the means of its data, where these were planted (`Null.planted`).
+
+    Parameters
+    ----------
+    claim
+        The claim.
+    findings
+        The finding of each part; None where the claim's file is not given.
     """
     rows = []
     for index, part in enumerate(claim.parts):

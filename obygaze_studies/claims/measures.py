@@ -630,7 +630,7 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     the null permutes the levels within films.
     """
     table = _clips_with_concepts(manifest)
-    has_several = (table["n_concepts"] > 1).to_numpy().astype(np.int64)
+    has_several: NDArray[np.int64] = (table["n_concepts"] > 1).to_numpy().astype(np.int64)
     is_high = table["high"].to_numpy(dtype=np.float64)
     films = film_indices(table)
     high_by_number = table.groupby("n_concepts")["high"].agg(["mean", "size"])

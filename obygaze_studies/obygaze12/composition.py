@@ -472,6 +472,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
             if counts[level]:
                 row = {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
                 set_rows.append(row)
+    # The column `kind` tells the three kinds of rows apart.
     data = pd.DataFrame(set_rows + pairs + with_others)
     return Report(
         name="concept-sets",

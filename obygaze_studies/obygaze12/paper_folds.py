@@ -497,8 +497,8 @@ def stack_predictions(blocks: list[Rows]) -> Predictions:
     stacked = pd.DataFrame(columns)
     rank_of_model = {name: rank for rank, name in enumerate(stacked["model"].unique())}
     ranks = stacked["model"].map(rank_of_model)
-    # The last key is the first to sort by.
-    order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), ranks))
+    # lexsort sorts by its last key first, here the model, and keeps the order of equal rows.
+    order = np.lexsort((stacked["task"].to_numpy(str), ranks))
     return Predictions(stacked.iloc[order].reset_index(drop=True))
 
 
