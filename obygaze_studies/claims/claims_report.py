@@ -43,7 +43,16 @@ ALPHA = 0.05
 
 _LISTED = packaged(__package__, "claims.toml")
 
+VERDICT_RULE: str = _LISTED["rule"]
+"""How verdicts are reached, in words: the first note of the report."""
+
+NOTE_ON_MEDIAEVAL = (
+    "of 003 (MediaEval 2015) no sentence makes a claim beyond the sizes of its data, which "
+    "`obygaze manifest import mediaeval15` checks"
+)
+
 PAPERS: Mapping[str, str] = _LISTED["papers"]
+"""Number of a paper, such as 001 -> its title."""
 
 NEEDS: Mapping[str, str] = _LISTED["needs"]
 """What a claim is computed from, and where it comes from."""
@@ -64,8 +73,8 @@ HOLDS = "holds"
 BY_READING = "depends on how it is read"
 """Beginnings of verdicts; of a sentence's parts an earlier one decides before a later one."""
 
-_BEFORE_DETAILS = re.compile("[:;]")
-"""The sign between a verdict and its details."""
+NOT_COMPUTED = "not computed"
+"""Beginning of the verdict on a sentence whose data is not given."""
 
 PLURAL = {FAILS: "fail", HOLDS: "hold", BY_READING: "depend on how they are read"}
 """Verdicts on several sentences, where their words are others."""
@@ -78,8 +87,10 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     ----------
     statistic : str
         What the number is, and of what.
-    least, most, above, below : float
-        The range: closed ends; open ends in their place, where there are any.
+    least, most : float
+        The range that makes the part true, with these ends (closed bounds).
+    above, below : float, optional
+        Ends that are not in the range themselves (open bounds); they replace `least` and `most`.
     measure, arguments
         Function of `measures` from the input to a `Measured`, and what else it takes.
     null : str
@@ -91,8 +102,8 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     reading : str
         For a sentence that can be read in several ways, the reading that the part takes: "... as <reading>".
     added_because : str
-        For a number that the sentence does not name: why it is measured. The sentence can be in line with
-        such a number, and can neither hold nor fail by it. Empty for a number that the sentence names.
+        For a number that the sentence does not name: why it is measured. Such a number alone does not make
+        the sentence hold or fail. Empty for a number that the sentence names.
     """
 
     statistic: str
@@ -112,7 +123,7 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     def true_range(self) -> tuple[float, float]:
         """The lowest and highest number that make the part true.
 
-        At an open end this is the next float inside the range.
+        Beside an open bound (`above`, `below`) this is the next float inside the range.
         """
         least = self.least
         most = self.most
@@ -165,7 +176,8 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 def verdict(part: Part, finding: Measured) -> str:
     """Decide whether a part of a sentence holds, fails, is in line with the number, or is undecided.
 
-    By a number that the sentence does not name (`Part.added_because`), the part can neither hold nor fail.
+    If the sentence does not name the number (`Part.added_because`), the number is too weak a reason to say
+    that the part holds or fails: the part is then at best in line with it, and at worst undecided.
 
     Parameters
     ----------
@@ -185,22 +197,28 @@ def verdict(part: Part, finding: Measured) -> str:
 def _verdict_by_range(part: Part, finding: Measured) -> str:
     """Decide a part by its number's test, interval and null, as if the sentence named the number.
 
-    It is undecided if the test is not significant, or if the interval is neither inside nor outside the range
-    that makes the part true. It fails if the interval is outside. If it is inside, the part holds where
-    chance rarely gives a number in the range, and is in line with the number where chance often does.
+    The first of these rules that applies decides:
+
+    1. The number's test is not significant: undecided. This rule does not apply to a part that says that
+       things are alike and whose interval lies inside the true range, because no test can show equality.
+    2. The interval lies outside the range that makes the part true: fails.
+    3. The interval lies partly inside and partly outside: undecided.
+    4. Nothing is drawn by chance to compare with (a counted number, a constant null): holds.
+    5. Chance rarely gives a number as far inside the range: holds.
+    6. Chance often does: in line with the number.
     """
     least, most = part.true_range
-    is_counted = finding.unit in measures.COUNTED_UNITS
     low = finding.low
     high = finding.high
-    if is_counted:  # over all there is: its interval is the number itself
+    is_counted = finding.unit in measures.COUNTED_UNITS
+    if is_counted:  # nothing was sampled, so the number has no uncertainty
         low = finding.value
         high = finding.value
     is_inside = least <= low and high <= most
     is_outside = high < least or low > most
-    # A test cannot show that things are alike: a part that says so is decided by its interval.
-    is_decided_by_interval = part.says_alike and is_inside
-    if finding.p_holm >= ALPHA and not is_decided_by_interval:
+
+    needs_no_test = part.says_alike and is_inside
+    if finding.p_holm >= ALPHA and not needs_no_test:
         return UNDECIDED
     if is_outside:
         return FAILS
@@ -217,21 +235,21 @@ def _verdict_by_range(part: Part, finding: Measured) -> str:
 def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
     """Decide a sentence from the verdicts of its parts, one each.
 
-    A sentence holds if all its parts hold and nothing that it says is unmeasured. Of a sentence that can be
-    read in several ways, each part belongs to one reading. If all readings get the same verdict, this is the
-    verdict on the sentence; otherwise the verdict of each reading is named.
+    A sentence holds if all its parts hold and nothing that it says is unmeasured. If a sentence can be read
+    in several ways, each part belongs to one reading (`Part.reading`). If all readings get the same verdict,
+    this is the verdict on the sentence; otherwise the verdict of each reading is named.
     """
-    verdicts_of_reading: dict[str, list[str]] = {}
+    part_verdicts_of: dict[str, list[str]] = {}  # reading -> the verdicts of its parts
     for part, part_verdict in zip(claim.parts, verdicts, strict=True):
-        verdicts_of_reading.setdefault(part.reading, []).append(part_verdict)
-    decided = {}
-    for reading, part_verdicts in verdicts_of_reading.items():
-        decided[reading] = _verdict_of_reading(claim, part_verdicts)
-    first, *others = decided.values()
-    if all(other == first for other in others):
-        return first
-    readings = [f"{kind} as {reading}" for reading, kind in decided.items()]
-    return f"{BY_READING}: {'; '.join(readings)}"
+        part_verdicts_of.setdefault(part.reading, []).append(part_verdict)
+    verdict_by_reading = {}
+    for reading, part_verdicts in part_verdicts_of.items():
+        verdict_by_reading[reading] = _verdict_of_reading(claim, part_verdicts)
+    different_verdicts = set(verdict_by_reading.values())
+    if len(different_verdicts) == 1:
+        return different_verdicts.pop()
+    texts = [f"{decided} as {reading}" for reading, decided in verdict_by_reading.items()]
+    return f"{BY_READING}: {'; '.join(texts)}"
 
 
 def _verdict_of_reading(claim: Claim, verdicts: Sequence[str]) -> str:
@@ -250,13 +268,27 @@ def _verdict_of_reading(claim: Claim, verdicts: Sequence[str]) -> str:
 
 
 NAME_COLUMNS = ("clip_id", "movie", "image_id", "subject")
-"""Columns of names, which may be NA; pandas would take it for a missing value."""
+"""Columns of names. Their cells stay as they are: `NA`, `nan` and `1,5` may be names."""
+
+MISSING_NUMBERS = ["", "nan", "NaN"]
+"""What stands in other columns for a missing value."""
 
 
 def _data_frame(table: Any) -> pd.DataFrame:
-    """Convert a table to a data frame; `NA` is a missing value except in columns of names."""
-    missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in NAME_COLUMNS}
-    return pd.read_csv(StringIO(table.as_csv(NAME_COLUMNS)), keep_default_na=False, na_values=missing)
+    """Convert a table (of `read_table`) to a data frame; names stay as written, other cells may be missing.
+
+    Nothing but `MISSING_NUMBERS` is a missing value: pandas' own list has `NA`, which is also a code.
+    """
+    missing = {column: MISSING_NUMBERS for column in table.columns if column not in NAME_COLUMNS}
+    csv_text = table.as_csv(texts=NAME_COLUMNS)  # with decimal points in the other columns
+    return pd.read_csv(StringIO(csv_text), keep_default_na=False, na_values=missing)
+
+
+class StagingTable(NamedTuple):
+    """A table of staging, and the variables of its clips: a row per clip id, a column per variable."""
+
+    table: Any
+    variables: pd.DataFrame
 
 
 class ClaimInput(NamedTuple):
@@ -266,8 +298,18 @@ class ClaimInput(NamedTuple):
     content: Any
 
 
+COLUMNS_OF_INPUT: Mapping[str, frozenset[str]] = {
+    "words": frozenset({"image_id", "subject", "emotion", "condition", "n_captions"}),
+    "staging": frozenset({"clip_id", "movie", "cuts"}),
+    "predictions": frozenset({"model", "task", "movie", "label", "score"}),
+}
+"""Kind of an input -> columns that it has and no other input has together."""
+
+
 def read_input(path: Path) -> ClaimInput:
     """Read a file that claims are tested on, and recognise by its columns which one it is.
+
+    A table with none of the sets of columns in `COLUMNS_OF_INPUT` is read as a manifest.
 
     Raises
     ------
@@ -278,11 +320,11 @@ def read_input(path: Path) -> ClaimInput:
     """
     table = read_table(path, (), named=False)
     columns = set(table.columns)
-    if {"image_id", "subject", "emotion", "condition", "n_captions"} <= columns:
+    if columns >= COLUMNS_OF_INPUT["words"]:
         return ClaimInput("words", _data_frame(table))
-    if {"clip_id", "movie", "cuts"} <= columns:
-        return ClaimInput("staging", (table, _staging_values(table)))
-    if {"model", "task", "movie", "label", "score"} <= columns:
+    if columns >= COLUMNS_OF_INPUT["staging"]:
+        return ClaimInput("staging", StagingTable(table, _staging_values(table)))
+    if columns >= COLUMNS_OF_INPUT["predictions"]:
         return ClaimInput("predictions", _read_predictions(path, table))
     manifest = read_manifest(path)
     if is_obygaze12(manifest):
@@ -294,21 +336,29 @@ def read_input(path: Path) -> ClaimInput:
 
 
 def _staging_values(table: Any) -> pd.DataFrame:
-    """Read the variables of staging that claims name: a row per clip id, a column per variable."""
+    """Read the variables of staging that claims name: a row per clip id, a column per variable.
+
+    Variables that the table lacks are left out; claims on them then find no clip (`measures.staged`).
+    """
     variables: set[str] = set()
     for claim in CLAIMS:
         if claim.needs == "staging":
             variables.update(str(part.arguments["variable"]) for part in claim.parts)
     names = sorted(variables.intersection(table.columns))
-    return pd.DataFrame.from_dict(table.numbers(names), orient="index", columns=names)
+    values_of_clip = table.numbers(names)  # clip id -> [n_names]
+    return pd.DataFrame.from_dict(values_of_clip, orient="index", columns=names)
 
 
 def _read_predictions(path: Path, table: Any) -> pd.DataFrame:
-    """Read a table of predictions; refuse one that lacks a task which claims compare."""
+    """Read a table of predictions; refuse one that lacks a task which `measures.hard_negatives` compares."""
     predictions = _data_frame(table)
-    # Trained on EN or HN against S, tested on EN or EN and HN against S.
-    needed = {"en_s>en_s", "en_s>enhn_s", "hn_s>en_s", "hn_s>enhn_s"}
-    missing = needed - set(predictions["task"])
+    needed_tasks = {
+        measures.HARD_ON_ALL,
+        measures.HARD_ON_EASY,
+        measures.EASY_ON_ALL,
+        measures.EASY_ON_EASY,
+    }
+    missing = needed_tasks - set(predictions["task"])
     if missing:
         raise AuditError(f"{path}: no predictions of task {min(missing)}; {NEEDS['predictions']} has them")
     return predictions
@@ -331,26 +381,17 @@ def claims(files: Sequence[Path]) -> Report:
     AuditError
         A file is not an input, or two are of the same kind.
     """
-    contents: dict[str, Any] = {"printed": None}  # the papers' printed numbers need no file
-    digests: dict[str, str] = {}
-    for path in files:
-        kind, content = read_input(path)
-        if kind in contents:
-            raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
-        contents[kind] = content
-        digests[kind] = file_sha256(path)
-    if "staging" in contents:
-        _join_staging_with_clips(contents)
-    findings: dict[str, list[Measured]] = {}
-    for kind, content in contents.items():
-        tested_claims = [claim for claim in CLAIMS if claim.needs == kind]
-        findings |= _measure_parts(tested_claims, content)
-    rows = []
+    inputs, digests = _read_inputs(files)
+    findings_of_claim: dict[str, list[Measured]] = {}
+    for kind, content in _measurable(inputs).items():
+        claims_of_kind = [claim for claim in CLAIMS if claim.needs == kind]
+        findings_of_claim |= _measure_parts(claims_of_kind, content)
+    claim_rows = []
     part_rows = []
     for claim in CLAIMS:
-        rows_of_claim = _part_rows(claim, findings.get(claim.name))
+        rows_of_claim = _part_rows(claim, findings_of_claim.get(claim.name))
         part_rows += rows_of_claim
-        rows.append(_claim_row(claim, rows_of_claim))
+        claim_rows.append(_claim_row(claim, rows_of_claim))
     blocks = []
     for paper, title in PAPERS.items():
         rows_of_paper = [row for row in part_rows if row["paper"] == paper]
@@ -359,63 +400,93 @@ def claims(files: Sequence[Path]) -> Report:
     return Report(
         name="claims",
         title="Sentences of the papers, tested on released data",
-        notes=(
-            _LISTED["rule"],
-            (
-                "of 003 (MediaEval 2015) no sentence makes a claim beyond the sizes of its data, which "
-                "`obygaze manifest import mediaeval15` checks"
-            ),
-        ),
+        notes=(VERDICT_RULE, NOTE_ON_MEDIAEVAL),
         blocks=tuple(blocks),
-        answers=_count_verdicts(rows),
-        data=pd.DataFrame(rows),
+        answers=_count_verdicts(claim_rows),
+        data=pd.DataFrame(claim_rows),
         record={"inputs": dict(sorted(digests.items()))},
     )
 
 
-def _join_staging_with_clips(contents: dict[str, Any]) -> None:
-    """Replace the contents of the table of staging by what claims on it need: the clips, and their variables.
+class _Inputs(NamedTuple):
+    """The contents of the files that claims are tested on, and the files' digests, by kind of input."""
 
-    Without the manifest of ObyGaze12, which has the clips, the table decides nothing and is removed.
+    contents: dict[str, Any]
+    digests: dict[str, str]
+
+
+def _read_inputs(files: Sequence[Path]) -> _Inputs:
+    """Read the files that claims are tested on; refuse two of the same kind."""
+    inputs = _Inputs({}, {})
+    for path in files:
+        kind, content = read_input(path)
+        if kind in inputs.contents:
+            raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
+        inputs.contents[kind] = content
+        inputs.digests[kind] = file_sha256(path)
+    return inputs
+
+
+def _measurable(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the measures of claims take, by kind of input (`Claim.needs`).
+
+    Measures of staging take the clips of ObyGaze12 as well: without this manifest, a table of staging decides
+    nothing and is left out.
+
+    Parameters
+    ----------
+    contents
+        Kind of input -> the content of its file.
 
     Raises
     ------
     ManifestError
-        A row of the table contradicts its clip.
+        A row of the table of staging contradicts its clip.
     """
-    table, variables = contents.pop("staging")
-    manifest = contents.get("obygaze12")
-    if manifest is not None:
-        table.numbers((), manifest)  # raises if a row contradicts its clip
-        contents["staging"] = (manifest, variables)
+    taken: dict[str, Any] = {"printed": None}  # the papers' printed numbers need no file
+    taken.update(contents)
+    taken.pop("staging", None)
+    if "staging" in contents and "obygaze12" in contents:
+        staging: StagingTable = contents["staging"]
+        manifest = contents["obygaze12"]
+        staging.table.numbers((), manifest)  # only to raise if a row contradicts its clip
+        taken["staging"] = (manifest, staging.variables)
+    return taken
 
 
 def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Write how many sentences got each verdict.
+    """Write how many sentences got each verdict, in three groups.
 
-    One line counts the papers' sentences that are tested on their own data, and one line those on each other
-    data. The sentences that are not from a paper but our own have a line each.
+    1. The papers' sentences that are tested on data of their own paper: one line counts them all.
+    2. The papers' sentences that are tested on other data: one line for each kind of data.
+    3. Sentences of our own: one line each.
 
     Parameters
     ----------
     rows
         A row for each claim, with its verdict.
     """
-    verdict_of_claim = {}
-    for row in rows:
-        verdict_without_details = _BEFORE_DETAILS.split(str(row["verdict"]))[0]
-        verdict_of_claim[row["claim"]] = verdict_without_details
-    printed = [claim for claim in CLAIMS if claim.is_printed]
-    on_own_data = Counter(verdict_of_claim[claim.name] for claim in printed if not claim.is_elsewhere)
-    n_own = on_own_data.total()
-    sentences = [f"of {n_own} sentences of the papers, on their own data: {_tally(on_own_data)}"]
-    elsewhere = [claim for claim in printed if claim.is_elsewhere]
-    for needs in dict.fromkeys(claim.needs for claim in elsewhere):
-        on_other_data = Counter(verdict_of_claim[claim.name] for claim in elsewhere if claim.needs == needs)
-        sentences.append(f"of {on_other_data.total()} more, on {DATA[needs]}: {_tally(on_other_data)}")
-    ours = [claim for claim in CLAIMS if not claim.is_printed]
-    sentences += [f"of ours, {claim.name}: {verdict_of_claim[claim.name]}" for claim in ours]
-    return tuple(sentences)
+    verdict_of_claim = {row["claim"]: _without_details(str(row["verdict"])) for row in rows}
+    on_own_data: Counter[str] = Counter()
+    on_other_data: dict[str, Counter[str]] = {}  # key of `DATA` -> numbers of sentences by verdict
+    lines_of_ours = []
+    for claim in CLAIMS:
+        decided = verdict_of_claim[claim.name]
+        if not claim.is_printed:
+            lines_of_ours.append(f"of ours, {claim.name}: {decided}")
+        elif claim.is_elsewhere:
+            on_other_data.setdefault(claim.needs, Counter())[decided] += 1
+        else:
+            on_own_data[decided] += 1
+    lines = [f"of {on_own_data.total()} sentences of the papers, on their own data: {_tally(on_own_data)}"]
+    for needs, verdicts in on_other_data.items():
+        lines.append(f"of {verdicts.total()} more, on {DATA[needs]}: {_tally(verdicts)}")
+    return (*lines, *lines_of_ours)
+
+
+def _without_details(verdict_text: str) -> str:
+    """Return the verdict alone, without the details behind a colon or semicolon."""
+    return re.split("[:;]", verdict_text)[0]
 
 
 def _tally(decided: Mapping[str, int]) -> str:
@@ -449,15 +520,23 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
 def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:
     """Make a row for each part of a claim, with its number, its null and its verdict.
 
-    `findings` has the finding of each part; None where the claim's file is not given.
+    The column `null` names the null, with the reason why a constant is what chance gives (`Part.argued`);
+    `planted` has the means of its data, where these were planted (`Null.planted`).
+
+    Parameters
+    ----------
+    claim
+        The claim.
+    findings
+        The finding of each part; None where the claim's file is not given.
     """
     rows = []
     for index, part in enumerate(claim.parts):
-        finding = findings[index] if findings else Measured()
+        finding = findings[index] if findings else Measured()  # without a file, no number is defined
         null = finding.null
         chance, chance_low, chance_high = _median_and_range(null)
         least, most = part.true_range
-        decided = verdict(part, finding) if findings else f"not computed: needs {NEEDS[claim.needs]}"
+        decided = verdict(part, finding) if findings else f"{NOT_COMPUTED}: needs {NEEDS[claim.needs]}"
         rows.append(
             {
                 "claim": claim.name,
@@ -492,8 +571,8 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
 def _describe_statistic(part: Part) -> str:
     """Write what the number of a part is.
 
-    In brackets follow the part's reading of an ambiguous sentence, and why a number that the sentence does
-    not name was added.
+    Behind it, in brackets, stand the part's reading of an ambiguous sentence, and the reason why a number was
+    added that the sentence does not name.
     """
     notes = []
     if part.reading:
@@ -508,14 +587,17 @@ def _describe_statistic(part: Part) -> str:
 def _median_and_range(null: Null | None) -> tuple[float, float, float]:
     """Return the median of a null's draws, and the lower and upper end of the central 95 % of them.
 
-    All are NaN without a null, and for a null that plants several numbers: its draws lie around each of these
-    and none lies between them, so that a range would mislead.
+    All three are NaN if there is no null, or no draw is finite. They are also NaN if the data sets of the
+    null were made with several means (`Null.planted`), such as 0.4 and 0.6: the draws lie around these, and
+    the median would lie between them, where no draw is.
     """
-    draws = np.empty(0)
-    if null is not None and len(null.planted) < 2:
-        draws = null.draws[np.isfinite(null.draws)]
-    if not draws.size:
-        return math.nan, math.nan, math.nan
+    undefined = (math.nan, math.nan, math.nan)
+    if null is None:
+        return undefined
+    has_one_centre = len(null.planted) <= 1
+    draws = null.draws[np.isfinite(null.draws)]
+    if not has_one_centre or not draws.size:
+        return undefined
     low, median, high = np.quantile(draws, [ONE_SIDED_LEVEL, 0.5, 1 - ONE_SIDED_LEVEL]).tolist()
     return median, low, high
 
@@ -527,8 +609,10 @@ def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, An
     sentence and the notes of all parts.
     """
     verdicts = [str(part["verdict"]) for part in parts]
-    is_computed = not verdicts[0].startswith("not computed")
-    verdict_on_sentence = verdict_of(claim, verdicts) if is_computed else verdicts[0]
+    verdict_on_sentence = verdicts[0]
+    if not verdict_on_sentence.startswith(NOT_COMPUTED):
+        verdict_on_sentence = verdict_of(claim, verdicts)
+    # A sentence takes over the verdict of the part that decides it, with its details.
     decisive_parts = [part for part in parts if part["verdict"] == verdict_on_sentence]
     shown_part = decisive_parts[0] if decisive_parts else parts[0]
     notes = list(dict.fromkeys(part["note"] for part in parts if part["note"]))
@@ -550,20 +634,9 @@ def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]
     """
     notes = []
     for claim in CLAIMS:
-        if claim.paper != paper:
-            continue
-        parts_of_claim = [part for part in parts if part["claim"] == claim.name]
-        statistics = "; ".join(part["statistic"] for part in parts_of_claim)
-        tested = f"on {DATA[claim.needs]}"
-        if claim.is_elsewhere:
-            tested = f"tested {tested}"
-        origin = f", a finding of {claim.finding_of}" if claim.finding_of else ""
-        notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}{origin}); {tested}; {statistics}')
-        row = _claim_row(claim, parts_of_claim)
-        if len(parts_of_claim) > 1 or claim.unmeasured:
-            notes.append(f"{claim.name}, the sentence: {row['verdict']}")
-        if row["note"]:
-            notes.append(f"{claim.name}: {row['note']}")
+        if claim.paper == paper:
+            parts_of_claim = [part for part in parts if part["claim"] == claim.name]
+            notes += _notes_of_claim(claim, parts_of_claim)
     for entry in OPEN:
         if entry["paper"] == paper:
             sentence = f'"{entry["sentence"]}" ({entry["place"]})'
@@ -571,8 +644,27 @@ def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]
     return notes
 
 
+def _notes_of_claim(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write the notes on a tested sentence, from the rows of its parts."""
+    statistics = "; ".join(part["statistic"] for part in parts)
+    tested = f"on {DATA[claim.needs]}"
+    if claim.is_elsewhere:
+        tested = f"tested {tested}"
+    origin = f", a finding of {claim.finding_of}" if claim.finding_of else ""
+    notes = [f'{claim.name}: "{claim.sentence}" ({claim.place}{origin}); {tested}; {statistics}']
+    row = _claim_row(claim, parts)
+    if len(parts) > 1 or claim.unmeasured:
+        notes.append(f"{claim.name}, the sentence: {row['verdict']}")
+    if row["note"]:
+        notes.append(f"{claim.name}: {row['note']}")
+    return notes
+
+
 def _number(value: float, low: float, high: float, unit: str) -> str:
-    """Write a number with its 95 % interval, which a counted one does not have; NaN as a dash."""
+    """Write a number with its 95 % interval; NaN as a dash.
+
+    A counted number (`measures.COUNTED_UNITS`) is written alone: nothing was sampled, so it has no interval.
+    """
     if math.isnan(value):
         return NOTHING
     if unit in measures.COUNTED_UNITS:
@@ -588,7 +680,10 @@ def _p(value: float) -> str:
 
 
 def _chance(median: float, low: float, high: float, planted: str, null: str) -> str:
-    """Write what chance gives (the median and 95 % of its draws, or what was planted), then the null."""
+    """Write what the null gives (the median and 95 % of its draws, or the means it plants), then its name.
+
+    `planted` and `null` are texts (`Null.planted_text`, `Part.null`); `planted` is empty if none is planted.
+    """
     if not math.isnan(median):
         return f"{interval(median, low, high)}, {null}"
     if planted:

@@ -7,9 +7,9 @@ tests change signs of films or permute levels within them. A sampled number brin
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import wraps
 from itertools import pairwise
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -45,11 +45,26 @@ CLOTHED = "NO"
 """Conditions of a picture in the released counts of words (objectified, and not)."""
 
 EMOTION_OF_CODE = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
-"""First two letters of a picture's `emotion` in the released counts of words -> the emotion it shows."""
+"""Code of an emotion -> its name. In the released counts of words, a picture's `emotion` begins with it."""
+
+LENGTH_OF_EMOTION_CODE = 2
+
+PRINTED_RATE_BOUND = 1.0
+"""Words per 1,000 captions with which the paper compares the rate of words of an emotion (004, 5.3)."""
 
 RANK_OF_HN = 0
 RANK_OF_S = 2
 """Ranks of the lowest and the highest level in `Marks`, which leaves EN out."""
+
+HARD_ON_ALL = "hn_s>enhn_s"
+HARD_ON_EASY = "hn_s>en_s"
+EASY_ON_ALL = "en_s>enhn_s"
+EASY_ON_EASY = "en_s>en_s"
+"""Tasks in a table of predictions, `training task>test task`, of models that tell S from other levels.
+
+Hard: trained against HN (`hn_s`). Easy: trained, or tested, against EN (`en_s`). All: tested against EN and
+HN together (`enhn_s`).
+"""
 
 COUNTED_UNITS = ("clips", "segments", "models")
 """Units of numbers that are of all there are; what is of others was sampled."""
@@ -74,7 +89,7 @@ class Measured:
     unit : str
         What a unit is, such as `film`.
     note : str
-        Further numbers, as text.
+        What a reader should know beside the number, such as counts.
     null : Null, optional
         How the measure behaves if the sentence is untrue; None if the number is only counted, or only
         compared with a constant.
@@ -109,9 +124,9 @@ def mean_over_units(values: ArrayLike, unit: str, note: str = "", null: float = 
     unit
         What the units are, such as "films".
     note
-        Further numbers, as text.
+        What a reader should know beside the mean.
     null
-        The mean that the test compares with.
+        The mean if the sentence is untrue, with which the test compares.
     """
     test = stats.sign_flip(np.asarray(values) - null)
     return from_interval(stats.t_interval(values), unit, note, p=test.p)
@@ -125,7 +140,7 @@ def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: floa
 def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measured:
     """Apply a measure to data, and store the measure in the finding, as `Measured.measure_again`.
 
-    With it, benchmarks measure the data sets that the finding's null draws.
+    Benchmarks use it to measure other data in the same way: data that the finding's null has randomised.
     """
     return replace(measure(data), measure_again=measure)
 
@@ -136,7 +151,12 @@ def lowest(findings: Sequence[Measured]) -> Measured:
     An interval that is undefined counts as the lowest.
     """
     chosen = min(findings, key=lambda finding: np.nan_to_num(finding.low, nan=-math.inf))
-    return replace(chosen, p=float(np.minimum(1.0, chosen.p * len(findings))))
+    return replace(chosen, p=_bonferroni(chosen.p, len(findings)))
+
+
+def _bonferroni(p: float, n_tests: int) -> float:
+    """Return p adjusted for the choice of one of several tests: at most 1, and NaN if p is NaN."""
+    return float(np.minimum(1.0, p * n_tests))  # min() would give 1 for NaN
 
 
 def film_gaps(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Numbers:
@@ -187,32 +207,43 @@ def _mean_defined(values: Numbers) -> float:
 def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Measured:
     """Measure the gap between the means of two sides of clips, averaged over films.
 
-    The null permutes the sides of the clips within each film. The parameters are those of `film_gaps`.
+    The clips keep their values, and the null permutes their sides within each film. The parameters are those
+    of `film_gaps`.
     """
 
-    def gaps(drawn_sides: NDArray[np.int64]) -> Numbers:
-        """Return the gap of each film, for a given assignment of clips to sides."""
+    def gaps_for_sides(drawn_sides: NDArray[np.int64]) -> Numbers:
+        """Return the gap of each film if the clips are on the given sides, [M]."""
         return film_gaps(values, drawn_sides, films)
 
-    return measure_repeatably(partial(_measure_gaps, gaps, films), sides)
+    def measure(measured_sides: NDArray[np.int64]) -> Measured:
+        """Average the gaps of the films if the clips are on the given sides."""
+        return _average_gaps(gaps_for_sides, measured_sides, films)
+
+    return measure_repeatably(measure, sides)
 
 
-def _measure_gaps(
-    gaps: Callable[[NDArray[Any]], Numbers], films: NDArray[np.intp], labels: NDArray[Any]
+def _average_gaps(
+    gaps_for: Callable[[NDArray[Any]], Numbers], labels: NDArray[Any], films: NDArray[np.intp]
 ) -> Measured:
-    """Average gaps over films, with the null in which the labels are permuted within each film.
+    """Average gaps over films, with the null in which the clips' labels are permuted within each film.
 
     Parameters
     ----------
-    gaps
-        Function from the labels of the clips to the gap of each film, NaN where it is undefined.
+    gaps_for
+        Function from the labels of the clips to the gap of each film, NaN where it is undefined. It is
+        called with `labels`, and with every permutation of them.
+    labels : ndarray, shape [N]
+        Label of each clip: its side, or whether it is of the highest level.
     films : ndarray, shape [N]
         Number of each clip's film.
-    labels : ndarray, shape [N]
-        Label of each clip.
     """
-    null = null_of_levels_within_films(labels, films, lambda drawn: _mean_defined(gaps(drawn)))
-    return replace(mean_over_units(gaps(labels), "films"), null=null)
+
+    def average_gap(drawn_labels: NDArray[Any]) -> float:
+        """Return the mean of the defined gaps, for given labels."""
+        return _mean_defined(gaps_for(drawn_labels))
+
+    null = null_of_levels_within_films(labels, films, average_gap)
+    return replace(mean_over_units(gaps_for(labels), "films"), null=null)
 
 
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
@@ -224,13 +255,17 @@ def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
 def under_paper_labels(
     measure: Callable[Concatenate[Any, P], Measured],
 ) -> Callable[Concatenate[Any, P], Measured]:
-    """Decorate a measure of `_paper_clips`: its note says what the paper's label policy changes."""
+    """Decorate a measure of `_paper_clips`: its note says what the paper's label policy changes.
+
+    The measure's first argument is a manifest, or for `staged` a manifest and the variables of its clips.
+    """
 
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
         """Measure, and add the note."""
-        # The source is a manifest, or a manifest with the variables of its clips.
-        manifest = source[0] if isinstance(source, tuple) else source
+        manifest = source
+        if isinstance(source, tuple):
+            manifest, _ = source
         return _with_note(measure(source, *args, **arguments), _note_on_paper_labels(manifest))
 
     return measured
@@ -256,14 +291,17 @@ def _with_note(finding: Measured, note: str) -> Measured:
 
 
 def _note_on_paper_labels(manifest: manifests.Manifest) -> str:
-    """Return a note on how many clips, or segments, the paper's labels lower to the lowest level."""
-    lowest_level, *levels = manifest.codebook.level_names
+    """Return a note on how many clips, or segments, the paper's labels lower to the lowest level.
+
+    These are the clips that were annotated with a higher level and have no visual concept.
+    """
+    lowest_level, *higher_levels = manifest.codebook.level_names
     annotated = clip_table(manifest)
-    above = annotated[annotated["level"].isin(levels)]
-    lowered = int((above["n"] == 0).sum())
+    above_lowest = annotated[annotated["level"].isin(higher_levels)]
+    n_lowered = int((above_lowest["n_concepts"] == 0).sum())
     return (
-        f"labels of the paper: {lowered:,} of the {len(above):,} annotated {', '.join(levels)} have no "
-        f"visual concept and count as {lowest_level}"
+        f"labels of the paper: {n_lowered:,} of the {len(above_lowest):,} annotated "
+        f"{', '.join(higher_levels)} have no visual concept and count as {lowest_level}"
     )
 
 
@@ -311,9 +349,10 @@ class Marks:
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Measure how far the shares of concepts among the marks at HN and at S are apart (`Marks.distance`).
 
-    p is that of a permutation test of whether HN, NS and S clips have the same shares of concepts. The null
-    is that of a finding of equality: levels that differ by twice the margin. For it, the levels are permuted
-    within films, and then such a difference is planted.
+    The sentence says that levels are alike, which no test of a difference can show. So its null is the
+    opposite, levels that differ by twice the margin, and the sentence holds if the distance is clearly
+    smaller than such levels give. p is that of the usual test, of whether HN, NS and S clips have the same
+    shares of concepts.
 
     Parameters
     ----------
@@ -331,15 +370,20 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     films = film_indices(table)
     movies = table["movie"].to_numpy(dtype=str)
 
-    def plant(observed: Marks, rng: np.random.Generator) -> Marks:
-        """Permute the levels within films, and plant a difference of twice the margin."""
-        permuted = Marks(observed.present, permuted_within(observed.ranks, films, rng))
-        return plant_rates(permuted, 2 * margin, rng)
+    def make_levels_differ(observed: Marks, rng: np.random.Generator) -> Marks:
+        """Make levels alike by permuting them within films, then plant a difference of twice the margin."""
+        alike = Marks(observed.present, permuted_within(observed.ranks, films, rng))
+        return plant_rates(alike, 2 * margin, rng)
 
-    def measure(marks_measured: Marks) -> Measured:
+    def measure(measured_marks: Marks) -> Measured:
         """Measure the distance of the shares, with its jackknife interval over films and its null."""
-        null = Null("a planted difference of twice the margin", marks_measured, Marks.distance, plant)
-        interval = stats.jackknife_interval(marks_measured.distance, movies, bounds=(0, 1))
+        interval = stats.jackknife_interval(measured_marks.distance, movies, bounds=(0, 1))
+        null = Null(
+            kind="a planted difference of twice the margin",
+            data=measured_marks,
+            statistic=Marks.distance,
+            randomise=make_levels_differ,
+        )
         return replace(from_interval(interval, "films"), null=null)
 
     finding = measure_repeatably(measure, marks)
@@ -348,15 +392,29 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
 
 
 def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
-    """Return p of the test that levels have the same shares of concepts; levels are permuted within films."""
+    """Return p of the test that levels have the same shares of concepts; levels are permuted within films.
+
+    It is the share of assignments of levels, the observed one among them, whose chi-squared statistic is at
+    least the observed one.
+
+    Parameters
+    ----------
+    marks
+        The concepts and levels of clips, which are sorted by film.
+    films : ndarray, shape [N]
+        Number of each clip's film.
+    n_levels
+        Number of levels.
+    """
     rng = np.random.default_rng(0)
-    observed_ranks = marks.ranks[None]  # [1, N]
-    observed = _chi_squared(observed_ranks, marks.present, n_levels)[0]
-    # Clips are sorted by film: random numbers below 1 sort them anew within each film.
-    orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
-    permuted = _chi_squared(marks.ranks[orders], marks.present, n_levels)
-    n_reached = np.count_nonzero(permuted >= observed * (1 - RELATIVE_ROUNDING))
-    return (1 + n_reached) / N_PERMUTATIONS
+    n_permuted = N_PERMUTATIONS - 1
+    permuted_ranks = np.stack([permuted_within(marks.ranks, films, rng) for _ in range(n_permuted)])
+    permuted = _chi_squared(permuted_ranks, marks.present, n_levels)
+    observed = _chi_squared(marks.ranks[None], marks.present, n_levels)[0]
+    # A statistic that equals the observed one may come out a little lower, by rounding.
+    least_counted = observed * (1 - RELATIVE_ROUNDING)
+    n_as_large = np.count_nonzero(permuted >= least_counted)
+    return (1 + n_as_large) / N_PERMUTATIONS
 
 
 def _largest_difference(marks: Marks, names: Sequence[str], levels: Sequence[str]) -> str:
@@ -373,6 +431,9 @@ def _largest_difference(marks: Marks, names: Sequence[str], levels: Sequence[str
 def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Marks:
     """Move marks of the highest level to its rarest concept, so that its shares of concepts differ.
 
+    A moved mark is added to those of the rarest concept on the same clip, so that a clip may have this
+    concept several times: only shares of marks are compared.
+
     Parameters
     ----------
     marks
@@ -382,19 +443,22 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
     rng
         Chooses the marks that are moved.
     """
+    clips_at_s = np.flatnonzero(marks.ranks == RANK_OF_S)
+    marks_at_s = marks.present[clips_at_s]  # [clips at S, K]
+    marks_of_concepts = marks_at_s.sum(axis=0)
+    rarest = int(np.argmin(marks_of_concepts))
+    # Only marks of other concepts can be moved: to move a share `difference` of all marks, each of them is
+    # moved with a higher probability than that. If there are too few of them, all are moved.
+    share_of_others = 1 - marks_of_concepts[rarest] / max(marks_of_concepts.sum(), 1)
+    probability = 1.0
+    if share_of_others > difference:
+        probability = difference / share_of_others
+    is_moved = (marks_at_s == 1) & (rng.random(marks_at_s.shape) < probability)
+    is_moved[:, rarest] = False
+    marks_left = np.where(is_moved, 0.0, marks_at_s)
+    marks_left[:, rarest] += is_moved.sum(axis=1)
     present = marks.present.copy()
-    top = np.flatnonzero(marks.ranks == RANK_OF_S)
-    totals = present[top].sum(axis=0)
-    rarest = int(np.argmin(totals))
-    # Marks of the rarest concept cannot be moved, so that more of the others must be. The probability is at
-    # most 1, where the other concepts have too few marks to move that many.
-    share_of_others = 1 - totals[rarest] / max(totals.sum(), 1)
-    probability = difference / max(share_of_others, difference)
-    moved = (present[top] == 1) & (rng.random(present[top].shape) < probability)
-    moved[:, rarest] = False
-    # A clip's moved marks are counted where they go, several on one clip too: only rates are compared.
-    present[top] = np.where(moved, 0.0, present[top])
-    present[top, rarest] += moved.sum(axis=1)
+    present[clips_at_s] = marks_left
     return Marks(present, marks.ranks)
 
 
@@ -419,11 +483,14 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
     -------
     ndarray, shape [R]
     """
-    # Marks of each concept at each level, [R, levels, K].
-    table = np.stack([(ranks == level) @ marks for level in range(n_levels)], axis=1)
-    expected = table.sum(axis=2, keepdims=True) * table.sum(axis=1, keepdims=True)
-    expected = expected / table.sum(axis=(1, 2), keepdims=True)
-    terms = np.divide((table - expected) ** 2, expected, out=np.zeros_like(table), where=expected > 0)
+    # Number of marks of each concept at each level, [R, levels, K].
+    observed = np.stack([(ranks == level) @ marks for level in range(n_levels)], axis=1)
+    marks_of_level = observed.sum(axis=2, keepdims=True)  # [R, levels, 1]
+    marks_of_concept = observed.sum(axis=1, keepdims=True)  # [R, 1, K]
+    n_marks = observed.sum(axis=(1, 2), keepdims=True)  # [R, 1, 1]
+    expected = marks_of_level * marks_of_concept / n_marks
+    squares = (observed - expected) ** 2
+    terms = np.divide(squares, expected, out=np.zeros_like(observed), where=expected > 0)
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
@@ -434,12 +501,11 @@ def rising(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
     The null permutes the levels within films. `unit` says what the rows of the manifest are: "clips" or
     "segments".
     """
-    low = manifest.codebook.level_names[1]
-    high = manifest.codebook.level_names[-1]
+    levels = manifest.codebook.level_names[1:]  # HN, NS, S
     table = _paper_clips(manifest)
-    table = table[table["level"].isin(manifest.codebook.level_names[1:])]
-    n_concepts = table["n"].to_numpy(dtype=np.float64)
-    sides = _sides(table["level"].to_numpy(dtype=str), high, low)
+    table = table[table["level"].isin(levels)]
+    n_concepts = table["n_concepts"].to_numpy(dtype=np.float64)
+    sides = _sides(table["level"].to_numpy(dtype=str), level_of_1=levels[-1], level_of_0=levels[0])
     finding = _gap_of_sides(n_concepts, sides, film_indices(table))
     return replace(finding, note=_means_by_level(manifest, table, unit))
 
@@ -451,7 +517,7 @@ def _sides(levels: NDArray[np.str_], level_of_1: str, level_of_0: str) -> NDArra
 
 def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame, unit: str) -> str:
     """Return a note on the mean number of visual concepts at each level above the lowest."""
-    means = table.groupby("level")["n"].mean()
+    means = table.groupby("level")["n_concepts"].mean()
     levels = manifest.codebook.level_names[1:]
     texts = [f"{level} {means.get(level, stats.NAN):.2f}" for level in levels]
     return f"visual concepts per {unit.removesuffix('s')}, films pooled: {', '.join(texts)}"
@@ -465,15 +531,15 @@ def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured
     """
     table = _paper_clips(manifest)
     levels = list(manifest.codebook.level_names[1:])
-    means = table.groupby("level")["n"].mean().reindex(levels)
+    means = table.groupby("level")["n_concepts"].mean().reindex(levels)
     note = _means_by_level(manifest, table, unit)
     rise_of = {(low, high): float(means[high] - means[low]) for low, high in pairwise(levels)}
     if not rise_of:
         return Measured(unit=unit, note=note)
     # An undefined rise counts as the smallest.
-    smallest = min(rise_of, key=lambda pair: np.nan_to_num(rise_of[pair], nan=-math.inf))
-    n_clips = int(table["level"].isin(smallest).sum())
-    return Measured(rise_of[smallest], n=n_clips, unit=unit, note=note)
+    two_levels = min(rise_of, key=lambda pair: np.nan_to_num(rise_of[pair], nan=-math.inf))
+    n_clips = int(table["level"].isin(two_levels).sum())
+    return Measured(rise_of[two_levels], n=n_clips, unit=unit, note=note)
 
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
@@ -496,25 +562,54 @@ def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
     findings
         Findings that have a null and can be measured again.
     """
-    nulls = [finding.null for finding in findings if finding.null]
-    measures = [finding.measure_again for finding in findings if finding.measure_again]
+    choice = _ChoiceOfLowest([_as_repeatable(finding) for finding in findings])
+    return measure_repeatably(choice.measure, [measure.null.data for measure in choice.measures])
 
-    # The data of the functions below are a list with the data of each finding.
-    def lowest_statistic(data: Sequence[Any]) -> float:
-        """Compute the statistic of each finding on its data, and return the lowest."""
-        return min(null.statistic(own_data) for null, own_data in zip(nulls, data, strict=True))
 
-    def randomise(data: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-        """Randomise the data of each finding as its own null does."""
-        return [null.randomise(own_data, rng) for null, own_data in zip(nulls, data, strict=True)]
+class _Repeatable(NamedTuple):
+    """What it takes to measure a finding again: its null, and the measure."""
 
-    def measure(data: Sequence[Any]) -> Measured:
-        """Measure the data of each finding, and return the lowest with the null of the choice."""
-        measured = [measure_one(own_data) for measure_one, own_data in zip(measures, data, strict=True)]
-        null = Null("levels within films", data, lowest_statistic, randomise)
-        return replace(lowest(measured), null=null)
+    null: Null
+    measure: Callable[[Any], Measured]
 
-    return measure_repeatably(measure, [null.data for null in nulls])
+
+def _as_repeatable(finding: Measured) -> _Repeatable:
+    """Return the null and the measure of a finding, which must have both."""
+    if finding.null is None or finding.measure_again is None:
+        raise ValueError("expected a finding with a null and a measure")
+    return _Repeatable(finding.null, finding.measure_again)
+
+
+@dataclass(frozen=True)
+class _ChoiceOfLowest:
+    """The measure that takes several others and returns the lowest finding.
+
+    Its data are a list: the data of each of `measures`, in their order.
+    """
+
+    measures: Sequence[_Repeatable]
+
+    def measure(self, data: Sequence[Any]) -> Measured:
+        """Take all measures, and return the lowest finding with the null of the choice."""
+        findings = []
+        for repeatable, own_data in zip(self.measures, data, strict=True):
+            findings.append(repeatable.measure(own_data))
+        null = Null("levels within films", data, self.statistic, self.randomise)
+        return replace(lowest(findings), null=null)
+
+    def statistic(self, data: Sequence[Any]) -> float:
+        """Compute the statistic of each measure, and return the lowest."""
+        statistics = []
+        for repeatable, own_data in zip(self.measures, data, strict=True):
+            statistics.append(repeatable.null.statistic(own_data))
+        return min(statistics)
+
+    def randomise(self, data: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        """Randomise the data of each measure as its own null does."""
+        randomised = []
+        for repeatable, own_data in zip(self.measures, data, strict=True):
+            randomised.append(repeatable.null.randomise(own_data, rng))
+        return randomised
 
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
@@ -535,19 +630,25 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     the null permutes the levels within films.
     """
     table = _clips_with_concepts(manifest)
-    sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
+    has_several: NDArray[np.int64] = (table["n_concepts"] > 1).to_numpy().astype(np.int64)
     is_high = table["high"].to_numpy(dtype=np.float64)
     films = film_indices(table)
+    high_by_number = table.groupby("n_concepts")["high"].agg(["mean", "size"])
     share_texts = []
-    for n_concepts, share, n_clips in table.groupby("n")["high"].agg(["mean", "size"]).itertuples():
+    for n_concepts, share, n_clips in high_by_number.itertuples():
         share_texts.append(f"{share:.0%} with {n_concepts} ({counted(round(n_clips), 'clip')})")
     note = f"S, films pooled: {', '.join(share_texts)}"
 
-    def gaps(drawn_is_high: Numbers) -> Numbers:
-        """Return the difference between the two shares of S in each film, for given levels of the clips."""
-        return film_gaps(drawn_is_high, sides, films)
+    # Unlike in `_gap_of_sides`, clips keep their sides (several concepts, or one): which are S is permuted.
+    def gaps_for_levels(drawn_is_high: Numbers) -> Numbers:
+        """Return in each film the gap between the two shares of S if the given clips are S, [M]."""
+        return film_gaps(drawn_is_high, has_several, films)
 
-    return replace(measure_repeatably(partial(_measure_gaps, gaps, films), is_high), note=note)
+    def measure(measured_is_high: Numbers) -> Measured:
+        """Average the gaps of the films if the given clips are S."""
+        return _average_gaps(gaps_for_levels, measured_is_high, films)
+
+    return replace(measure_repeatably(measure, is_high), note=note)
 
 
 @under_paper_labels
@@ -556,7 +657,7 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     table = _clips_with_concepts(manifest)
     table = table[table["level"] != "NS"]
     has_clothing = _marked(table, "Clothing")
-    is_alone = has_clothing & (table["n"] == 1).to_numpy()  # Clothing is the clip's only visual concept
+    is_alone = has_clothing & (table["n_concepts"] == 1).to_numpy()
     note = _note_on_clothing(manifest, table[is_alone], table[has_clothing & ~is_alone])
     movies = table.loc[is_alone, "movie"].to_numpy(dtype=str)
     films = film_indices(table)
@@ -587,11 +688,11 @@ def _note_on_clothing(manifest: manifests.Manifest, alone: pd.DataFrame, combine
         The clips whose only visual concept is Clothing, and those that have others as well.
     """
     concepts_of = {clip.clip_id: set(clip.concepts) for clip in manifest}
-    has_no_other = [concepts_of[clip_id] == {"Clothing"} for clip_id in alone["clip_id"]]
-    without_any_other = alone.loc[np.array(has_no_other, dtype=bool)]
+    is_only_concept = [concepts_of[clip_id] == {"Clothing"} for clip_id in alone["clip_id"]]
+    without_others = alone.loc[np.array(is_only_concept, dtype=bool)]
     return (
         f"S: {_count_of(alone['high'])} clips with Clothing as their only visual concept, "
-        f"{_count_of(without_any_other['high'])} of those without any concept "
+        f"{_count_of(without_others['high'])} of those without any concept "
         f"besides, {_count_of(combined['high'])} with other visual concepts"
     )
 
@@ -599,7 +700,7 @@ def _note_on_clothing(manifest: manifests.Manifest, alone: pd.DataFrame, combine
 def _clips_with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
     """Return the clips above the lowest level that have a visual concept; column `high` says which are S."""
     table = _paper_clips(manifest)
-    table = table[(table["level"] != manifest.codebook.level_names[0]) & (table["n"] > 0)]
+    table = table[(table["level"] != manifest.codebook.level_names[0]) & (table["n_concepts"] > 0)]
     return table.assign(high=table["level"] == "S")
 
 
@@ -608,41 +709,40 @@ def any_visual(manifest: manifests.Manifest) -> Measured:
     """Measure the share of HN, NS and S clips, as annotated, that have a visual concept."""
     table = clip_table(manifest)
     above = table[table["level"] != manifest.codebook.level_names[0]]
-    has_concept = above["n"] > 0
+    has_concept = above["n_concepts"] > 0
     return Measured(float(has_concept.mean()), n=len(above), unit="clips", note=_count_of(has_concept))
 
 
 @under_paper_labels
 def share_of_sure(manifest: manifests.Manifest) -> Measured:
-    """Measure the share of S among all clips, under the paper's labels."""
+    """Measure the share of the level S ("sure") among all clips, under the paper's labels."""
     table = _paper_clips(manifest)
     shares = table["level"].value_counts(normalize=True)
     annotated = clip_table(manifest)["level"].value_counts(normalize=True)
-    note = f"{_shares(shares)}; as annotated {_shares(annotated)}"
+    note = f"{_write_shares(shares)}; as annotated {_write_shares(annotated)}"
     return Measured(float(shares["S"]), n=len(table), unit="clips", note=note)
 
 
-def _shares(shares: "pd.Series[Any]") -> str:
+def _write_shares(shares: "pd.Series[Any]") -> str:
     """Write the share of each level: `EN 61.0%, S 20.1%`."""
     return ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
 
 
-def _counts(counts: "pd.Series[Any]") -> str:
+def _write_counts(counts: "pd.Series[Any]") -> str:
     """Write the number of clips of each level: `EN 900 clips, S 300 clips`."""
     return ", ".join(f"{level} {counted(count, 'clip')}" for level, count in counts.items())
 
 
 @under_paper_labels
 def above_the_rarest(manifest: manifests.Manifest) -> Measured:
-    """Measure by how much the share of S is above that of the rarest other level."""
+    """Measure by how much the share of S among all clips is above that of the rarest other level."""
     table = _paper_clips(manifest)
-    counts = table["level"].value_counts()
-    other_levels = counts.drop("S")
+    clips_of_level = table["level"].value_counts()
+    clips_of_rarest = clips_of_level.drop("S").min()
+    difference = (clips_of_level["S"] - clips_of_rarest) / len(table)
     annotated = clip_table(manifest)["level"].value_counts()
-    note = f"{_counts(counts)}; as annotated {_counts(annotated)}"
-    return Measured(
-        float((counts["S"] - other_levels.min()) / len(table)), n=len(table), unit="clips", note=note
-    )
+    note = f"{_write_counts(clips_of_level)}; as annotated {_write_counts(annotated)}"
+    return Measured(float(difference), n=len(table), unit="clips", note=note)
 
 
 def released_share(manifest: manifests.Manifest) -> Measured:
@@ -658,7 +758,8 @@ def released_share(manifest: manifests.Manifest) -> Measured:
 def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Measure how well a clip's number of shots alone tells S from EN and HN: the mean AUC within films.
 
-    The null is a mean AUC that is twice the margin from 0.5.
+    The sentence says that shots tell nothing: a mean AUC of about 0.5. Its null is a mean that does differ,
+    by twice the margin (`planted_off_centre`).
     """
     table = clip_table(manifest)
     table = table[(table["level"] != "NS") & table["shots"].notna()]
@@ -669,27 +770,29 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
 
     def measure(values: Numbers) -> Measured:
         """Average the AUC of films, and compare the mean with 0.5 and the planted null."""
-        return replace(
-            mean_over_units(values, "films", null=0.5), null=planted_off_centre(values, 0.5, margin)
-        )
+        finding = mean_over_units(values, "films", null=0.5)
+        return replace(finding, null=planted_off_centre(values, 0.5, margin))
 
     return measure_repeatably(measure, np.array(auc_of_films))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
-    """Measure how much higher AP is after training against HN than after training against EN, over films.
+    """Measure how much better perceptrons trained on HN and S are than those trained on EN and S, over films.
 
-    The models are perceptrons, tested on EN, HN and S; the note has the difference on EN and S alone.
+    The number is the difference of their average precision in each film, tested on EN, HN and S. The note has
+    the same difference, tested on EN and S alone.
     """
     of_perceptron = predictions[predictions["model"] == "mlp"]
     ap_of: dict[Any, float] = {}  # (task, movie) -> average precision
-    for key, rows in of_perceptron.groupby(["task", "movie"]):
-        ap_of[key] = stats.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
-    ap: Any = pd.Series(ap_of)
-    difference = ap["hn_s>enhn_s"] - ap["en_s>enhn_s"]
-    difference_on_easy = ap["hn_s>en_s"] - ap["en_s>en_s"]
-    values = difference.to_numpy(dtype=np.float64)
-    note = f"tested on EN and S alone {difference_on_easy.mean():+.3f}"
+    for task_and_movie, rows in of_perceptron.groupby(["task", "movie"]):
+        labels = rows["label"].to_numpy()
+        scores = rows["score"].to_numpy()
+        ap_of[task_and_movie] = stats.average_precision(labels, scores)
+    ap: Any = pd.Series(ap_of)  # ap[task] is a series with the value of each movie
+    gain_on_all = ap[HARD_ON_ALL] - ap[EASY_ON_ALL]
+    gain_on_easy = ap[HARD_ON_EASY] - ap[EASY_ON_EASY]
+    values = gain_on_all.to_numpy(dtype=np.float64)
+    note = f"tested on EN and S alone {gain_on_easy.mean():+.3f}"
     return replace(measure_repeatably(_mean_over_films, values), note=note)
 
 
@@ -711,16 +814,17 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     concept
         The clips with this concept are compared with those without it; by default S is compared with HN.
     """
-    manifest, table = inputs
+    manifest, variables = inputs
     clips = _paper_clips(manifest)
-    measured = clips["clip_id"].map(table.get(variable, pd.Series(dtype=np.float64)))
-    clips = clips.assign(value=measured).dropna(subset="value")
+    # A table without the variable's column has no value for any clip, and the note says so.
+    value_of_clip = variables.get(variable, pd.Series(dtype=np.float64))
+    clips = clips.assign(value=clips["clip_id"].map(value_of_clip)).dropna(subset="value")
     values = clips["value"].to_numpy(dtype=np.float64)
     films = film_indices(clips)
     if concept:
         sides = _marked(clips, concept).astype(np.int64)
     else:
-        sides = _sides(clips["level"].to_numpy(dtype=str), "S", "HN")
+        sides = _sides(clips["level"].to_numpy(dtype=str), level_of_1="S", level_of_0="HN")
     note = f"{len(clips):,} of {counted(len(manifest), 'clip')} have the column {variable}"
     return replace(_gap_of_sides(values, sides, films), note=note)
 
@@ -737,18 +841,19 @@ class TwoExperts:
     first: NDArray[np.intp]
     second: NDArray[np.intp]
 
-    def exchanged(self, rng: np.random.Generator) -> "TwoExperts":
+    def with_second_permuted(self, rng: np.random.Generator) -> "TwoExperts":
         """Return the experts with the levels of the second one permuted among the windows."""
         return replace(self, second=rng.permutation(self.second))
 
 
 def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
     """Project free segments onto equal windows, and return the levels of every two experts of a film."""
-    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
-    projected = manifests.project(segments, onto, per_annotator=True).manifest
+    equal_windows = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
+    projected = manifests.project(segments, equal_windows, per_annotator=True).manifest
     rank = {name: index for index, name in enumerate(segments.codebook.level_names)}
     pairs = []
     for pair in manifests.level_pairs(projected):
+        # `counts` says how many windows have each pair of levels: two arrays with a row per window follow.
         n_windows = list(pair.counts.values())
         first_ranks = np.array([rank[first] for first, _ in pair.counts], np.intp)
         second_ranks = np.array([rank[second] for _, second in pair.counts], np.intp)
@@ -768,7 +873,7 @@ def null_of_one_experts_labels(
 
     def permute(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
         """Permute the labels of one expert within each film."""
-        return [pair.exchanged(rng) for pair in pairs_drawn]
+        return [pair.with_second_permuted(rng) for pair in pairs_drawn]
 
     return Null("one annotator's labels within films", pairs, statistic, permute)
 
@@ -776,7 +881,7 @@ def null_of_one_experts_labels(
 def overlooked(segments: manifests.Manifest) -> Measured:
     """Measure, among windows that two experts label differently, the share that one of them labelled EN.
 
-    In these windows one expert saw nothing to mark, where the other one marked something.
+    EN (easy negative) is the lowest level: one expert saw nothing to mark, where the other marked something.
     """
     pairs = expert_pairs(segments)
     is_overlooked = np.concatenate([_left_at_lowest(pair) for pair in pairs])
@@ -791,18 +896,18 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
 
     The interval is a jackknife over films, and the test compares the films' shares with one half.
     """
-
-    def pooled_share(pairs_measured: Sequence[TwoExperts]) -> float:
-        """Return the share of windows left at the lowest level, among all that differ."""
-        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_measured]))
-
-    overlooked_of_pairs = [_left_at_lowest(pair) for pair in pairs]
-    is_overlooked = np.concatenate(overlooked_of_pairs)
-    n_windows = [len(overlooked_of_pair) for overlooked_of_pair in overlooked_of_pairs]
+    left_by_pair = [_left_at_lowest(pair) for pair in pairs]
+    is_left = np.concatenate(left_by_pair)
+    n_windows = [len(left_of_pair) for left_of_pair in left_by_pair]
     movies = np.repeat([pair.movie for pair in pairs], n_windows)
-    share = stats.jackknife_interval(lambda rows: _mean(is_overlooked[rows]), movies, bounds=(0, 1))
-    share_of_films = [float(is_overlooked[movies == movie].mean()) for movie in np.unique(movies)]
+    share = stats.jackknife_interval(lambda rows: _mean(is_left[rows]), movies, bounds=(0, 1))
+    share_of_films = [float(is_left[movies == movie].mean()) for movie in np.unique(movies)]
     p = stats.sign_flip(np.array(share_of_films) - 0.5).p
+
+    def pooled_share(pairs_drawn: Sequence[TwoExperts]) -> float:
+        """Return the share of windows left at the lowest level, among all that differ."""
+        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_drawn]))
+
     return replace(from_interval(share, "films", p=p), null=null_of_one_experts_labels(pairs, pooled_share))
 
 
@@ -824,45 +929,54 @@ def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measur
     sign
         1 if the paper prints a rise, -1 if it prints a fall: a change in its direction is positive.
     """
-    counts = []
-    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
-    for projection in manifests.sweep(segments, onto, [0.1, 0.4]).values():
+    windows_by_threshold = []  # of each threshold, the number of windows of the level in each film
+    equal_windows = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
+    for projection in manifests.sweep(segments, equal_windows, [0.1, 0.4]).values():
         table = _paper_clips(projection.manifest)
         table = table[table["level"] == level]
-        counts.append(table.groupby("movie").size().reindex(list(segments.movies), fill_value=0))
-    change = (counts[1] - counts[0]).to_numpy()
+        windows_of_film = table.groupby("movie").size().reindex(list(segments.movies), fill_value=0)
+        windows_by_threshold.append(windows_of_film)
+    at_lower, at_higher = windows_by_threshold
+    change = (at_higher - at_lower).to_numpy()
     values = np.asarray(sign * change, dtype=np.float64)
     return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:
-    """Measure how much gamma rises, over films, if windows that an expert labelled NS are left out."""
+    """Measure how much gamma rises, over films, if windows that an expert labelled NS are left out.
+
+    NS ("not sure") is the only level of the codebook that is not in its `labels`.
+    """
     codebook = segments.codebook
     level_distances = manifests.distances(codebook)
-    is_label = np.array([name in codebook.labels for name in codebook.level_names])
+    is_sure = np.array([name in codebook.labels for name in codebook.level_names])
     pairs = expert_pairs(segments)
 
-    def rises(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
-        """Return by how much gamma rises in each film if windows without a label are left out, [M]."""
-        film_rises = []
-        for pair in pairs_drawn:
-            gamma_without = _gamma_without(pair, level_distances, is_label)
-            film_rises.append(gamma_without - _gamma(pair, level_distances))
-        return np.array(film_rises)
+    def gammas_of(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
+        """Return gamma of each pair of experts over all windows, [M]."""
+        return np.array([_gamma(pair, level_distances) for pair in pairs_drawn])
+
+    def gammas_without_ns(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
+        """Return gamma of each pair of experts over the windows that neither labelled NS, [M]."""
+        return gammas_of([_where_both_are_sure(pair, is_sure) for pair in pairs_drawn])
+
+    def mean_rise(pairs_drawn: Sequence[TwoExperts]) -> float:
+        """Return by how much gamma rises on average."""
+        return _mean_defined(gammas_without_ns(pairs_drawn) - gammas_of(pairs_drawn))
+
+    def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
+        """Average the rise over films, with its null."""
+        rises = gammas_without_ns(pairs_drawn) - gammas_of(pairs_drawn)
+        null = null_of_one_experts_labels(pairs_drawn, mean_rise)
+        return replace(mean_over_units(rises, "films"), null=null)
 
     # The note has the two means, over the films in which both are defined.
-    gammas = np.array([_gamma(pair, level_distances) for pair in pairs])
-    gammas_without = np.array([_gamma_without(pair, level_distances, is_label) for pair in pairs])
+    gammas = gammas_of(pairs)
+    gammas_without = gammas_without_ns(pairs)
     has_both = np.isfinite(gammas) & np.isfinite(gammas_without)
     mean_gamma = _mean(gammas[has_both])
     mean_without = _mean(gammas_without[has_both])
     note = f"mean gamma {mean_gamma:.3f}, without NS {mean_without:.3f}"
-
-    def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
-        """Average the rise over films, with its null."""
-        null = null_of_one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
-        return replace(mean_over_units(rises(pairs_drawn), "films"), null=null)
-
     return replace(measure_repeatably(measure, pairs), note=note)
 
 
@@ -888,75 +1002,85 @@ def _gamma(pair: TwoExperts, level_distances: Numbers) -> float:
     return 1 - observed / expected
 
 
-def _gamma_without(pair: TwoExperts, level_distances: Numbers, is_label: NDArray[np.bool_]) -> float:
-    """Return gamma over the windows in which the levels of both experts are labels, unlike NS.
+def _where_both_are_sure(pair: TwoExperts, is_sure: NDArray[np.bool_]) -> TwoExperts:
+    """Return two experts' levels of the windows that neither labelled NS.
 
     Parameters
     ----------
-    pair, level_distances
-        As in `_gamma`.
-    is_label : bool ndarray, shape [levels]
-        Whether each level is a label.
+    pair
+        The experts' levels.
+    is_sure : bool ndarray, shape [levels]
+        Whether each level is another than NS.
     """
-    is_counted = is_label[pair.first] & is_label[pair.second]
-    counted_pair = TwoExperts(pair.movie, pair.first[is_counted], pair.second[is_counted])
-    return _gamma(counted_pair, level_distances)
+    both_sure = is_sure[pair.first] & is_sure[pair.second]
+    return TwoExperts(pair.movie, pair.first[both_sure], pair.second[both_sure])
 
 
 # --- sentences of 002 and 004
 # ---------------------------------------------------------------------------
+# Measures of printed numbers have no input: their first argument is None.
 
 
 def alike_scores(_: None, *, margin: float) -> Measured:
     """Measure how far the two printed ratios of objects are apart, on average, over captioners.
 
-    The ratios are those of Gender Scores and of co-occurrences. The null is a distance of twice the margin.
+    For each captioner the paper prints two ratios of an object towards man: one by co-occurrences
+    (`object_to_man`), one by Gender Scores (`score_to_man`). The sentence says that they are alike. Its null
+    is ratios that differ by twice the margin.
     """
     distances = []
     for printed in TOTALS.values():
+        score_ratios = printed["score_to_man"]
         distances_of_objects = []
         for name, ratio in printed["object_to_man"].items():
-            distances_of_objects.append(abs(printed["score_to_man"][name] - ratio))
+            distances_of_objects.append(abs(score_ratios[name] - ratio))
         distances.append(float(np.mean(distances_of_objects)))
 
-    def measure(values: Numbers) -> Measured:
-        """Average the values of captioners, and compare them with the null planted beside 0."""
-        finding = from_interval(stats.t_interval(values, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_off_centre(values, 0.0, margin, sides=(1.0,)))
+    def measure(measured_distances: Numbers) -> Measured:
+        """Average the distances over captioners, with the null planted above 0: none is negative."""
+        null = planted_off_centre(measured_distances, 0.0, margin, sides=(1.0,))
+        return _mean_over_captioners(measured_distances, null)
 
     return measure_repeatably(measure, np.array(distances))
 
 
-def balanced_object(_: None, *, margin: float) -> Measured:
-    """Average the printed ratio towards man of the object whose mean over captioners is nearest to 0.5.
+def _mean_over_captioners(values: Numbers, null: Null) -> Measured:
+    """Average values between 0 and 1, one per captioner [M], with the mean's t interval."""
+    average = stats.t_interval(values, bounds=(0, 1))
+    return replace(from_interval(average, "captioners"), null=null)
 
+
+def balanced_object(_: None, *, margin: float) -> Measured:
+    """Average over captioners the printed ratio of the object that is named most equally with man and woman.
+
+    It is the object whose mean ratio towards man (0: only with woman, 1: only with man) is nearest to 0.5.
     The null is a mean that is twice the margin from 0.5.
     """
+    # A row per object, a column per captioner.
     ratios = pd.DataFrame({model: printed["object_to_man"] for model, printed in TOTALS.items()})
-    name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
+    distances_from_half = (ratios.mean(axis=1) - 0.5).abs()
+    name = str(distances_from_half.idxmin())
+
+    def measure(ratios_of_object: Numbers) -> Measured:
+        """Average the ratios over captioners, with the null planted on both sides of 0.5."""
+        return _mean_over_captioners(ratios_of_object, planted_off_centre(ratios_of_object, 0.5, margin))
+
     values = ratios.loc[name].to_numpy(dtype=np.float64)
-
-    def measure(values: Numbers) -> Measured:
-        """Average the values of captioners, and compare them with the null planted beside 0.5."""
-        finding = from_interval(stats.t_interval(values, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_off_centre(values, 0.5, margin))
-
     return replace(measure_repeatably(measure, values), note=f"object: {name}")
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
     """Count the models of the printed tables whose effect is above `least` on each of some tests.
 
-    With `starred`, each of these effects must also have a star.
+    With `starred`, each of these effects must also have a star. `tests` are keys of `EFFECTS[model]`; the
+    note names each by the part behind its last underscore.
     """
-    models_above = []
-    for model, effects in EFFECTS.items():
+    n_above = 0
+    for effects in EFFECTS.values():
         if all(_is_above(effects[name], least, starred=starred) for name in tests):
-            models_above.append(model)
+            n_above += 1
     test_names = " and ".join(name.split("_")[-1] for name in tests)
-    return Measured(
-        len(models_above), n=len(EFFECTS), unit="models", note=f"{test_names}: {len(models_above)}"
-    )
+    return Measured(n_above, n=len(EFFECTS), unit="models", note=f"{test_names}: {n_above}")
 
 
 def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
@@ -966,17 +1090,21 @@ def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
 
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
-    rates = _rates(table, emotion)[[PARTLY_CLOTHED, CLOTHED]].to_numpy(dtype=np.float64)
+    words = _words_counted(table, emotion)
+    rates = _rates(table, emotion, words)[[PARTLY_CLOTHED, CLOTHED]].to_numpy(dtype=np.float64)
     partly_clothed, clothed = rates.mean(axis=0)
-    words = ", ".join(_words_counted(table, emotion))
-    note = f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed ({words})"
+    note = (
+        f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed "
+        f"({', '.join(words)})"
+    )
     return replace(measure_repeatably(_ratio_of, rates), note=note)
 
 
 def _ratio_of(rates: Numbers) -> Measured:
     """Measure the ratio of the mean rates of two conditions, with a jackknife over persons.
 
-    The test asks whether the first rate is half the second. The null exchanges conditions within persons.
+    The test asks whether the first rate is half the second: the paper says that it is less.
+    The null exchanges conditions within persons.
 
     Parameters
     ----------
@@ -989,7 +1117,7 @@ def _ratio_of(rates: Numbers) -> Measured:
         partly_clothed, clothed = persons_rates.mean(axis=0)
         return float(partly_clothed / clothed) if clothed else stats.NAN
 
-    persons = np.array([f"{subject:03}" for subject in range(len(rates))])
+    persons = np.array([f"{index:03}" for index in range(len(rates))])  # jackknife groups, in this order
     interval = stats.jackknife_interval(lambda rows: ratio(rates[rows]), persons, bounds=(0, math.inf))
     p = stats.sign_flip(rates[:, 0] - rates[:, 1] / 2).p
     null = Null("conditions within persons", rates, ratio, _conditions_exchanged)
@@ -1007,18 +1135,26 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
 
     It is the level whose interval ends highest; p is adjusted for the choice (Bonferroni).
     """
+    words = _words_counted(table, emotion)
+    level_of_picture = table["emotion"].str[LENGTH_OF_EMOTION_CODE:]  # "1", "2", or "" for no level
     findings = []
-    levels = table["emotion"].str[2:]  # the part behind the emotion's code: "1", "2" or "" for no level
-    for level, rows in table.groupby(levels):
+    for level, pictures in table.groupby(level_of_picture):
         if level:
-            rates = _rates(rows, emotion, table)[PARTLY_CLOTHED].to_numpy()
-            mean = stats.t_interval(rates, bounds=(0, math.inf))
-            note = f"level {level}: {mean.mean:.2f}"
-            findings.append(from_interval(mean, "people pictured", note, p=stats.sign_flip(rates - 1).p))
+            findings.append(_rate_at_level(str(level), _rates(pictures, emotion, words)))
     highest = max(findings, key=lambda finding: np.nan_to_num(finding.high, nan=math.inf))
-    words = ", ".join(_words_counted(table, emotion))
-    note = f"{', '.join(finding.note for finding in findings)} ({words})"
-    return replace(highest, note=note, p=float(np.minimum(1.0, highest.p * len(findings))))
+    note = f"{', '.join(finding.note for finding in findings)} ({', '.join(words)})"
+    return replace(highest, note=note, p=_bonferroni(highest.p, len(findings)))
+
+
+def _rate_at_level(level: str, rates: pd.DataFrame) -> Measured:
+    """Average the rate of words over partially clothed persons, and test whether it is 1 per 1,000 captions.
+
+    `rates` are those of `_rates` for the pictures of a level of the emotion.
+    """
+    rates_of_persons = rates[PARTLY_CLOTHED].to_numpy()
+    average = stats.t_interval(rates_of_persons, bounds=(0, math.inf))
+    p = stats.sign_flip(rates_of_persons - PRINTED_RATE_BOUND).p
+    return from_interval(average, "people pictured", f"level {level}: {average.mean:.2f}", p=p)
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
@@ -1027,22 +1163,21 @@ def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
     return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= LEAST_OCCURRENCES]
 
 
-def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the rate of an emotion's words per 1,000 captions: a row per person, a column per condition.
+def _rates(pictures: pd.DataFrame, emotion: str, words: Sequence[str]) -> pd.DataFrame:
+    """Return the rate of words per 1,000 captions: a row per person, a column per condition.
 
     Parameters
     ----------
-    table
-        Counts of words of pictures.
+    pictures
+        Counts of words in the captions of pictures: a row per picture, a column per word.
     emotion
-        The emotion, which the pictures are meant to show and whose words are counted.
-    all_rows
-        Counts by which words are left out as too rare; by default those of `table`.
+        The emotion that the counted pictures show.
+    words
+        The words, whose occurrences are added up.
     """
-    words = _words_counted(table if all_rows is None else all_rows, emotion)
-    emotions = table["emotion"].str[:2].map(EMOTION_OF_CODE.get)
-    rows = table[emotions == emotion]
-    rows = rows.assign(words=rows[words].sum(axis=1))
-    n_words = rows.pivot_table("words", "subject", "condition", aggfunc="sum")
-    n_captions = rows.pivot_table("n_captions", "subject", "condition", aggfunc="sum")
+    emotion_code = pictures["emotion"].str[:LENGTH_OF_EMOTION_CODE]
+    of_emotion = pictures[emotion_code.map(EMOTION_OF_CODE.get) == emotion]
+    of_emotion = of_emotion.assign(n_words=of_emotion[list(words)].sum(axis=1))
+    n_words = of_emotion.pivot_table("n_words", "subject", "condition", aggfunc="sum")
+    n_captions = of_emotion.pivot_table("n_captions", "subject", "condition", aggfunc="sum")
     return 1000 * n_words / n_captions

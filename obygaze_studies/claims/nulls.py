@@ -39,8 +39,8 @@ class Null:
     randomise : callable
         From data and a random generator to data under which the sentence is untrue.
     planted : tuple of float
-        The numbers that are planted, where it plants some. Draws of several lie in as many heaps: what is
-        between these no draw gives.
+        For a null that makes data with a given mean: the means, one of which each data set gets. If there are
+        several, the draws lie around each of them and none lies between them.
     """
 
     kind: str
@@ -72,7 +72,11 @@ class Null:
 
     @property
     def as_clause(self) -> str:
-        """A clause that says what chance gives: the median of the draws, or the planted numbers."""
+        """A clause that explains a number that the null gives as well.
+
+        It names the median of the draws, as `chance gives 0.52`, or the means of the null's data if these
+        were planted, as `0.4 or 0.6 planted gives as much`.
+        """
         if self.planted:
             return f"{self.planted_text} planted gives as much"
         return f"chance gives {self.median:.3g}"
@@ -100,16 +104,17 @@ class Null:
 
 
 def _depth_in_range(values: Numbers, least: float, most: float) -> Numbers:
-    """Return for each value [N] how deep it lies in a range, as a number that only serves to compare values.
+    """Return a score for each value [N]: the deeper the value lies in a range, the higher the score.
 
-    In a range without an upper end, larger values are deeper; in one without a lower end, smaller values are;
-    in a range with two ends, values nearer to its middle are.
+    In a range without an upper end (or without any), larger values are deeper; in one without a lower end,
+    smaller values are; in a range with two ends, values nearer to its middle are.
     """
     if math.isinf(most):
         return values
     if math.isinf(least):
         return -values
-    return -np.abs(values - (least + most) / 2)
+    middle = (least + most) / 2
+    return -np.abs(values - middle)
 
 
 # --- exchanges
@@ -156,15 +161,15 @@ def planted_off_centre(
 ) -> Null:
     """Return the null for the sentence that a mean is about `centre`: data whose mean is clearly elsewhere.
 
-    In each draw the mean is planted at twice the margin from the centre, on one of the sides at random. The
-    units keep their distances from their mean, each with a random sign.
+    Each data set is made from the observed values: their mean is moved to twice the margin from the centre,
+    to one of the sides at random, and each value's distance from the mean gets a random sign.
 
     Parameters
     ----------
     values : ndarray, shape [M]
         The value of each unit.
     centre
-        The mean that a sentence says to be about right, such as 0.5.
+        The mean that the sentence names, such as 0.5.
     margin
         How far from it a mean may lie to count as alike.
     sides
@@ -173,10 +178,10 @@ def planted_off_centre(
     defined = _defined(values)
 
     def plant(observed: Numbers, rng: np.random.Generator) -> Numbers:
-        """Put the mean at twice the margin from `centre`, with random signs of the distances from it."""
+        """Move the mean to twice the margin from `centre`, with random signs of the distances from it."""
         side = rng.choice(sides)
-        spread = _with_random_signs(observed - _mean(observed), rng)
-        return np.asarray(centre + side * 2 * margin + spread)
+        distances = _with_random_signs(observed - _mean(observed), rng)
+        return np.asarray(centre + side * 2 * margin + distances)
 
     planted_means = tuple(centre + side * 2 * margin for side in sides)
     return Null(

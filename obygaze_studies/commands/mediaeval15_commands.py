@@ -43,7 +43,7 @@ def labels(
     """
     from obygaze_studies.mediaeval15 import annotations
 
-    return annotations.labels(scores, out, pivots=pivots, force=force)
+    return annotations.write_labels(scores, out, pivots=pivots, force=force)
 
 
 @command()

@@ -91,7 +91,8 @@ def choose_device(name: str) -> torch.device:
     names_one_gpu = ":" in name  # as in cuda:1
     if device.type == "cpu" or names_one_gpu:
         return device
-    return Compute(f"cuda:{os.environ.get('LOCAL_RANK', '0')}").torch_device()
+    local_rank = os.environ.get("LOCAL_RANK", "0")
+    return Compute(f"cuda:{local_rank}").torch_device()
 
 
 @contextmanager
@@ -110,9 +111,9 @@ def join_processes(device: torch.device) -> Iterator[Processes]:
         dist.destroy_process_group()
 
 
-def is_half(original: str) -> bool:
+def is_half(original_name: str) -> bool:
     """Return whether the original code keeps a tensor, by its name there, in float16."""
-    return _HALF_TENSORS.fullmatch(original) is not None
+    return _HALF_TENSORS.fullmatch(original_name) is not None
 
 
 def tower_precision(arithmetic: Arithmetic, device: torch.device) -> AbstractContextManager[Any]:
@@ -126,7 +127,21 @@ def tower_precision(arithmetic: Arithmetic, device: torch.device) -> AbstractCon
 
 
 def convert(network: Any, size: LsmdcFormat, arithmetic: Arithmetic) -> None:
-    """Convert the weights to the data types of an arithmetic, and set the network to compute in them."""
+    """Convert the weights to the data types of an arithmetic, and set the network to compute in them.
+
+    All weights are float32, except in the published arithmetic. There most of CLIP's weights are float16
+    (`is_half`), and its towers compute in float16. Their layer norms and embeddings keep float32 weights, and
+    hooks convert what goes in and comes out.
+
+    Parameters
+    ----------
+    network
+        The LSMDC X-CLIP, which is changed in place.
+    size
+        Its format, which knows the original names of the tensors.
+    arithmetic
+        The arithmetic.
+    """
     network.float()
     if arithmetic != "published":
         return
@@ -137,7 +152,7 @@ def convert(network: Any, size: LsmdcFormat, arithmetic: Arithmetic) -> None:
         tower.embeddings.register_forward_hook(_to_half)
         for module in tower.modules():
             if isinstance(module, nn.LayerNorm):
-                module.register_forward_pre_hook(_to_float)
+                module.register_forward_pre_hook(_to_float)  # computes in float32
                 module.register_forward_hook(_to_half)
 
 
@@ -153,11 +168,14 @@ def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Ten
 
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
-    """Disable TF32 and, on CUDA, use deterministic algorithms while the block runs."""
+    """Disable TF32 and, on CUDA, use deterministic algorithms while the block runs.
+
+    An operation without a deterministic algorithm gives a warning, or an error if the caller had asked for
+    deterministic algorithms before.
+    """
     was_deterministic = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(
-        mode=was_deterministic or device.type == "cuda", warn_only=not was_deterministic
-    )
+    is_cuda = device.type == "cuda"
+    torch.use_deterministic_algorithms(mode=was_deterministic or is_cuda, warn_only=not was_deterministic)
     try:
         with matmul_precision(tf32=False):
             yield

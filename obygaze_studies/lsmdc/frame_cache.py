@@ -93,13 +93,13 @@ class FrameCache:
         self.folder = folder
         self.geometry = preset.geometry
         self.max_frames = max_frames
-        frames = "number 0, f, 2f, ... with f = int(frames a second)"
+        rule = "number 0, f, 2f, ... with f = int(frames a second)"
         recipe = {
-            "frames": f"{frames}; at most {max_frames}, by linspace",
+            "frames": f"{rule}; at most {max_frames}, by linspace",  # numpy's: evenly spaced
             "preset": preset.record(),
             "decoder": decoder_versions(),
         }
-        # In the form that reading the JSON file of an existing cache gives.
+        # Through JSON and back, so that it equals the recipe that is read from a file (no tuples).
         self.recipe: dict[str, Any] = json.loads(json.dumps(recipe))
         self._entries: dict[str, CachedClip] = {}  # clip id -> record; filled by `_read_index`
 
@@ -144,12 +144,12 @@ class FrameCache:
         return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
 
     def read(self, clip_id: str) -> NDArray[np.uint8]:
-        """Read the frames of a readable clip, uint8 `[F, h, w, 3]`.
+        """Read the frames of a clip that has some, uint8 `[F, h, w, 3]`.
 
         Raises
         ------
         TrainError
-            If the file is missing or was changed.
+            If the file of frames is missing or damaged.
         """
         path = self._path(clip_id)
         try:
@@ -233,7 +233,7 @@ class FrameCache:
                     yield event.value
                 elif event.kind == "died":
                     yield _make_record(clip_id, videos[clip_id], "the decoder crashed on this file")
-                else:
+                else:  # its time is over
                     late = f"decoding took longer than {TIMEOUT_S:g} s"
                     yield _make_record(clip_id, videos[clip_id], late)
 
@@ -276,14 +276,24 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
 
 
 def _make_record(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
-    """Make the cache's record of a clip, with the present size and time of its video."""
+    """Make the cache's record of a clip, with the present size and time of its video.
+
+    `images` are its frames, if it could be decoded; `note` says why it could not, or what is damaged.
+    """
     status = video.stat()
     n_frames = 0
     digest = ""
     if images is not None:
         n_frames = len(images)
         digest = sha256_of(images.tobytes())
-    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, n_frames, digest, note)
+    return CachedClip(
+        clip_id=clip_id,
+        bytes=status.st_size,
+        modified_ns=status.st_mtime_ns,
+        frames=n_frames,
+        sha256=digest,
+        note=note,
+    )
 
 
 def sample_frames(path: Path, geometry: Geometry, max_frames: int) -> Frames[Pixels]:
@@ -302,7 +312,9 @@ def sample_frames(path: Path, geometry: Geometry, max_frames: int) -> Frames[Pix
         numbers = _sampled_numbers(n_frames, stride, max_frames)
         return read_frames(path, at(numbers), each=geometry)
     except VideoError:
-        decodable = np.unique(read_frames(path, uniform(n_frames), each=lambda _: None).index)
+        # Read all frames only to find out which can be decoded: their pixels are dropped at once.
+        all_frames = read_frames(path, uniform(n_frames), each=lambda _: None)
+        decodable = np.unique(all_frames.index)
         numbers = decodable[_sampled_numbers(len(decodable), stride, max_frames)]
         return read_frames(path, at(numbers), each=geometry)
 
@@ -328,6 +340,6 @@ def kept_frames(n_sampled: int, max_frames: int) -> NDArray[np.int64]:
 
 
 def _sampled_numbers(n_frames: int, stride: int, max_frames: int) -> NDArray[np.int64]:
-    """Return the numbers of every `stride`-th of `n_frames` frames, or of `max_frames` of these if more."""
+    """Return the numbers of every `stride`-th frame, thinned evenly to at most `max_frames`."""
     n_sampled = math.ceil(n_frames / stride)
     return kept_frames(n_sampled, max_frames) * stride

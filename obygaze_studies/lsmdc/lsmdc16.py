@@ -134,7 +134,9 @@ def movie_key(title: str) -> str:
     >>> movie_key("UGLY_TRUTH") == movie_key("The Ugly Truth")
     True
     """
-    words = re.sub(r"[\W_]+", " ", title.casefold().replace("&", " and ").replace("'", "")).strip()
+    spelt_out = title.casefold().replace("&", " and ").replace("'", "")
+    words = re.sub(r"[\W_]+", " ", spelt_out).strip()
+    # A title that is only an article, such as "A", stays.
     return re.sub(r"^(the|an|a) (?=.)", "", words)
 
 

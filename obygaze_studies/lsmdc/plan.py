@@ -111,8 +111,12 @@ class LsmdcPlan:
 
     @property
     def chunk(self) -> int:
-        """Number of pairs whose activations are held at a time."""
-        return self.settings.chunk or math.ceil(self.batch / PUBLISHED_PROCESSES)
+        """Number of pairs whose activations are held at a time.
+
+        By default a quarter of the batch: what one of the published training's four GPUs held.
+        """
+        quarter_of_batch = math.ceil(self.batch / PUBLISHED_PROCESSES)
+        return self.settings.chunk or quarter_of_batch
 
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what determines the weights, except the data."""
@@ -160,13 +164,7 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     weights = networks.find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
     size = networks.LsmdcFormat.of(weights.name, tensors)
-    batch = settings.batch or PUBLISHED_BATCHES.get(size.patch)
-    if batch is None:
-        sizes = " and ".join(f"{patch} ({pairs})" for patch, pairs in PUBLISHED_BATCHES.items())
-        raise TrainError(
-            f"{weights.name}: patches of {size.patch} pixels, and a batch was published for {sizes} alone; "
-            "name one with --batch"
-        )
+    batch = settings.batch or _published_batch(weights.name, size.patch)
     network = networks.load_network("xclip-lsmdc", weights, tensors=tensors)
     plan = LsmdcPlan(
         settings=settings,
@@ -183,6 +181,25 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     n_sentences = sum(caption.clip_id in videos for caption in captions["training"])
     refuse_too_few_samples(n_sentences, batch)
     return plan
+
+
+def _published_batch(name: str, patch: int) -> int:
+    """Return the published number of pairs per step for a CLIP; refuse a patch size without one.
+
+    Parameters
+    ----------
+    name
+        Name of the CLIP, for the message.
+    patch
+        Width of its patches in pixels.
+    """
+    if patch in PUBLISHED_BATCHES:
+        return PUBLISHED_BATCHES[patch]
+    sizes = " and ".join(f"{size} ({pairs})" for size, pairs in PUBLISHED_BATCHES.items())
+    raise TrainError(
+        f"{name}: patches of {patch} pixels, and a batch was published for {sizes} alone; "
+        "name one with --batch"
+    )
 
 
 # --- the network at step 0
@@ -228,7 +245,8 @@ def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
 def _load_hub_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     """Read a CLIP in the hub's format, and rename its tensors to OpenAI's names.
 
-    The names of the hub are converted to those of this package's X-CLIP first, and these to OpenAI's.
+    A tensor is renamed twice: from the hub's name to that in this package's X-CLIP (its "port" of the
+    original), and from there to OpenAI's. So `text_model.x` becomes `text.text_model.x`, then `clip.y`.
 
     Raises
     ------
@@ -241,13 +259,8 @@ def _load_hub_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     tensors = {}
     for path in weights.files:
         tensors.update(networks.load_state_dict(replace(weights, files=(path,))))
-    tensors_by_our_name = {}
-    for name, value in tensors.items():
-        if name.endswith("position_ids"):  # a constant, not a weight
-            continue
-        for their_prefix, our_prefix in lsmdc16.PUBLISHED["towers"].items():
-            if name.startswith(their_prefix):
-                tensors_by_our_name[our_prefix + name.removeprefix(their_prefix)] = value
+    tensors_by_our_name = _rename_to_ours(tensors)
+    # Of the whole X-CLIP, the tensors that come from a CLIP.
     expected = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
     networks.check_keys(
         weights.name,
@@ -256,6 +269,21 @@ def _load_hub_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     )
     tensors_by_original_name = size.from_port(tensors_by_our_name)
     return {name.removeprefix("clip."): value for name, value in tensors_by_original_name.items()}
+
+
+def _rename_to_ours(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Rename a CLIP's tensors from the hub's names to those of this package's X-CLIP.
+
+    Only prefixes differ (`towers` in lsmdc16.toml). Tensors with another prefix are left out.
+    """
+    renamed = {}
+    for name, value in tensors.items():
+        if name.endswith("position_ids"):  # a constant, not a weight
+            continue
+        for their_prefix, our_prefix in lsmdc16.PUBLISHED["towers"].items():
+            if name.startswith(their_prefix):
+                renamed[our_prefix + name.removeprefix(their_prefix)] = value
+    return renamed
 
 
 def initial_tensors(
@@ -268,12 +296,19 @@ def initial_tensors(
 ) -> dict[str, torch.Tensor]:
     """Build the tensors of the whole network at step 0 from a CLIP.
 
+    As in the original, the temporal transformer begins as a copy of the first blocks of the text tower, its
+    positions as those of the text, and the matrices of the similarities as identities.
+
     Parameters
     ----------
     name
         Name of the CLIP in messages.
     clip
         Tensors by OpenAI's names, without the prefix `clip.`.
+    temporal_layers
+        Number of blocks of the temporal transformer.
+    max_frames, max_words
+        Numbers of frames and of tokens that the network takes; they size the matrices.
 
     Returns
     -------
@@ -289,26 +324,29 @@ def initial_tensors(
     tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
     missing = [key for key in lsmdc16.PUBLISHED["needed"] if key not in tensors]
     networks.check_keys(name, missing=missing, unexpected=[])
-    positions = tensors["clip.positional_embedding"]
+    positions = tensors["clip.positional_embedding"]  # [positions, text width]
+    n_positions, text_width = positions.shape
     embed = tensors["clip.visual.proj"].shape[1]
-    if positions.shape[1] != embed:
+    if text_width != embed:
         raise TrainError(
-            f"{name}: its text tower is {positions.shape[1]} wide and its embedding {embed}; "
+            f"{name}: its text tower is {text_width} wide and its embedding {embed}; "
             "the temporal transformer, which starts as text blocks, needs both to be equal"
         )
     least = max(max_words, max_frames)
-    if len(positions) < least:
-        raise TrainError(f"{name}: its text tower has {len(positions)} positions, expected {least} or more")
+    if n_positions < least:
+        raise TrainError(f"{name}: its text tower has {n_positions} positions, expected {least} or more")
     tensors["frame_position_embeddings.weight"] = positions.clone()
     tensors |= _temporal_transformer(tensors, temporal_layers)
-    lengths = networks.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
-    tensors |= {key: torch.eye(length) for key, length in lengths.matrices().items()}
+    # Only these three sizes matter for the square matrices of the similarities.
+    matrix_format = networks.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
+    for matrix_name, length in matrix_format.matrices().items():
+        tensors[matrix_name] = torch.eye(length)
     size = networks.LsmdcFormat.of(name, tensors)
     if size.temporal_layers != temporal_layers:
         raise TrainError(
             f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more"
         )
-    size.to_port(name, tensors)  # raises if a tensor is missing, unexpected or of another shape
+    size.to_port(name, tensors)  # only to raise if a tensor is missing, unexpected or of another shape
     return tensors
 
 

@@ -6,8 +6,8 @@ therefore add ranks, and the denominator is the number of ranks. A clip with two
 columns and so causes a tie.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from obygaze_features.text import counted
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Arithmetic, Processes, tower_precision
 from obygaze_studies.lsmdc.samples import Pairs
-from obygaze_studies.lsmdc.step import embed_videos, similarities
+from obygaze_studies.lsmdc.step import VideoEmbeddings, embed_videos, similarities
 
 N_AT_ONCE = 64
 """Number of sentences, and of clips, that are scored together, as in the original."""
@@ -61,37 +61,95 @@ def evaluate(
     -------
     As `retrieval.measures`: published measures have one column per sentence, tie-safe ones one per clip.
     """
-    clip_ids = list(dict.fromkeys(pairs.clip_ids))
-    column = {clip_id: number for number, clip_id in enumerate(clip_ids)}
-    column_of_text = np.array([column[clip_id] for clip_id in pairs.clip_ids])
+    clip_ids = list(dict.fromkeys(pairs.clip_ids))  # each clip once
     # This process embeds its share of the clips, and scores its share of the sentences against all clips.
-    rows = processes.share(len(pairs))
     clips_of_process = clip_ids[processes.share(len(clip_ids))]
-    tokens_of_process = pairs.ids[rows]
-    total = len(clips_of_process) + len(tokens_of_process)
-    encoded = []
-    for block in _blocks(len(clips_of_process)):
-        with tower_precision(arithmetic, device):
-            pixels, mask = pairs.read_clips(clips_of_process[block])
-            encoded.append(embed_videos(network, pixels.to(device), mask.to(device)))
-        progress(block.stop, total)
-    frames_of_process, videos_of_process = (torch.cat(tensors) for tensors in zip(*encoded, strict=True))
-    frames = processes.gather(frames_of_process, len(clip_ids))
-    videos = processes.gather(videos_of_process, len(clip_ids))
-    scores = torch.zeros((len(pairs), len(clip_ids)), device=device)
-    for block in _blocks(len(tokens_of_process)):
-        with tower_precision(arithmetic, device):
-            tokens = torch.from_numpy(tokens_of_process[block]).to(device)
-            sentences, words = (tensor.float() for tensor in network.encode_text(tokens))
-        block_rows = slice(rows.start + block.start, rows.start + block.stop)
-        for clips in _blocks(len(clip_ids)):
-            block_scores = similarities(
-                network, sentences=sentences, words=words, frames=frames[clips], videos=videos[clips]
-            )
-            scores[block_rows, clips] = block_scores["logits"]
-        progress(len(clips_of_process) + block.stop, total)
-    processes.sum_in_place([scores])
+    tokens_of_process = pairs.token_ids[processes.share(len(pairs))]
+    n_clips = len(clips_of_process)
+    total = n_clips + len(tokens_of_process)
+    runner = _Runner(network, device, arithmetic)
+    embeddings = runner.embed_clips(pairs, clips_of_process, lambda n_done: progress(n_done, total))
+    all_embeddings = VideoEmbeddings(
+        frames=processes.gather(embeddings.frames, len(clip_ids)),
+        videos=processes.gather(embeddings.videos, len(clip_ids)),
+    )
+    scores_of_process = runner.score_sentences(
+        tokens_of_process, all_embeddings, lambda n_done: progress(n_clips + n_done, total)
+    )
+    scores = processes.gather(scores_of_process, len(pairs))
+    column_of_clip = {clip_id: column for column, clip_id in enumerate(clip_ids)}
+    column_of_text = np.array([column_of_clip[clip_id] for clip_id in pairs.clip_ids])
     return measures(scores.cpu().numpy(), column_of_text)
+
+
+class _Runner(NamedTuple):
+    """Runs a network on blocks of clips and of sentences.
+
+    Attributes
+    ----------
+    network
+        The LSMDC X-CLIP.
+    device
+        Its device.
+    arithmetic
+        Numeric precision of its towers.
+    """
+
+    network: Any
+    device: torch.device
+    arithmetic: Arithmetic
+
+    def embed_clips(
+        self, pairs: Pairs, clip_ids: Sequence[str], progress: Callable[[int], None]
+    ) -> VideoEmbeddings:
+        """Read and embed clips, block by block; `progress` is called with the number of clips done."""
+        blocks = []
+        for block in _blocks(len(clip_ids)):
+            with tower_precision(self.arithmetic, self.device):
+                pixels, mask = pairs.read_clips(clip_ids[block])
+                blocks.append(embed_videos(self.network, pixels.to(self.device), mask.to(self.device)))
+            progress(block.stop)
+        frames = torch.cat([embeddings.frames for embeddings in blocks])
+        videos = torch.cat([embeddings.videos for embeddings in blocks])
+        return VideoEmbeddings(frames, videos)
+
+    def score_sentences(
+        self, tokens: NDArray[np.int64], clips: VideoEmbeddings, progress: Callable[[int], None]
+    ) -> torch.Tensor:
+        """Score sentences against all clips, block by block.
+
+        Parameters
+        ----------
+        tokens
+            `[N, W]`: tokens of the sentences.
+        clips
+            Embeddings of V clips.
+        progress
+            Called with the number of sentences done.
+
+        Returns
+        -------
+        `[N, V]`, the logits.
+        """
+        n_clips = len(clips.videos)
+        scores = torch.zeros((len(tokens), n_clips), device=self.device)
+        for rows in _blocks(len(tokens)):
+            with tower_precision(self.arithmetic, self.device):
+                tokens_of_block = torch.from_numpy(tokens[rows]).to(self.device)
+                sentences, words = self.network.encode_text(tokens_of_block)
+                sentences = sentences.float()
+                words = words.float()
+            for columns in _blocks(n_clips):
+                block_scores = similarities(
+                    self.network,
+                    sentences=sentences,
+                    words=words,
+                    frames=clips.frames[columns],
+                    videos=clips.videos[columns],
+                )
+                scores[rows, columns] = block_scores["logits"]
+            progress(rows.stop)
+        return scores
 
 
 def recall_line(measures: Mapping[str, Any]) -> str:
@@ -116,8 +174,9 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
 
     Returns
     -------
-    `sentences`, `clips`; `published` -> direction -> measures; `tie_safe` -> direction -> `optimistic`,
-    `mean`, `pessimistic` -> measures.
+    A nested dictionary. `sentences` and `clips` are their numbers. `published` has the measures of
+    `summarise` for each direction, `text_to_video` and `video_to_text`. `tie_safe` has for each direction
+    these measures three times: `optimistic`, `mean` and `pessimistic`.
 
     Raises
     ------
@@ -129,7 +188,8 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
         row, column = undefined[0]
         raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
 
-    # The published code has a column for each sentence: its match is on the diagonal.
+    # The published code has a column for each sentence, so that matches are on the diagonal, and the column
+    # of a clip with several sentences occurs several times, [N, N].
     square = scores[:, column_of_text]
     return {
         "sentences": scores.shape[0],

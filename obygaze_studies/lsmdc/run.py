@@ -78,9 +78,9 @@ class TrainingCallbacks:
     """
 
     def __init__(self, bars: ExitStack | None = None) -> None:
-        """Show nothing yet; a bar is opened when its work first reports progress."""
+        """Show nothing yet; the bar of a task is opened when `progress` is first called for it."""
         self._bars = bars
-        self._shown: dict[str, ShowProgress] = {}  # name of a work -> function that moves its bar
+        self._shown: dict[str, ShowProgress] = {}  # name of a task -> function that moves its bar
 
     def say(self, text: str) -> None:
         """Show a note about the data or the run, or the measures of an evaluation."""
@@ -88,14 +88,14 @@ class TrainingCallbacks:
             tqdm.write(text, file=sys.stderr)
 
     def progress(self, done: int, total: int, *, what: str, unit: str, note: str = "") -> None:
-        """Show how far a work has got, in a bar of its own.
+        """Show how far a task has got, in a bar of its own.
 
         Parameters
         ----------
         done, total
             Units done, and units to do.
         what
-            Name of the work: decoding, training, or the split that is evaluated.
+            Name of the task: decoding, training, or the split that is evaluated.
         unit
             What is counted.
         note
@@ -111,17 +111,22 @@ def xclip_lsmdc(settings: LsmdcSettings) -> Answer:
     """Train until the training is complete or a signal stops it; only process 0 answers in words."""
     with stop_on_signals() as stop, ExitStack() as bars:
         outcome = train(settings, watch=TrainingCallbacks(bars), stopped=stop)
-    code = stop.exit_code if stop() and not outcome.complete else 0
+    # A signal that comes after the last step changes nothing: the training is complete.
+    was_stopped = stop() and not outcome.complete
+    code = stop.exit_code if was_stopped else 0
     if os.environ.get("RANK", "0") != "0":
         return Answer(None, code=code)
     if outcome.test is not None:
         text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {recall_line(outcome.test)}"
     elif outcome.total:
         text = f"stopped after step {outcome.steps} of {outcome.total}; go on with --resume"
-    else:
+    else:  # the number of steps is only known once the clips are decoded
         text = "stopped while decoding; go on with --resume"
     document = {"run": str(settings.out), "complete": outcome.complete, **asdict(outcome)}
     return Answer(document, text=text, code=code)
+
+
+STOPPED_WHILE_DECODING = Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
 
 
 @checked
@@ -156,28 +161,70 @@ def train(
     decoding = partial(watch.progress, what="decoding", unit="clip")
     entries = plan.cache.fill(plan.videos, workers, decoding, stopped)
     if len(entries) < len(plan.videos):
-        return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
-    captions, left_out = samples.choose_samples(plan.captions, entries)
-    rows_of_split = Counter(row.split for row in left_out)
-    n_left_out = {split: rows_of_split[split] for split in captions}
-    pairs = {split: _pairs_of(captions_of_split, plan) for split, captions_of_split in captions.items()}
-    data_record = {}
-    for split, captions_of_split in captions.items():
-        annotations = settings.annotations / FILES[split]
-        data_record[split] = _describe_data(captions_of_split, n_left_out[split], entries, annotations)
+        return STOPPED_WHILE_DECODING
+    data = _choose_data(plan, entries)
     with join_processes(device) as processes, repeatable(device), ExitStack() as stack:
-        record = plan.record() | {"data": data_record, "processes": processes.count, "chunk": plan.chunk}
         folder = RunFolder(settings.out)
         if processes.rank == 0:
-            _announce(watch, plan, left_out)
+            _announce(watch, plan, data.left_out)
             stack.enter_context(folder.locked_for_training())
-            left_out_csv = "".join(map(csv_line, (samples.LeftOut._fields, *left_out)))
+            record = plan.record() | {
+                "data": data.record,
+                "processes": processes.count,
+                "chunk": plan.chunk,
+            }
+            left_out_csv = "".join(map(csv_line, (samples.LeftOut._fields, *data.left_out)))
             folder.begin(record, left_out_csv, plan.network.tokenizer.files, resume=settings.resume)
         else:
             watch = TrainingCallbacks()  # shows nothing
         processes.wait()  # until process 0 has begun the folder
-        training = Training(plan, pairs, folder, processes=processes, device=device, watch=watch)
-        return training.run(stopped, n_left_out)
+        training = Training(plan, data.pairs, folder, processes=processes, device=device, watch=watch)
+        return training.run(stopped, data.n_left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """The data of a training.
+
+    Attributes
+    ----------
+    pairs
+        Split -> sentences with their clips.
+    left_out
+        The sentences that are left out, and the damaged clips.
+    n_left_out
+        Split -> number of sentences left out.
+    record
+        Split -> what identifies its data, as plain JSON.
+    """
+
+    pairs: Mapping[str, samples.Pairs]
+    left_out: Sequence[samples.LeftOut]
+    n_left_out: Mapping[str, int]
+    record: Mapping[str, Any]
+
+
+def _choose_data(plan: LsmdcPlan, entries: Mapping[str, CachedClip]) -> _Data:
+    """Choose the sentences whose clips were decoded, and pair them with the clips.
+
+    Parameters
+    ----------
+    plan
+        The checked inputs and settings.
+    entries
+        Clip id -> the cache's record of its frames.
+    """
+    captions, left_out = samples.choose_samples(plan.captions, entries)
+    rows_of_split = Counter(row.split for row in left_out)
+    pairs = {}
+    n_left_out = {}
+    record = {}
+    for split, captions_of_split in captions.items():
+        pairs[split] = _pairs_of(captions_of_split, plan)
+        n_left_out[split] = rows_of_split[split]
+        annotations = plan.settings.annotations / FILES[split]
+        record[split] = _describe_data(captions_of_split, n_left_out[split], entries, annotations)
+    return _Data(pairs, left_out, n_left_out, record)
 
 
 def _pairs_of(captions: Sequence[Caption], plan: LsmdcPlan) -> samples.Pairs:
@@ -201,7 +248,7 @@ def _describe_data(
     annotations
         File of the split's annotations.
     """
-    clip_ids = {caption.clip_id for caption in captions}
+    clip_ids = {caption.clip_id for caption in captions}  # in any order, since `digest_of` sorts them
     lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions)
     return {
         "annotations_sha256": file_sha256(annotations),
@@ -221,9 +268,15 @@ class Training:
     plan
         The checked inputs and settings.
     pairs
-        Split -> samples.
+        Split -> its sentences with their clips.
     folder
-        The run's folder, for the state and the results.
+        The run's folder, for the state and the results; `RunFolder.begin` has written its record.
+    processes
+        The processes that train together; each has a `Training` of its own.
+    device
+        Where this process computes.
+    watch
+        Receives progress and results.
     """
 
     def __init__(
@@ -243,19 +296,24 @@ class Training:
         self.processes = processes
         self.device = device
         self.watch = watch
-        settings = plan.settings
-        self.epoch_steps = samples.steps_of_an_epoch(len(pairs["training"]), plan.batch)
-        self.total = self.epoch_steps * settings.epochs  # steps of the whole training
         self.record = folder.record()
+        self.epoch_steps = samples.steps_of_an_epoch(len(pairs["training"]), plan.batch)
+        self.total = self.epoch_steps * plan.settings.epochs  # steps of the whole training
         self.network = make_network(plan).to(device)
+        # Name -> tensor, without the frozen ones.
         self.trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
-        group_of_tensor = {}
-        for name in self.trained:
-            original = plan.size.original_name(name)
-            group_of_tensor[name] = step.group_of(original, settings.lr, settings.clip_lr_scale)
-        self.optimiser = step.BertAdam(self.trained, group_of_tensor, self.total)
+        self.optimiser = self._make_optimiser()
         self.position = folder.restore(self.network, self.optimiser)
-        self._log = folder.read_log(self.position.step)
+        self._log = folder.read_log(self.position.step)  # lines of the log up to the restored step
+
+    def _make_optimiser(self) -> step.BertAdam:
+        """Make the optimiser before its first step; the group of a tensor follows from its original name."""
+        settings = self.plan.settings
+        groups = {}
+        for name in self.trained:
+            original_name = self.plan.size.original_name(name)
+            groups[name] = step.group_of(original_name, settings.lr, settings.clip_lr_scale)
+        return step.BertAdam(self.trained, groups, self.total)
 
     def run(self, stopped: Callable[[], bool], left_out: Mapping[str, int]) -> Outcome:
         """Run the remaining steps and evaluations, until all are done or a stop is requested.
@@ -269,10 +327,10 @@ class Training:
         """
         if self.position.step:
             self.watch.say(f"resuming after step {self.position.step} of {self.total}")
-        is_stopped = False
-        while not is_stopped and self.position.epoch < self.plan.settings.epochs:
-            is_stopped = not self._finish_epoch(stopped)
-        test = None if is_stopped else self._test()
+        goes_on = True
+        while goes_on and self.position.epoch < self.plan.settings.epochs:
+            goes_on = self._finish_epoch(stopped)
+        test = self._test() if goes_on else None
         return Outcome(
             steps=self.position.step,
             total=self.total,
@@ -283,32 +341,41 @@ class Training:
         )
 
     def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
-        """Run the remaining steps of the epoch, and evaluate; return False if a stop was requested.
+        """Run the remaining steps of the epoch, and evaluate; return whether the training goes on.
 
-        A stop during the steps comes before the evaluation, which the resumed training does.
+        If a stop is requested during the steps, the state is saved and the epoch is not evaluated: the
+        resumed training runs its remaining steps and evaluates it.
+
+        Parameters
+        ----------
+        stopped
+            Polled after every step and after the evaluation: whether a stop is requested.
         """
-        pairs = self.pairs["training"]
-        order = samples.epoch_order(len(pairs), self.position.epoch)
-        batch_size = self.plan.batch
-        share_of_process = self.processes.share(batch_size)
-        local_samples = []  # of each remaining batch, the samples that this process trains on
-        for number in range(self.position.batch, self.epoch_steps):
-            samples_of_batch = order[number * batch_size : (number + 1) * batch_size]
-            local_samples.append(samples_of_batch[share_of_process])
-        for local_batch in pairs.batches(local_samples):
+        for local_batch in self.pairs["training"].batches(self._remaining_samples()):
             self._step(local_batch.to(self.device))
             before = self.position
             self.position = replace(before, step=before.step + 1, batch=before.batch + 1)
-            stop = self.processes.any(stopped(), self.device)
-            if stop or self.position.step % SAVE_EVERY == 0:
+            is_stopped = self.processes.any(stopped(), self.device)
+            if is_stopped or self.position.step % SAVE_EVERY == 0:
                 self._save()
-            if stop:
+            if is_stopped:
                 return False
         self._evaluate()
         self._save()
         return not self.processes.any(stopped(), self.device)
 
-    def _step(self, batch: Any) -> None:
+    def _remaining_samples(self) -> list[list[int]]:
+        """List the samples that this process trains on in each remaining batch of the epoch."""
+        order = samples.epoch_order(len(self.pairs["training"]), self.position.epoch)
+        batch_size = self.plan.batch
+        share_of_process = self.processes.share(batch_size)
+        remaining = []
+        for number in range(self.position.batch, self.epoch_steps):
+            samples_of_batch = order[number * batch_size : (number + 1) * batch_size]
+            remaining.append(samples_of_batch[share_of_process])
+        return remaining
+
+    def _step(self, batch: step.Batch) -> None:
         """Train on this process's share of a batch, and log the step.
 
         Raises
@@ -316,10 +383,28 @@ class Training:
         TrainError
             The memory is too small for the chunk, or the loss or the gradient is not finite.
         """
+        loss = self._compute_gradients(batch)
+        gradient_norm = step.clip_gradients(self.trained.values())
+        self._refuse_not_finite(loss, gradient_norm)
+        self.optimiser.step()
+        with torch.no_grad():
+            self.network.logit_scale.clamp_(max=step.LARGEST_SCALE)
+        self._log_step(loss, gradient_norm)
+        n_done = self.position.step + 1
+        note = f"loss {loss:.3f}"
+        self.watch.progress(n_done, self.total, what="training", unit="step", note=note)
+
+    def _compute_gradients(self, batch: step.Batch) -> float:
+        """Compute the gradients of the whole batch from this process's share, and return the loss.
+
+        Raises
+        ------
+        TrainError
+            The memory is too small for the chunk.
+        """
         settings = self.plan.settings
-        position = self.position
         try:
-            loss = step.compute_gradients(
+            return step.compute_gradients(
                 self.network,
                 self.plan.size,
                 batch,
@@ -331,20 +416,17 @@ class Training:
             )
         except torch.OutOfMemoryError:
             raise TrainError(
-                f"step {position.step + 1}: {self.plan.chunk} pairs at a time are too "
+                f"step {self.position.step + 1}: {self.plan.chunk} pairs at a time are too "
                 f"many for the memory of {self.device}; resume with a smaller --chunk"
             ) from None
-        norm = step.clip_gradients(self.trained.values())
-        self._refuse_not_finite(loss, norm)
-        factor = step.schedule(position.step, self.total)
-        self.optimiser.step()
-        with torch.no_grad():
-            self.network.logit_scale.clamp_(max=step.LARGEST_SCALE)
+
+    def _log_step(self, loss: float, gradient_norm: float) -> None:
+        """Add the present step's line to the log, with the columns `LOG_COLUMNS`."""
+        position = self.position
+        rate_factor = step.schedule(position.step, self.total)  # as the optimiser used it
         logit_scale = float(self.network.logit_scale.detach())
-        row = (position.step, position.epoch, loss, norm, factor, logit_scale)
+        row = (position.step, position.epoch, loss, gradient_norm, rate_factor, logit_scale)
         self._log.append(",".join(map(repr, row)) + "\n")
-        note = f"loss {loss:.3f}"
-        self.watch.progress(position.step + 1, self.total, what="training", unit="step", note=note)
 
     def _refuse_not_finite(self, loss: float, norm: float) -> None:
         """Raise a TrainError if the loss of the present step, or the norm of its gradient, is not finite."""
@@ -358,30 +440,29 @@ class Training:
         )
 
     def _evaluate(self) -> None:
-        """Evaluate the completed epoch and save its weights."""
+        """Evaluate the completed epoch, choose the best epoch so far, and save the weights.
+
+        The position moves to the next epoch.
+        """
         position = self.position
         epoch = position.epoch
         measures = (*position.measures, self._measure("validation", epoch))
-        # The published criterion is R@1 of text to video; of equal epochs the later one is chosen.
-        r1_of_epochs = [measured["published"]["text_to_video"]["R@1"] for measured in measures]
-        best = position.best_epoch
-        if best < 0 or r1_of_epochs[-1] >= r1_of_epochs[best]:
-            best = epoch
+        best = _best_epoch(measures)
         if self.processes.rank == 0:
             record = self.record | {"epoch": epoch, "step": position.step, "validation": measures[-1]}
-            originals = self.plan.size.from_port(self.network.state_dict())
-            self.folder.write_model(f"epoch-{epoch}.safetensors", originals, record)
+            tensors_by_original_name = self.plan.size.from_port(self.network.state_dict())
+            self.folder.write_model(f"epoch-{epoch}.safetensors", tensors_by_original_name, record)
             if best == epoch:
-                self.folder.write_model(self.folder.model.name, originals, record)
+                self.folder.write_model(self.folder.model.name, tensors_by_original_name, record)
             self.folder.write("epochs.json", json_bytes(measures))
         self.position = replace(position, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
 
     def _test(self) -> dict[str, Any]:
-        """Evaluate the chosen epoch on the test set, and write the card."""
+        """Evaluate the chosen epoch on the test set, and write the model card."""
         self.processes.wait()  # until process 0 has written the weights
         weights = Weights(files=(self.folder.model,))
-        port = self.plan.size.to_port(weights.name, load_state_dict(weights))
-        self.network.load_state_dict(port)
+        tensors_by_our_name = self.plan.size.to_port(weights.name, load_state_dict(weights))
+        self.network.load_state_dict(tensors_by_our_name)
         measures = self._measure("test", self.position.best_epoch)
         if self.processes.rank == 0:
             self.folder.write("test.json", json_bytes(measures))
@@ -409,8 +490,26 @@ class Training:
             self.folder.save(self.network, self.optimiser, self.position)
 
 
+def _best_epoch(measures: Sequence[Mapping[str, Any]]) -> int:
+    """Return the epoch with the highest R@1 of text to video, the published criterion; the later of equals.
+
+    `measures` has the validation measures of each epoch (`retrieval.measures`).
+    """
+    best = 0
+    best_r1 = -math.inf
+    for epoch, measures_of_epoch in enumerate(measures):
+        r1 = measures_of_epoch["published"]["text_to_video"]["R@1"]
+        if r1 >= best_r1:
+            best = epoch
+            best_r1 = r1
+    return best
+
+
 def make_network(plan: LsmdcPlan) -> Any:
-    """Return the network at step 0 in the arithmetic's data types; frozen tensors need no gradient."""
+    """Prepare the plan's network for training, in place, and return it.
+
+    Its frozen tensors get no gradient, and its weights the data types of the arithmetic.
+    """
     network = plan.network.module
     for name, value in network.named_parameters():
         value.requires_grad_(step.is_trained(plan.size.original_name(name)))
@@ -419,24 +518,51 @@ def make_network(plan: LsmdcPlan) -> Any:
 
 
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> None:
-    """Report sentences left out, damaged clips, films shared with ObyGaze12, and titles without clips."""
+    """Tell of sentences left out, damaged clips, films shared with ObyGaze12, and titles without clips."""
+    notes = [
+        *_notes_on_left_out(plan, left_out),
+        *_notes_on_damaged(left_out),
+        *_notes_on_shared_films(plan),
+        *_notes_on_titles_without_clip(plan),
+    ]
+    for note in notes:
+        watch.say(note)
+
+
+def _notes_on_left_out(plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> list[str]:
+    """Say for each split how many sentences are left out, with the first as an example."""
+    notes = []
     for split, captions_of_split in plan.captions.items():
         rows = [row for row in left_out if row.split == split]
         if rows:
-            example = f"line {rows[0].line}, {rows[0].clip_id}: {rows[0].reason}"
-            watch.say(
-                f"{split}: {len(rows)} of {counted(len(captions_of_split), 'sentence')} left "
-                f"out, e.g. {example}"
-            )
-    # `left_out` also lists the clips that are damaged but used.
+            first = rows[0]
+            example = f"line {first.line}, {first.clip_id}: {first.reason}"
+            total = counted(len(captions_of_split), "sentence")
+            notes.append(f"{split}: {len(rows)} of {total} left out, e.g. {example}")
+    return notes
+
+
+def _notes_on_damaged(left_out: Sequence[samples.LeftOut]) -> list[str]:
+    """Say how many damaged clips are used; `left_out` lists them too, as not left out."""
     damaged = [row for row in left_out if row.left_out == "no"]
-    if damaged:
-        example = f"{damaged[0].clip_id}: {damaged[0].reason}"
-        watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")
-    if plan.shared_movies:
-        films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
-        watch.say(f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}")
+    if not damaged:
+        return []
+    example = f"{damaged[0].clip_id}: {damaged[0].reason}"
+    return [f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}"]
+
+
+def _notes_on_shared_films(plan: LsmdcPlan) -> list[str]:
+    """Say how many training sentences are of films of ObyGaze12."""
+    if not plan.shared_movies:
+        return []
+    films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
+    return [f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}"]
+
+
+def _notes_on_titles_without_clip(plan: LsmdcPlan) -> list[str]:
+    """Say which films to leave out have no clip, as their titles may be misspelt."""
     titles_with_clips = set(chain.from_iterable(plan.excluded.values()))
     titles_without_clip = [title for title in plan.titles if title not in titles_with_clips]
-    if titles_without_clip:
-        watch.say(f"--exclude-movies: no clip is of {', '.join(titles_without_clip)}")
+    if not titles_without_clip:
+        return []
+    return [f"--exclude-movies: no clip is of {', '.join(titles_without_clip)}"]

@@ -34,7 +34,7 @@ class Pairs:
     ----------
     clip_ids
         `[N]`: clip id of each sentence.
-    ids
+    token_ids
         `[N, W]`: tokens of the sentences.
     cache
         The cache that holds the frames.
@@ -43,7 +43,7 @@ class Pairs:
     """
 
     clip_ids: tuple[str, ...]
-    ids: NDArray[np.int64]
+    token_ids: NDArray[np.int64]
     cache: FrameCache
     max_frames: int
 
@@ -54,16 +54,22 @@ class Pairs:
     def batch(self, samples: Sequence[int]) -> Batch:
         """Read the frames and tokens of some samples."""
         frames, mask = self.read_clips([self.clip_ids[sample] for sample in samples])
-        return Batch(frames, mask, torch.from_numpy(self.ids[list(samples)]))
+        return Batch(frames, mask, torch.from_numpy(self.token_ids[list(samples)]))
 
     def read_clips(self, clip_ids: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Read the frames of clips, concatenated to uint8 `[n, h, w, 3]`, and the mask `[B, F]`."""
-        read = [self.cache.read(clip_id) for clip_id in clip_ids]
-        mask = torch.zeros((len(read), self.max_frames), dtype=torch.bool)
-        for row, frames in zip(mask, read, strict=True):
-            row[: len(frames)] = True
+        """Read the frames of B clips.
 
-        return torch.from_numpy(np.concatenate(read)), mask
+        Returns
+        -------
+        frames, mask
+            As in `Batch`: the n frames of all clips, concatenated to uint8 `[n, h, w, 3]`; and bool
+            `[B, max_frames]`, which of the places of a clip's frames are filled.
+        """
+        frames_of_clips = [self.cache.read(clip_id) for clip_id in clip_ids]
+        mask = torch.zeros((len(frames_of_clips), self.max_frames), dtype=torch.bool)
+        for index, frames in enumerate(frames_of_clips):
+            mask[index, : len(frames)] = True
+        return torch.from_numpy(np.concatenate(frames_of_clips)), mask
 
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Yield the batches of the given samples in order, and read the next ones ahead."""
@@ -130,12 +136,22 @@ def choose_samples(
             if caption.clip_id not in readable:
                 entry = entries.get(caption.clip_id)
                 reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
-                rows.append(LeftOut(split, str(caption.line), caption.clip_id, "yes", reason))
+                row = LeftOut(
+                    split=split,
+                    line=str(caption.line),
+                    clip_id=caption.clip_id,
+                    left_out="yes",
+                    reason=reason,
+                )
+                rows.append(row)
         if not chosen[split]:
             last = f"line {rows[-1].line}, {rows[-1].clip_id}: {rows[-1].reason}"
             raise TrainError(f"not one {split} sentence has a video that can be read ({last})")
-    damaged = sorted(clip_id for clip_id in readable if entries[clip_id].note)
-    rows += [LeftOut("", "", clip_id, "no", f"damaged: {entries[clip_id].note}") for clip_id in damaged]
+    for clip_id in sorted(readable):
+        note = entries[clip_id].note
+        if note:
+            row = LeftOut(split="", line="", clip_id=clip_id, left_out="no", reason=f"damaged: {note}")
+            rows.append(row)
     return chosen, rows
 
 

@@ -47,6 +47,19 @@ MAY_CHANGE = ("processes", "chunk", "software")
 """Fields of the record that may change when a run resumes, because they affect only rounding."""
 
 
+POSITION_KEY = "position"
+"""Entry of the state's metadata that holds the position."""
+
+_ERRORS_OF_A_DAMAGED_STATE = (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError)
+"""What reading a damaged state, or that of another network, raises."""
+
+N_SHOWN_DIFFERENCES = 5
+"""Number of differences between two records that a message names."""
+
+LONGEST_DIFFERENCE = 100
+"""Number of characters that a message shows of a difference."""
+
+
 @dataclass(frozen=True)
 class Position:
     """Progress of a training.
@@ -96,14 +109,15 @@ class RunFolder:
             If another training uses it.
         """
         with alone_in(self.folder, "training here"):
-            for unfinished in self.folder.glob(".tmp??????"):  # safetensors' own names
+            # safetensors writes to files of these names; a killed training leaves its last one.
+            for unfinished in self.folder.glob(".tmp??????"):
                 unfinished.unlink()
             yield
 
     def begin(
         self, record: dict[str, Any], left_out: str, tokenizer: Iterable[Path], *, resume: bool
     ) -> None:
-        """Write the first files of a run; or check that a run that is there has the same record.
+        """Write the first files of a run; if the folder has a run, check that it can be resumed.
 
         Parameters
         ----------
@@ -121,23 +135,25 @@ class RunFolder:
         TrainError
             If there is a run and `resume` is false, or its settings or data differ.
         """
-        path = self.folder / "run.json"
-        if path.exists():
-            before = self.record()
-            if not resume:
-                raise TrainError(
-                    f"{self.folder}: a run is here already; go on with it (--resume) or name another folder"
-                )
-            differences = _differences(before, record)
-            if differences:
-                raise TrainError(
-                    f"{self.folder}: the run that is here was begun otherwise: {'; '.join(differences[:5])}"
-                )
+        if (self.folder / "run.json").exists():
+            self._check_resumable(record, resume=resume)
             return
         self.write("left_out.csv", left_out)
         for file in tokenizer:
             self.write(file.name, read_bytes(file))
         self.write("run.json", json_bytes(record))
+
+    def _check_resumable(self, record: Mapping[str, Any], *, resume: bool) -> None:
+        """Raise a TrainError unless the folder's run is to be resumed, and has this record."""
+        before = self.record()
+        if not resume:
+            raise TrainError(
+                f"{self.folder}: a run is here already; go on with it (--resume) or name another folder"
+            )
+        differences = _differences(before, record)
+        if differences:
+            shown = "; ".join(differences[:N_SHOWN_DIFFERENCES])
+            raise TrainError(f"{self.folder}: the run that is here was begun otherwise: {shown}")
 
     def record(self) -> dict[str, Any]:
         """Read the record of the run."""
@@ -149,18 +165,21 @@ class RunFolder:
         write_whole(self.folder / name, content)
 
     def write_model(self, name: str, tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]) -> None:
-        """Write weights with their record, in float32."""
-        values = {key: value.detach().float().cpu().contiguous() for key, value in tensors.items()}
-        self._write_tensors(self.folder / name, values, {LsmdcFormat.RECORD_KEY: record})
+        """Write weights in float32, with the record of the run in the file's metadata."""
+        weights = {}
+        for tensor_name, tensor in tensors.items():
+            weights[tensor_name] = tensor.detach().float().cpu().contiguous()
+        self._write_tensors(self.folder / name, weights, LsmdcFormat.RECORD_KEY, record)
 
     def read_log(self, steps: int) -> list[str]:
-        """Return the lines of the log up to a step, the line of its columns first.
+        """Return the header line of the log, and the lines of the first `steps` steps, one each.
 
         Lines of later steps are left out, because a resumed training repeats these steps.
         """
-        if steps and self.log.exists():
-            return read_text(self.log).splitlines(keepends=True)[: 1 + steps]
-        return [",".join(LOG_COLUMNS) + "\n"]
+        if steps == 0 or not self.log.exists():
+            return [",".join(LOG_COLUMNS) + "\n"]
+        lines = read_text(self.log).splitlines(keepends=True)
+        return lines[: 1 + steps]
 
     def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:
         """Save weights, moments of the optimiser, and position to one file, for `restore`."""
@@ -168,7 +187,7 @@ class RunFolder:
         for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
             tensors |= {f"{kind}.{name}": value for name, value in moments.items()}
         values = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-        self._write_tensors(self.state, values, {"position": asdict(position)})
+        self._write_tensors(self.state, values, POSITION_KEY, asdict(position))
 
     def restore(self, network: torch.nn.Module, optimiser: BertAdam) -> Position:
         """Restore network and optimiser from the saved state, if there is one.
@@ -180,39 +199,42 @@ class RunFolder:
         """
         if not self.state.exists():
             return Position()
-        open_regular(self.state).close()  # safetensors opens the name itself
+        open_regular(self.state).close()  # refuses what is no regular file, such as a pipe
         try:
-            with safe_open(self.state, framework="pt") as file:
-                position = json.loads(file.metadata()["position"])
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
-            with torch.no_grad():
-                for name, value in network.state_dict().items():
-                    value.copy_(tensors[f"weight.{name}"])
-                for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
-                    for name, value in moments.items():
-                        value.copy_(tensors[f"{kind}.{name}"])
-        except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            fields = self._read_into(network, optimiser)
+        except _ERRORS_OF_A_DAMAGED_STATE as error:
             message = first_line(error)
             raise TrainError(
                 f"{self.state}: the state cannot be read ({message}); remove it to begin anew"
             ) from None
-        position["measures"] = tuple(position["measures"])
-        saved = Position(**position)
-        optimiser.steps = saved.step
-        return saved
+        measures = tuple(fields.pop("measures"))  # JSON has no tuples
+        position = Position(**fields, measures=measures)
+        optimiser.steps = position.step
+        return position
+
+    def _read_into(self, network: torch.nn.Module, optimiser: BertAdam) -> dict[str, Any]:
+        """Copy the saved weights and moments to network and optimiser; return the fields of the position."""
+        with safe_open(self.state, framework="pt") as file:
+            fields: dict[str, Any] = json.loads(file.metadata()[POSITION_KEY])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
+        with torch.no_grad():
+            for name, value in network.state_dict().items():
+                value.copy_(tensors[f"weight.{name}"])
+            for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
+                for name, value in moments.items():
+                    value.copy_(tensors[f"{kind}.{name}"])
+        return fields
 
     @staticmethod
-    def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
-        """Write tensors with one entry of metadata, as a whole or not at all.
+    def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], key: str, value: object) -> None:
+        """Write tensors with one entry of metadata, as JSON; the file is complete or not written at all.
 
-        More entries would be written in an order that differs between runs.
+        There is one entry only, because safetensors writes several in an order that differs between runs.
         """
-        if len(metadata) != 1:
-            raise ValueError("one entry of metadata was expected")
-        texts = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
+        metadata = {key: json.dumps(value, ensure_ascii=False)}
         with whole_file(path) as partial:
             try:
-                save_file(tensors, partial, metadata=texts)
+                save_file(tensors, partial, metadata=metadata)
             except SafetensorError as error:  # such as a full disk
                 raise TrainError(f"{path}: cannot be written ({first_line(error)})") from None
 
@@ -220,7 +242,7 @@ class RunFolder:
 def card(
     record: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], best: int, test: Mapping[str, Any]
 ) -> str:
-    """Return the card in Markdown; the same training gives the same bytes.
+    """Return the model card in Markdown, filled in from card.md; the same training gives the same bytes.
 
     Parameters
     ----------
@@ -255,7 +277,10 @@ def card(
 
 
 def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """List the rows of the card's table: each evaluation in both directions, as published and tie-safe."""
+    """List the rows of the card's table: each evaluation in both directions, as published and tie-safe.
+
+    The measures are those of `retrieval.measures`; of the three tie-safe ones, the mean is shown.
+    """
     measures_of = {f"validation, epoch {number}": measures for number, measures in enumerate(epochs)}
     measures_of["test, chosen epoch"] = test
     rows = []
@@ -272,18 +297,23 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """List the differences between two records of runs, except in the fields that may change."""
     differences = []
-    for field in sorted({*before, *now} - {*MAY_CHANGE}):
+    fields = set(before).union(now).difference(MAY_CHANGE)
+    for field in sorted(fields):
         differences += _differences_of_field(field, before.get(field), now.get(field))
     return differences
 
 
 def _differences_of_field(field: str, before: Any, now: Any) -> list[str]:
-    """List the differences of a field, or of the fields that it has: "data training clips 3, now 4"."""
+    """List the differences of a field, or of its entries if it is a dictionary.
+
+    A difference reads "data training clips 3, now 4".
+    """
     if isinstance(before, dict) and isinstance(now, dict):
         differences = []
-        for name in sorted({*before, *now}):
+        for name in sorted(set(before).union(now)):
             differences += _differences_of_field(f"{field} {name}", before.get(name), now.get(name))
         return differences
     if before == now:
         return []
-    return [f"{field} {before}, now {now}"[:100]]
+    difference = f"{field} {before}, now {now}"
+    return [difference[:LONGEST_DIFFERENCE]]

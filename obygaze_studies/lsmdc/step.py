@@ -76,9 +76,10 @@ class Batch:
 
     def part(self, start: int, stop: int) -> "Batch":
         """Return the pairs from `start` to `stop`, exclusive, with the frames of their clips."""
-        first = int(self.mask[:start].sum())
-        last = int(self.mask[:stop].sum())
-        return Batch(self.frames[first:last], self.mask[start:stop], self.ids[start:stop])
+        # `frames` has no rows for missing frames: count the existing ones of the clips before.
+        first_frame = int(self.mask[:start].sum())
+        end_frame = int(self.mask[:stop].sum())
+        return Batch(self.frames[first_frame:end_frame], self.mask[start:stop], self.ids[start:stop])
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on a device."""
@@ -111,19 +112,38 @@ class PairEmbeddings(NamedTuple):
 
 
 def embed(network: Any, batch: Batch, arithmetic: Arithmetic = "float32") -> PairEmbeddings:
-    """Run both towers and the temporal transformer of a network, an LSMDC X-CLIP.
-
-    Missing frames are zero after normalisation and pass through CLIP. They are all equal, so CLIP runs on one
-    of them only.
-    """
+    """Run both towers and the temporal transformer of a network, an LSMDC X-CLIP, on a batch of pairs."""
     with tower_precision(arithmetic, batch.ids.device):
-        frames, videos = embed_videos(network, batch.frames, batch.mask)
+        video_embeddings = embed_videos(network, batch.frames, batch.mask)
         sentences, words = network.encode_text(batch.ids)
-    return PairEmbeddings(sentences.float(), words.float(), frames, videos)
+    return PairEmbeddings(
+        sentences=sentences.float(),
+        words=words.float(),
+        frames=video_embeddings.frames,
+        videos=video_embeddings.videos,
+    )
 
 
-def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+class VideoEmbeddings(NamedTuple):
+    """Embeddings of B clips.
+
+    Attributes
+    ----------
+    frames
+        `[B, F, E]`: one vector per frame; a frame that does not exist has that of a black picture.
+    videos
+        `[B, E]`: one unit vector per clip.
+    """
+
+    frames: torch.Tensor
+    videos: torch.Tensor
+
+
+def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> VideoEmbeddings:
     """Embed the frames of clips by CLIP, and the clips by the temporal transformer.
+
+    A clip with fewer frames than the network takes is filled up with a picture that is zero after CLIP's
+    normalisation, as in the original. This picture passes through CLIP once, for all missing frames.
 
     Parameters
     ----------
@@ -131,27 +151,36 @@ def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tupl
         The LSMDC X-CLIP.
     frames, mask
         As in `Batch`: the frames that exist, uint8 `[n, h, w, 3]`, and where they belong, `[B, F]`.
-
-    Returns
-    -------
-    Vectors of the frames, `[B, F, E]`, where a frame that does not exist has that of a black picture; and
-    unit vectors of the videos, `[B, E]`.
     """
-    scale = torch.tensor(PIXELS.scale, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
-    shift = torch.tensor(PIXELS.shift, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
-    pixels = frames.permute(0, 3, 1, 2).float() * scale + shift
-    present = mask.flatten()
-    is_short_of_frames = not bool(present.all())
-    if is_short_of_frames:
-        # `frames` has only the frames that exist; one black picture behind them stands for all others.
-        pixels = torch.cat([pixels, pixels.new_zeros((1, *pixels.shape[1:]))])
-    vectors = network.encode_frames(pixels[:, None])[:, 0]
-    if is_short_of_frames:
-        index_if_present = present.cumsum(0) - 1
-        index_of_black_picture = len(vectors) - 1
-        vectors = vectors[torch.where(present, index_if_present, index_of_black_picture)]
-    vectors = vectors.view(*mask.shape, -1)
-    return vectors, network.video_vector(network.relate_frames(vectors, mask), mask)
+    pixels = _normalise(frames, mask.device)
+    is_present = mask.flatten()  # [B * F]
+    if bool(is_present.all()):
+        vectors = _encode_pictures(network, pixels)
+    else:
+        filling = pixels.new_zeros((1, *pixels.shape[1:]))
+        vectors_of_pictures = _encode_pictures(network, torch.cat([pixels, filling]))
+        # Row of each place of the mask: the k-th existing frame has row k, the filling has the last row.
+        row_if_present = is_present.cumsum(0) - 1
+        row_of_filling = len(vectors_of_pictures) - 1
+        vectors = vectors_of_pictures[torch.where(is_present, row_if_present, row_of_filling)]
+    vectors = vectors.view(*mask.shape, -1)  # [B, F, E]
+    videos = network.video_vector(network.relate_frames(vectors, mask), mask)
+    return VideoEmbeddings(vectors, videos)
+
+
+def _normalise(frames: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Normalise frames, uint8 `[n, h, w, 3]`, as CLIP does, to float32 `[n, 3, h, w]`."""
+    # The constants are computed in float64 and rounded to float32 once.
+    scale = torch.tensor(PIXELS.scale, dtype=torch.float64).float().to(device).view(3, 1, 1)
+    shift = torch.tensor(PIXELS.shift, dtype=torch.float64).float().to(device).view(3, 1, 1)
+    return frames.permute(0, 3, 1, 2).float() * scale + shift
+
+
+def _encode_pictures(network: Any, pixels: torch.Tensor) -> torch.Tensor:
+    """Embed normalised pictures `[n, 3, h, w]` by CLIP, to `[n, E]`."""
+    clips_of_one_frame = pixels.unsqueeze(1)
+    vectors: torch.Tensor = network.encode_frames(clips_of_one_frame)[:, 0]
+    return vectors
 
 
 @checked
@@ -160,6 +189,10 @@ def similarities(
 ) -> dict[str, torch.Tensor]:
     """Score every caption against every video, each score times exp(logit_scale).
 
+    X-CLIP (Ma et al. 2022, section 3) compares texts and videos at four pairs of grains, and each by cosines:
+    video with sentence, video with words, sentence with frames, and frames with words. Cosines of several
+    words or frames are summed up by attention (`attend`), with a trained matrix of their own.
+
     Parameters
     ----------
     network
@@ -167,7 +200,7 @@ def similarities(
     sentences, words
         `[N, E]` and `[N, W, E]`, as `encode_text` gives them.
     frames
-        v, `[B, F, E]`, as `encode_frames` gives it: the losses use it and not u, and padded frames take part.
+        `[B, F, E]`, as `encode_frames` gives them, before the temporal transformer; padded frames take part.
     videos
         `[B, E]`, as `video_vector` gives it.
 
@@ -175,22 +208,32 @@ def similarities(
     -------
     `video_sentence`, `video_word`, `sentence_frame`, `frame_word` and their mean `logits`, each `[N, B]`.
     """
+    # In einsum: n sentences, w words, b videos, f frames, e and d the axis of the embeddings.
     sentences = normalize(sentences, dim=-1)
     words = normalize(words, dim=-1)
-    frames = normalize(frames, dim=-1)
-    by_word = torch.einsum("nwe,be->nbw", words, videos)
-    by_frame = torch.einsum("ne,bfe->nbf", sentences, frames)
-    fine = torch.einsum("nwe,ed,bfd->nbwf", words, network.local_mat_weight, frames)
-    over_words = attend(fine.transpose(2, 3), network.word_mat_weight)
-    over_frames = attend(fine, network.frame_mat_weight)
+    frames = normalize(frames, dim=-1)  # `videos` are unit vectors already
+
+    video_sentence = sentences @ network.global_mat_weight @ videos.T
+
+    words_of_video = torch.einsum("nwe,be->nbw", words, videos)
+    video_word = attend(words_of_video, network.word_logit_weight)
+
+    frames_of_sentence = torch.einsum("ne,bfe->nbf", sentences, frames)
+    sentence_frame = attend(frames_of_sentence, network.frame_logit_weight)
+
+    # Frames with words are summed up in both orders, and the two sums are averaged.
+    words_and_frames = torch.einsum("nwe,ed,bfd->nbwf", words, network.local_mat_weight, frames)
+    frames_left = attend(words_and_frames.transpose(2, 3), network.word_mat_weight)  # [N, B, F]
+    words_left = attend(words_and_frames, network.frame_mat_weight)  # [N, B, W]
+    words_first = attend(frames_left, network.frame_mat_weight2)
+    frames_first = attend(words_left, network.word_mat_weight2)
+    frame_word = (words_first + frames_first) / 2
+
     scores = {
-        "video_sentence": sentences @ network.global_mat_weight @ videos.T,
-        "video_word": attend(by_word, network.word_logit_weight),
-        "sentence_frame": attend(by_frame, network.frame_logit_weight),
-        "frame_word": (
-            attend(over_words, network.frame_mat_weight2) + attend(over_frames, network.word_mat_weight2)
-        )
-        / 2,
+        "video_sentence": video_sentence,
+        "video_word": video_word,
+        "sentence_frame": sentence_frame,
+        "frame_word": frame_word,
     }
     scores["logits"] = torch.stack(list(scores.values())).mean(dim=0)
     scale = network.logit_scale.exp()
@@ -198,8 +241,21 @@ def similarities(
 
 
 def attend(similarity: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
-    """Sum up the last axis by attention over the similarities: sum_i (softmax(x / 0.01) M)_i x_i."""
-    return ((similarity / TEMPERATURE).softmax(dim=-1) @ matrix * similarity).sum(dim=-1)
+    """Sum up the last axis by attention over the similarities: sum_i (softmax(x / 0.01) M)_i x_i.
+
+    Parameters
+    ----------
+    similarity
+        x, `[..., K]`.
+    matrix
+        M, `[K, K]`; an identity matrix before training.
+
+    Returns
+    -------
+    `[...]`.
+    """
+    attention = (similarity / TEMPERATURE).softmax(dim=-1) @ matrix
+    return (attention * similarity).sum(dim=-1)
 
 
 def contrastive_loss(network: Any, embeddings: PairEmbeddings) -> torch.Tensor:
@@ -255,30 +311,77 @@ def compute_gradients(
         value.grad = None
     chunk_size = chunk or max(len(batch), 1)
     chunks = [batch.part(start, start + chunk_size) for start in range(0, len(batch), chunk_size)]
-    # A single chunk is embedded once: its activations are kept. Several are embedded again below.
-    is_single = len(chunks) == 1
-    with torch.set_grad_enabled(is_single):
-        embedded = [embed(network, part, arithmetic) for part in chunks]
-    embeddings_here = [torch.cat(tensors) for tensors in zip(*embedded, strict=True)]
-    # Embeddings of the whole batch, from which the gradient does not flow into the towers.
+    # The activations of a single chunk are held at once; those of several would need too much memory.
+    holds_activations = len(chunks) == 1
+    with torch.set_grad_enabled(holds_activations):
+        embeddings_of_chunks = [embed(network, part, arithmetic) for part in chunks]
+    result = _differentiate_loss(network, embeddings_of_chunks, n_items, processes)
+    for number, part in enumerate(chunks):
+        embeddings = embeddings_of_chunks[number]
+        if not holds_activations:
+            embeddings = embed(network, part, arithmetic)
+        rows = slice(number * chunk_size, number * chunk_size + len(part))
+        torch.autograd.backward(embeddings, [gradient[rows] for gradient in result.gradients])
+    _combine_gradients(trained, size, processes, gather_share)
+    return float(result.loss)
+
+
+class _DifferentiatedLoss(NamedTuple):
+    """The loss of the whole batch, and its gradients by the embeddings of this process's pairs.
+
+    `gradients` are in the order of the fields of `PairEmbeddings`.
+    """
+
+    loss: torch.Tensor
+    gradients: list[torch.Tensor]
+
+
+def _differentiate_loss(
+    network: Any, embeddings_of_chunks: Iterable[PairEmbeddings], n_items: int, processes: Processes
+) -> _DifferentiatedLoss:
+    """Compute the loss of the whole batch, and differentiate it by the embeddings.
+
+    The tensors that are used after the embeddings (`LsmdcFormat.matrices` and logit_scale) get their gradient
+    here; the towers get none yet.
+
+    Parameters
+    ----------
+    network
+        The LSMDC X-CLIP.
+    embeddings_of_chunks
+        Embeddings of this process's pairs, chunk by chunk.
+    n_items
+        Number of pairs in the whole batch.
+    processes
+        The processes that share the batch.
+    """
+    embeddings_here = [torch.cat(tensors) for tensors in zip(*embeddings_of_chunks, strict=True)]
+    # `gather` cuts the gradient, so that the backward pass ends at the embeddings of the whole batch.
     gathered = [processes.gather(value, n_items).requires_grad_() for value in embeddings_here]
     loss = contrastive_loss(network, PairEmbeddings(*gathered))
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
     share = processes.share(n_items)
     gradients = [value.grad[share] for value in gathered if value.grad is not None]
-    for number, part in enumerate(chunks):
-        with_activations = embedded[0] if is_single else embed(network, part, arithmetic)
-        rows = slice(number * chunk_size, number * chunk_size + len(part))
-        torch.autograd.backward(with_activations, [gradient[rows] for gradient in gradients])
-    # Eight matrices and the scale are used after the embeddings are gathered, so that every process has their
-    # whole gradient. That of the towers is the sum over the processes.
-    outside = (*size.matrices(), "logit_scale")
-    inside = [_gradient(value) for name, value in trained.items() if name not in outside]
-    processes.sum_in_place(inside)
-    for gradient in inside:
+    return _DifferentiatedLoss(loss.detach(), gradients)
+
+
+def _combine_gradients(
+    trained: Mapping[str, torch.Tensor], size: LsmdcFormat, processes: Processes, gather_share: float
+) -> None:
+    """Give all processes the gradient of the whole batch; the parameters are those of `compute_gradients`.
+
+    Eight matrices and the scale are used after the embeddings are gathered, so that every process has their
+    whole gradient. That of the towers is the sum over the processes.
+    """
+    names_after_gather = (*size.matrices(), "logit_scale")
+    gradients_of_towers = [
+        _gradient(value) for name, value in trained.items() if name not in names_after_gather
+    ]
+    processes.sum_in_place(gradients_of_towers)
+    for gradient in gradients_of_towers:
         gradient.mul_(gather_share)
-    processes.copy_from_first(_gradient(trained[name]) for name in outside)
-    return float(loss.detach())
+    # Process 0's copy for all, so that rounding does not let the processes drift apart.
+    processes.copy_from_first(_gradient(trained[name]) for name in names_after_gather)
 
 
 def _gradient(value: torch.Tensor) -> torch.Tensor:
@@ -288,15 +391,16 @@ def _gradient(value: torch.Tensor) -> torch.Tensor:
     return value.grad
 
 
-def is_trained(original: str) -> bool:
+def is_trained(original_name: str) -> bool:
     """Return whether a tensor, by its name in the original code, is trained; the others are frozen."""
-    return original not in PUBLISHED["frozen"]
+    return original_name not in PUBLISHED["frozen"]
 
 
 def schedule(step: int, total: int) -> float:
-    """Return the factor of all learning rates in a step: a linear warm-up, then a cosine without restart.
+    """Return the factor by which all learning rates are multiplied in a step: linear warm-up, then a cosine.
 
-    As in the original, the cosine runs over all steps: it does not begin after the warm-up.
+    As in the original, the cosine is counted from step 0 and not from the end of the warm-up, so that the
+    factor falls from 1 to 0.98 where the warm-up ends.
     """
     part_done = step / total
     if part_done < WARM_UP:
@@ -311,10 +415,16 @@ class ParameterGroup(NamedTuple):
     decay: float
 
 
-def group_of(original: str, rate: float, clip_scale: float) -> ParameterGroup:
-    """Return a tensor's group: CLIP's tensors learn at `rate * clip_scale`, and biases do not decay."""
-    peak = rate * clip_scale if original.startswith("clip.") else rate
-    return ParameterGroup(peak, 0.0 if "bias" in original else WEIGHT_DECAY)
+def group_of(original_name: str, rate: float, clip_scale: float) -> ParameterGroup:
+    """Return the group of a tensor, by its name in the original code.
+
+    CLIP's tensors learn at `rate * clip_scale`, all others at `rate`. Biases do not decay.
+    """
+    is_of_clip = original_name.startswith("clip.")
+    is_bias = "bias" in original_name
+    return ParameterGroup(
+        rate=rate * clip_scale if is_of_clip else rate, decay=0.0 if is_bias else WEIGHT_DECAY
+    )
 
 
 class BertAdam:
@@ -345,14 +455,18 @@ class BertAdam:
         # First and second moments: running means of each tensor's gradient and of its square.
         self.m = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.v = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
-        # Taken by several threads, the first root of a process may come from a kernel that is off by
-        # thousands of units in the last place (MKL 2024.2, pytorch/pytorch#188792). The root of one number is
-        # taken by one thread.
+        # Take a first square root in one thread (that of one number) before `step` takes any in several: if a
+        # process's first root is taken by several threads, MKL 2024.2 may choose a kernel that is off by
+        # thousands of units in the last place (pytorch/pytorch#188792).
         torch.ones(1).sqrt_()
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update every tensor by its gradient."""
+        """Update every tensor by its gradient, without bias correction of the moments.
+
+        As in the original, each tensor's gradient is clipped here, after the clipping of all gradients
+        together (`clip_gradients`).
+        """
         factor = schedule(self.steps, self.total)
         for name, value in self.parameters.items():
             gradient = value.grad

@@ -28,6 +28,9 @@ NEUTRAL_LIMIT = 0.15
 SPLITS = ("dev", "test", "")
 """Allowed values of the column split."""
 
+VIOLENT_OF_CELL: Mapping[str, bool | None] = {"0": False, "1": True, "": None}
+"""Allowed cell of the column violence -> whether the clip is violent; None if that is unknown."""
+
 PIVOT_CHOICES = {"axis": AXES, "pivot": ("low", "high"), "above": ("0", "1")}
 """Column of a table of pivot judgements -> its allowed values."""
 
@@ -96,29 +99,38 @@ class Annotated:
     violent: bool | None
 
 
-def annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
-    """Make an annotated clip of the cells of a row; the value of an absent column is unknown.
+def make_annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
+    """Make an annotated clip of the cells of a row, by column; the value of an absent column is unknown.
 
     Raises
     ------
     TaskError
         Naming the clip and the column: its cell cannot be read.
     """
-    for column, choices in {"split": SPLITS, "violence": ("0", "1", "")}.items():
-        if cells.get(column, "") not in choices:
-            expected = " nor ".join(filter(None, choices))
-            raise TaskError(f"clip {clip_id!r}: {column} {cells[column]!r} is neither {expected}")
-    classes: dict[Axis, str] = {}
-    for axis in AXES:
-        with regarding(TaskError, f"clip {clip_id!r}"):
+    with regarding(TaskError, f"clip {clip_id!r}"):
+        split = _read_choice(cells, "split", SPLITS)
+        violence = _read_choice(cells, "violence", tuple(VIOLENT_OF_CELL))
+        classes: dict[Axis, str] = {}
+        for axis in AXES:
             name = read_class(cells.get(axis, ""), axis)
-        if name:
-            classes[axis] = name
-    violence = cells.get("violence", "")
-    violent = None  # unknown
-    if violence:
-        violent = violence == "1"
-    return Annotated(clip_id, cells.get("movie", ""), cells.get("split", ""), classes, violent)
+            if name:
+                classes[axis] = name
+    return Annotated(
+        clip_id=clip_id,
+        movie=cells.get("movie", ""),
+        split=split,
+        classes=classes,
+        violent=VIOLENT_OF_CELL[violence],
+    )
+
+
+def _read_choice(cells: Mapping[str, str], column: str, choices: Sequence[str]) -> str:
+    """Return a cell that must be one of some choices; "", which is one of them, if the column is absent."""
+    cell = cells.get(column, "")
+    if cell not in choices:
+        expected = " nor ".join(choice for choice in choices if choice)
+        raise TaskError(f"{column} {cell!r} is neither {expected}")
+    return cell
 
 
 @checked
@@ -131,12 +143,12 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
         Naming file, clip and column: a cell cannot be read, a clip comes twice, or there is no column of
         labels.
     """
-    rows = read_items(path, "clip", "clip_id")
-    first_row, *_ = rows.values()
+    rows = read_items(path, "clip", "clip_id")  # clip id -> its cells; the id is in one of these columns
+    first_row = next(iter(rows.values()))
     if not any(column in first_row for column in (*AXES, "violence")):
         raise TaskError(f"{path}: expected a column valence, arousal or violence")
     with regarding(TaskError, str(path)):
-        return tuple(annotated(clip_id, row) for clip_id, row in rows.items())
+        return tuple(make_annotated(clip_id, row) for clip_id, row in rows.items())
 
 
 @checked
@@ -148,12 +160,13 @@ def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
     TaskError
         The manifest has no column split, or a cell cannot be read; names the clip.
     """
+    # All clips of a manifest have the same extra columns.
     if not len(manifest) or "split" not in manifest.clips[0].extras:
         raise TaskError(
             "the manifest has no column split that says which clips are dev and which test; "
             "make it with: obygaze manifest import mediaeval15"
         )
-    return tuple(annotated(clip.clip_id, {**clip.extras, "movie": clip.movie}) for clip in manifest)
+    return tuple(make_annotated(clip.clip_id, {**clip.extras, "movie": clip.movie}) for clip in manifest)
 
 
 def scored_clips(clips: Sequence[Annotated]) -> tuple[Annotated, ...]:
@@ -240,6 +253,11 @@ Judgements = dict[tuple[str, str, str], list[bool]]
 def read_judgements(path: Path) -> Judgements:
     """Read a table of pivot judgements: clip, axis (valence, arousal), pivot (low, high), above (0, 1).
 
+    Returns
+    -------
+    dict
+        (clip, axis, pivot) -> the judgements of this clip, in the order of the file: True for above.
+
     Raises
     ------
     ManifestError, AuditError
@@ -287,16 +305,31 @@ def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], di
         for row in rows:
             classes: dict[str, str | None] = {axis: _class_of_clip(row, axis, judgements) for axis in AXES}
             labelled.append({**row, **classes})
-    rejected: dict[str, Axis] = {}
-    for axis in reversed(AXES):
-        for row in labelled:
-            if row[axis] is None:
-                # A clip that is rejected on both axes is listed with the first: it overwrites the last.
-                rejected[row["clip"]] = axis
+    rejected = _rejected_clips(labelled)
     return [row for row in labelled if row["clip"] not in rejected], rejected
 
 
-def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool = False) -> Answer:
+def _rejected_clips(labelled: Sequence[Mapping[str, Any]]) -> dict[str, Axis]:
+    """Return the clips whose judgements contradict each other: clip -> axis.
+
+    The clips that are rejected on arousal come first, then those on valence alone. A clip that is rejected on
+    both is listed with valence.
+
+    Parameters
+    ----------
+    labelled
+        The clips as rows, with None as the class on such an axis.
+    """
+    rejected: dict[str, Axis] = {}
+    axes: tuple[Axis, ...] = ("arousal", "valence")
+    for axis in axes:
+        for row in labelled:
+            if row[axis] is None:
+                rejected[row["clip"]] = axis  # keeps the place of a clip that has one, and changes its axis
+    return rejected
+
+
+def write_labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool = False) -> Answer:
     """Write the table of `make_labels` to a file, and count the clips without labels and those left out."""
     rows, rejected = make_labels(scores, pivots)
     columns = list(rows[0]) if rows else ["clip", *AXES]
@@ -304,7 +337,7 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
     sentence = write_rows([columns, *cells], out, "clips", force=force)
     unlabelled = {}
     for axis in AXES:
-        unlabelled[axis] = sum(not row[axis] for row in rows)
+        unlabelled[axis] = sum(row[axis] == "" for row in rows)
     counts = ", ".join(f"{n_clips} without {axis}" for axis, n_clips in unlabelled.items())
     return Answer(
         {"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": list(rejected)},
@@ -319,14 +352,15 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
 def _class_of_clip(row: Row, axis: Axis, judgements: Judgements) -> str | None:
     """Return the class of a clip on an axis, from its score or from judgements.
 
-    It is "" if there are neither, and None if the judgements contradict each other.
+    It is "" (unknown) if there are neither, and None if the judgements contradict each other.
     """
-    low = judgements.get((row["clip"], axis, "low"))
-    high = judgements.get((row["clip"], axis, "high"))
+    low = judgements.get((row["clip"], axis, "low"), [])
+    high = judgements.get((row["clip"], axis, "high"), [])
+    is_judged = bool(low or high)
     with regarding(TaskError, f"clip {row['clip']!r}"):
-        name: str | None = read_class(row[axis], axis)
-        if name and (low or high):
+        class_by_score = read_class(row[axis], axis)
+        if not is_judged:
+            return class_by_score
+        if class_by_score:
             raise TaskError(f"it has {axis} {row[axis]!r} and pivot judgements as well")
-        if low or high:
-            name = pivot_class(low or (), high or (), axis)
-    return name
+        return pivot_class(low, high, axis)

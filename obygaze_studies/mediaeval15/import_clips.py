@@ -6,7 +6,7 @@ LIRIS-ACCEDE (`ACCEDE00000.mp4`), and that the split is by film.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import obygaze_features.manifest as manifests
@@ -19,6 +19,9 @@ FILE_NAME = "clips.csv"
 
 FILM_LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
 """Side -> the list of its films, one per line, which is read if the table has no column split."""
+
+SIDES = tuple(FILM_LISTS)
+"""The sides of the split: dev to train on, test to predict."""
 
 EXTRA_COLUMNS = ("split", "valence", "arousal", "violence")
 """Columns of the manifest, in order; empty where the file has no value."""
@@ -55,34 +58,48 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     """
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=("clip", "movie"))
-    sides = {} if "split" in table.columns else _read_film_lists(path)
+    listed_sides = {} if "split" in table.columns else _read_film_lists(path)
     collected = manifests.Collected(table.problems, "clip")
-    side_of: dict[str, str] = {}
+    side_of_movie: dict[str, str] = {}  # by the movie's first clip
     for row in table.checked():
-        clip = table.problems.attempt(row.line, "", _clip, row.cells, sides, root, videos)
+        # The empty text is for the column of a problem, which the error itself names.
+        clip = table.problems.attempt(row.line, "", _clip, row.cells, listed_sides, root, videos)
         collected.add(clip, row.line)
         if clip is not None:
-            side_of_first_clip = side_of.setdefault(clip.movie, clip.extras["split"])
-            if side_of_first_clip != clip.extras["split"]:
+            side = clip.extras["split"]
+            if side_of_movie.setdefault(clip.movie, side) != side:
                 table.problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
     notices = _notices(collected.clips)
     if videos:
         notices.append(manifests.videos_found(collected.clips, root, videos))
-    unread = [column for column in table.columns if column not in {"clip", "movie", *EXTRA_COLUMNS}]
-    if unread:
-        notices.append(f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}")
-    without_clip = sorted(sides.keys() - side_of.keys())
-    if without_clip:
-        movies = manifests.counted(len(without_clip), "listed movie")
-        notices.append(f"no clip of {movies}; the first is {without_clip[0]}")
+    notices += _notices_on_columns(table.columns)
+    notices += _notices_on_movies(listed_sides, side_of_movie)
+    codebook = manifests.builtin_codebook("mediaeval15")
     return manifests.Imported(
-        manifests.Manifest(tuple(collected.clips), root, manifests.builtin_codebook("mediaeval15")),
+        manifests.Manifest(tuple(collected.clips), root, codebook),
         tuple(notices),
     )
 
 
+def _notices_on_columns(columns: Iterable[str]) -> list[str]:
+    """Say which columns of the table are left out of the manifest."""
+    unread = [column for column in columns if column not in {"clip", "movie", *EXTRA_COLUMNS}]
+    if not unread:
+        return []
+    return [f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}"]
+
+
+def _notices_on_movies(listed: Iterable[str], movies: Iterable[str]) -> list[str]:
+    """Say how many movies of the lists of films have no clip in the table."""
+    without_clip = sorted(set(listed).difference(movies))
+    if not without_clip:
+        return []
+    n_listed = manifests.counted(len(without_clip), "listed movie")
+    return [f"no clip of {n_listed}; the first is {without_clip[0]}"]
+
+
 def _clip(
-    cells: Mapping[str, str], sides: Mapping[str, str], root: Path, videos: Path | None
+    cells: Mapping[str, str], listed_sides: Mapping[str, str], root: Path, videos: Path | None
 ) -> manifests.Clip:
     """Make a clip of a row.
 
@@ -90,7 +107,7 @@ def _clip(
     ----------
     cells
         Column -> cell.
-    sides
+    listed_sides
         Movie -> "dev" or "test", for a table without the column split.
     root
         Folder of the manifest.
@@ -102,19 +119,19 @@ def _clip(
     ManifestError
         Naming the column: the side or the violence label is unknown.
     """
-    split = cells.get("split", sides.get(cells["movie"], ""))
-    violence = cells.get("violence", "")
-    if split not in PUBLISHED_COUNTS:
+    split = cells.get("split", listed_sides.get(cells["movie"], ""))
+    if split not in SIDES:
         if "split" not in cells:
             raise ManifestError(f"movie {cells['movie']!r} is in no list", "split")
         raise ManifestError(f"{split!r}; expected dev or test", "split")
+    violence = cells.get("violence", "")
     if violence not in {"", *VIOLENCE}:
         raise ManifestError(f"{violence!r}; expected 0, 1 or nothing", "violence")
     return manifests.Clip(
         clip_id=cells["clip"],
         movie=cells["movie"],
         video=manifests.stored_path(videos / cells["clip"], root) if videos else cells["clip"],
-        level=VIOLENCE.get(violence),
+        level=VIOLENCE.get(violence),  # None if the violence is unknown
         extras={column: cells.get(column, "") for column in EXTRA_COLUMNS} | {"split": split},
     )
 
@@ -127,7 +144,7 @@ def _read_film_lists(path: Path) -> dict[str, str]:
     ManifestError
         A list is missing, or a movie is in both.
     """
-    sides: dict[str, str] = {}
+    side_of_movie: dict[str, str] = {}
     for side, name in FILM_LISTS.items():
         film_list = path.with_name(name)
         if not film_list.is_file():
@@ -136,11 +153,12 @@ def _read_film_lists(path: Path) -> dict[str, str]:
             )
         for line in read_text(film_list).splitlines():
             movie = line.strip()
-            if movie and sides.get(movie, side) != side:
-                raise ManifestError(f"{film_list}: movie {movie!r} is in {FILM_LISTS['dev']} as well")
-            if movie:
-                sides[movie] = side
-    return sides
+            if not movie:
+                continue
+            other_side = side_of_movie.setdefault(movie, side)
+            if other_side != side:
+                raise ManifestError(f"{film_list}: movie {movie!r} is in {FILM_LISTS[other_side]} as well")
+    return side_of_movie
 
 
 def _notices(clips: list[manifests.Clip]) -> list[str]:

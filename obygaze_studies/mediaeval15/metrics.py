@@ -10,6 +10,7 @@ differently, which changes only `iprec_at_recall`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +61,8 @@ def ranked(run: Mapping[str, float]) -> list[str]:
     TaskError
         A score is not finite.
     """
-    keys = zip(scores_as_ranked(run), (clip_id.encode() for clip_id in run), run, strict=True)
-    return [clip_id for _, _, clip_id in sorted(keys, reverse=True)]
+    score_of = dict(zip(run, scores_as_ranked(run), strict=True))
+    return sorted(run, key=lambda clip_id: (score_of[clip_id], clip_id.encode()), reverse=True)
 
 
 def tie_share(run: Mapping[str, float]) -> float:
@@ -101,8 +102,15 @@ def average_precision(run: Mapping[str, float], qrels: Mapping[str, int]) -> flo
 def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, float]:
     """Compute trec_eval's measures of one topic, under the tool's names.
 
-    They are `map`; `P_k` and `recall_k` at the first k clips, even if the run has fewer; `Rprec`; `bpref`,
-    of judged clips only; `recip_rank`; `iprec_at_recall_r`; and counts.
+    All are computed from the ranked list of the run's clips:
+
+    - `num_ret`, `num_rel`, `num_rel_ret`: numbers of clips in the run, of relevant ones, and of those in it;
+    - `map`: average precision;
+    - `Rprec`: precision at as many clips as are relevant;
+    - `bpref`: how few rejected clips precede relevant ones, of judged clips only;
+    - `recip_rank`: 1 / rank of the first relevant clip;
+    - `iprec_at_recall_r`: highest precision at recall r or more;
+    - `P_k`, `recall_k`: precision and recall of the first k clips, even if the run has fewer.
 
     Parameters
     ----------
@@ -117,26 +125,33 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, fl
     # Relevance of the clips in the order of their ranks, -1 for a clip that is not judged.
     relevance = np.array([qrels.get(clip_id, -1) for clip_id in ranked(run)], dtype=np.int64)
     is_relevant = relevance >= 1
+    indices_of_relevant = np.flatnonzero(is_relevant)
     n_relevant_so_far = np.cumsum(is_relevant)
     ranks = np.arange(1, len(relevance) + 1)
     precision = n_relevant_so_far / ranks
-    n_relevant = sum(value >= 1 for value in qrels.values())
-    n_rejected = sum(value == 0 for value in qrels.values())
-    indices_of_relevant = np.flatnonzero(is_relevant)
+    n_relevant = sum(value >= 1 for value in qrels.values())  # in the run or not
+    n_rejected = sum(value == 0 for value in qrels.values())  # likewise; a negative value is not judged
 
     def n_relevant_in_first(k: int) -> int:
         """Count the relevant ones among the first k clips; of a shorter run, among all."""
-        k = min(k, len(relevance))
-        return int(n_relevant_so_far[k - 1]) if k else 0
+        return int(np.count_nonzero(is_relevant[:k]))
+
+    # 0 where nothing is relevant, as trec_eval gives.
+    average_of_precision = 0.0
+    if n_relevant:
+        average_of_precision = float(precision[indices_of_relevant].sum() / n_relevant)
+    reciprocal_rank = 0.0
+    if len(indices_of_relevant):
+        reciprocal_rank = 1 / (int(indices_of_relevant[0]) + 1)
 
     result: dict[str, float] = {
         "num_ret": len(relevance),
         "num_rel": n_relevant,
         "num_rel_ret": len(indices_of_relevant),
-        "map": float(precision[indices_of_relevant].sum() / n_relevant) if n_relevant else 0.0,
+        "map": average_of_precision,
         "Rprec": n_relevant_in_first(n_relevant) / max(n_relevant, 1),
         "bpref": _bpref(relevance[relevance >= 0], n_relevant, n_rejected),
-        "recip_rank": 1 / (int(indices_of_relevant[0]) + 1) if len(indices_of_relevant) else 0.0,
+        "recip_rank": reciprocal_rank,
     }
     for recall in RECALLS:
         # trec_eval 9 rounds in this way: it adds 0.9 and cuts off the fraction.
@@ -153,14 +168,25 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, fl
 def _interpolated_precision(
     precision: NDArray[np.float64], indices_of_relevant: NDArray[np.intp], n_wanted: int
 ) -> float:
-    """Compute the highest precision at any rank from which on `n_wanted` relevant clips are retrieved.
+    """Compute the highest precision of the first k clips, for any k that includes `n_wanted` relevant ones.
 
-    It is 0 if the run retrieves fewer, or none at all.
+    It is 0 if the run has fewer relevant clips, or none at all.
+
+    Parameters
+    ----------
+    precision
+        Precision of the first k clips of the run, for each k.
+    indices_of_relevant
+        Where the relevant clips are in the run, from 0.
+    n_wanted
+        Number of relevant clips.
     """
     if n_wanted > len(indices_of_relevant) or not len(indices_of_relevant):
         return 0.0
-    index_of_last_wanted = indices_of_relevant[n_wanted - 1] if n_wanted else 0
-    return float(precision[index_of_last_wanted:].max())
+    first_index = 0
+    if n_wanted:
+        first_index = int(indices_of_relevant[n_wanted - 1])
+    return float(precision[first_index:].max())
 
 
 def _bpref(relevance: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float:
@@ -175,23 +201,19 @@ def _bpref(relevance: NDArray[np.int64], n_relevant: int, n_rejected: int) -> fl
     """
     if not n_relevant:
         return 0.0
-    n_rejected_before = np.cumsum(relevance == 0)[relevance >= 1]
-    normaliser = max(min(n_rejected, n_relevant), 1)
-    preferences = 1 - np.minimum(n_rejected_before, n_relevant) / normaliser
+    n_rejected_before = np.cumsum(relevance == 0)[relevance >= 1]  # of each relevant clip in the run
+    # As in trec_eval, at most as many rejected clips count as there are relevant ones.
+    n_counted_before = np.minimum(n_rejected_before, n_relevant)
+    n_counted = max(min(n_rejected, n_relevant), 1)
+    preferences = 1 - n_counted_before / n_counted
     return float(preferences.sum() / n_relevant)
 
 
-@checked
-def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[str, float], float, int]:
-    """Compare the classes that a run calls with the true ones.
+class Accuracy(NamedTuple):
+    """How the classes that a run calls compare with the true ones.
 
-    Parameters
+    Attributes
     ----------
-    called, truth
-        Clip id -> class; `truth` must not be empty.
-
-    Returns
-    -------
     values : dict of str to float
         `accuracy_all`: the share of correct calls among all clips; a missing clip counts as wrong.
         `accuracy_returned`: their share among the clips of the run. These are the paper's words, but it
@@ -203,6 +225,25 @@ def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[
         Accuracy of calling every clip the most frequent class.
     n_unknown : int
         Number of clips of the run without a known class; they are not counted in `values`.
+    """
+
+    values: dict[str, float]
+    majority: float
+    n_unknown: int
+
+
+@checked
+def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> Accuracy:
+    """Compare the classes that a run calls (predicts) with the true ones.
+
+    Parameters
+    ----------
+    called, truth
+        Clip id -> class; `truth` must not be empty.
+
+    Returns
+    -------
+    Accuracy
     """
     returned = [clip_id for clip_id in called if clip_id in truth]
     correct = sum(called[clip_id] == truth[clip_id] for clip_id in returned)
@@ -216,7 +257,7 @@ def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[
     }
     majority = max(Counter(truth.values()).values()) / len(truth)
     n_unknown = len(called) - len(returned)
-    return values, majority, n_unknown
+    return Accuracy(values, majority, n_unknown)
 
 
 @checked

@@ -88,7 +88,10 @@ def trec_lines(run: Mapping[str, float], name: str) -> str:
 
 
 def affect_lines(calls: Calls) -> str:
-    """Write the called classes as CSV: clip, valence, arousal."""
+    """Write the called classes (axis -> clip id -> class) as CSV: clip, valence, arousal.
+
+    Both axes have the same clips.
+    """
     lines = [csv_line(["clip", *AXES])]
     for clip_id in calls["valence"]:
         classes = [calls[axis][clip_id] for axis in AXES]
@@ -176,18 +179,27 @@ def read_record(path: Path) -> SubmissionRecord:
 
 
 def _lines_in_columns(path: Path) -> list[tuple[str, list[str]]]:
-    """Read the six columns of every line that is not empty, each with a name of the line for messages."""
-    lines = enumerate(read_text(path).split("\n"), start=1)
-    rows = [(f"{path}: line {line}", text.split()) for line, text in lines if text.strip()]
-    for where, cells in rows:
-        if len(cells) != 6:
-            raise TaskError(f"{where}: expected 6 columns ({TREC_COLUMNS}), found {len(cells)}")
+    """Read the lines that are not empty: for each, its place (file and line, for messages) and its cells."""
+    n_columns = len(TREC_COLUMNS.split())
+    rows = []
+    for number, text in enumerate(read_text(path).split("\n"), start=1):
+        if not text.strip():
+            continue
+        where = f"{path}: line {number}"
+        cells = text.split()
+        if len(cells) != n_columns:
+            raise TaskError(f"{where}: expected {n_columns} columns ({TREC_COLUMNS}), found {len(cells)}")
+        rows.append((where, cells))
     if not rows:
-        raise TaskError(f"{path}: nothing but empty lines; lines of 6 columns ({TREC_COLUMNS}) were expected")
+        raise TaskError(
+            f"{path}: nothing but empty lines; lines of {n_columns} columns ({TREC_COLUMNS}) were expected"
+        )
     return rows
 
 
 def _number(text: str) -> float | None:
     """Read a finite number; None if it is anything else."""
-    value = number_of(text)
-    return value if math.isfinite(value) else None
+    value = number_of(text)  # NaN if the text is no number
+    if not math.isfinite(value):
+        return None
+    return value

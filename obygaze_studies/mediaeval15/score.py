@@ -29,11 +29,21 @@ TIE_WARNING = 0.1
 OFFICIAL_TEST_CLIPS = 4756
 """Published numbers are shown only beside a test set of this size."""
 
-PUBLISHED: Mapping[tuple[str, str], tuple[float, str]] = {
-    (run_files.TOPIC, "map"): (0.296, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
-    (run_files.TOPIC, "P_100"): (0.55, "Li et al. 2016 (arXiv 1604.08088), whose AP is .303"),
-    ("valence", "accuracy_all"): (0.488, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
-    ("arousal", "accuracy_all"): (0.418, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
+
+class PublishedValue(NamedTuple):
+    """A published value of a measure, and where it is printed."""
+
+    value: float
+    source: str
+
+
+_FUDAN_HUAWEI = "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"
+
+PUBLISHED: Mapping[tuple[str, str], PublishedValue] = {
+    (run_files.TOPIC, "map"): PublishedValue(0.296, _FUDAN_HUAWEI),
+    (run_files.TOPIC, "P_100"): PublishedValue(0.55, "Li et al. 2016 (arXiv 1604.08088), whose AP is .303"),
+    ("valence", "accuracy_all"): PublishedValue(0.488, _FUDAN_HUAWEI),
+    ("arousal", "accuracy_all"): PublishedValue(0.418, _FUDAN_HUAWEI),
 }
 """Topic or axis and measure -> the value that a participant's abstract prints, and its source.
 
@@ -130,30 +140,46 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
         rows_of_run, notices_of_run = score_run(path.stem, read_run(path), clips)
         rows += rows_of_run
         notices += notices_of_run
-    data = pd.DataFrame(rows)
-    published = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
-    printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(published)]
-    shown_rows = data[data["measure"].isin(SHOWN_MEASURES)].to_dict(orient="records")
-    official = [row for row in shown_rows if row["measure"] in OFFICIAL_MEASURES]
-    draw = bar_chart(
-        labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
-        series={"official measure": [row["value"] for row in official]},
-        axis="average precision (map) of violence, accuracy of valence and arousal",
-        published={"official measure": [row["published"] for row in official]},
-    )
+    shown_rows = [row for row in rows if row["measure"] in SHOWN_MEASURES]
+    official_rows = [row for row in rows if row["measure"] in OFFICIAL_MEASURES]
     # Names without folders, which differ between machines; the digests identify the files.
     inputs = [{"name": path.name, "sha256": file_sha256(path)} for path in (truth, *runs)]
     return Report(
         name="scores",
         title="MediaEval 2015 Affective Impact of Movies",
-        notes=(*NOTES, *printed, *notices),
+        notes=(*NOTES, *_sources_of_published(rows), *notices),
         answers=tuple(
-            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row) for row in official
+            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row)
+            for row in official_rows
         ),
         blocks=(block("Measures", COLUMNS, shown_rows),),
-        data=data,
+        data=pd.DataFrame(rows),
         record={"inputs": inputs, "scores_held_as": "float32"},
-        pictures=(Picture("scores", "The official measures of every run", draw),),
+        pictures=(Picture("scores", "The official measures of every run", _draw_official(official_rows)),),
+    )
+
+
+def _sources_of_published(rows: Sequence[Row]) -> list[str]:
+    """Write the source of each published value that stands in the rows, once."""
+    notes: list[str] = []
+    for row in rows:
+        if math.isnan(row["published"]):
+            continue
+        measure = row["measure"]
+        scored_on = row["on"]
+        note = f"published {measure} of {scored_on}: {PUBLISHED[scored_on, measure].source}"
+        if note not in notes:
+            notes.append(note)
+    return notes
+
+
+def _draw_official(rows: Sequence[Row]) -> Callable[[Any], None]:
+    """Return the function that draws the rows of the official measures as bars, beside published values."""
+    return bar_chart(
+        labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in rows],
+        series={"official measure": [row["value"] for row in rows]},
+        axis="average precision (map) of violence, accuracy of valence and arousal",
+        published={"official measure": [row["published"] for row in rows]},
     )
 
 
@@ -181,7 +207,7 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
         The truth lacks the labels, the run the topic, or a score is not finite.
     """
     test = annotations.scored_clips(clips)
-    is_affect_run = set(run) == set(AXES)
+    is_affect_run = set(run) == set(AXES)  # a TREC run has topics in place of axes
     if is_affect_run:
         subtask = "affect"
         parts = [_score_axis(axis, run[axis], annotations.true_classes(test, axis)) for axis in AXES]
@@ -206,9 +232,14 @@ def _measure_rows(part: Scored) -> list[Row]:
     for measure, value in part.values.items():
         published = NAN
         if part.n_clips == OFFICIAL_TEST_CLIPS and (part.on, measure) in PUBLISHED:
-            published, _ = PUBLISHED[part.on, measure]
-        row: Row = {"measure": measure, "value": float(value), "chance": part.chance.get(measure, NAN)}
-        rows.append(row | {"published": published})
+            published = PUBLISHED[part.on, measure].value
+        row: Row = {
+            "measure": measure,
+            "value": float(value),
+            "chance": part.chance.get(measure, NAN),
+            "published": published,
+        }
+        rows.append(row)
     return rows
 
 
@@ -222,43 +253,76 @@ def _score_violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]
     scores: Mapping[str, float] = run[run_files.TOPIC]
     values = measures(scores, judged)
     n_relevant = int(values["num_rel"])
-    n_clips = len(judged)
+    return Scored(
+        on=run_files.TOPIC,
+        values=values,
+        chance={"map": expected_average_precision(len(judged), n_relevant)},
+        notices=_notices_on_violence(scores, judged, n_relevant),
+        n_clips=len(judged),
+    )
+
+
+def _notices_on_violence(
+    scores: Mapping[str, float], judged: Mapping[str, int], n_relevant: int
+) -> list[str]:
+    """Write the notices on a run of violence: missing clips, clips that are not judged, and ties.
+
+    Parameters
+    ----------
+    scores
+        The run: clip id -> score.
+    judged
+        The labelled clips: clip id -> 1 for violent, 0 for not.
+    n_relevant
+        Number of violent clips.
+    """
     notices = []
     if not n_relevant:
         notices.append("no relevant clip: every measure is 0")
     n_missing = len(judged.keys() - scores.keys())
     if n_missing:
-        notices.append(f"{n_missing} of {n_clips} judged clips are missing from the run; relevant ones add 0")
+        notices.append(
+            f"{n_missing} of {len(judged)} judged clips are missing from the run; relevant ones add 0"
+        )
     n_not_judged = len(scores.keys() - judged.keys())
     if n_not_judged:
         notices.append(f"not judged, and counted as not relevant: {counted(n_not_judged, 'clip')} of the run")
-    notices += _tie_notices(tie_share(scores))
-    chance = {"map": expected_average_precision(n_clips, n_relevant)}
-    return Scored(run_files.TOPIC, values, chance, notices, n_clips)
+    return notices + _tie_notices(tie_share(scores))
 
 
 def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Scored:
     """Score the called classes of an axis; `accuracy_all` is official if `coverage` is 1."""
     if not truth:
         raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
-    values, majority, n_unknown = accuracy(calls, truth)
-    n_clips = int(values["num_clips"])
-    n_returned = int(values["num_returned"])
-    classes = CLASSES[axis]
-    counts = confusion(calls, truth, classes).tolist()
-    for true_class, counts_of_class in zip(classes, counts, strict=True):
-        for called_class, n_called in zip(classes, counts_of_class, strict=True):
-            values[f"{true_class}_called_{called_class}"] = n_called
+    compared = accuracy(calls, truth)
+    n_clips = int(compared.values["num_clips"])
+    n_returned = int(compared.values["num_returned"])
     notices = []
     if n_returned < n_clips:
         notices.append(
             f"{n_returned} of {counted(n_clips, 'clip')} returned, so none is official: accuracy_all counts "
             "missing ones as wrong, accuracy_returned leaves them out"
         )
-    if n_unknown:
-        notices.append(f"without a known class, and counted nowhere: {counted(n_unknown, 'clip')}")
-    chance = {"accuracy_all": majority, "accuracy_returned": majority}
-    return Scored(axis, values, chance, notices, n_clips)
+    if compared.n_unknown:
+        notices.append(f"without a known class, and counted nowhere: {counted(compared.n_unknown, 'clip')}")
+    return Scored(
+        on=axis,
+        values=compared.values | _confusion_values(axis, calls, truth),
+        chance={"accuracy_all": compared.majority, "accuracy_returned": compared.majority},
+        notices=notices,
+        n_clips=n_clips,
+    )
+
+
+def _confusion_values(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> dict[str, float]:
+    """Count the clips of each true and called class, under names such as `neutral_called_positive`."""
+    classes = CLASSES[axis]
+    counts = confusion(calls, truth, classes).tolist()
+    values = {}
+    for true_class, counts_of_class in zip(classes, counts, strict=True):
+        for called_class, n_called in zip(classes, counts_of_class, strict=True):
+            values[f"{true_class}_called_{called_class}"] = n_called
+    return values
 
 
 def _tie_notices(share: float) -> list[str]:
@@ -319,102 +383,146 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     """
     if not any(clip.split == "test" for clip in clips):
         raise TaskError("no clip of the truth has the split test: coverage can't be checked")
-    findings: list[dict[str, str]] = []
-
-    def note(about: str, problem: str, severity: str = "problem") -> None:
-        """Add a finding about a run, a subtask or the split."""
-        findings.append({"severity": severity, "about": about, "what": problem})
-
-    for movie in annotations.leaking_movies(clips):
-        note("split", f"movie {movie!r} has clips in dev and in test")
-    runs = [_check_run(file, clips, partial(note, file.path.name)) for file in find_runs(folder)]
+    leaking_movies = annotations.leaking_movies(clips)
+    findings = [
+        _problem("split", f"movie {movie!r} has clips in dev and in test") for movie in leaking_movies
+    ]
+    runs = []
+    for file in find_runs(folder):
+        checked_run = _check_run(file, clips)
+        runs.append(checked_run.row)
+        findings += checked_run.findings
     for subtask in run_files.SUBTASKS:
         runs_of_subtask = [run for run in runs if run["subtask"] == subtask]
-        if len(runs_of_subtask) > MOST_RUNS:
-            note(subtask, f"{len(runs_of_subtask)} runs; at most {MOST_RUNS} may be submitted")
-        if runs_of_subtask and not any(run["external_data"] is False for run in runs_of_subtask):
-            note(subtask, "no run without external data; at least one is required")
-    problems = any(finding["severity"] == "problem" for finding in findings)
-    external = {True: "yes", False: "no", None: "not said"}
+        findings += _check_subtask(subtask, runs_of_subtask)
+    return _answer(runs, findings)
+
+
+Finding = dict[str, str]
+"""What a check found: `severity` ("problem" or "warning"), `about` (a run, a subtask, the split), `what`."""
+
+
+def _problem(about: str, what: str) -> Finding:
+    """Make a finding that breaks the rules of the task."""
+    return {"severity": "problem", "about": about, "what": what}
+
+
+def _warning(about: str, what: str) -> Finding:
+    """Make a finding that affects how a number is to be read."""
+    return {"severity": "warning", "about": about, "what": what}
+
+
+def _check_subtask(subtask: str, runs: Sequence[Row]) -> list[Finding]:
+    """Check the number of runs of a subtask, and that one of them did without external data."""
+    findings = []
+    if len(runs) > MOST_RUNS:
+        findings.append(_problem(subtask, f"{len(runs)} runs; at most {MOST_RUNS} may be submitted"))
+    if runs and not any(run["external_data"] is False for run in runs):
+        findings.append(_problem(subtask, "no run without external data; at least one is required"))
+    return findings
+
+
+def _answer(runs: Sequence[Row], findings: Sequence[Finding]) -> Answer:
+    """Make the answer of a check: a table of the runs, and the findings as remarks."""
+    external_texts = {True: "yes", False: "no", None: "not said"}
     rows = []
     for run in runs:
-        shares = (share(run["coverage"]), share(run["ties"]))
-        rows.append((run["subtask"], run["name"], external[run["external_data"]], *shares))
-    remarks = list(map("{severity}: {about}: {what}".format_map, findings))
-    if not problems:
+        external = external_texts[run["external_data"]]
+        rows.append((run["subtask"], run["name"], external, share(run["coverage"]), share(run["ties"])))
+    remarks = [f"{finding['severity']}: {finding['about']}: {finding['what']}" for finding in findings]
+    has_problem = any(finding["severity"] == "problem" for finding in findings)
+    if not has_problem:
         remarks.append("no problem found: the folder keeps the rules of the task")
     return Answer(
         {"runs": runs, "findings": findings},
         text=table(rows, ("subtask", "run", "external data", "coverage", "ties")),
         remarks=remarks,
-        code=PROBLEMS_FOUND if problems else 0,
+        code=PROBLEMS_FOUND if has_problem else 0,
     )
 
 
-def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callable[..., None]) -> Row:
-    """Check a run and its record.
+class _CheckedRun(NamedTuple):
+    """A run that was checked.
 
-    Parameters
+    Attributes
     ----------
-    file
-        The run.
-    clips
-        All clips.
-    note
-        Called with a problem of the run or, with "warning" as second argument, a warning.
-
-    Returns
-    -------
-    The run's subtask, name, external_data, coverage and ties.
+    row
+        Its subtask, name, external_data, coverage and ties; None for what neither record nor file states.
+    findings
+        What was found.
     """
+
+    row: Row
+    findings: list[Finding]
+
+
+def _check_run(file: run_files.RunFile, clips: Sequence[Annotated]) -> _CheckedRun:
+    """Check a run and its record against all clips."""
     test_clips = [clip for clip in clips if clip.split == "test"]
-    test_ids = {clip.clip_id for clip in test_clips}
-    run: Row = {"subtask": file.subtask, "name": file.name}
-    run |= dict.fromkeys(("external_data", "coverage", "ties"))
+    about = file.path.name
+    findings = []
+    row: Row = {
+        "subtask": file.subtask,
+        "name": file.name,
+        "external_data": None,
+        "coverage": None,
+        "ties": None,
+    }
     try:
         record = run_files.read_record(file.record_path)
-        run["external_data"] = record.external_data
-        _check_record(record, {clip.movie for clip in test_clips if clip.movie}, note)
     except (TaskError, AuditError) as error:
-        note(str(error))
+        findings.append(_problem(about, str(error)))
+    else:
+        row["external_data"] = record.external_data
+        test_movies = {clip.movie for clip in test_clips if clip.movie}
+        findings += [_problem(about, what) for what in _problems_of_record(record, test_movies)]
     try:
         ids, ties = _read_clips_and_ties(file)
     except ObygazeError as error:
-        note(str(error))
-        return run
+        findings.append(_problem(about, str(error)))
+    else:
+        test_ids = {clip.clip_id for clip in test_clips}
+        row["coverage"] = len(ids & test_ids) / len(test_ids)
+        row["ties"] = ties
+        findings += _check_clips(about, ids, test_ids)
+        findings += [_warning(about, notice) for notice in _tie_notices(ties)]
+    return _CheckedRun(row, findings)
+
+
+def _check_clips(about: str, ids: set[str], test_ids: set[str]) -> list[Finding]:
+    """Find the clips of a run that are no test clips, and the test clips that it lacks."""
+    findings = []
     not_in_test = sorted(ids - test_ids)
     if not_in_test:
-        note(f"{counted(len(not_in_test), 'clip')} that are no test clips; the first is {not_in_test[0]!r}")
+        n_clips = counted(len(not_in_test), "clip")
+        what = f"{n_clips} that are no test clips; the first is {not_in_test[0]!r}"
+        findings.append(_problem(about, what))
     missing = sorted(test_ids - ids)
     if missing:
-        problem = (
-            f"{len(missing)} of {counted(len(test_ids), 'test clip')} are missing; the first is "
-            f"{missing[0]!r}"
-        )
-        note(problem, "warning")
-    for notice in _tie_notices(ties):
-        note(notice, "warning")
-    run["coverage"] = len(ids & test_ids) / len(test_ids)
-    run["ties"] = ties
-    return run
+        n_test_clips = counted(len(test_ids), "test clip")
+        what = f"{len(missing)} of {n_test_clips} are missing; the first is {missing[0]!r}"
+        findings.append(_warning(about, what))
+    return findings
 
 
-def _check_record(
-    record: run_files.SubmissionRecord, test_movies: set[str], note: Callable[..., None]
-) -> None:
-    """Call `note` if a run was trained on test movies, or may have used external data without saying so."""
+def _problems_of_record(record: run_files.SubmissionRecord, test_movies: set[str]) -> list[str]:
+    """Say if a run was trained on test movies, or may have used external data without saying so."""
+    problems = []
     leaks = sorted(test_movies.intersection(record.dev_movies))
     if leaks:
-        note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
-    if not record.external_data and record.pretrained is not False:
+        problems.append(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
+    may_have_seen_external_data = record.pretrained is not False  # True, or None for unknown
+    if may_have_seen_external_data and not record.external_data:
         origin = "a pretrained backbone" if record.pretrained else "an unknown origin"
-        note(f"its record says external_data false, and that its features are of {origin}")
+        problems.append(f"its record says external_data false, and that its features are of {origin}")
+    return problems
 
 
 def _read_clips_and_ties(file: run_files.RunFile) -> tuple[set[str], float]:
-    """Read the clips of a run, and the share of them that are tied."""
+    """Read the clips of a run, and the share of them that are tied; classes are not ranked and cannot tie."""
     if file.subtask == "affect":
-        return set(run_files.read_affect(file.path)["valence"]), 0.0
+        classes_of_axis = run_files.read_affect(file.path)
+        return set(classes_of_axis["valence"]), 0.0  # every row has a class of both axes
     topics = run_files.read_trec(file.path)
     if set(topics) != {run_files.TOPIC}:
         raise TaskError(f"its topics are {', '.join(sorted(topics))}; expected {run_files.TOPIC} alone")

@@ -1,7 +1,7 @@
 """Train a model of the zoo on the dev clips, and predict the test clips."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -89,20 +89,39 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
         if side in excluded:
             excluded[side].append({"clip_id": clip.clip_id, "reason": clip.reason})
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
-    for side, excluded_clips in excluded.items():
-        if not (splits == side).any():
-            example = ""
-            if excluded_clips:
-                first = excluded_clips[0]
-                example = f" (the first: {first['clip_id']}, {first['reason']})"
-            raise TaskError(
-                f"no {side} clip has features in store {store.name}, "
-                f"{len(excluded_clips)} have none{example}: "
-                "is it the store of this manifest, whose column split is filled in?"
-            )
-    dev = np.flatnonzero(splits == "dev")
-    test = np.flatnonzero(splits == "test")
-    return DevAndTest(data, dev, test, excluded, is_pretrained(store[data.backbone]))
+    rows = {side: np.flatnonzero(splits == side) for side in excluded}
+    for side, rows_of_side in rows.items():
+        if not len(rows_of_side):
+            raise _error_of_empty_side(side, store.name, excluded[side])
+    return DevAndTest(
+        data=data,
+        dev=rows["dev"],
+        test=rows["test"],
+        excluded=excluded,
+        pretrained=is_pretrained(store[data.backbone]),
+    )
+
+
+def _error_of_empty_side(side: str, store: str, excluded: Sequence[Mapping[str, str]]) -> TaskError:
+    """Make the error for a side of the split of which no clip has features.
+
+    Parameters
+    ----------
+    side
+        "dev" or "test".
+    store
+        Name of the store.
+    excluded
+        The clips of the side, each with the reason why it has no features.
+    """
+    example = ""
+    if excluded:
+        first = excluded[0]
+        example = f" (the first: {first['clip_id']}, {first['reason']})"
+    return TaskError(
+        f"no {side} clip has features in store {store}, {len(excluded)} have none{example}: "
+        "is it the store of this manifest, whose column split is filled in?"
+    )
 
 
 def is_pretrained(group: Group) -> bool | None:
@@ -110,19 +129,22 @@ def is_pretrained(group: Group) -> bool | None:
 
     It is unknown for imported features whose provenance does not name the weights.
     """
-    if group.provenance.get("untrained"):
+    provenance = group.provenance
+    if provenance.get("untrained"):
         return False
-    if group.provenance.get("weights_sha256") or group.provenance.get("hub"):
+    names_weights = bool(provenance.get("weights_sha256") or provenance.get("hub"))
+    if names_weights:
         return True
-    if group.provenance.get("imported"):
+    if provenance.get("imported"):
         return None
+    # Features that were extracted here name their weights, if they have any: these have none.
     return False
 
 
 def call_test_clips(
     sides: DevAndTest, subtask: Subtask, spec: zoo.ModelSpec, *, seed: int = 0
 ) -> tuple[Any, dict[str, Selection]]:
-    """Predict the test clips with a model that is trained on the dev clips.
+    """Predict the test clips with a model that is trained on the dev clips ("call" their classes).
 
     The classes of an axis are ordered, and there is one model for each step between them. The most probable
     class is called, because the official measure is accuracy.
@@ -148,7 +170,7 @@ def call_test_clips(
     calls: Calls = {}
     selections: dict[str, Selection] = {}
     for axis in AXES:
-        target = find_target(f"scale:{axis}", codebook)
+        target = find_target(f"scale:{axis}", codebook)  # the axis' ordered classes
         predicted = _train_and_predict(sides, target, spec, seed)
         calls[axis] = {clip_id: target.levels[int(rank)] for clip_id, rank in predicted.values.items()}
         selections[axis] = predicted.selection
@@ -158,9 +180,11 @@ def call_test_clips(
 def called_ranks(
     model: zoo.Fitted | zoo.OrdinalModel, X: NDArray[Any], movies: NDArray[np.str_], *, n_classes: int
 ) -> NDArray[np.intp]:
-    """Return the rank of the most probable class of each clip [N], from 0 (Frank and Hall, ECML 2001).
+    """Predict the rank of the most probable class of each clip [N], from 0 (Frank and Hall, ECML 2001).
 
-    A baseline has no model for each step; there it is the class nearest to its score.
+    The model of a step gives the probability that the class is at least the one above the step. The
+    probability of a class is the difference of two of these; it may be slightly negative, as the models are
+    trained apart. A baseline has no model for each step: the class nearest to its score is called.
 
     Parameters
     ----------
@@ -176,9 +200,11 @@ def called_ranks(
     if not isinstance(model, zoo.OrdinalModel):
         nearest = np.floor(model.scores(X, movies) + zoo.NEAREST_THRESHOLD)
         return np.clip(nearest, 0, n_classes - 1).astype(np.intp)
-    # Probability that a clip's class is at least that of each rank, [n_classes + 1, N].
-    p_at_least = [np.ones(len(X)), *(expit(step.scores(X, movies)) for step in model.steps), np.zeros(len(X))]
-    p_of_class = -np.diff(np.stack(p_at_least), axis=0)  # [n_classes, N]
+    # Probability that a clip's class is at least that of each rank, [n_classes + 1, N]: 1 for the lowest
+    # class, and 0 beyond the highest.
+    p_at_steps = [expit(step.scores(X, movies)) for step in model.steps]
+    p_at_least = np.stack([np.ones(len(X)), *p_at_steps, np.zeros(len(X))])
+    p_of_class = -np.diff(p_at_least, axis=0)  # [n_classes, N]
     ranks: NDArray[np.intp] = np.argmax(p_of_class, axis=0)
     return ranks
 
@@ -226,12 +252,8 @@ def train(
     refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
     spec = zoo.find_model(model)
     sides = load_sides(store, manifest, backbone=backbone)
-    data = sides.data
-    if sides.pretrained is not False and not external:
-        origin = "were made with pretrained weights, which have seen external data"
-        if not sides.pretrained:
-            origin = "were imported, and their provenance does not exclude external data"
-        raise TaskError(f"features of {data.backbone} {origin}: mark the run with --external")
+    if not external:
+        _refuse_external_data(sides)
     predictions, selections = call_test_clips(sides, subtask, spec, seed=seed)
     record: dict[str, Any] = {
         "run": name,
@@ -239,17 +261,7 @@ def train(
         "external_data": external,
         "model": {"name": spec.name, **spec.settings()},
         "seed": seed,
-        "pretrained": sides.pretrained,
-        "store": data.store,
-        "backbone": data.backbone,
-        "features": data.features,
-        "pool": data.pool,
-        "manifest_sha256": manifest.digest(),
-        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
-        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
-        "dev_clips": len(sides.dev),
-        "test_clips": len(sides.test),
-        "excluded": sides.excluded,
+        **_record_of_data(sides, manifest),
         "selection": selections,
     }
     run_text = trec_lines(predictions, name) if subtask == "violence" else affect_lines(predictions)
@@ -261,6 +273,34 @@ def train(
     excluded_clips = chain.from_iterable(sides.excluded.values())
     remarks = [f"excluded {clip['clip_id']}: {clip['reason']}" for clip in excluded_clips]
     return Answer(record, text="\n".join(lines), remarks=remarks)
+
+
+def _refuse_external_data(sides: DevAndTest) -> None:
+    """Raise a TaskError if the features have, or may have, seen external data."""
+    if sides.pretrained is False:
+        return
+    origin = "were made with pretrained weights, which have seen external data"
+    if sides.pretrained is None:
+        origin = "were imported, and their provenance does not exclude external data"
+    raise TaskError(f"features of {sides.data.backbone} {origin}: mark the run with --external")
+
+
+def _record_of_data(sides: DevAndTest, manifest: Manifest) -> dict[str, Any]:
+    """Return the fields of a run's record that say which features and clips it used."""
+    data = sides.data
+    return {
+        "pretrained": sides.pretrained,
+        "store": data.store,
+        "backbone": data.backbone,
+        "features": data.features,
+        "pool": data.pool,
+        "manifest_sha256": manifest.digest(),
+        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
+        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
+        "dev_clips": len(sides.dev),
+        "test_clips": len(sides.test),
+        "excluded": sides.excluded,
+    }
 
 
 def _selection_lines(selections: Mapping[str, Selection]) -> list[str]:
@@ -292,22 +332,28 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
     """Train a model on the dev clips, and predict the test clips.
 
     Models that ask for unlabelled clips are trained on all dev clips, others on the labelled ones.
+
+    Parameters
+    ----------
+    sides
+        The features and labels of the clips.
+    target
+        What is predicted: violence, or the ordered classes of an axis.
+    spec
+        The model.
+    seed
+        Its random seed.
     """
     data = sides.data
-    needs_concepts = "present" in spec.requests()
-    learns_from_unlabelled = "unlabelled" in spec.requests()
-    if target.kind not in spec.kinds:
-        raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
-    if needs_concepts and not data.labels.concepts:
-        raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
-    codes = target.of(data.labels)
+    _refuse_unfit_model(spec, target, has_concepts=bool(data.labels.concepts))
+    codes = target.of(data.labels)  # class of each clip, [N]; NOT_ASKED without a label
     labelled = sides.dev[codes[sides.dev] != NOT_ASKED]
-    rows = sides.dev if learns_from_unlabelled else labelled
+    rows = sides.dev if "unlabelled" in spec.requests() else labelled
     y = codes[rows]
     X = data.read(spec.reads)
     _check_classes(target, y)
     options: dict[str, Any] = {"movies": data.movies[rows]}
-    if needs_concepts:
+    if "present" in spec.requests():
         options["present"] = data.present.loc[rows]
     test_X = X[sides.test]
     test_movies = data.movies[sides.test]
@@ -331,15 +377,26 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
     return _Predicted(dict(zip(test_ids, scores.tolist(), strict=True)), selection)
 
 
+def _refuse_unfit_model(spec: zoo.ModelSpec, target: Target, *, has_concepts: bool) -> None:
+    """Raise a TaskError if a model cannot learn the target, or needs concepts and there are none."""
+    if target.kind not in spec.kinds:
+        raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
+    needs_concepts = "present" in spec.requests()
+    if needs_concepts and not has_concepts:
+        raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
+
+
 def _check_classes(target: Target, y: NDArray[np.integer[Any]]) -> None:
     """Raise a TaskError if the dev clips with labels `y` [n] do not have every class of the target."""
     counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
-    if not all(counts):
-        names = ["+".join(side) for side in target.classes]
-        counted = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
-        raise TaskError(
-            f"{target.name} needs labelled dev clips of every class with features: found {counted}"
-        )
+    if all(counts):
+        return
+    texts = []
+    for count, levels_of_class in zip(counts, target.classes, strict=True):
+        texts.append(f"{count} {'+'.join(levels_of_class)}")  # a class may join several levels
+    raise TaskError(
+        f"{target.name} needs labelled dev clips of every class with features: found {', '.join(texts)}"
+    )
 
 
 def _tried_candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, Any]]:
@@ -348,6 +405,7 @@ def _tried_candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, An
     steps = model.steps if isinstance(model, zoo.OrdinalModel) else (model,)
     candidates = []
     for step, fitted in enumerate(steps, start=1):
+        # Only estimators that choose among candidates have `candidates_`.
         for candidate in getattr(fitted.estimator, "candidates_", ()):
             row = {
                 "step": step,

@@ -38,7 +38,10 @@ ROUNDING_FACTOR = 1 + 1e-7
 
 
 def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: ArrayLike) -> dict[str, Any]:
-    """Test whether two properties of clips go together within films.
+    """Test whether clips have two properties together more, or less, often than by chance within films.
+
+    By chance, the number of clips with both follows a hypergeometric distribution in each film, given the
+    film's other three numbers. The sum over films follows the convolution of these.
 
     Parameters
     ----------
@@ -59,20 +62,24 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     >>> exact_common([3], [3], [3], [6])
     {'clips': 3, 'expected': 1.5, 'p': 0.1}
     """
-    tables = np.stack([np.asarray(counts, dtype=np.int64) for counts in (both, first, second, clips)])
-    # Null probabilities of the sum over the films so far: entry k is that of least_sum + k.
-    null = np.ones(1)
+    counts = np.stack([np.asarray(numbers, dtype=np.int64) for numbers in (both, first, second, clips)])
+    # Probability of each possible sum over the films so far: entry k is that of the sum least_sum + k.
+    probability_of_sum = np.ones(1)
     least_sum = 0
     expected = 0.0
-    for _, n_first, n_second, n in tables.T[tables[3] > 0].tolist():
+    has_clips = counts[3] > 0
+    for _, n_first, n_second, n_clips in counts.T[has_clips].tolist():
         # Smallest and largest possible number of clips with both in this film.
-        least = max(0, n_first + n_second - n)
+        least = max(0, n_first + n_second - n_clips)
         most = min(n_first, n_second)
-        null = np.convolve(null, hypergeom.pmf(np.arange(least, most + 1), n, n_first, n_second))
+        probability_in_film = hypergeom.pmf(np.arange(least, most + 1), n_clips, n_first, n_second)
+        probability_of_sum = np.convolve(probability_of_sum, probability_in_film)
         least_sum += least
-        expected += n_first * n_second / n
-    observed = int(tables[0].sum())
-    p = float(null[null <= null[observed - least_sum] * ROUNDING_FACTOR].sum())
+        expected += n_first * n_second / n_clips
+    observed = int(counts[0].sum())
+    probability_of_observed = probability_of_sum[observed - least_sum]
+    is_as_improbable = probability_of_sum <= probability_of_observed * ROUNDING_FACTOR
+    p = float(probability_of_sum[is_as_improbable].sum())
     return {"clips": observed, "expected": expected, "p": min(p, 1.0)}
 
 
@@ -104,15 +111,19 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     """
     table = clip_table(manifest)
     levels = manifest.codebook.level_names[1:]
-    films = by_film(table, "n", "level").reindex(list(manifest.movies))
-    means = {level: table.loc[table["level"] == level, "n"].mean() for level in levels if level in films}
-    rises = None
+    # Mean number of concepts: a row per film, a column per level that has clips.
+    means_of_films = by_film(table, "n_concepts", "level").reindex(list(manifest.movies))
+    means = {}  # of all clips of each level, from the lowest level to the highest
+    for level in levels:
+        if level in means_of_films:
+            means[level] = table.loc[table["level"] == level, "n_concepts"].mean()
+    rises = None  # undefined with fewer than two levels
     differences: list[float] = []
     if len(means) > 1:
         rises = all(above > below for below, above in pairwise(means.values()))
-        levels_with_clips = list(means)  # from the lowest to the highest
-        of_films = films[levels_with_clips[-1]] - films[levels_with_clips[0]]
-        differences = of_films.dropna().to_list()
+        levels_with_clips = list(means)
+        difference_of_films = means_of_films[levels_with_clips[-1]] - means_of_films[levels_with_clips[0]]
+        differences = difference_of_films.dropna().to_list()
     test = sign_flip(differences)
     trend: dict[str, Any] = {f"{level}_concepts": means.get(level) for level in levels}
     trend["rises"] = rises
@@ -143,19 +154,21 @@ def concept_sets(manifest: manifests.Manifest) -> dict[tuple[str, ...], Counter[
 def compared_levels(manifest: manifests.Manifest) -> tuple[str, str] | None:
     """Return the two highest levels that can be in a task, such as HN and S; None if there are fewer.
 
-    The lowest level of all does not count, as its clips have no concept by definition.
+    The codebook's `labels` are the levels that can be in a task; NS ("not sure") is none. The lowest level of
+    all does not count, as its clips have no concept by definition.
     """
     lowest = manifest.codebook.level_names[0]
-    labels = [level for level in manifest.codebook.labels if level != lowest]
-    if len(labels) < 2:
+    comparable = [level for level in manifest.codebook.labels if level != lowest]
+    if len(comparable) < 2:
         return None
-    return labels[-2], labels[-1]
+    return comparable[-2], comparable[-1]
 
 
 def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
-    """Test for each visual concept whether its clips are more often of the higher level with other concepts.
+    """Test for each visual concept whether clips are of the higher level more often if it is not alone.
 
-    Only clips of the two levels of `compared_levels` count.
+    Clips with the concept alone are compared with clips that have other visual concepts too. Only clips of
+    the two levels of `compared_levels` count.
 
     Returns
     -------
@@ -167,15 +180,16 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     compared = compared_levels(manifest)
     if compared is None:
         return []
+    _, high = compared
     codebook = manifest.codebook
     rows = []
     for concept in codebook.visual_concepts:
         clips = [clip for clip in manifest if clip.level in compared and concept in clip.concepts]
         if not clips:
             continue
-        is_high = np.array([clip.level == compared[1] for clip in clips])
+        is_high = np.array([clip.level == high for clip in clips])
         has_others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
-        columns = {"kind": "with others", "name": concept, "level": compared[1]}
+        columns = {"kind": "with others", "name": concept, "level": high}
         counts = {
             "alone": _low_and_high(is_high[~has_others]),
             "combined": _low_and_high(is_high[has_others]),
@@ -193,13 +207,14 @@ def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
 def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     """Test for each pair of visual concepts and each level above the lowest whether they go together.
 
-    The tests condition on how often each concept is marked in each film at the level. Where clips must have a
-    concept and most have only one, pairs are rarer than by chance. The p-values are adjusted for all pairs
-    and levels.
+    The tests condition on how often each concept is marked in each film at the level. The p-values are
+    adjusted for all pairs and levels. A pair that is rarer than by chance need not mean that its concepts
+    exclude each other: a level whose clips must have a concept, and mostly have one, makes all pairs rare.
 
     Returns
     -------
-    A row for each pair and level at which both concepts are marked.
+    A row for each pair and level at which both concepts are marked: ``kind`` ("pair"), ``name`` ("A + B"),
+    ``level``, the columns of `exact_common`, and ``p_holm``.
     """
     concepts = manifest.codebook.visual_concepts
     rows = []
@@ -232,14 +247,17 @@ def _test_within_movies(
     clips
         The N clips.
     """
-    _, movie = np.unique([clip.movie for clip in clips], return_inverse=True)
+    movies, movie_of_clip = np.unique([clip.movie for clip in clips], return_inverse=True)
 
-    def count_by_movie(has: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def count_by_movie(has_property: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Count the clips of each movie that have a property."""
-        return np.rint(np.bincount(movie, weights=has))
+        return np.bincount(movie_of_clip[has_property], minlength=len(movies))
 
     return exact_common(
-        count_by_movie(first & second), count_by_movie(first), count_by_movie(second), np.bincount(movie)
+        both=count_by_movie(first & second),
+        first=count_by_movie(first),
+        second=count_by_movie(second),
+        clips=np.bincount(movie_of_clip),
     )
 
 
@@ -251,7 +269,16 @@ N_SHOWN_SETS = 15
 N_SHOWN_PAIRS = 20
 """Number of pairs of concepts that the table shows; the data hold all."""
 
+ALPHA = 0.05
+"""Level of the tests: an adjusted p below it is significant."""
+
 UNLIKE_CHANCE = "are not as frequent as by chance (adjusted p < .05)"
+
+PRINTED_THRESHOLDS = (0.1, 0.4)
+"""Projection thresholds between which the paper prints the change of each level (App. 7.2)."""
+
+PRINTED_CODEBOOKS = ("obygaze12", "mobygaze")
+"""Codebooks of the annotations of which the paper prints it."""
 
 COMPOSITION_NOTES: Mapping[str, Any] = CAPTIONS["composition"]
 """Table of the reports -> its notes."""
@@ -269,44 +296,60 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
         The manifest has no such column, or it is empty.
     """
     labelled = manifests.apply_policy(manifest, policy)
-    levels = manifest.codebook.level_names
-    by_value = grouped(labelled, column)
-    groups = _with_holm([_group_row(column, value or "(none)", group) for value, group in by_value.items()])
-    rows = [_group_row(column, "all", labelled) | {"p_holm": math.nan}, *groups]
+    group_rows = []
+    for value, group in grouped(labelled, column).items():
+        group_rows.append(_group_row(column, value or "(none)", group))
+    group_rows = _with_holm(group_rows)
+    # The row of all clips has no adjusted p: it is not one of the groups.
+    row_of_all = _group_row(column, "all", labelled) | {"p_holm": math.nan}
+    rows = [row_of_all, *group_rows]
+
     notes = [f"label policy {policy}"]
-    n_in_groups = sum(row["clips"] for row in groups)
+    n_in_groups = sum(row["clips"] for row in group_rows)
     if n_in_groups != len(labelled):
         notes.append(
             f"a clip with several values is in several groups: {n_in_groups:,} in place of {len(labelled):,}"
         )
-    n_rising = sum(row["rises"] is True for row in groups)
-    rise = f"the mean rises from level to level in {n_rising} of {counted(len(groups), 'group')}"
+    n_rising = sum(row["rises"] is True for row in group_rows)
+    rise = f"the mean rises from level to level in {n_rising} of {counted(len(group_rows), 'group')}"
+
     group_column: Column = (column, column, str)
-    share_columns: list[Column] = [
-        group_column,
-        ("movies", "movies", str),
-        ("clips", "clips", "{:,}".format),
-        *((level, f"{level}_share", share) for level in levels),
-    ]
-    # The row of all clips has no adjusted p: it is not one of the groups.
-    holm_column: Column = ("p (Holm)", "p_holm", lambda p: NOTHING if math.isnan(p) else p_value(p))
+    holm_column: Column = ("p (Holm)", "p_holm", _p_or_nothing)
+    shares = block("Shares of the levels", [group_column, *_share_columns(labelled)], rows)
     trends = _trend_block(labelled, policy, rows, before=[group_column], after=[holm_column], notes=[rise])
     return Report(
         name=f"by-{column}",
         title=f"Levels and concepts by {column}",
         notes=tuple(notes),
         answers=(f"Concepts a clip: {rise}",),
-        blocks=(
-            block("Shares of the levels", share_columns, rows),
-            trends,
-        ),
+        blocks=(shares, trends),
         data=pd.DataFrame(rows),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy), "column": column},
     )
 
 
+def _share_columns(manifest: manifests.Manifest) -> list[Column]:
+    """Make the columns of `_group_row` that count movies and clips, and the share of each level."""
+    return [
+        ("movies", "movies", str),
+        ("clips", "clips", "{:,}".format),
+        *((level, f"{level}_share", share) for level in manifest.codebook.level_names),
+    ]
+
+
+def _p_or_nothing(p: float) -> str:
+    """Write a p-value; a dash for NaN."""
+    if math.isnan(p):
+        return NOTHING
+    return p_value(p)
+
+
 def _group_row(column: str, name: str, group: manifests.Manifest) -> dict[str, Any]:
-    """Make the row of a group of clips: its counts, and the test of its trend."""
+    """Make the row of a group of clips: its counts, and the test of its trend.
+
+    Its keys are the column (the group's name), `movies`, `clips`, each level (its number of clips), each
+    `<level>_share`, and those of `concept_trend`.
+    """
     counts = statistics(group)
     levels = group.codebook.level_names
     row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
@@ -367,24 +410,35 @@ def sweep_report(
     last = max(counts_at)
     codebook = counts_at[first].codebook
     levels = codebook.level_names
-    shown_rows: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
+
+    shown_rows: list[dict[str, Any]] = []  # one per threshold, with a column per level
+    rows: list[dict[str, Any]] = []  # the data: one per threshold and level
     for threshold, counts in counts_at.items():
         shown_rows.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
         for level in levels:
-            row = {"threshold": threshold, "level": level, "clips": counts.clips[level]}
-            rows.append(row | {"share": counts.share(level), "concepts": counts.mean_concepts(level)})
-    change = {level: counts_at[last].clips[level] - counts_at[first].clips[level] for level in levels}
-    changes = ", ".join(f"{level} {difference:+,}" for level, difference in change.items())
+            row = {
+                "threshold": threshold,
+                "level": level,
+                "clips": counts.clips[level],
+                "share": counts.share(level),
+                "concepts": counts.mean_concepts(level),
+            }
+            rows.append(row)
     columns: list[Column] = [
         ("threshold", "threshold", "{:g}".format),
         *((level, level, "{:,}".format) for level in levels),
         ("no level", "none", "{:,}".format),
     ]
-    last_line = (f"{first:g} to {last:g}", *(f"{difference:+,}" for difference in change.values()), "")
+
+    change_of_level = {}  # by how many clips each level is larger at the last threshold than at the first
+    for level in levels:
+        change = counts_at[last].clips[level] - counts_at[first].clips[level]
+        change_of_level[level] = f"{change:+,}"
+    last_line = (f"{first:g} to {last:g}", *change_of_level.values(), "")
+    changes = ", ".join(f"{level} {change}" for level, change in change_of_level.items())
+
     notes = list(COMPOSITION_NOTES["sweep"])
-    # The paper prints the change between these two thresholds.
-    if codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4):
+    if codebook.name in PRINTED_CODEBOOKS and (first, last) == PRINTED_THRESHOLDS:
         notes += COMPOSITION_NOTES["sweep_printed"]
     return Report(
         name="sweep",
@@ -404,7 +458,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
     sets = concept_sets(labelled)
     pairs = concept_pairs(labelled)
     with_others = alone_or_combined(labelled)
-    n_unlike = sum(row["p_holm"] < 0.05 for row in pairs)
+    n_unlike = sum(row["p_holm"] < ALPHA for row in pairs)  # pairs that are not as frequent as by chance
     blocks = [_number_block(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
     compared = compared_levels(labelled)
     if compared is not None:
@@ -418,6 +472,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
             if counts[level]:
                 row = {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
                 set_rows.append(row)
+    # The column `kind` tells the three kinds of rows apart.
     data = pd.DataFrame(set_rows + pairs + with_others)
     return Report(
         name="concept-sets",
@@ -432,12 +487,14 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
 
 def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
     """Make the table of the most frequent sets of concepts, without the empty set."""
-    marked = [(concepts, counts) for concepts, counts in sets.items() if concepts]
+    sets_with_concepts = [(concepts, counts) for concepts, counts in sets.items() if concepts]
     rows: list[dict[str, Any]] = []
-    for concepts, counts in marked[:N_SHOWN_SETS]:
-        rows.append(dict.fromkeys(levels, 0) | {"set": " + ".join(concepts)} | counts)
+    for concepts, counts in sets_with_concepts[:N_SHOWN_SETS]:
+        row: dict[str, Any] = {level: counts[level] for level in levels}
+        row["set"] = " + ".join(concepts)
+        rows.append(row)
     columns: list[Column] = [("set", "set", str), *((level, level, str) for level in levels[1:])]
-    note = f"the {len(rows)} most frequent of {len(marked)} sets"
+    note = f"the {len(rows)} most frequent of {len(sets_with_concepts)} sets"
     return block("Sets of concepts", columns, rows, (note,))
 
 
@@ -452,7 +509,7 @@ def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
 
 def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
     """Make the table of clips by their number of visual concepts and their level."""
-    marked = levels[1:]
+    marked_levels = levels[1:]  # clips of the lowest level have no concept
     counts_of_number: dict[int, Counter[str]] = {}
     for concepts, counts_of_set in sets.items():
         counts_of_number.setdefault(len(concepts), Counter()).update(counts_of_set)
@@ -466,7 +523,7 @@ def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[
     columns: list[Column] = [
         ("concepts", "concepts", str),
         *((level, level, str) for level in levels),
-        (f"{levels[-1]} of {'+'.join(marked)}", tuple(marked), share_of_highest),
+        (f"{levels[-1]} of {'+'.join(marked_levels)}", tuple(marked_levels), share_of_highest),
     ]
     rows: list[dict[str, Any]] = []
     for n_concepts, counts in sorted(counts_of_number.items()):

@@ -19,7 +19,7 @@ from obygaze_models.evaluation import METRICS
 from obygaze_models.protocol import Fold
 from obygaze_studies.audit_common.findings import part_of_total
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
-from obygaze_studies.obygaze12.printed_values import PROBE_OF
+from obygaze_studies.obygaze12.printed_values import PAPER_NAME_OF_BACKBONE
 
 VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
 """The visual concepts of ObyGaze12, in the order of the codebook."""
@@ -76,7 +76,8 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.C
     table_columns: list[reports.Column] = []
     for heading, keys, writer in CAPTIONS[name]["columns"][table]:
         column_keys = keys if isinstance(keys, str) else tuple(keys)
-        write = writer_of.get(writer) or writer.format  # a name of no function is a format string
+        # A writer that is not the name of a function is a format string, such as "{:g}".
+        write = writer_of.get(writer, writer.format)
         title = heading.format_map(METRIC_TITLES)  # "{auc}" becomes the metric's title
         table_columns.append((title, column_keys, write))
     return table_columns
@@ -182,8 +183,8 @@ class PaperCorpus:
     sources: tuple[Dataset, ...]
 
     @property
-    def clips(self) -> Dataset:
-        """The first source, for labels and movies, which are the same in all sources."""
+    def first_source(self) -> Dataset:
+        """The first source, for the clips' labels and movies, which are the same in all sources."""
         return self.sources[0]
 
     @property
@@ -195,7 +196,7 @@ class PaperCorpus:
         """Return the papers' name of a source's backbone; None if they print no numbers of its features."""
         if not self.has_printed_numbers or source.untrained:
             return None
-        return PROBE_OF.get(source.backbone)
+        return PAPER_NAME_OF_BACKBONE.get(source.backbone)
 
     @property
     def printed_backbones(self) -> list[str | None]:
@@ -204,7 +205,7 @@ class PaperCorpus:
 
     def record(self) -> dict[str, object]:
         """Describe the clips, their labels and features as JSON values."""
-        clips = self.clips
+        clips = self.first_source
         sources = []
         for source in self.sources:
             names = ("label", "backbone", "store", "features", "pool")
@@ -249,44 +250,49 @@ class PaperCorpus:
             The folds of the `paper` protocol; None under `strict`.
         """
         protocol = "strict" if folds is None else "paper"
-        stem = f"{name}-{protocol}"
         captions = CAPTIONS[name]
-        all_notes = [*self._notes(folds), *captions.get(protocol, ()), *notes]
-        # Notes on the printed numbers: those of this protocol, or else those of both protocols.
-        printed_notes = captions.get(f"{protocol}_printed", captions.get("printed", ()))
-        all_notes += self.if_printed(*printed_notes)
-        all_notes += after
-        blocks = list(chain.from_iterable(part.blocks for part in parts))
-        if not any(self.printed_backbones):
-            blocks_without_printed = list(map(_without_empty_printed, blocks))
-            if self.has_printed_numbers and blocks_without_printed != blocks:
-                titles = ", ".join(source.title for source in self.sources)
-                unprinted = CAPTIONS["notes"]["unprinted"]
-                all_notes.append(unprinted.format(printed=", ".join(PROBE_OF), titles=titles))
-            blocks = blocks_without_printed
-        pictures = []
-        drawn_words = captions.get(f"{protocol}_drawn", "")  # what the figure shows
-        for part in parts:
-            if part.draw:
-                details = f"{part.source.title}{part.caption_words}; {drawn_words}"
-                caption = f"{captions['title']} under the {protocol} protocol, {details}"
-                pictures.append(reports.Picture(f"{stem}-{part.source.label}", caption, part.draw))
         rows = list(chain.from_iterable(part.rows for part in parts))
+        blocks = list(chain.from_iterable(part.blocks for part in parts))
+        answers = chain.from_iterable(part.answers for part in parts)
+        all_notes = [
+            *self._notes(folds),
+            *captions.get(protocol, ()),
+            *notes,
+            *self._notes_on_printed(captions, protocol),
+            *after,
+        ]
+        if not any(self.printed_backbones):
+            blocks_without_printed = [_without_empty_printed(table) for table in blocks]
+            if self.has_printed_numbers and blocks_without_printed != blocks:
+                all_notes.append(self._note_on_unprinted())
+            blocks = blocks_without_printed
         return reports.Report(
-            name=stem,
+            name=f"{name}-{protocol}",
             title=f"{captions['title']}, {protocol} protocol",
             notes=tuple(all_notes),
             blocks=tuple(blocks),
             data=self._shown_columns(pd.DataFrame(rows)),
             record=self.record() | {"protocol": protocol, **record},
-            pictures=tuple(pictures),
-            answers=tuple(chain.from_iterable(part.answers for part in parts)),
+            pictures=_pictures(name, protocol, parts),
+            answers=tuple(answers),
         )
 
-    def _shown_columns(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Drop from the rows of a report the columns that only its tables show.
+    def _notes_on_printed(self, captions: Mapping[str, Any], protocol: str) -> tuple[str, ...]:
+        """Return the notes on a table's printed numbers: those of this protocol, or else those of both."""
+        notes_of_both = captions.get("printed", ())
+        notes = captions.get(f"{protocol}_printed", notes_of_both)
+        return self.if_printed(*notes)
 
-        For other corpora than ObyGaze12, the columns of the papers' numbers are dropped too.
+    def _note_on_unprinted(self) -> str:
+        """Say that the papers print no numbers of these backbones, and of which they do."""
+        note: str = CAPTIONS["notes"]["unprinted"]
+        titles = ", ".join(source.title for source in self.sources)
+        return note.format(printed=", ".join(PAPER_NAME_OF_BACKBONE), titles=titles)
+
+    def _shown_columns(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Drop from the rows of a report the columns that only its tables show: their names begin with "_".
+
+        For other corpora than ObyGaze12, the columns of the papers' numbers (`PRINTED`) are dropped too.
         """
         hidden = [name for name in map(str, data) if name.startswith("_")]
         if not self.has_printed_numbers:
@@ -306,7 +312,7 @@ class PaperCorpus:
             The folds of the `paper` protocol; None under `strict`.
         """
         captions = CAPTIONS["notes"]
-        clips = self.clips
+        clips = self.first_source
         if folds is None:  # the protocol is `strict`
             n_movies = len(set(clips.movies.tolist()))
             counts = {"clips": len(clips), "movies": n_movies, "excluded": len(clips.excluded)}
@@ -340,6 +346,19 @@ def load_corpus(
     refuse_other_codebook(manifest.codebook, "this table or figure")
     labelled = manifests.apply_policy(manifest, policy)
     return PaperCorpus(labelled, policy, manifest.digest(), load_datasets(stores, labelled))
+
+
+def _pictures(name: str, protocol: str, parts: Sequence[SourcePart]) -> tuple[reports.Picture, ...]:
+    """Return the pictures of a table or figure with their captions, one for each source that has one."""
+    captions = CAPTIONS[name]
+    drawn_words = captions.get(f"{protocol}_drawn", "")  # what the figure shows
+    pictures = []
+    for part in parts:
+        if part.draw:
+            details = f"{part.source.title}{part.caption_words}; {drawn_words}"
+            caption = f"{captions['title']} under the {protocol} protocol, {details}"
+            pictures.append(reports.Picture(f"{name}-{protocol}-{part.source.label}", caption, part.draw))
+    return tuple(pictures)
 
 
 def _without_empty_printed(table: reports.Block) -> reports.Block:

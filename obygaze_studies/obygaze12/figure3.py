@@ -1,7 +1,6 @@
 """Reproduce Figure 3: detection of each concept, against EN clips without it and against all."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,19 +73,22 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """
     corpus = results[0].corpus
     folds: list[Fold] = []
-    for task in CONCEPT_TASKS:
-        folds += concept_folds(corpus.manifest, *task)
-    leaks = leak_caption(folds, corpus.clips)
-    parts = [_part(result.source, "paper", _paper_rows(result), leaks, f": {leaks}") for result in results]
+    for concept, negatives in CONCEPT_TASKS:
+        folds += concept_folds(corpus.manifest, concept, negatives)
+    leaks = leak_caption(folds, corpus.first_source)
+    parts = []
+    for result in results:
+        rows = _paper_rows(result)
+        parts.append(_part(result.source, "paper", rows, note=leaks, caption_words=f": {leaks}"))
     return corpus.report("figure3", parts, {}, folds=folds)
 
 
 def _part(
     source: Dataset, protocol: str, rows: Sequence[Row], note: str, caption_words: str = ""
 ) -> SourcePart:
-    """Make the part of one source: the table and the figure of its CAVs, and a sentence.
+    """Make the part of one source: the table and the figure of its CAVs, and an answer.
 
-    The sentence counts the CAVs that are better than calling every clip positive.
+    The answer is how many CAVs are better than calling every clip positive.
 
     Parameters
     ----------
@@ -102,7 +104,6 @@ def _part(
         Words that the caption of the figure adds.
     """
     shown = SHOWN_COLUMNS[protocol]
-    # How many CAVs are better than calling every clip positive, by the column that the protocol compares.
     n_better = sum(row[shown.compared] > row["all_positive"] for row in rows)
     answer = (
         f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
@@ -120,55 +121,69 @@ def _part(
 def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     """Return a function that draws a pair of bars for each concept, as in the paper.
 
+    A bar of a concept is for one choice of negatives. Where the rows have p-values, significant bars get a
+    star.
+
     Parameters
     ----------
+    rows
+        A row for each concept and choice of negatives.
     low, high
         Columns of the ends of the line on each bar.
     """
     rows_with_titles = [row | {"against": f"against {NEGATIVES_TITLES[row['negatives']]}"} for row in rows]
-    values_by_negatives = partial(
-        series_of, rows_with_titles, condition="against", group="concept", groups=VISUAL_CONCEPTS
-    )
-    p_values = values_by_negatives("p_holm") if "p_holm" in rows[0] else {}
+
+    def bars_of(column: str) -> dict[str, Any]:
+        """Return the values of a column for the chart: title of the negatives -> a value per concept."""
+        return series_of(
+            rows_with_titles, column, condition="against", group="concept", groups=VISUAL_CONCEPTS
+        )
+
+    starred = {}
+    if "p_holm" in rows[0]:
+        for against, p_values in bars_of("p_holm").items():
+            starred[against] = [p < ALPHA for p in p_values]
     return bar_chart(
         labels=VISUAL_CONCEPTS,
-        series=values_by_negatives("f1_pos"),
+        series=bars_of("f1_pos"),
         axis="F1 of the clips with the concept",
-        published=values_by_negatives("all_positive"),
+        published=bars_of("all_positive"),
         published_label="every clip called positive",
-        intervals=(values_by_negatives(low), values_by_negatives(high)),
-        starred={against: np.less(values, ALPHA).tolist() for against, values in p_values.items()},
+        intervals=(bars_of(low), bars_of(high)),
+        starred=starred,
     )
 
 
 def _paper_rows(result: PaperResults) -> list[Row]:
     """List the F1 of the CAVs of one source under `paper`: a row per concept and choice of negatives.
 
-    `f1_pos` is that of the elected CAV, `f1_pos_min` and `f1_pos_max` are the range of all nine.
+    Nine CAVs were fitted for each, each validated on another fold and all tested on fold 9, and the one that
+    is best on its validation fold was elected (`fit_concepts`). `f1_pos` is that of the elected CAV, and
+    `f1_pos_min` and `f1_pos_max` are the range of all nine, on the test clips.
     """
-    source = result.source
     fitted = result.concepts
     table = fitted.predictions.table.assign(called=fitted.predictions.called)
     rows: list[Row] = []
     for concept, negatives in CONCEPT_TASKS:
-        part = table[table["task"] == f"{concept}|{negatives}"]
-        f1_of_folds = []
-        for _, fold in part.groupby("fold"):
-            f1_of_folds.append(f1_pos(fold["label"].to_numpy(), fold["called"].to_numpy()))
+        predictions = table[table["task"] == f"{concept}|{negatives}"]
+        f1_of_fold = {}  # validation fold -> F1 of its CAV on the test clips
+        for fold, rows_of_fold in predictions.groupby("fold"):
+            f1_of_fold[fold] = f1_pos(rows_of_fold["label"].to_numpy(), rows_of_fold["called"].to_numpy())
         elected = fitted.elected[concept, negatives]
-        tested_clips = part[part["fold"] == elected]
+        tested_clips = predictions[predictions["fold"] == elected]
+        prevalence = float(tested_clips["label"].mean())
         rows.append(
             {
-                "features": source.title,
+                "features": result.source.title,
                 "concept": concept,
                 "negatives": str(negatives),
-                "f1_pos": f1_of_folds[elected],
-                "f1_pos_min": min(f1_of_folds),
-                "f1_pos_max": max(f1_of_folds),
+                "f1_pos": f1_of_fold[elected],
+                "f1_pos_min": min(f1_of_fold.values()),
+                "f1_pos_max": max(f1_of_fold.values()),
                 "elected": elected,
                 "n_test": len(tested_clips),
                 "positives": int(tested_clips["label"].sum()),
-                "all_positive": trivial_f1(float(tested_clips["label"].mean()), 1.0, "f1_pos"),
+                "all_positive": trivial_f1(prevalence, called=1.0, average="f1_pos"),
             }
         )
     return rows
@@ -197,13 +212,18 @@ def _strict_part(result: StrictResults) -> SourcePart:
 
 
 def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
-    """List the CAVs of one source and choice of negatives under `strict`, with their permutation tests."""
+    """List the CAVs of one source and choice of negatives under `strict`, with their permutation tests.
+
+    Metrics are pooled over movies. The columns `auc_low` and `auc_high` are the interval of
+    `within_movie_auc`, which is the AUC to trust; `lag1` is the permutation test's measure of how alike
+    neighbouring clips are.
+    """
     runs = {concept: run for (concept, against), run in result.concepts.items() if against is negatives}
     if not runs:
         return []
     targets = [result.concept_targets[concept, negatives] for concept in runs]
     codes = np.column_stack([target.of(result.source.labels) for target in targets])  # [N, concepts]
-    permutation_tests = permutation_pvalues(
+    tests = permutation_pvalues(
         result.source.X,
         np.where(codes == NOT_ASKED, np.nan, codes),
         result.source.movies,
@@ -214,7 +234,7 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
     for index, (concept, run) in enumerate(runs.items()):
         metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
         f1 = metrics["f1_pos"]
-        within = metrics["within_movie_auc"]
+        within_movie_auc = metrics["within_movie_auc"]
         rows.append(
             {
                 "features": result.source.title,
@@ -224,13 +244,13 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
                 "f1_pos_low": f1["pooled_low"],
                 "f1_pos_high": f1["pooled_high"],
                 "auc": metrics["auc"]["pooled"],
-                "within_movie_auc": within["pooled"],
-                "auc_low": within["pooled_low"],
-                "auc_high": within["pooled_high"],
-                "all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos"),
-                "p": float(permutation_tests.p[index]),
-                "p_holm": float(permutation_tests.p_holm[index]),
-                "lag1": float(permutation_tests.lag1[index]),
+                "within_movie_auc": within_movie_auc["pooled"],
+                "auc_low": within_movie_auc["pooled_low"],
+                "auc_high": within_movie_auc["pooled_high"],
+                "all_positive": trivial_f1(f1["prevalence"], called=1.0, average="f1_pos"),
+                "p": float(tests.p[index]),
+                "p_holm": float(tests.p_holm[index]),
+                "lag1": float(tests.lag1[index]),
                 "n_clips": f1["n_clips"],
                 "positives": int((codes[:, index] == 1).sum()),
             }

@@ -1,6 +1,6 @@
 """Reproduce Figure 4 of arXiv 2401.13296: annotations of a film, their projections, and the merge."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -8,7 +8,7 @@ import pandas as pd
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import DEFAULT_THRESHOLD, Clip, Manifest, project
 from obygaze_features.text import counted
-from obygaze_models.report import Picture, Report, block
+from obygaze_models.report import Block, Picture, Report, block
 from obygaze_studies.audit_common.findings import drawn_by
 from obygaze_studies.obygaze12.corpus import CAPTIONS, refuse_other_codebook
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK
@@ -18,6 +18,9 @@ N_LISTED = 40
 
 SHADES = {"EN": "#deebf7", "HN": "#9ecae1", "NS": "#4292c6", "S": "#08519c"}
 """Level -> its colour; the higher the level, the darker."""
+
+MERGED = "Merged"
+"""Name of the timeline of the merged projections."""
 
 Timelines = dict[str, tuple[Clip, ...]]
 """Name of a timeline -> its labelled spans, in order of time."""
@@ -49,20 +52,20 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
             raise ManifestError(f"movie {movie!r} has no {noun}; there are {', '.join(annotations.movies)}")
     by_annotator = project(segments_of_film, clips_of_film, threshold, per_annotator=True).manifest
     merged = project(segments_of_film, clips_of_film, threshold).manifest
-    names = sorted({clip.annotator for clip in segments_of_film})
+    annotators = sorted({clip.annotator for clip in segments_of_film})
+    annotations_of: Timelines = {}
+    projections_of: Timelines = {}
+    # Annotators are shown by numbers, without their names.
+    for number, annotator in enumerate(annotators, start=1):
+        annotations_of[f"Annotation {number}"] = _in_order_of_time(segments_of_film, annotator)
+        projections_of[f"Projection {number}"] = _in_order_of_time(by_annotator, annotator)
+    return annotations_of | projections_of | {MERGED: _in_order_of_time(merged)}
 
-    def timeline(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
-        """Return the clips of an annotator, or all, in order of time."""
-        spans = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
-        return tuple(sorted(spans, key=lambda clip: clip.start_s or 0.0))
 
-    rows: Timelines = {}
-    for number, name in enumerate(names, start=1):
-        rows[f"Annotation {number}"] = timeline(segments_of_film, name)
-    for number, name in enumerate(names, start=1):
-        rows[f"Projection {number}"] = timeline(by_annotator, name)
-    rows["Merged"] = timeline(merged)
-    return rows
+def _in_order_of_time(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
+    """Return the clips of an annotator, or all, in order of time."""
+    spans = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
+    return tuple(sorted(spans, key=lambda clip: clip.start_s or 0.0))
 
 
 def figure4(
@@ -96,28 +99,24 @@ def figure4(
         The levels are not those of the paper.
     """
     refuse_other_codebook(annotations.codebook, "Figure 4")
-    rows = timelines(annotations, clips, movie, threshold)
+    shown = timelines(annotations, clips, movie, threshold)
     if span is not None:
-        rows = {name: _overlapping(spans, span) for name, spans in rows.items()}
-        if not rows["Merged"]:
+        shown = {name: _overlapping(spans, span) for name, spans in shown.items()}
+        if not shown[MERGED]:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
-    counts = [_count_row(name, spans) for name, spans in rows.items()]
-    blocks = [block("Spans of each timeline", [(name, name, str) for name in counts[0]], counts)]
-    if len(rows["Merged"]) <= N_LISTED:
-        clip_rows = _clip_rows(rows)
-        blocks.append(block("Clips", [(name, name, str) for name in clip_rows[0]], clip_rows))
-    segments_of_film = [clip for clip in annotations if clip.movie == movie]
-    title = segments_of_film[0].extras.get("movie_title") or movie
-    about = {"title": title, "threshold": threshold}
+    count_rows = [_count_row(name, spans) for name, spans in shown.items()]
+    blocks = [_block_of_all_columns("Spans of each timeline", count_rows)]
+    if len(shown[MERGED]) <= N_LISTED:
+        blocks.append(_block_of_all_columns("Clips", _clip_rows(shown)))
+    words = {"title": _title_of(annotations, movie), "threshold": threshold}
     captions = CAPTIONS["figure4"]
-    draw = drawn_by("draw_timelines", rows=_spans_in_minutes(rows), shades=SHADES)
-    merged = ", ".join(f"{counted(counts[-1][level], 'clip')} {level}" for level in CODEBOOK.level_names)
+    draw = drawn_by("draw_timelines", rows=_spans_in_minutes(shown), shades=SHADES)
     return Report(
         name="figure4",
-        title=captions["title"].format(**about),
-        notes=tuple(note.format(**about) for note in captions["notes"]),
+        title=captions["title"].format(**words),
+        notes=tuple(note.format(**words) for note in captions["notes"]),
         blocks=tuple(blocks),
-        data=pd.DataFrame(_span_rows(rows)),
+        data=pd.DataFrame(_span_rows(shown)),
         record={
             "annotations_sha256": annotations.digest(),
             "clips_sha256": clips.digest(),
@@ -125,9 +124,26 @@ def figure4(
             "threshold": threshold,
             "span_s": list(span) if span else None,
         },
-        answers=(f"merged: {merged}",),
-        pictures=(Picture("figure4", captions["drawn"].format(**about), draw),),
+        answers=(f"merged: {_count_levels(shown[MERGED])}",),
+        pictures=(Picture("figure4", captions["drawn"].format(**words), draw),),
     )
+
+
+def _block_of_all_columns(title: str, rows: Sequence[Mapping[str, Any]]) -> Block:
+    """Make a table of all columns of some rows, under their own names; there must be a row."""
+    return block(title, [(name, name, str) for name in rows[0]], rows)
+
+
+def _title_of(annotations: Manifest, movie: str) -> str:
+    """Return the title of a film in the annotations, or its id if they have none."""
+    first_segment = next(clip for clip in annotations if clip.movie == movie)
+    return first_segment.extras.get("movie_title") or movie
+
+
+def _count_levels(spans: Sequence[Clip]) -> str:
+    """Write how many clips have each level: `3 clips EN, 1 clip S`."""
+    counts = _count_row("", spans)
+    return ", ".join(f"{counted(counts[level], 'clip')} {level}" for level in CODEBOOK.level_names)
 
 
 def _count_row(name: str, spans: Sequence[Clip]) -> dict[str, Any]:
@@ -138,24 +154,27 @@ def _count_row(name: str, spans: Sequence[Clip]) -> dict[str, Any]:
     return row
 
 
-def _clip_rows(rows: Timelines) -> list[dict[str, str]]:
-    """List the clips with their level in each projection and in the merge of the projections."""
-    names = [name for name in rows if name.startswith("Projection")]
-    names.append("Merged")
+def _clip_rows(shown: Timelines) -> list[dict[str, str]]:
+    """List the clips with their level in each projection and in the merge of the projections.
+
+    All these timelines have the same clips in the same order.
+    """
+    names = [name for name in shown if name.startswith("Projection")]
+    names.append(MERGED)
     clip_rows = []
-    for index, clip in enumerate(rows["Merged"]):
+    for index, clip in enumerate(shown[MERGED]):
         row = {"clip": clip.clip_id, "seconds": f"{clip.start_s:.0f} to {clip.end_s:.0f}"}
         for name in names:
-            row[name] = rows[name][index].level or ""
+            row[name] = shown[name][index].level or ""
         row["concepts"] = ", ".join(clip.concepts) or "-"
         clip_rows.append(row)
     return clip_rows
 
 
-def _span_rows(rows: Timelines) -> list[dict[str, Any]]:
+def _span_rows(shown: Timelines) -> list[dict[str, Any]]:
     """List the spans of all timelines as rows: the data of the figure."""
     span_rows = []
-    for name, spans in rows.items():
+    for name, spans in shown.items():
         for clip in spans:
             row = {
                 "timeline": name,
@@ -176,20 +195,20 @@ def _overlapping(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
 
 
-def _spans_in_minutes(rows: Timelines) -> dict[str, list[tuple[float, float, str]]]:
+def _spans_in_minutes(shown: Timelines) -> dict[str, list[tuple[float, float, str]]]:
     """Convert the spans to minutes: timeline -> start, end and level of each.
 
     Free segments of the lowest level are left out of the annotators' timelines: they only fill the gaps
     between what was marked.
     """
-    unmarked = CODEBOOK.level_names[0]
-    spans_of_movie: dict[str, list[tuple[float, float, str]]] = {}
-    for name, clips in rows.items():
-        spans_of_movie[name] = []
+    lowest_level = CODEBOOK.level_names[0]
+    spans_of_timeline: dict[str, list[tuple[float, float, str]]] = {}
+    for name, clips in shown.items():
+        spans_of_timeline[name] = []
         for clip in clips:
             if clip.level is None or clip.start_s is None or clip.end_s is None:
                 continue
-            if clip.level == unmarked and name.startswith("Annotation"):
+            if clip.level == lowest_level and name.startswith("Annotation"):
                 continue
-            spans_of_movie[name].append((clip.start_s / 60, clip.end_s / 60, clip.level))
-    return spans_of_movie
+            spans_of_timeline[name].append((clip.start_s / 60, clip.end_s / 60, clip.level))
+    return spans_of_timeline

@@ -24,15 +24,15 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 5 under the `paper` protocol."""
     corpus = results[0].corpus
     limits = TREES[TASK]
-    fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
-    note = f"{leak_caption([fold], corpus.clips)}; its CAVs are fitted on its training clips"
+    fold = head_fold(corpus.manifest, train=TASKS[TASK], test=TASKS[TASK])
+    note = f"{leak_caption([fold], corpus.first_source)}; its CAVs are fitted on its training clips"
     trained = (
         "trained on the head's clips of EN vs S, CAVs against EN; "
         f"the original code's limits for this task are depth {limits['max_depth']} "
         f"and {limits['min_samples_leaf']} clips a leaf"
     )
     if corpus.has_printed_numbers and limits["max_depth"] < PRINTED_DEPTH:
-        trained += ", which can't give the printed depth of 10"
+        trained += f", which can't give the printed depth of {PRINTED_DEPTH}"
     parts = []
     for result in results:
         tree = result.heads.trees[TASK, Negatives.EN]
@@ -132,13 +132,14 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:
     counts = node_counts(tree)
     arrays = tree.tree_
     nodes: list[dict[str, Any]] = []
+    # Number of a node -> where it is in the tree: its depth, its parent, and which side of it. A parent has a
+    # lower number than its children in scikit-learn, so that the position of each node is known in time.
     position_of: dict[int, dict[str, Any]] = {0: {"depth": 0, "parent": -1, "side": ""}}
-    # scikit-learn numbers a parent before its children, so that the position of a node is known here.
     for number in range(arrays.node_count):
         position = position_of[number]
         low = int(arrays.children_left[number])
         high = int(arrays.children_right[number])
-        is_leaf = low == high
+        is_leaf = low == high  # both are -1
         concept = ""
         threshold = math.nan
         if not is_leaf:

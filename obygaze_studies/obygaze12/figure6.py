@@ -1,8 +1,7 @@
 """Reproduce Figure 6 (4 in arXiv 2401.13296): which concepts and levels go with errors of the model."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,6 +33,12 @@ Floats = NDArray[np.float64]
 INTERVAL_LEVEL = 0.95
 """Level of the intervals."""
 
+ALPHA = 0.05
+"""Level of the tests: an adjusted p below it is significant."""
+
+SMALLEST_ERROR = 1e-300
+"""What stands for a standard error of 0, so that t is huge and not undefined."""
+
 PRIOR_SD = 2.5
 """SD of the normal prior of every effect; it keeps separable factors finite, and hardly changes others."""
 
@@ -42,7 +47,10 @@ LEAST_ERRORS = 5
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Reproduce Figure 6 under `paper`: weights of a logistic regression of errors, for each movie."""
+    """Reproduce Figure 6 under `paper`: for each movie, a logistic regression of errors on the factors.
+
+    The table and the figure show its weights.
+    """
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
     parts = [_paper_part(result, leak_caption(folds, result.source)) for result in results]
@@ -58,7 +66,8 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
     n_clips = sum(row["n_clips"] for row in rows)
     panels = {}
     for row in rows:
-        if row["movie"] in movies and not np.isnan(row["S"]):
+        has_weights = not np.isnan(row[FACTORS[0]])  # all weights of a movie are NaN, or none
+        if row["movie"] in movies and has_weights:
             title = f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong"
             # The rows hold weights of a success, the figure shows those of an error.
             panels[title] = [-row[name] for name in FACTORS]
@@ -94,37 +103,57 @@ WEIGHTS: Sequence[Column] = (
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
     """List the movies with the weights of a logistic regression of which clips one model calls correctly.
 
-    Of the models that are tested on a movie, it is the one whose F1 is nearest to their mean. The weights are
-    NaN if that model calls all clips of the movie correctly, or none.
+    Of the models that are tested on a movie, it is the typical one (`_predictions_of_typical_model`).
     """
     table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
-    for movie, rows_of_movie in table.groupby("movie", sort=False):
-        # The movie's clips as each model calls them.
-        calls_of_models = [calls for _, calls in rows_of_movie.groupby("fold")]
-        f1_of_models = [
-            f1_weighted(calls["label"].to_numpy(), calls["called"].to_numpy()) for calls in calls_of_models
-        ]
-        distances = np.abs(np.array(f1_of_models) - np.mean(f1_of_models))
-        # In a movie of one class f1_weighted is undefined, and the first model is taken.
-        average_calls = calls_of_models[int(np.argmin(np.nan_to_num(distances)))]
-        success = (average_calls["label"] == average_calls["called"]).to_numpy()
-        weights = np.full(len(FACTORS), np.nan)
-        if 0 < success.sum() < len(success):
-            X = factors_of_clips(result.source, result.source.rows(average_calls["clip_id"].tolist()))
-            weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
+    for movie, predictions in table.groupby("movie", sort=False):
+        typical = _predictions_of_typical_model(predictions)
+        is_correct = (typical["label"] == typical["called"]).to_numpy()
+        weights = _weights_of_success(result.source, typical["clip_id"].tolist(), is_correct)
         rows.append(
             {
                 "features": result.source.title,
                 "movie": movie,
                 "title": title_of(str(movie)),
-                "fold": int(average_calls["fold"].iloc[0]),
-                "n_clips": len(success),
-                "n_failed": int((~success).sum()),
+                "fold": int(typical["fold"].iloc[0]),
+                "n_clips": len(is_correct),
+                "n_failed": int((~is_correct).sum()),
                 **dict(zip(FACTORS, weights.tolist(), strict=True)),
             }
         )
     return rows
+
+
+def _predictions_of_typical_model(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of one model: that whose weighted F1 is nearest to the mean of all models.
+
+    In a movie of one class the F1 is undefined, and the first model is taken.
+
+    Parameters
+    ----------
+    predictions
+        Predictions of all models that are tested on a movie; each model has a fold of its own.
+    """
+    predictions_of_models = [rows_of_model for _, rows_of_model in predictions.groupby("fold")]
+    f1_of_models = [
+        f1_weighted(rows["label"].to_numpy(), rows["called"].to_numpy()) for rows in predictions_of_models
+    ]
+    distances = np.abs(np.array(f1_of_models) - np.mean(f1_of_models))
+    nearest = int(np.argmin(np.nan_to_num(distances)))  # of undefined distances the first
+    return predictions_of_models[nearest]
+
+
+def _weights_of_success(data: Dataset, clip_ids: Sequence[str], is_correct: NDArray[np.bool_]) -> Floats:
+    """Fit a logistic regression of which clips are called correctly, and return a weight per factor.
+
+    The weights are NaN if all clips are called correctly, or none.
+    """
+    if is_correct.all() or not is_correct.any():
+        return np.full(len(FACTORS), np.nan)
+    factors = factors_of_clips(data, data.rows(clip_ids))
+    weights: Floats = LogisticRegression(tol=1e-8, max_iter=10_000).fit(factors, is_correct).coef_[0]
+    return weights
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
@@ -142,25 +171,29 @@ def _strict_part(result: StrictResults) -> SourcePart:
     for kind in KINDS_OF_ERROR:
         rows = _effect_rows(result, kind)
         all_rows += rows
-        n_errors = rows[0]["n_errors"]
+        n_errors = rows[0]["n_errors"]  # the same in all rows, as n_clips is
         n_clips = rows[0]["n_clips"]
         notes = [f"{n_errors} errors of {counted(n_clips, 'clip')}"]
+        shown_rows: Sequence[Mapping[Any, Any]] = rows
         undefined = _why_undefined(kind, n_errors, n_clips)
         if undefined:
             notes.append(undefined)
-        shown_rows = () if undefined else rows
+            shown_rows = ()
         blocks.append(declared_block(f"{source.title}: {kind}", ("figure6", "strict"), shown_rows, notes))
-        answers.append(f"{source.title}, {kind}: {_significant_factors(rows)}")
+        answers.append(f"{source.title}, {kind}: {_write_significant(rows)}")
     factors = list(dict.fromkeys(row["factor"] for row in all_rows))
-    values_by_kind = partial(series_of, all_rows, condition="errors", group="factor", groups=factors)
-    intervals = (values_by_kind("low"), values_by_kind("high"))
-    return SourcePart(
-        source=source,
-        rows=all_rows,
-        blocks=blocks,
-        answers=answers,
-        draw=bar_chart(labels=factors, series=values_by_kind("effect"), intervals=intervals, axis=AXIS_LABEL),
+
+    def bars_of(column: str) -> dict[str, Any]:
+        """Return the values of a column for the chart: kind of error -> a value per factor."""
+        return series_of(all_rows, column, condition="errors", group="factor", groups=factors)
+
+    draw = bar_chart(
+        labels=factors,
+        series=bars_of("effect"),
+        intervals=(bars_of("low"), bars_of("high")),
+        axis=AXIS_LABEL,
     )
+    return SourcePart(source=source, rows=all_rows, blocks=blocks, answers=answers, draw=draw)
 
 
 def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
@@ -174,6 +207,7 @@ def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
     factors = factors_of_clips(source, source.rows(clips["clip_id"].tolist()))[:, columns]
     with one_blas_thread():
         effects = error_factors(factors, errors, clips["movie"].to_numpy(dtype=str))
+    # False alarms are errors on EN and HN clips: the effect of HN is its difference from EN.
     effects.insert(0, "factor", ["HN (against EN)" if name == "HN" else name for name in names])
     effects = effects.assign(n_clips=len(errors), n_errors=int(errors.sum()))
     return [{"features": source.title, "errors": kind, **row} for row in effects.to_dict(orient="records")]
@@ -197,11 +231,11 @@ def factors_of_clips(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float6
     return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
 
 
-def _significant_factors(rows: Sequence[Mapping[Any, Any]]) -> str:
+def _write_significant(rows: Sequence[Mapping[Any, Any]]) -> str:
     """Write which factors go with significantly more or fewer errors."""
     sentences = []
     for row in rows:
-        if row["p_holm"] < 0.05:
+        if row["p_holm"] < ALPHA:
             change = "more" if row["effect"] > 0 else "fewer"
             sentences.append(f"{change} with {row['factor']}")
     return ", ".join(sentences) or "no factor is shown to go with them"
@@ -232,32 +266,65 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
         two-sided `p`, and `p_holm`, adjusted for the K factors. NaN for a factor that does not vary, and for
         all factors with fewer than `LEAST_ERRORS` errors or other clips.
     """
+    columns = {name: np.full(factors.shape[1], np.nan) for name in _Effects._fields}
     n_errors = int(errors.sum())
-    effect, low, high, p = np.full((4, factors.shape[1]), np.nan)
-    if min(n_errors, len(errors) - n_errors) >= LEAST_ERRORS:
-        names = np.unique(movies)  # of the movies
+    n_others = len(errors) - n_errors
+    if min(n_errors, n_others) >= LEAST_ERRORS:
         varies = factors.max(axis=0) > factors.min(axis=0)
-        # The varying factors, then an indicator of each movie, [N, varying + movies].
-        design = np.column_stack([factors[:, varies], movies[:, None] == names]).astype(np.float64)
-        # A penalty of C is a normal prior with variance C.
-        settings: dict[str, Any] = {"C": PRIOR_SD**2, "fit_intercept": False, "solver": "newton-cholesky"}
-        model = LogisticRegression(**settings, tol=1e-10)
-        n_varying = int(varies.sum())
+        effects = _estimate_effects(factors[:, varies], errors, movies)
+        for name, values in effects._asdict().items():
+            columns[name][varies] = values
+    return pd.DataFrame({**columns, "p_holm": holm(columns["p"])})
 
-        def coefficients(weights: Floats) -> Floats:
-            """Fit with a weight for each clip, and return the coefficients of the varying factors."""
-            coefficients_of_factors: Floats = model.fit(design, errors, weights).coef_[0, :n_varying]
-            return coefficients_of_factors
 
-        estimates = coefficients(np.ones(len(movies)))
-        effect[varies] = estimates
-        if names.size > 1:
-            without_movie = [coefficients((movies != name).astype(np.float64)) for name in names]
-            standard_error = jackknife_error(np.stack(without_movie))
-            degrees_of_freedom = names.size - 1
-            reach = student.ppf((1 + INTERVAL_LEVEL) / 2, degrees_of_freedom) * standard_error
-            low[varies] = estimates - reach
-            high[varies] = estimates + reach
-            t = np.abs(estimates) / np.maximum(standard_error, 1e-300)
-            p[varies] = 2 * student.sf(t, degrees_of_freedom)
-    return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})
+class _Effects(NamedTuple):
+    """Effects of K factors on the log odds of an error, with their intervals and p, [K] each."""
+
+    effect: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+
+
+def _estimate_effects(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np.str_]) -> _Effects:
+    """Estimate the effects of factors that vary; intervals and p are NaN with one movie.
+
+    The parameters are those of `error_factors`.
+    """
+    movie_names = np.unique(movies)
+    # The factors, then an indicator of each movie as its intercept, [N, K + movies].
+    design = np.column_stack([factors, movies[:, None] == movie_names]).astype(np.float64)
+    estimates = _fit_effects(design, errors, np.ones(len(movies)), factors.shape[1])
+    if movie_names.size == 1:
+        undefined = np.full(len(estimates), np.nan)
+        return _Effects(estimates, low=undefined, high=undefined, p=undefined)
+    estimates_without_movie = []
+    for name in movie_names:
+        is_of_other_movie = (movies != name).astype(np.float64)
+        estimates_without_movie.append(_fit_effects(design, errors, is_of_other_movie, factors.shape[1]))
+    standard_error = jackknife_error(np.stack(estimates_without_movie))
+    degrees_of_freedom = movie_names.size - 1
+    reach = student.ppf((1 + INTERVAL_LEVEL) / 2, degrees_of_freedom) * standard_error
+    t = np.abs(estimates) / np.maximum(standard_error, SMALLEST_ERROR)
+    p = 2 * student.sf(t, degrees_of_freedom)
+    return _Effects(estimates, low=estimates - reach, high=estimates + reach, p=p)
+
+
+def _fit_effects(design: Floats, errors: NDArray[np.bool_], weights: Floats, n_factors: int) -> Floats:
+    """Fit a logistic regression with a weight for each clip, and return the coefficients of the factors.
+
+    Parameters
+    ----------
+    design : ndarray, shape [N, n_factors + movies]
+        The factors of each clip, then an indicator of each movie.
+    errors : bool ndarray, shape [N]
+        Whether a clip is called wrongly.
+    weights : ndarray, shape [N]
+        The weights; a clip of weight 0 is left out.
+    n_factors
+        Number of factors.
+    """
+    # A penalty of C is a normal prior with variance C.
+    model = LogisticRegression(C=PRIOR_SD**2, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+    coefficients: Floats = model.fit(design, errors, weights).coef_[0]
+    return coefficients[:n_factors]

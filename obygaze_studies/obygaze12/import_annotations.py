@@ -1,6 +1,6 @@
 """Import the annotations of ObyGaze12 (Tores et al., CVPR 2024): 1,914 MovieGraphs clips of 12 films."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     Parameters
     ----------
     source
-        The CSV, or its folder; then the fold of every split file becomes an extra column, empty for the clips
-        that the file lacks.
+        The file of annotations (CSV), or its folder. In a folder the split files are read too: each becomes
+        an extra column with the clips' folds, empty for the clips that the file lacks.
     root
         Folder that the manifest will lie in.
     videos
@@ -47,20 +47,26 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     for row in table.checked():
         collected.add(_clip(row, table.problems, root, videos), row.line)
     clips = collected.clips
-    notices = []
-    n_empty = sum(row.is_empty for row in table.rows)
-    if n_empty:
-        notices.append(f"left out {manifests.counted(n_empty, 'line')} of empty cells")
-    n_without_video = sum(not clip.video for clip in clips)
-    if n_without_video:
-        clips_have = manifests.counted(n_without_video, "clip has", "clips have")
-        notices.append(f"{clips_have} no video_name: no video is known for them")
+    notices = _notices_on_lines(table.rows, clips)
     if videos:
         notices.append(manifests.videos_found(clips, root, videos))
     if source.is_dir():
         clips, notices_on_folds = _with_fold_columns(clips, source)
         notices += notices_on_folds
     return manifests.Imported(manifests.Manifest(tuple(clips), root, CODEBOOK), tuple(notices))
+
+
+def _notices_on_lines(rows: Iterable[manifests.Row], clips: Iterable[manifests.Clip]) -> list[str]:
+    """Say how many lines are empty, and how many clips have no video."""
+    notices = []
+    n_empty = sum(row.is_empty for row in rows)
+    if n_empty:
+        notices.append(f"left out {manifests.counted(n_empty, 'line')} of empty cells")
+    n_without_video = sum(not clip.video for clip in clips)
+    if n_without_video:
+        clips_have = manifests.counted(n_without_video, "clip has", "clips have")
+        notices.append(f"{clips_have} no video_name: no video is known for them")
+    return notices
 
 
 @checked
@@ -79,7 +85,8 @@ def _clip(
     concepts = problems.attempt(row.line, "concepts", manifests.concept_list, cells["concepts"], CODEBOOK)
     if not cells["id"].startswith(f"{cells['movie']}-"):
         problems.add(row.line, f"{cells['id']!r} does not begin with the movie {cells['movie']!r}", "id")
-    if len(problems.messages) > n_problems_before:
+    has_new_problems = len(problems.messages) > n_problems_before
+    if has_new_problems:
         return None
     video = cells["video_name"]
     if video and videos:
@@ -89,7 +96,7 @@ def _clip(
     extras |= {name: film.get(name, "") for name in ("year", "genres")}
     return problems.attempt(
         row.line,
-        "",
+        "",  # the error names the column
         manifests.Clip,
         clip_id=cells["id"],
         movie=cells["movie"],
@@ -127,6 +134,8 @@ def _with_fold_columns(clips: list[manifests.Clip], folder: Path) -> tuple[list[
 
 def _read_split_file(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dict[str, str]:
     """Read a split file: clip id -> its fold.
+
+    The file's columns `label` and `reason` (the concepts) must agree with the annotations.
 
     Raises
     ------

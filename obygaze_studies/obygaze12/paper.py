@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 from jinja2 import Template
@@ -123,16 +123,14 @@ def redo(
     DatasetError
         The stores and the manifest don't go together.
     """
-    reports: list[Report] = []
-    notes: list[str] = []
-    tables: dict[str, pd.DataFrame] = {}
+    reports_without_training: list[Report] = []
     if FIGURE2 in names:
-        reports.append(figure2(manifest))
-        on_report(reports[0])
-    names_of_trained = [name for name in names if name != FIGURE2]
-    folds_error: FoldsError | None = None
-    n_trained = 0
-    for protocol_name in _protocols(protocol) if names_of_trained else ():
+        report = figure2(manifest)
+        reports_without_training.append(report)
+        on_report(report)
+    trained_names = [name for name in names if name != FIGURE2]
+    made = _Made([], [], {}, [])
+    for protocol_name in _protocols(protocol) if trained_names else ():
         policy_of_protocol = LabelPolicy.RAW if protocol_name == "paper" else policy
         corpus = load_corpus(stores, manifest, policy_of_protocol)
         task = _ShownTask(progress)
@@ -140,27 +138,71 @@ def redo(
         results = [
             results_class(corpus, source, seed, task.show, results_folder) for source in corpus.sources
         ]
-        for name in names_of_trained:
+        for name in trained_names:
             task.name = f"{name}, {protocol_name} protocol"
-            report: Report | None = None
-            reason = "no concept is marked in enough movies"
-            try:
-                report = _trained_report(name, results)
-            except FoldsError as error:
-                folds_error = error
-                reason = str(error)
-            if report is None:
-                notes.append(f"{task.name}: not made, {reason}")
-            else:
-                n_trained += 1
-                reports.append(report)
-                on_report(report)
+            _make_report(name, task.name, results, made, on_report)
         for result in results:
             for kind, table in result.tables.items():
-                tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
-    if folds_error and not n_trained:
-        raise folds_error
-    return Redone(tuple(reports), tuple(notes), tables)
+                made.tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
+    if made.errors and not made.reports:
+        raise made.errors[-1]
+    return Redone((*reports_without_training, *made.reports), tuple(made.notes), made.tables)
+
+
+class _Made(NamedTuple):
+    """The reports of trained models that are made so far.
+
+    Attributes
+    ----------
+    reports
+        The reports.
+    notes
+        For each report that cannot be made, the reason.
+    tables
+        Name of a file without ending -> its table.
+    errors
+        The errors for want of clips with features, each of which also has its note.
+    """
+
+    reports: list[Report]
+    notes: list[str]
+    tables: dict[str, pd.DataFrame]
+    errors: list[FoldsError]
+
+
+def _make_report(
+    name: str,
+    title: str,
+    results: Sequence[Any],
+    made: _Made,
+    on_report: Callable[[Report], None],
+) -> None:
+    """Make a table or figure and add it to those made; or add a note that says why it cannot be made.
+
+    Parameters
+    ----------
+    name
+        Name of the table or figure.
+    title
+        Its name with the protocol, for the note.
+    results
+        The results of each source under this protocol.
+    made
+        What is made so far.
+    on_report
+        Called with the report.
+    """
+    try:
+        report = _trained_report(name, results)
+    except FoldsError as error:
+        made.errors.append(error)
+        made.notes.append(f"{title}: not made, {error}")
+        return
+    if report is None:
+        made.notes.append(f"{title}: not made, no concept is marked in enough movies")
+        return
+    made.reports.append(report)
+    on_report(report)
 
 
 @dataclass
@@ -180,6 +222,7 @@ def _trained_report(name: str, results: Sequence[PaperResults] | Sequence[Strict
 
     Returns None if it needs concepts, and no concept is marked in enough movies.
     """
+    # The module of a table or figure has its name (`MODULES`), and two functions.
     module = import_module(f"obygaze_studies.obygaze12.{name}")
     report: Report
     if isinstance(results[0], StrictResults):
@@ -224,7 +267,8 @@ def prepare_study(
     loaded_manifest, opened = read_inputs(manifest, stores)
     refuse_other_codebook(loaded_manifest.codebook, "this table or figure")
     notices: list[str] = []
-    if protocol != "paper" and any(name != FIGURE2 for name in names):
+    trains_models = set(names) != {FIGURE2}
+    if protocol != "paper" and trains_models:
         _, notices = under_policy(loaded_manifest, policy)
     labels = LabelPolicy(policy)
 
@@ -240,6 +284,7 @@ def prepare_study(
             results_folder=results_folder,
             **callbacks,
         )
+        # The trained results are in a folder of the output's folder.
         folder = results_folder.parent if results_folder else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))

@@ -29,8 +29,11 @@ from obygaze_models.protocol import Fold, Target, labels_of, strict_folds
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import TASKS, refuse_other_codebook
 
+N_FOLDS = 10
+"""Number of released folds of a split file: 0 to 9."""
+
 TEST_FOLD = 9
-"""The released folds are 0 to 9; the last one is tested."""
+"""The last of the released folds is tested."""
 
 VALIDATION_FOLDS = tuple(range(8))
 """Folds that the classifiers are validated on, one after the other."""
@@ -75,7 +78,7 @@ NEGATIVE_LEVELS: Mapping[Negatives, tuple[str, ...]] = {
     Negatives.ALL: (),
     Negatives.HN_S: ("HN", "S"),
 }
-"""The levels that the negatives are chosen from, sorted; empty for all levels."""
+"""The levels that the negatives are chosen from, sorted; empty for all levels, as in `concept_target`."""
 
 
 class Leaks(NamedTuple):
@@ -95,8 +98,13 @@ def count_leaks(fold: Fold, data: Dataset | None = None) -> Leaks:
     data
         Features: test clips without any are not counted. By default all test clips are.
     """
-    test = {name for name in fold.test if data is None or name in data.row_of}
-    return Leaks(len(test & set(fold.train)), len(test & set(fold.validation)))
+    test = set(fold.test)
+    if data is not None:
+        test.intersection_update(data.row_of)  # ids of the clips with features
+    return Leaks(
+        in_training=len(test.intersection(fold.train)),
+        in_validation=len(test.intersection(fold.validation)),
+    )
 
 
 def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
@@ -114,7 +122,10 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
     n_in_validation = [leak.in_validation for leak in leaks]
     if not any(n_in_training) and not any(n_in_validation):
         return CAPTION_WITHOUT_LEAK
-    n_tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
+    n_tested = []
+    for fold in folds:
+        tested_clips = fold.test if data is None else data.rows(fold.test)
+        n_tested.append(len(tested_clips))
     return (
         f"LEAKS: {_format_range(n_in_training)} of {_format_range(n_tested)} test clips are in training, "
         f"{_format_range(n_in_validation)} in validation"
@@ -131,11 +142,11 @@ def _format_range(counts: Sequence[int]) -> str:
 
 
 def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]:
-    """Make the eight folds of a cell of Table 2.
+    """Make the eight folds of a cell of Table 2: a task to train on and a task to test on.
 
     Fold k is validated on fold k of the training task's file, and tested on fold 9 of the test task's file.
     Its training side has the other clips of the training task's file, each class reduced to the folds that
-    `draw_folds` draws for it.
+    `draw_folds` draws for it, to make classes equally frequent.
 
     Raises
     ------
@@ -156,14 +167,13 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
         for clips in clips_of_class.values():
             drawn_folds = draw_folds(len(clips), n_smallest, validation)
             training_ids += _ids_in_folds(clips, *drawn_folds)
-        folds.append(
-            Fold(
-                validation,
-                training_ids,
-                _ids_in_folds(train_clips, validation),
-                _ids_in_folds(test_clips, TEST_FOLD),
-            )
+        fold = Fold(
+            name=validation,
+            train=training_ids,
+            validation=_ids_in_folds(train_clips, validation),
+            test=_ids_in_folds(test_clips, TEST_FOLD),
         )
+        folds.append(fold)
     return tuple(folds)
 
 
@@ -185,9 +195,10 @@ def draw_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ...
     validation : int
         The validation fold k, from 0.
     """
-    clips_per_fold = max(n_class // 10, 1)
-    clips_per_fold_of_smallest = n_smallest // 10
-    allowed = [fold for fold in range(1, 10) if fold != validation + 1]
+    clips_per_fold = max(n_class // N_FOLDS, 1)  # of less than N_FOLDS clips too, to divide by it
+    clips_per_fold_of_smallest = n_smallest // N_FOLDS
+    avoided_fold = validation + 1  # the original's mistake: it means the validation fold
+    allowed = [fold for fold in range(1, N_FOLDS) if fold != avoided_fold]
     n_kept = round(len(allowed) * clips_per_fold_of_smallest / clips_per_fold)
     start = validation * n_kept
     return tuple(allowed[index % len(allowed)] for index in range(start, start + n_kept))
@@ -196,13 +207,13 @@ def draw_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ...
 def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]:
     """Make the film pairs of Table 4: one film is tested, another validated on, all others are trained on.
 
-    ObyGaze12's 12 films give 90 pairs, because films 3 and 7 are always trained on. Training and validation
-    clips are of the training task, test clips of the test task.
+    ObyGaze12's 12 films give 90 ordered pairs of 10 films, because films 3 and 7 are always trained on
+    (`ALWAYS_TRAINED`). Training and validation clips are of the training task, test clips of the test task.
 
     Raises
     ------
     ProtocolError
-        The manifest does not have the folds of the released movie set, which has none for en_s.
+        The manifest does not have the folds of the released movie set, or a task is not in this set, as en_s.
     """
     for task in (train, test):
         if task.name not in MOVIE_SET_TASKS:
@@ -217,10 +228,13 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
     folds = []
     for tested, validated in permutations(held_out, 2):
         name = f"test {tested} {movie_of_fold[tested]}, validation {validated} {movie_of_fold[validated]}"
-        training_ids = _ids_outside_folds(train_clips, tested, validated)
-        folds.append(
-            Fold(name, training_ids, _ids_in_folds(train_clips, validated), _ids_in_folds(test_clips, tested))
+        fold = Fold(
+            name=name,
+            train=_ids_outside_folds(train_clips, tested, validated),
+            validation=_ids_in_folds(train_clips, validated),
+            test=_ids_in_folds(test_clips, tested),
         )
+        folds.append(fold)
     return tuple(folds)
 
 
@@ -236,18 +250,21 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
     clips = [clip for clip in _clips_with_fold(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
     folds = []
     for validation in CONCEPT_VALIDATION_FOLDS:
-        training_ids = _ids_outside_folds(clips, TEST_FOLD, validation)
-        folds.append(
-            Fold(validation, training_ids, _ids_in_folds(clips, validation), _ids_in_folds(clips, TEST_FOLD))
+        fold = Fold(
+            name=validation,
+            train=_ids_outside_folds(clips, TEST_FOLD, validation),
+            validation=_ids_in_folds(clips, validation),
+            test=_ids_in_folds(clips, TEST_FOLD),
         )
+        folds.append(fold)
     return tuple(folds)
 
 
 def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
     """Make the only fold of a PCBM's head: it is tested on the last fold and trained on all others.
 
-    It has no validation side. Both sides come from one file and share no clip; but the CAVs that compute the
-    inputs of the head are fitted on the same training clips.
+    It has no validation side. Both sides come from one file and share no clip. But the head's inputs are
+    distances from CAVs, and these CAVs are fitted on the same training clips.
 
     Raises
     ------
@@ -258,7 +275,10 @@ def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
     train_clips = [clip for clip in clips if clip.level in train.levels]
     test_clips = [clip for clip in clips if clip.level in test.levels]
     return Fold(
-        TEST_FOLD, _ids_outside_folds(train_clips, TEST_FOLD), (), _ids_in_folds(test_clips, TEST_FOLD)
+        name=TEST_FOLD,
+        train=_ids_outside_folds(train_clips, TEST_FOLD),
+        validation=(),
+        test=_ids_in_folds(test_clips, TEST_FOLD),
     )
 
 
@@ -268,7 +288,9 @@ def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Ma
     Other clips are left out, among them all NS clips. An EN clip is never a positive, even if the concept was
     marked in it.
     """
-    negative_levels = NEGATIVE_LEVELS[negatives] or ("EN", "HN", "S")
+    negative_levels = NEGATIVE_LEVELS[negatives]
+    if negatives is Negatives.ALL:
+        negative_levels = ("EN", "HN", "S")  # all levels except NS
     labels = {}
     for clip in manifest:
         is_positive = clip.level in ("HN", "S") and concept in clip.concepts
@@ -324,16 +346,21 @@ def _clips_with_fold(manifest: Manifest, column: str) -> list[ClipInFold]:
             problem = f"column {column} holds {text!r}, expected a fold's number"
             raise ProtocolError(f"clip {clip.clip_id}: {problem}")
         clips.append(ClipInFold(clip.clip_id, clip.movie, clip.level, int(text)))
-    if clips:
-        return clips
+    if not clips:
+        raise _error_without_folds(manifest, column)
+    return clips
+
+
+def _error_without_folds(manifest: Manifest, column: str) -> ProtocolError:
+    """Make the error for a manifest without a clip that has a video and a fold in a column."""
     n_without_video = count_without_video(manifest, [column])
     if n_without_video:
-        raise ProtocolError(
+        return ProtocolError(
             f"all {counted(n_without_video, 'clip')} with a fold in column {column} lack a "
             "video, and the paper "
             "protocol leaves such clips out; import the manifest from ObyGaze12's folder again"
         )
-    raise ProtocolError(
+    return ProtocolError(
         f"the manifest has no folds in a column {column}, "
         "and the paper protocol's are those of the released split files: "
         "import it with `obygaze manifest import obygaze12 FOLDER`, where FOLDER holds "
@@ -390,22 +417,38 @@ def check_sides(data: Dataset, fold: Fold, label_of_clip: Mapping[str, int], sub
     FoldsError
         A side has no clip with features, or the training side has one class only.
     """
-    sides = {"training": fold.train, "validation": fold.validation, "test": fold.test}
-    for side, clips in sides.items():
+    where = f"{subject}, fold {fold.name}"
+    for side, clips in (("training", fold.train), ("validation", fold.validation), ("test", fold.test)):
         clips_with_features = [clip_id for clip_id in clips if clip_id in data.row_of]
-        labels = {label_of_clip[clip_id] for clip_id in clips_with_features} if side == "training" else set()
-        problem = ""
         if clips and not clips_with_features:
-            problem = "no clip"
-        elif side == "training" and len(labels) < 2:
-            problem = "clips of one class only"
-        if problem:
-            raise FoldsError(
-                f"the published folds need the features of more clips: {subject}, fold {fold.name}, has "
-                f"{problem} on its {side} side ({len(clips_with_features)} of "
-                f"{counted(len(clips), 'clip')} have features); "
-                "extract the others, or use the strict protocol (--protocol strict)"
-            )
+            raise _error_of_side(where, side, "no clip", clips, clips_with_features)
+        if side == "training":
+            labels = {label_of_clip[clip_id] for clip_id in clips_with_features}
+            if len(labels) < 2:
+                raise _error_of_side(where, side, "clips of one class only", clips, clips_with_features)
+
+
+def _error_of_side(
+    where: str, side: str, problem: str, clips: Sequence[str], clips_with_features: Sequence[str]
+) -> FoldsError:
+    """Make the error for a side of a fold of which too few clips have features.
+
+    Parameters
+    ----------
+    where
+        What the fold is used for, and its name.
+    side
+        The side: training, validation or test.
+    problem
+        What the side has.
+    clips, clips_with_features
+        All its clips, and those with features.
+    """
+    return FoldsError(
+        f"the published folds need the features of more clips: {where}, has {problem} on its {side} side "
+        f"({len(clips_with_features)} of {counted(len(clips), 'clip')} have features); "
+        "extract the others, or use the strict protocol (--protocol strict)"
+    )
 
 
 def prediction_rows(
@@ -422,7 +465,8 @@ def prediction_rows(
     score : ndarray, shape [n]
         Their scores.
     columns
-        Values of further columns, at least `model` and `task`, for all rows; they replace the defaults.
+        Further columns, at least `model` and `task`: one value for all rows, or one for each. They replace
+        the defaults below.
 
     Returns
     -------
@@ -435,9 +479,10 @@ def prediction_rows(
         "movie": data.movies[rows],
         "label": s_labels(data)[rows],
         "score": score.astype(np.float64),
-        "threshold": ABOVE_ZERO,
+        "threshold": ABOVE_ZERO,  # a score of 0 is called negative, any above it positive
         "store": data.store,
-    } | columns
+    }
+    all_columns |= columns
     return {name: np.broadcast_to(all_columns[name], len(rows)) for name in COLUMNS}
 
 
@@ -452,8 +497,8 @@ def stack_predictions(blocks: list[Rows]) -> Predictions:
     stacked = pd.DataFrame(columns)
     rank_of_model = {name: rank for rank, name in enumerate(stacked["model"].unique())}
     ranks = stacked["model"].map(rank_of_model)
-    # The last key is the first to sort by.
-    order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), ranks))
+    # lexsort sorts by its last key first, here the model, and keeps the order of equal rows.
+    order = np.lexsort((stacked["task"].to_numpy(str), ranks))
     return Predictions(stacked.iloc[order].reset_index(drop=True))
 
 
@@ -489,31 +534,11 @@ def list_folds(
         The paper protocol has no such folds, or the manifest does not have them.
     """
     if protocol == "paper":
-        labelled = clips
-        published = published_folds(clips, trained, tested, movies=movies)
-        folds = published.folds
-        used = _clips_of_folds(folds)
-        n_without_video = count_without_video(clips, published.columns)
-        notes = [
-            f"paper: {leak_caption(folds)}",
-            f"left out, having no video: {counted(n_without_video, 'clip')} of the split files",
-        ]
+        listing = _paper_listing(clips, trained, tested, movies=movies)
     else:
-        labelled = apply_policy(clips, policy)
-        folds = strict_folds(labelled, trained, tested)
-        used = _clips_of_folds(folds)
-        n_without_video = sum(not labelled.by_id[clip_id].video for clip_id in used)
-        without_video = f"{n_without_video} of {counted(len(used), 'clip')} have no video known"
-        notes = [
-            "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
-            f"{without_video}; runs exclude clips without features",
-        ]
-    labels = labels_of(labelled)
-    # A clip that one of both targets does not have is -1 there, so that the label of the other is taken.
-    codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
-    code_of_clip = dict(zip(labels.clip_ids.tolist(), codes, strict=True))
+        listing = _strict_listing(apply_policy(clips, policy), trained, tested)
     by_movie = movies or protocol == "strict"
-    records = [_fold_record(fold, labelled, by_movie=by_movie) for fold in folds]
+    records = [_fold_record(fold, listing.labelled, by_movie=by_movie) for fold in listing.folds]
     document = {
         "protocol": protocol,
         "policy": str(policy),
@@ -521,16 +546,71 @@ def list_folds(
         "codebook": {"name": clips.codebook.name, "digest": clips.codebook.digest()},
         "task": trained.name,
         "test": tested.name,
-        "notes": notes,
+        "notes": listing.notes,
         "folds": records,
-        "labels": {clip_id: code for clip_id, code in code_of_clip.items() if clip_id in used},
+        "labels": _labels_in_folds(listing, trained, tested),
     }
-    rows = [_fold_row(record, protocol) for record in records]
+    rows = [_fold_row(record) for record in records]
+    if protocol == "strict":
+        for row, record in zip(rows, records, strict=True):
+            row[0] = f"{record['fold']} {record['test_movie']}"
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
     fold_table = table(rows, headers, right=range(1, 6))
     tasks = f"task {trained.name}, test {tested.name}"
     settings = f"protocol {protocol}, label policy {policy}"
-    return Answer(document, "\n".join([fold_table, "", tasks, settings, *notes]))
+    return Answer(document, "\n".join([fold_table, "", tasks, settings, *listing.notes]))
+
+
+class _Listing(NamedTuple):
+    """Folds to list.
+
+    Attributes
+    ----------
+    labelled
+        The manifest with the labels of the protocol.
+    folds
+        The folds.
+    notes
+        Notes on leaks and on clips without a video.
+    """
+
+    labelled: Manifest
+    folds: Sequence[Fold]
+    notes: list[str]
+
+
+def _paper_listing(clips: Manifest, trained: Target, tested: Target, *, movies: bool) -> _Listing:
+    """Make the folds of the paper protocol, with its notes; the parameters are those of `list_folds`."""
+    published = published_folds(clips, trained, tested, movies=movies)
+    n_without_video = count_without_video(clips, published.columns)
+    notes = [
+        f"paper: {leak_caption(published.folds)}",
+        f"left out, having no video: {counted(n_without_video, 'clip')} of the split files",
+    ]
+    return _Listing(clips, published.folds, notes)
+
+
+def _strict_listing(labelled: Manifest, trained: Target, tested: Target) -> _Listing:
+    """Make the folds of the strict protocol from labelled clips, with its notes."""
+    folds = strict_folds(labelled, trained, tested)
+    clip_ids = _clips_of_folds(folds)
+    n_without_video = sum(not labelled.by_id[clip_id].video for clip_id in clip_ids)
+    without_video = f"{n_without_video} of {counted(len(clip_ids), 'clip')} have no video known"
+    notes = [
+        "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
+        f"{without_video}; runs exclude clips without features",
+    ]
+    return _Listing(labelled, folds, notes)
+
+
+def _labels_in_folds(listing: _Listing, trained: Target, tested: Target) -> dict[str, int]:
+    """Return the labels of the clips that are in a fold: clip id -> 1 for positive, 0 for negative."""
+    labels = labels_of(listing.labelled)
+    # A clip that is in one of the targets only is -1 in the other: the larger code is its label.
+    codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
+    in_folds = _clips_of_folds(listing.folds)
+    code_of_clip = zip(labels.clip_ids.tolist(), codes, strict=True)
+    return {clip_id: code for clip_id, code in code_of_clip if clip_id in in_folds}
 
 
 def _clips_of_folds(folds: Sequence[Fold]) -> set[str]:
@@ -560,17 +640,11 @@ def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str,
     return {**record, **sides, "leaks": leak_record}
 
 
-def _fold_row(record: Mapping[str, Any], protocol: str) -> list[Any]:
-    """Return a fold's row of the printed table: its name, numbers of clips of its sides, and its leaks.
-
-    `record` is that of `_fold_record`; under "strict" the name has the tested movie behind it.
-    """
-    name = record["fold"]
-    if protocol != "paper":
-        name = f"{name} {record['test_movie']}"
+def _fold_row(record: Mapping[str, Any]) -> list[Any]:
+    """Return the row of a fold's record: its name, the numbers of clips on its sides, and its leaks."""
     n_clips = [len(record[side]) for side in ("train", "validation", "test")]
     leaks = record["leaks"]
-    return [name, *n_clips, leaks["test_in_training"], leaks["test_in_validation"]]
+    return [record["fold"], *n_clips, leaks["test_in_training"], leaks["test_in_validation"]]
 
 
 class PublishedFolds(NamedTuple):
@@ -620,8 +694,7 @@ def published_folds(
 
 def _negatives_of(levels: Sequence[str]) -> Negatives | None:
     """Return the choice of negatives that takes them from these levels; None if the papers have none."""
-    against = tuple(sorted(levels))
     for choice, levels_of_choice in NEGATIVE_LEVELS.items():
-        if levels_of_choice == against:
+        if set(levels_of_choice) == set(levels):
             return choice
     return None

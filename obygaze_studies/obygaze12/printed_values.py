@@ -18,8 +18,8 @@ Cell = tuple[str, str]
 CELLS: tuple[Cell, ...] = tuple(map(tuple, PUBLISHED["table2"]["cells"]))
 """The cells of Tables 2 and 5, in the order of print."""
 
-MOVIE_PAIRS: Cell = ("hn_s", "enhn_s")
-"""The cell of Table 4 and Figure 6."""
+MOVIE_PAIR_CELL: Cell = ("hn_s", "enhn_s")
+"""The cell of Table 4 and Figure 6, whose folds are pairs of movies: training task and test task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,9 @@ class Printed:
 
 def _printed_cells(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
     """Read a printed row of Table 2: cell -> number."""
-    values = [Printed(row["source"], *value) for value in row["values"]]
-    return dict(zip(CELLS, values, strict=True))
+    # A value is [mean], or [mean, SD].
+    numbers = [Printed(row["source"], *value) for value in row["values"]]
+    return dict(zip(CELLS, numbers, strict=True))
 
 
 TABLE2: Mapping[tuple[str, str | None], Mapping[Cell, Printed]] = {
@@ -61,8 +62,8 @@ TABLE2: Mapping[tuple[str, str | None], Mapping[Cell, Printed]] = {
 Of the perceptron it is the weighted F1, of all other models the F1 of S.
 """
 
-PROBE_OF: Mapping[str, str] = PUBLISHED["table2"]["backbones"]
-"""Our name of a backbone -> the papers' name."""
+PAPER_NAME_OF_BACKBONE: Mapping[str, str] = PUBLISHED["table2"]["backbones"]
+"""Our name of a backbone -> the papers' name; only those whose numbers they print."""
 
 PREVALENCE: Mapping[str, float] = PUBLISHED["trivial"]["prevalence"]
 """Test task -> share of positive clips, as printed in Appendix 8.2 of arXiv 2401.13296."""
@@ -81,9 +82,11 @@ def _compare_trivial(published: Sequence[Any]) -> Row:
     """
     row, called, test, average, printed, source = published
     computed = trivial_f1(PREVALENCE[test], called, average)
-    if f"{computed:.2f}" == f"{printed:.2f}":
+    agrees_rounded = f"{computed:.2f}" == f"{printed:.2f}"
+    agrees_cut_off = int(computed * 100) == round(printed * 100)
+    if agrees_rounded:
         verdict = "agrees"
-    elif int(computed * 100) == round(printed * 100):
+    elif agrees_cut_off:
         verdict = "agrees, cut off"
     else:
         verdict = "DIFFERS"

@@ -25,7 +25,7 @@ from obygaze_models.models import ABOVE_ZERO, BUILTIN_MODELS, MLPProbe, fit, fit
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
 from obygaze_studies.obygaze12 import paper_folds
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
-from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, PUBLISHED, Cell
+from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIR_CELL, PUBLISHED, Cell
 from obygaze_studies.unfinished import load_or_compute
 
 Progress = Callable[[int, int], None]
@@ -101,7 +101,8 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     """Fit the nine CAVs of each concept against each choice of negatives, and elect one of the nine.
 
     A CAV is the hyperplane of a linear SVM, fitted on one fold. The one with the highest F1 on the validation
-    clips of its fold is elected, as in the original code.
+    clips of its fold is elected, as in the original code. All SVMs are solved in one call, which shares their
+    work.
 
     Raises
     ------
@@ -111,52 +112,66 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     problems = {task: _concept_problem(manifest, data, task) for task in CONCEPT_TASKS}
     # For each CAV its training rows, whether each is positive, and C.
     trainings: list[tuple[NDArray[np.intp], NDArray[np.bool_], float]] = []
-    cavs_of_task: dict[ConceptTask, range] = {}  # the places of a task's CAVs in `trainings`, one per fold
-    for (concept, negatives), problem in problems.items():
-        n_before = len(trainings)
-        cavs_of_task[concept, negatives] = range(n_before, n_before + len(problem.folds))
-        for fold in problem.folds:
+    # Task and number of the fold of a CAV -> its place in `trainings`.
+    index_of_cav: dict[tuple[ConceptTask, int], int] = {}
+    for task, problem in problems.items():
+        concept, _ = task
+        for k, fold in enumerate(problem.folds):
+            index_of_cav[task, k] = len(trainings)
             rows = data.rows(fold.train)
             trainings.append((rows, problem.labels[rows] == 1, CAV_C[concept]))
     hyperplanes = svm_hyperplanes(data.X, trainings)
-    blocks = []
+    predictions = []
     elected = {}
     for task, problem in problems.items():
-        hyperplanes_of_task = [hyperplanes.one(index) for index in cavs_of_task[task]]
-        blocks += _test_blocks(data, task, problem, hyperplanes_of_task)
+        hyperplanes_of_task = [hyperplanes.one(index_of_cav[task, k]) for k in range(len(problem.folds))]
+        predictions += _predict_tests(data, task, problem, hyperplanes_of_task)
         elected[task] = _elected_fold(data, problem, hyperplanes_of_task)
     elected_hyperplanes = {}
     for negatives in NEGATIVES:
         tasks = [(concept, negatives) for concept in VISUAL_CONCEPTS]
-        indices = np.array([cavs_of_task[task][elected[task]] for task in tasks])
+        indices = np.array([index_of_cav[task, elected[task]] for task in tasks])
         elected_hyperplanes[negatives] = Hyperplanes(
             hyperplanes.weights[indices], hyperplanes.intercepts[indices]
         )
-    return PaperConcepts(paper_folds.stack_predictions(blocks), elected, elected_hyperplanes)
+    return PaperConcepts(paper_folds.stack_predictions(predictions), elected, elected_hyperplanes)
 
 
-def _test_blocks(
+def _predict_tests(
     data: Dataset, task: ConceptTask, problem: _ConceptProblem, hyperplanes: Sequence[Hyperplanes]
 ) -> list[paper_folds.Rows]:
     """Make the rows of predictions of a concept's CAVs, one per fold, each on the test clips of its fold."""
-    blocks = []
+    rows_of_folds = []
     for k, (fold, hyperplane) in enumerate(zip(problem.folds, hyperplanes, strict=True)):
         test_rows = data.rows(fold.test)
-        scores = hyperplane.distances(data.X[test_rows])[:, 0]
-        columns = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": problem.labels[test_rows]}
-        blocks.append(paper_folds.prediction_rows(data, test_rows, scores, **columns))
-    return blocks
+        rows_of_fold = paper_folds.prediction_rows(
+            data,
+            test_rows,
+            score=_distances(hyperplane, data, test_rows),
+            model="cav_svm",
+            task="|".join(task),
+            fold=k,
+            label=problem.labels[test_rows],
+        )
+        rows_of_folds.append(rows_of_fold)
+    return rows_of_folds
+
+
+def _distances(hyperplane: Hyperplanes, data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.floating[Any]]:
+    """Return the signed distances of some rows of the data from a single hyperplane, [n]."""
+    distances: NDArray[np.floating[Any]] = hyperplane.distances(data.X[rows])  # [n, 1]
+    return distances[:, 0]
 
 
 def _elected_fold(data: Dataset, problem: _ConceptProblem, hyperplanes: Sequence[Hyperplanes]) -> int:
-    """Return the number of the fold whose CAV has the highest F1 on the validation clips of its fold.
+    """Return the number of the fold whose CAV has the highest F1 on the fold's validation clips.
 
-    Of equal folds it is the first.
+    Of equal folds it is the first. An undefined F1 counts as 0.
     """
     validation_f1 = []
     for fold, hyperplane in zip(problem.folds, hyperplanes, strict=True):
         validation_rows = data.rows(fold.validation)
-        is_called = hyperplane.distances(data.X[validation_rows])[:, 0] >= ABOVE_ZERO
+        is_called = _distances(hyperplane, data, validation_rows) >= ABOVE_ZERO
         f1 = f1_pos(problem.labels[validation_rows], is_called)
         validation_f1.append(float(np.nan_to_num(f1)))
     return int(np.argmax(validation_f1))
@@ -164,6 +179,8 @@ def _elected_fold(data: Dataset, problem: _ConceptProblem, hyperplanes: Sequence
 
 def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _ConceptProblem:
     """Collect the folds of a concept, and the label of each clip of the data: 1 if positive, else 0.
+
+    Clips that are neither positive nor negative are 0 too; they are on no side of a fold.
 
     Raises
     ------
@@ -202,29 +219,49 @@ class PaperHeads:
 
 
 def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> PaperHeads:
-    """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
+    """Fit the PCBM heads on the elected CAVs, and test them on fold 9.
+
+    The inputs of a head are raw decision values (distances times the length of the weights), as in the
+    original code. There is a head for each choice of negatives of the CAVs, each kind of head and each
+    training task.
+    """
     y = paper_folds.s_labels(data)
-    labels = paper_folds.s_label_of_clip(data)
-    blocks = []
+    predictions = []
     trees = {}
-    # float64 as in the original code, [N, concepts] each.
-    decisions_of = {negatives: concepts.hyperplanes[negatives].decisions(data.X) for negatives in NEGATIVES}
-    for negatives, name, train in product(NEGATIVES, ("pcbm_dt", "pcbm_lr"), TEST_TASKS_OF):
-        decisions = decisions_of[negatives]
-        training_fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
-        paper_folds.check_sides(data, training_fold, labels, f"the bottlenecks of {train}")
-        training_rows = data.rows(training_fold.train)
-        head = make_head(name, train).fit(decisions[training_rows], y[training_rows])
-        if name == "pcbm_dt":
-            trees[train, negatives] = head
-        for test in TEST_TASKS_OF[train]:
-            fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
-            paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
-            test_rows = data.rows(fold.test)
-            scores = head_scores(head, decisions[test_rows])
-            columns = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
-            blocks.append(paper_folds.prediction_rows(data, test_rows, scores, **columns))
-    return PaperHeads(paper_folds.stack_predictions(blocks), trees)
+    for negatives in NEGATIVES:
+        decisions = concepts.hyperplanes[negatives].decisions(data.X)  # [N, concepts], float64 as there
+        for name, train in product(("pcbm_dt", "pcbm_lr"), TEST_TASKS_OF):
+            training_rows = _training_rows_of_head(manifest, data, train)
+            head = make_head(name, train).fit(decisions[training_rows], y[training_rows])
+            if name == "pcbm_dt":
+                trees[train, negatives] = head
+            for test in TEST_TASKS_OF[train]:
+                test_rows = _test_rows_of_head(manifest, data, train, test)
+                rows_of_test = paper_folds.prediction_rows(
+                    data,
+                    test_rows,
+                    score=head_scores(head, decisions[test_rows]),
+                    model=f"{name}|{negatives}",
+                    task=f"{train}>{test}",
+                )
+                predictions.append(rows_of_test)
+    return PaperHeads(paper_folds.stack_predictions(predictions), trees)
+
+
+def _training_rows_of_head(manifest: Manifest, data: Dataset, train: str) -> NDArray[np.intp]:
+    """Return the rows of the data that the heads of a training task are trained on; refuse too few."""
+    fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
+    labels = paper_folds.s_label_of_clip(data)
+    paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}")
+    return data.rows(fold.train)
+
+
+def _test_rows_of_head(manifest: Manifest, data: Dataset, train: str, test: str) -> NDArray[np.intp]:
+    """Return the rows of the data that the heads of a training task are tested on; refuse too few."""
+    fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
+    labels = paper_folds.s_label_of_clip(data)
+    paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
+    return data.rows(fold.test)
 
 
 # --- the two protocols
@@ -279,15 +316,18 @@ class PaperResults(Results):
     def classifiers(self) -> Predictions:
         """The perceptron in the four cells of Table 2, on eight folds each."""
         jobs = []
-        for cell, folds in cell_folds(self.corpus.manifest).items():
-            jobs += [Job(">".join(cell), k, fold) for k, fold in enumerate(folds)]
+        for (train, test), folds in cell_folds(self.corpus.manifest).items():
+            for k, fold in enumerate(folds):
+                jobs.append(Job(task=f"{train}>{test}", number=k, fold=fold))
         return self._train_or_load("classifiers", jobs)
 
     @cached_property
     def movie_pairs(self) -> Predictions:
         """The perceptron on the film pairs of Table 4; fold i of the table is the i-th pair."""
-        task = f"movies:{'>'.join(MOVIE_PAIRS)}"
-        jobs = [Job(task, k, fold) for k, fold in enumerate(pair_folds(self.corpus.manifest))]
+        train, test = MOVIE_PAIR_CELL
+        task = f"movies:{train}>{test}"  # Table 2 has a task of the same name, without "movies:"
+        folds = pair_folds(self.corpus.manifest)
+        jobs = [Job(task=task, number=k, fold=fold) for k, fold in enumerate(folds)]
         return self._train_or_load("movie_pairs", jobs)
 
     def _train_or_load(self, name: str, jobs: Sequence[Job]) -> Predictions:
@@ -330,7 +370,7 @@ def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     """Make the film pairs of Table 4."""
-    train, test = MOVIE_PAIRS
+    train, test = MOVIE_PAIR_CELL
     return paper_folds.movie_folds(manifest, TASKS[train], TASKS[test])
 
 
@@ -338,10 +378,6 @@ def train_perceptrons(
     data: Dataset, jobs: Sequence[Job], seed: int, progress: Progress | None = None
 ) -> Predictions:
     """Train a perceptron for each fold, and return its predictions on the test clips of the fold.
-
-    Jobs with the same training and validation clips share one model. Jobs with the same training clips have
-    the same seed: they are the same training, which each validation side stops at its own time. Such jobs are
-    any two film pairs in which the tested and the validated film are exchanged.
 
     Parameters
     ----------
@@ -355,30 +391,54 @@ def train_perceptrons(
         Called with the number of trained models and the number of all models.
     """
     labels = paper_folds.s_label_of_clip(data)
-    rows = data.rows
-    first_job_of: dict[tuple[str, ...], int] = {}  # training clips -> the first job with them
-    probes: dict[tuple[tuple[str, ...], tuple[str, ...]], MLPProbe] = {}
-    for index, (task, _, fold) in enumerate(jobs):
-        paper_folds.check_sides(data, fold, labels, task)
-        model_seed = seed_of(seed, first_job_of.setdefault(fold.train, index))
-        probe = MLPProbe(variant="paper", random_state=model_seed)
-        probes.setdefault((fold.train, fold.validation), probe)
+    for job in jobs:
+        paper_folds.check_sides(data, job.fold, labels, job.task)
+    probes = _probes_of(jobs, seed)
     fit_many(
         list(probes.values()),
         data.X,
         paper_folds.s_labels(data),
-        [rows(train) for train, _ in probes],
-        validation=[rows(validation) for _, validation in probes],
+        [data.rows(train) for train, _ in probes],
+        validation=[data.rows(validation) for _, validation in probes],
         progress=progress,
     )
-    blocks = []
-    for task, number, fold in jobs:
-        probe = probes[fold.train, fold.validation]
-        test_rows = rows(fold.test)
-        scores = probe.decision_function(data.X[test_rows])
-        columns = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
-        blocks.append(paper_folds.prediction_rows(data, test_rows, scores, **columns))
-    return paper_folds.stack_predictions(blocks)
+    predictions = []
+    for job in jobs:
+        probe = probes[job.fold.train, job.fold.validation]
+        test_rows = data.rows(job.fold.test)
+        rows_of_job = paper_folds.prediction_rows(
+            data,
+            test_rows,
+            score=probe.decision_function(data.X[test_rows]),
+            model="mlp",
+            task=job.task,
+            fold=job.number,
+            seed=seed,
+            threshold=probe.threshold_,
+        )
+        predictions.append(rows_of_job)
+    return paper_folds.stack_predictions(predictions)
+
+
+ClipIds = tuple[str, ...]
+
+
+def _probes_of(jobs: Sequence[Job], seed: int) -> dict[tuple[ClipIds, ClipIds], MLPProbe]:
+    """Make the perceptrons that jobs need: training and validation clips -> a model that is not trained yet.
+
+    Jobs with the same training and validation clips share one model. Jobs with the same training clips only
+    have models of the same seed, that of the first such job: these are the same training, stopped at another
+    time by another validation side. Such jobs are any two film pairs in which the tested and the validated
+    film are exchanged.
+    """
+    first_job_of: dict[ClipIds, int] = {}  # training clips -> the first job with them
+    probes: dict[tuple[ClipIds, ClipIds], MLPProbe] = {}
+    for index, job in enumerate(jobs):
+        first_job = first_job_of.setdefault(job.fold.train, index)
+        sides = (job.fold.train, job.fold.validation)
+        if sides not in probes:
+            probes[sides] = MLPProbe(variant="paper", random_state=seed_of(seed, first_job))
+    return probes
 
 
 class StrictResults(Results):
@@ -387,34 +447,52 @@ class StrictResults(Results):
     @cached_property
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models: task that they are trained on -> their run on all test tasks of Table 2."""
-        return {
-            train: self._evaluate_or_load(train, None, train, tests) for train, tests in TEST_TASKS_OF.items()
-        }
+        runs = {}
+        for train, tests in TEST_TASKS_OF.items():
+            runs[train] = self._evaluate_or_load(train, models=None, task=train, tests=tests)
+        return runs
 
     @cached_property
     def concepts(self) -> Mapping[ConceptTask, Run]:
         """The run of the CAV of each concept and choice of negatives that can be learnt."""
         targets = self.concept_targets
         # The CAVs against all clips are trained on the clips of Table 2's bottlenecks. They come first, while
-        # the matrix decompositions of these clips are still cached.
+        # the matrix decompositions of these clips are still cached; the result is in the order of `targets`.
         all_first = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
-        runs = {task: self._evaluate_or_load("-".join(task), ["cav"], targets[task]) for task in all_first}
+        runs = {}
+        for task in all_first:
+            runs[task] = self._evaluate_or_load("-".join(task), models=["cav"], task=targets[task])
         return {task: runs[task] for task in targets}
 
-    def _evaluate_or_load(self, name: str, *arguments: Any) -> Run:
+    def _evaluate_or_load(
+        self,
+        name: str,
+        *,
+        models: Sequence[str] | None,
+        task: str | Target,
+        tests: Sequence[str] | None = None,
+    ) -> Run:
         """Evaluate models on the source and return the run; or read the run from the results folder.
 
         Parameters
         ----------
         name
             Name of the run in the file's name.
-        arguments
-            Arguments of `evaluate` after the data.
+        models, task, tests
+            As `evaluate` takes them: names of models, None for all; the task that they are trained on; and
+            the tasks that they are tested on, by default the same.
         """
         corpus = self.corpus
         origin = {"manifest_sha256": corpus.digest, "label_policy": str(corpus.policy)}
         compute = partial(
-            evaluate, self.source, *arguments, seed=self.seed, origin=origin, progress=self.progress
+            evaluate,
+            self.source,
+            models,
+            task,
+            tests,
+            seed=self.seed,
+            origin=origin,
+            progress=self.progress,
         )
         return load_or_compute(self.results_folder, f"strict-{self.source.label}-{name}", compute)
 
@@ -423,7 +501,8 @@ class StrictResults(Results):
         """PCBM-DT for EN vs S, trained on all movies; its depth is chosen by inner folds of movies."""
         data = self.source
         target = find_target("en_s", self.source.codebook)
-        concepts = varying(data, np.arange(len(data)))
+        all_rows = np.arange(len(data))
+        concepts = varying(data, all_rows)  # those that some clips have and some do not
         # The seed of a fold is derived from the name of the movie that is left out; here none is.
         model_seed = seed_of(self.seed, "")
         fitted = fit(
@@ -449,9 +528,10 @@ class StrictResults(Results):
 
     def pair_rows(self) -> pd.DataFrame:
         """Return the perceptron's predictions on the cell of Table 4, with the class each clip is called."""
-        predictions = self.runs[MOVIE_PAIRS[0]].predictions
+        train, test = MOVIE_PAIR_CELL
+        predictions = self.runs[train].predictions
         table = predictions.table.assign(called=predictions.called)
-        return table[(table["model"] == "mlp") & (table["task"] == ">".join(MOVIE_PAIRS))]
+        return table[(table["model"] == "mlp") & (table["task"] == f"{train}>{test}")]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -478,7 +558,8 @@ def is_learnable(target: Target, data: Dataset) -> bool:
     """Return whether a concept can be learnt and tested whichever movie is left out.
 
     Both classes must remain when any two movies are taken away, because the CAV's penalty is chosen by
-    leaving out a second movie. And two movies must have clips of both classes, for the permutation test.
+    leaving out a second movie. The worst case for a class is that its two largest movies are taken. And two
+    movies must have clips of both classes, for the permutation test.
     """
     codes = target.of(data.labels)
     names, movie_of_clip = np.unique(data.movies, return_inverse=True)

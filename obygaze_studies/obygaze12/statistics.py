@@ -51,7 +51,8 @@ class Statistics:
 
     def share(self, level: str, *among: str) -> float | None:
         """Compute the share of a level among the clips of some levels, by default of all levels."""
-        n_clips = sum(self.clips[level_name] for level_name in (among or self.clips))
+        levels = among or tuple(self.clips)
+        n_clips = sum(self.clips[level_name] for level_name in levels)
         return _ratio(self.clips[level], n_clips)
 
     def mean_concepts(self, level: str) -> float | None:
@@ -125,20 +126,23 @@ def statistics(manifest: Manifest) -> Statistics:
 def clip_table(manifest: Manifest) -> pd.DataFrame:
     """List the clips that have a level, as a table.
 
-    Its columns are clip_id, movie, level, concepts (the visual ones), n (how many they are), and shots, the
-    number of shots if the manifest says it in its column scene_shots, as ss-4.es-9.
+    Its columns are clip_id, movie, level, concepts (the visual ones), n_concepts (how many these are), and
+    shots: the number of shots, where the manifest's column scene_shots names the clip's first and last shot.
     """
     concepts = [manifest.codebook.visual(clip.concepts) for clip in manifest]
-    written = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str")
-    shots = written.str.extract(r"ss-(\d+)\.es-(\d+)").astype(float)
+    scene_shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str")
+    # `ss-4.es-9` is a clip from shot 4 to shot 9. Other texts give NaN.
+    shot_numbers = scene_shots.str.extract(r"ss-(\d+)\.es-(\d+)").astype(float)
+    first_shot = shot_numbers[0]
+    last_shot = shot_numbers[1]
     table = pd.DataFrame(
         {
             "clip_id": [clip.clip_id for clip in manifest],
             "movie": [clip.movie for clip in manifest],
             "level": [clip.level for clip in manifest],
             "concepts": concepts,
-            "n": list(map(len, concepts)),
-            "shots": shots[1] - shots[0] + 1,
+            "n_concepts": [len(concepts_of_clip) for concepts_of_clip in concepts],
+            "shots": last_shot - first_shot + 1,
         }
     )
     return table[table["level"].notna()]
@@ -178,13 +182,14 @@ def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
         values = [part.strip() for part in cell.split(";")]
         for value in dict.fromkeys(values):
             groups.setdefault(value, []).append(clip)
-    if not any(groups):
+    has_empty_cells_only = set(groups) <= {""}
+    if has_empty_cells_only:
         raise ManifestError(f"column {column!r} is empty for all clips: nothing to group by", column)
     return {value: manifest.with_clips(groups[value]) for value in sorted(groups)}
 
 
 def clips_onto(annotations: Manifest, onto: Path | None) -> tuple[Manifest, str]:
-    """Return the clips to project annotations onto, and how to call them in a sentence.
+    """Return the clips to project annotations onto, and words for them, such as "windows of 4 s".
 
     They are the clips of the manifest `onto`; without it, windows of the annotated films.
     """
@@ -236,18 +241,24 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
             numbers.append(Number(f"{level} without {_join_names(in_no_task)}", share_in_tasks, ".1%"))
     for task in codebook.tasks:
         levels = [level for level in codebook.level_names if level in task.levels]
-        shares = [counted.share(level, *levels) for level in task.positives]
-        defined_shares = [value for value in shares if value is not None]
-        # None if a share is undefined, as there are no clips of the task's levels.
-        share_of_positives = sum(defined_shares) if len(defined_shares) == len(shares) else None
-        numbers.append(
-            Number(f"{_join_names(task.positives)} of {_join_names(levels)}", share_of_positives, ".1%")
-        )
+        name = f"{_join_names(task.positives)} of {_join_names(levels)}"
+        numbers.append(Number(name, _share_of_levels(counted, task.positives, levels), ".1%"))
     if codebook.visual_concepts:
         for level in codebook.level_names:
             mean = counted.mean_concepts(level)
             numbers.append(Number(f"visual concepts per {level} clip", mean, ".2f"))
     return tuple(numbers)
+
+
+def _share_of_levels(counted: Statistics, levels: Sequence[str], among: Sequence[str]) -> float | None:
+    """Compute the share of the clips of some levels among those of others; None if these have no clips."""
+    shares = []
+    for level in levels:
+        share_of_level = counted.share(level, *among)
+        if share_of_level is None:
+            return None
+        shares.append(share_of_level)
+    return sum(shares)
 
 
 @checked
@@ -308,19 +319,20 @@ def _concept_table(counted: Statistics) -> str:
     """
     visual = counted.codebook.visual_concepts
     levels = counted.codebook.level_names
-    with_any = [level for level in levels if any(counted.with_concept[level].values())]  # any concept
-    with_visual = [level for level in with_any if counted.mean_concepts(level)]  # a visual concept
+    levels_of_clips = [level for level in levels if any(counted.with_concept[level].values())]
+    # Marks are of visual concepts only.
+    levels_of_marks = [level for level in levels_of_clips if counted.mean_concepts(level)]
     headers = ["concept"]
-    headers += [f"of {level}\nclips" for level in with_any]
-    headers += [f"of {level}\nmarks" for level in with_visual]
+    headers += [f"of {level}\nclips" for level in levels_of_clips]
+    headers += [f"of {level}\nmarks" for level in levels_of_marks]
     rows = []
     for concept in counted.codebook.concept_names:
         title = concept
-        shares_of_clips = [share(counted.share_of_clips(level, concept)) for level in with_any]
-        shares_of_marks = [share(counted.share_of_marks(level, concept)) for level in with_visual]
+        shares_of_clips = [share(counted.share_of_clips(level, concept)) for level in levels_of_clips]
+        shares_of_marks = [share(counted.share_of_marks(level, concept)) for level in levels_of_marks]
         if concept not in visual:
             title = f"{concept} (not visual)"
-            shares_of_marks = [""] * len(with_visual)  # marks are of visual concepts only
+            shares_of_marks = [""] * len(levels_of_marks)
         rows.append([title, *shares_of_clips, *shares_of_marks])
     return table(rows, headers, right=range(1, len(headers)))
 
@@ -368,7 +380,7 @@ def figure2(manifest: Manifest) -> Report:
         blocks.append(block(title, columns, rows_of_policy))
         levels = ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
         answers.append(f"label policy {policy_name}: {number_with_noun(counts.n_clips, 'clip')}, {levels}")
-    first_policy, *_ = counted
+    first_policy = next(iter(counted))
     caption = (
         f"Visual concepts marked at each level under the label policy {first_policy}, "
         "and levels by label policy"
@@ -387,7 +399,11 @@ def figure2(manifest: Manifest) -> Report:
 
 
 def _printed_rows(policy: str, counts: Statistics, printed: Mapping[str, str]) -> list[dict[str, str]]:
-    """List our numbers under a label policy that the paper prints as well, with the printed ones if given."""
+    """List our numbers under a label policy that the paper prints as well, with the printed ones if given.
+
+    `printed` is empty for another corpus than ObyGaze12: its rows are of the same numbers, without printed
+    ones.
+    """
     rows = []
     for number in count_table(counts):
         if number.name in PRINTED_COUNTS:
@@ -404,7 +420,7 @@ def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, 
     The concepts are shown under the first policy only. Policies differ in clips without a visual concept, so
     that the shares of the concepts are the same under the others, or nearly.
     """
-    (first_policy, first_counts), *_ = counted.items()
+    first_policy, first_counts = next(iter(counted.items()))
     concept_bars = {}
     for level in CODEBOOK.level_names:
         mean = first_counts.mean_concepts(level) or 0

@@ -29,6 +29,9 @@ CAV_TITLES = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 ALPHA = 0.05
 """Level of significance."""
 
+PREVALENCE_OF_PRINTED_F1 = 0.195
+"""Share of positive clips at which calling every clip positive has the printed F1 of 0.33."""
+
 CHANCE = "(chance)"
 """What stands in the column of models in the row of chance levels."""
 
@@ -44,7 +47,8 @@ SHOWN_METRICS: Mapping[str, bool] = {
 
 def cell_title(cell: Cell) -> str:
     """Write the title of a cell: its training task and its test task."""
-    return f"train {TASKS[cell[0]].title}, test {TASKS[cell[1]].title}"
+    train, test = cell
+    return f"train {TASKS[train].title}, test {TASKS[test].title}"
 
 
 def model_title(model: str) -> str:
@@ -65,14 +69,14 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     rows_of = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
     # The rows of the table in the form of the papers' Table 2.
     compact = {cell: [row for row in rows if _has_papers_metric(row)] for cell, rows in rows_of.items()}
+    blocks = [compact_block(compact)]
+    blocks += [_paper_block(corpus, cell, folds[cell], rows) for cell, rows in rows_of.items()]
+    blocks += corpus.if_printed(trivial_block())
+    # One part has the rows of all sources, which are compared in each table.
     part = SourcePart(
         source=results[0].source,
         rows=[*chain.from_iterable(rows_of.values()), *corpus.if_printed(*_trivial_rows())],
-        blocks=[
-            compact_block(compact),
-            *(_paper_block(corpus, cell, folds[cell], rows) for cell, rows in rows_of.items()),
-            *corpus.if_printed(trivial_block()),
-        ],
+        blocks=blocks,
         answers=best_rows(compact),
     )
     all_folds = list(chain.from_iterable(folds.values()))
@@ -82,11 +86,13 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 def _has_papers_metric(row: Mapping[str, Any]) -> bool:
     """Return whether a row shows the kind of F1 that the papers print for its model.
 
-    The perceptron has a row for each kind, and the papers print only one of them.
+    The perceptron has a row for each kind, and the papers print only one of them. Trivial models have rows of
+    both kinds in the papers.
     """
-    model: str = row["model"]
+    if row["model"] != "mlp":
+        return True
     metric: str = row["metric"]
-    return model != "mlp" or metric == papers_metric("mlp")
+    return metric == papers_metric("mlp")
 
 
 def _trivial_rows() -> list[dict[str, Any]]:
@@ -121,17 +127,17 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
     Parameters
     ----------
     rows
-        Cell -> rows with ``model``, ``features``, ``metric``, ``ours`` and ``_cell``, the printed number as
-        text.
+        Cell -> rows with ``model``, ``features``, ``metric``, ``ours`` and ``_printed_text``, the printed
+        number as text.
     """
     texts: dict[tuple[str, str, str], dict[Cell, str]] = {}
     any_printed = False
     for cell, rows_of_cell in rows.items():
         for row in rows_of_cell:
             text = NOTHING if np.isnan(row["ours"]) else number(row["ours"])
-            if row["_cell"] != NOTHING:
+            if row["_printed_text"] != NOTHING:
                 any_printed = True
-                text += f" ({row['_cell']})"
+                text += f" ({row['_printed_text']})"
             name = (model_title(row["model"]), row["features"], METRIC_TITLES[row["metric"]])
             texts.setdefault(name, {})[cell] = text
     lines = []
@@ -155,8 +161,7 @@ def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
     """
     answers = []
     for cell, rows_of_cell in rows.items():
-        heads = [row for row in rows_of_cell if row["features"] != NOTHING and row["metric"] == "f1_pos"]
-        defined = [row for row in heads if not np.isnan(row["ours"])]
+        defined = [row for row in rows_of_cell if _is_concept_model(row) and not np.isnan(row["ours"])]
         if defined:
             best = max(defined, key=lambda row: float(row["ours"]))
             trivial = trivial_f1(best["prevalence"], 1.0, "f1_pos")
@@ -168,12 +173,27 @@ def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
     return answers
 
 
+def _is_concept_model(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is of a concept model: one that reads features and has the F1 of S.
+
+    Of the models that read features, only the perceptron has the weighted F1 in the papers' table, and
+    trivial models read none.
+    """
+    reads_features: bool = row["features"] != NOTHING
+    return reads_features and row["metric"] == "f1_pos"
+
+
 def trivial_block() -> Block:
-    """Make the table of the papers' eight numbers of trivial models with the values computed by formula."""
-    agree = sum(row["verdict"] != "DIFFERS" for row in TRIVIAL)
+    """Make the table of the papers' eight numbers of trivial models with the values computed by formula.
+
+    One of them disagrees: the papers print 0.33 as the F1 of calling every clip positive, and a prevalence of
+    19 %, at which it is 0.32. The note says at which prevalence it would be 0.33.
+    """
+    n_agreeing = sum(row["verdict"] != "DIFFERS" for row in TRIVIAL)
+    f1_if_so = trivial_f1(PREVALENCE_OF_PRINTED_F1, called=1.0, average="f1_pos")
     note = (
-        f"{agree} of {len(TRIVIAL)} come out as printed; "
-        f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
+        f"{n_agreeing} of {len(TRIVIAL)} come out as printed; "
+        f"0.33 would need {100 * PREVALENCE_OF_PRINTED_F1:.1f} % positive clips ({f1_if_so:.3f})"
     )
     title = "trivial rows at the printed prevalences, 23 % and 19 %"
     return declared_block(title, ("table2", "trivial"), TRIVIAL, [note], writers={"task": _test_title})
@@ -190,22 +210,22 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     train, test = cell
     # The perceptron and the bottlenecks are tested on different clips, as their folds are of two files.
     fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
-    test_clips_of_kind = {
-        "mlp": _test_clips(results[0].classifiers, cell, folds, corpus),
-        "pcbm": _test_clips(results[0].heads.predictions, cell, [fold_of_head], corpus),
+    test_counts_of_kind = {
+        "mlp": _count_tested(results[0].classifiers, cell, folds, corpus),
+        "pcbm": _count_tested(results[0].heads.predictions, cell, [fold_of_head], corpus),
     }
     rows = []
-    for kind, test_clips in test_clips_of_kind.items():
+    for kind, test_counts in test_counts_of_kind.items():
         for result in results:
-            rows += _measured_rows(result, kind, cell, test_clips)
+            rows += _measured_rows(result, kind, cell, test_counts)
         if corpus.has_printed_numbers:
-            rows += _printed_only_rows(corpus, kind, cell, test_clips)
-    rows += _trivial_rows_of_test(corpus, test, test_clips_of_kind["mlp"])
+            rows += _printed_only_rows(corpus, kind, cell, test_counts)
+    rows += _trivial_rows_of_test(corpus, test, test_counts_of_kind["mlp"])
     return [{"train": train, "test": test} | row for row in rows]
 
 
 def _printed_only_rows(
-    corpus: PaperCorpus, kind: str, cell: Cell, test_clips: dict[str, float]
+    corpus: PaperCorpus, kind: str, cell: Cell, test_counts: dict[str, float]
 ) -> list[dict[str, Any]]:
     """List the printed F1 of a cell for backbones of which no source is given.
 
@@ -213,29 +233,32 @@ def _printed_only_rows(
     """
     rows = []
     for (model, backbone), printed in TABLE2.items():
-        if model.startswith(kind) and backbone not in corpus.printed_backbones:
-            row = _cell_row(None, printed[cell])
-            row |= {"model": model, "features": f"{backbone} (printed only)"}
-            rows.append(row | {"metric": papers_metric(model)} | test_clips)
+        is_of_kind = model.startswith(kind)
+        if is_of_kind and backbone not in corpus.printed_backbones:
+            names = {
+                "model": model,
+                "features": f"{backbone} (printed only)",
+                "metric": papers_metric(model),
+            }
+            rows.append(names | _number_columns(None, printed[cell]) | test_counts)
     return rows
 
 
 def _trivial_rows_of_test(
-    corpus: PaperCorpus, test: str, test_clips: dict[str, float]
+    corpus: PaperCorpus, test: str, test_counts: dict[str, float]
 ) -> list[dict[str, Any]]:
     """List the F1 of trivial models on a test task, computed at the prevalence of its test clips."""
     rows = []
     for trivial in TRIVIAL:
         if trivial["test"] == test:
-            f1 = trivial_f1(test_clips["prevalence"], trivial["called"], trivial["average"])
-            printed = Printed(trivial["source"], trivial["printed"])
-            row = _cell_row([f1], printed if corpus.has_printed_numbers else None)
-            row |= {"model": trivial["row"].lower(), "features": NOTHING}
-            rows.append(row | {"metric": trivial["average"]} | test_clips)
+            f1 = trivial_f1(test_counts["prevalence"], trivial["called"], trivial["average"])
+            printed = Printed(trivial["source"], trivial["printed"]) if corpus.has_printed_numbers else None
+            names = {"model": trivial["row"].lower(), "features": NOTHING, "metric": trivial["average"]}
+            rows.append(names | _number_columns([f1], printed) | test_counts)
     return rows
 
 
-def _test_clips(
+def _count_tested(
     predictions: stats.Predictions, cell: Cell, folds: Sequence[Fold], corpus: PaperCorpus
 ) -> dict[str, float]:
     """Describe the test clips of a cell: their number, the share of S, and how many are seen in training.
@@ -249,7 +272,7 @@ def _test_clips(
     """
     table = predictions.table
     labels = table[table["task"] == ">".join(cell)].drop_duplicates("clip_id")["label"]
-    in_training = [count_leaks(fold, corpus.clips).in_training for fold in folds]
+    in_training = [count_leaks(fold, corpus.first_source).in_training for fold in folds]
     return {
         "n_test": len(labels),
         "prevalence": float(labels.mean()),
@@ -259,34 +282,51 @@ def _test_clips(
 
 
 def _measured_rows(
-    result: PaperResults, kind: str, cell: Cell, test_clips: dict[str, float]
+    result: PaperResults, kind: str, cell: Cell, test_counts: dict[str, float]
 ) -> list[dict[str, Any]]:
     """List the measured F1 of a source's models in a cell, each with the printed one.
 
+    The perceptron has a row for each kind of F1, a bottleneck one row.
+
     Parameters
     ----------
+    result
+        The results of the source.
     kind
         "mlp" for the perceptron, "pcbm" for the bottlenecks.
-    test_clips
-        As `_test_clips` describes them.
+    cell
+        Training task and test task.
+    test_counts
+        As `_count_tested` returns them.
     """
-    predictions = result.classifiers if kind == "mlp" else result.heads.predictions
+    if kind == "mlp":
+        predictions = result.classifiers
+        metrics = list(F1_OF_AVERAGE)
+    else:
+        predictions = result.heads.predictions
+        metrics = ["f1_pos"]
     backbone = result.corpus.printed_backbone(result.source)
     rows = []
     for model in predictions.table["model"].unique():
         name = model.split("|", maxsplit=1)[0]  # without the negatives of its CAVs
         values = f1_by_fold(predictions, model, ">".join(cell))
-        for metric in F1_OF_AVERAGE if kind == "mlp" else ("f1_pos",):
-            printed = None
-            if metric == papers_metric(name):
-                printed = TABLE2.get((name, backbone), {}).get(cell)
-            row = _cell_row(values[metric].tolist(), printed)
-            row |= {"model": model, "features": result.source.title, "metric": metric}
-            rows.append(row | test_clips)
+        for metric in metrics:
+            printed = _printed_number(name, backbone, cell) if metric == papers_metric(name) else None
+            names = {"model": model, "features": result.source.title, "metric": metric}
+            rows.append(names | _number_columns(values[metric].tolist(), printed) | test_counts)
     return rows
 
 
-def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[str, Any]:
+def _printed_number(model: str, backbone: str | None, cell: Cell) -> Printed | None:
+    """Return the number that the papers print of a model in a cell; None if they print none.
+
+    `backbone` is the papers' name of its features; None if they have none.
+    """
+    numbers_of_model = TABLE2.get((model, backbone), {})
+    return numbers_of_model.get(cell)
+
+
+def _number_columns(values: Sequence[float] | None, printed: Printed | None) -> dict[str, Any]:
     """Make the columns of a row that hold a measured and a printed number.
 
     Parameters
@@ -306,12 +346,10 @@ def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[s
         printed_columns = {"printed": printed.mean, "printed_sd": sd, "printed_in": printed.source}
     # The texts that the table shows for these numbers.
     shown_texts = {
-        "_ours": NOTHING if values is None else mean_sd(values),
-        "_cell": str(printed or NOTHING),
+        "_ours_text": NOTHING if values is None else mean_sd(values),
+        "_printed_text": NOTHING if printed is None else str(printed),
     }
-    # The caller fills in the columns that come first in the table.
-    first_columns = {"model": "", "features": "", "metric": ""}
-    return first_columns | measured_columns | printed_columns | shown_texts
+    return measured_columns | printed_columns | shown_texts
 
 
 def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
@@ -332,17 +370,19 @@ def _paper_block(
     """Make the table of a cell under the `paper` protocol, with notes on its test clips and leaks."""
     train, test = cell
     fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
-    leaks_of_head = leak_caption([fold_of_head], corpus.clips)
-    leaks_of_mlp = leak_caption(folds, corpus.clips)
-    test_clips = {}  # "mlp" or "pcbm" -> words on the test clips of such models
-    for row in rows:
-        kind = row["model"].split("_", maxsplit=1)[0]
-        test_clips[kind] = f"{counted(row['n_test'], 'test clip')}, prevalence {row['prevalence']:.3f}"
+    leaks_of_head = leak_caption([fold_of_head], corpus.first_source)
+    leaks_of_mlp = leak_caption(folds, corpus.first_source)
     notes = (
-        f"MLP, random, all positive: {test_clips['mlp']}; {leaks_of_mlp}",
-        f"PCBM: {test_clips['pcbm']}; {leaks_of_head}; its CAVs are fitted on its training clips",
+        f"MLP, random, all positive: {_describe_tested(rows, 'mlp')}; {leaks_of_mlp}",
+        f"PCBM: {_describe_tested(rows, 'pcbm')}; {leaks_of_head}; its CAVs are fitted on its training clips",
     )
     return declared_block(cell_title(cell), ("table2", "paper"), rows, notes, writers={"model": model_title})
+
+
+def _describe_tested(rows: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """Describe the test clips of a kind of model ("mlp" or "pcbm"), by the first row of such a model."""
+    row = next(row for row in rows if row["model"].startswith(kind))
+    return f"{counted(row['n_test'], 'test clip')}, prevalence {row['prevalence']:.3f}"
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
@@ -354,19 +394,19 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     summary = pd.concat(metrics, ignore_index=True)
     knowledge = movie_knowledge(results)
     rows_of = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
-    compact = {cell: list(filter(_is_in_papers_table, rows)) for cell, rows in rows_of.items()}
-    first_run, *_ = results[0].runs.values()
+    compact = {cell: [row for row in rows if _is_in_papers_table(row)] for cell, rows in rows_of.items()}
+    blocks = [compact_block(compact)]
+    blocks += [_strict_block(summary, cell, rows) for cell, rows in rows_of.items()]
+    blocks.append(_knowledge_block(knowledge))
+    first_run = next(iter(results[0].runs.values()))  # all runs have the same models
     left_out = []
     for model, reason in first_run.record["models_left_out"].items():
         left_out.append(f"{model_title(model)} left out: {reason}")
+    # One part has the rows of all sources, which are compared in each table.
     part = SourcePart(
         source=results[0].source,
         rows=summary.to_dict(orient="records"),
-        blocks=[
-            compact_block(compact),
-            *(_strict_block(summary, cell, rows) for cell, rows in rows_of.items()),
-            _knowledge_block(knowledge),
-        ],
+        blocks=blocks,
         answers=best_rows(compact),
     )
     record = {
@@ -387,43 +427,54 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
 
     A row has the columns of `compact_block`, and the metrics of `SHOWN_METRICS` as text.
     """
-    part = summary[summary["task"] == ">".join(cell)]
+    summary_of_cell = summary[summary["task"] == ">".join(cell)]
     rows: list[dict[str, Any]] = []
     for result in results:
-        backbone = result.corpus.printed_backbone(result.source)
-        for name, table in part[part["features"] == result.source.title].groupby("model", sort=False):
+        is_first_source = result is results[0]
+        summary_of_source = summary_of_cell[summary_of_cell["features"] == result.source.title]
+        for name, summary_of_model in summary_of_source.groupby("model", sort=False):
             model = str(name)
             reads_features = BUILTIN_MODELS[model].looks_at_features
-            if not reads_features and result is not results[0]:
-                continue
-            metrics = table.set_index("metric").to_dict(orient="index")
-            metric = papers_metric(model)
-            row: dict[str, Any] = {
-                "model": model,
-                "features": result.source.title if reads_features else NOTHING,
-                "metric": metric,
-                "ours": metrics[metric]["pooled"],
-                "prevalence": metrics[metric]["prevalence"],
-                "_cell": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
-            }
-            for shown_metric, with_interval in SHOWN_METRICS.items():
-                row[shown_metric] = _format_metric(metrics[shown_metric], with_interval)
-            rows.append(row)
+            if reads_features or is_first_source:  # a baseline has the same numbers in all sources
+                metrics = summary_of_model.set_index("metric").to_dict(orient="index")
+                rows.append(_strict_row(result, cell, model, metrics))
     return rows
+
+
+def _strict_row(
+    result: StrictResults, cell: Cell, model: str, metrics: Mapping[Any, Mapping[Any, Any]]
+) -> dict[str, Any]:
+    """Make the row of a model in a cell, from the pooled values of its metrics (metric -> columns)."""
+    metric = papers_metric(model)
+    reads_features = BUILTIN_MODELS[model].looks_at_features
+    printed = _printed_number(model, result.corpus.printed_backbone(result.source), cell)
+    row: dict[str, Any] = {
+        "model": model,
+        "features": result.source.title if reads_features else NOTHING,
+        "metric": metric,
+        "ours": metrics[metric]["pooled"],
+        "prevalence": metrics[metric]["prevalence"],
+        "_printed_text": NOTHING if printed is None else str(printed),
+    }
+    for shown_metric, with_interval in SHOWN_METRICS.items():
+        row[shown_metric] = _format_metric(metrics[shown_metric], with_interval)
+    return row
 
 
 def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Block:
     """Make the table of a cell under `strict`, with the chance levels in its last row."""
-    part = summary[summary["task"] == ">".join(cell)]
-    chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
+    summary_of_cell = summary[summary["task"] == ">".join(cell)]
+    # Chance levels, clips and movies depend on the test clips, and are the same for all models.
+    of_any_model = summary_of_cell.drop_duplicates("metric").set_index("metric")
+    chance = of_any_model["pooled_chance"]
     chance_levels = {metric: number(float(chance[metric])) for metric in SHOWN_METRICS}
-    chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_cell": NOTHING}
-    first = part.iloc[0]
+    chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_printed_text": NOTHING}
+    first = summary_of_cell.iloc[0]
     note = (
         f"{counted(first['n_clips'], 'test clip')}, prevalence {first['prevalence']:.3f}; "
         "no clip or movie is on two sides"
     )
-    n_undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
+    n_undefined = int(of_any_model["n_undefined"]["within_movie_auc"])
     if n_undefined:
         note += f"; movies of one class, not in within-movie AUC: {n_undefined}"
     return declared_block(
@@ -449,16 +500,16 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     knowledge of the clips.
     """
     rows = []
-    for result, cell in product(results, CELLS):
-        task = ">".join(cell)
-        run = stats.saved(result.runs[cell[0]])
+    for result, (train, test) in product(results, CELLS):
+        task = f"{train}>{test}"
+        run = stats.saved(result.runs[train])
         comparison = stats.compare(stats.side(run, "mlp", task), stats.side(run, "movie_prior", task))
         auc = comparison.metrics.set_index("metric").loc["auc"]
         columns = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
         rows.append({"features": result.source.title, "task": task, **columns})
     table = pd.DataFrame(rows)
     table["p_holm"] = stats.holm(table["p"])
-    # Whether the perceptron is told apart from the prior, as the better one.
+    # Whether the test tells the perceptron apart from the prior, as the better one.
     table["told_apart"] = (table["p_holm"] < ALPHA) & (table["difference"] > 0)
     return table
 
@@ -466,21 +517,30 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
 def _knowledge_block(knowledge: pd.DataFrame) -> Block:
     """Make the table of `movie_knowledge`, with a verdict in words in each row."""
     rows = knowledge.to_dict(orient="records")
+    n_tests = len(rows)
 
     def verdict(told_apart: bool, n_movies: float) -> str:
         """Say whether a model knows more than the movie of a clip, or why this cannot be decided."""
         if told_apart:
             return "knows more than the movie"
-        # With so few movies no result could be significant: Holm multiplies the smallest p by the number of
-        # rows.
-        too_few = stats.smallest_p(int(n_movies)) * len(rows) >= ALPHA
         not_told_apart = "NOT told apart from knowing the movie alone"
-        return f"too few movies to tell; {not_told_apart}" if too_few else not_told_apart
+        # Holm multiplies the smallest p by the number of tests. If even the smallest p that the test can give
+        # for so few movies is then not significant, no result could have been.
+        smallest_adjusted_p = stats.smallest_p(int(n_movies)) * n_tests
+        if smallest_adjusted_p >= ALPHA:
+            return f"too few movies to tell; {not_told_apart}"
+        return not_told_apart
 
     return declared_block(
         "does the perceptron know more than the movie? MLP minus movie prior",
         ("table2", "knowledge"),
         rows,
-        (f"exact sign-flip test over movies; Holm over the {counted(len(rows), 'row')}",),
-        writers={"cell": lambda task: cell_title(tuple(task.split(">"))), "verdict": verdict},
+        (f"exact sign-flip test over movies; Holm over the {counted(n_tests, 'row')}",),
+        writers={"cell": _title_of_task, "verdict": verdict},
     )
+
+
+def _title_of_task(task: str) -> str:
+    """Write the title of the cell of a task in the table of predictions, such as "hn_s>en_s"."""
+    train, test = task.split(">")
+    return cell_title((train, test))

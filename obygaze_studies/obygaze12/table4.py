@@ -13,19 +13,28 @@ from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Report, interval, number
 from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
-from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
+from obygaze_studies.obygaze12.printed_values import (
+    MOVIE_PAIR_CELL,
+    TABLE4,
+    TABLE4_MEAN,
+    Printed,
+    title_of,
+    trivial_f1,
+)
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
 from obygaze_studies.obygaze12.table2 import F1_OF_AVERAGE, f1_by_fold
 
-TASK = ">".join(MOVIE_PAIRS)
-"""The cell of Table 4: its training task and its test task."""
+TRAIN, TEST = MOVIE_PAIR_CELL
+
+TASK = f"{TRAIN}>{TEST}"
+"""The cell of Table 4 in the table of predictions."""
 
 SHOWN_METRICS = ("average_precision", "f1_pos", "f1_weighted", "auc")
 """Metrics of the table under the `strict` protocol."""
 
 
 def _format_printed(printed: float, movie: str) -> str:
-    """Format the printed number of a movie as the paper does; a dash if there is none (NaN)."""
+    """Format the printed number of a movie as the paper does, with its SD; a dash if a row has none (NaN)."""
     if np.isnan(printed):
         return NOTHING
     return str(TABLE4[movie])
@@ -42,46 +51,74 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
     """Make the table of one source under the `paper` protocol: a row per tested film."""
-    corpus = result.corpus
     source = result.source
     pairs = _film_pairs(result)
-    shows_printed = corpus.printed_backbone(source) == "X-CLIP"
+    shows_printed = _shows_printed(result)
     rows: list[dict[str, Any]] = []
     for movie, pairs_of_movie in pairs.groupby("movie", sort=False):
         printed = TABLE4.get(str(movie)) if shows_printed else None
-        # All pairs of a tested movie have the same test clips.
-        n_clips = pairs_of_movie["n_clips"].iloc[0]
-        prevalence = pairs_of_movie["prevalence"].iloc[0]
-        row = _film_row(source, str(movie), n_clips, prevalence)
-        row["n_pairs"] = len(pairs_of_movie)
-        for name in F1_OF_AVERAGE:
-            row[name] = pairs_of_movie[name].mean()
-            row[f"{name}_sd"] = pairs_of_movie[name].std(ddof=0)
-            row[f"_{name}_values"] = pairs_of_movie[name].tolist()
-        row["printed"] = printed.mean if printed else NAN
-        row["printed_sd"] = printed.sd if printed else NAN
-        rows.append(row)
-    means = pairs.groupby("movie", sort=False)[list(F1_OF_AVERAGE)].mean()
-    mean_weighted = number(float(means["f1_weighted"].mean()))
-    mean_positive = number(float(means["f1_pos"].mean()))
-    mean_printed = str(TABLE4_MEAN) if shows_printed else NOTHING
-    last_row = ("mean over films", "", "", mean_weighted, mean_printed, mean_positive, "")
-
-    def all_positive(prevalence: float) -> str:
-        """Format the F1 of calling all clips positive, for a prevalence."""
-        return number(trivial_f1(prevalence, called=1.0, average="f1_pos"))
-
+        rows.append(_paper_row(source, str(movie), pairs_of_movie, printed))
     table = declared_block(
         source.title,
         ("table4", "paper"),
         rows,
         (f"{len(pairs)} film pairs; {leaks}, and no film is on two sides",),
-        last=[last_row],
-        writers={"printed": _format_printed, "all_positive": all_positive},
+        last=[_paper_mean_line(pairs, shows_printed=shows_printed)],
+        writers={"printed": _format_printed, "all_positive": _format_all_positive},
     )
-    return SourcePart(
-        source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, "f1_weighted")
-    )
+    answers = _mean_and_range(source, rows, "f1_weighted")
+    return SourcePart(source=source, rows=rows, blocks=[table], answers=answers)
+
+
+def _shows_printed(result: PaperResults | StrictResults) -> bool:
+    """Return whether a source's table shows the paper's numbers, which are of X-CLIP."""
+    return result.corpus.printed_backbone(result.source) == "X-CLIP"
+
+
+def _paper_row(source: Dataset, movie: str, pairs: pd.DataFrame, printed: Printed | None) -> dict[str, Any]:
+    """Make the row of a tested film: mean and SD of both F1 over its pairs, and the printed number.
+
+    Parameters
+    ----------
+    source
+        The features.
+    movie
+        The film.
+    pairs
+        The pairs in which it is tested, as `_film_pairs` describes them.
+    printed
+        The printed number; None if there is none, or none of these features.
+    """
+    # All pairs of a tested movie have the same test clips.
+    row = _film_row(source, movie, pairs["n_clips"].iloc[0], pairs["prevalence"].iloc[0])
+    row["n_pairs"] = len(pairs)
+    for name in F1_OF_AVERAGE:
+        row[name] = pairs[name].mean()
+        row[f"{name}_sd"] = pairs[name].std(ddof=0)
+        row[f"_{name}_values"] = pairs[name].tolist()
+    row["printed"] = printed.mean if printed else NAN
+    row["printed_sd"] = printed.sd if printed else NAN
+    return row
+
+
+def _paper_mean_line(pairs: pd.DataFrame, *, shows_printed: bool) -> tuple[str, ...]:
+    """Write the last line of the table under `paper`: the means over films, blank where there is none."""
+    means_of_films = pairs.groupby("movie", sort=False)[list(F1_OF_AVERAGE)].mean()
+    cells = {
+        "movie": "mean over films",
+        "clips": "",
+        "prevalence": "",
+        "weighted F1": number(float(means_of_films["f1_weighted"].mean())),
+        "printed": str(TABLE4_MEAN) if shows_printed else NOTHING,
+        "F1 of S": number(float(means_of_films["f1_pos"].mean())),
+        "all positive": "",
+    }
+    return tuple(cells.values())
+
+
+def _format_all_positive(prevalence: float) -> str:
+    """Format the F1 of calling all clips positive, for a prevalence."""
+    return number(trivial_f1(prevalence, called=1.0, average="f1_pos"))
 
 
 def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict[str, Any]:
@@ -126,6 +163,7 @@ def _film_pairs(result: PaperResults) -> pd.DataFrame:
         movie=("movie", "first"), n_clips=("label", "size"), prevalence=("label", "mean")
     )
     scores = f1_by_fold(result.movie_pairs, "mlp", f"movies:{TASK}")
+    # Both tables have a row per fold, in the order of the folds.
     return tested_movies.reset_index(drop=True).join(scores)
 
 
@@ -140,29 +178,53 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 def _strict_part(result: StrictResults) -> SourcePart:
     """Make the table of one source under `strict`: a row per movie, then their mean and the chance level."""
     source = result.source
-    shows_printed = result.corpus.printed_backbone(source) == "X-CLIP"
+    shows_printed = _shows_printed(result)
     rows: list[dict[str, Any]] = []
-    for movie, clips in result.pair_rows().groupby("movie"):
-        labels = clips["label"].to_numpy()
-        scores = clips["score"].to_numpy()
-        predicted = clips["called"].to_numpy()
-        row = _film_row(source, str(movie), len(labels), labels.mean())
-        row |= {name: METRICS[name](labels, scores, predicted) for name in SHOWN_METRICS}
-        row["printed"] = TABLE4[str(movie)].mean if shows_printed and movie in TABLE4 else NAN
-        rows.append(row)
-    metrics = result.runs[MOVIE_PAIRS[0]].metrics
-    metrics_of_mlp = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
-    shown = metrics_of_mlp.loc[list(SHOWN_METRICS)]
-    intervals = shown[["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
-    printed_mean = str(TABLE4_MEAN) if shows_printed else NOTHING
-    last = [
-        ("mean over movies [95 %]", "", "", *(interval(*ends) for ends in intervals), printed_mean),
-        ("chance level, mean over movies", "", "", *map(number, shown["movie_chance"]), NOTHING),
-    ]
-    notes = ("no clip or movie is on two sides",)
+    for movie, predictions in result.pair_rows().groupby("movie"):
+        printed = TABLE4.get(str(movie)) if shows_printed else None
+        rows.append(_strict_row(source, str(movie), predictions, printed))
     table = declared_block(
-        source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _format_printed}
+        source.title,
+        ("table4", "strict"),
+        rows,
+        ("no clip or movie is on two sides",),
+        last=_strict_last_lines(result, shows_printed=shows_printed),
+        writers={"printed": _format_printed},
     )
-    return SourcePart(
-        source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, SHOWN_METRICS[0])
-    )
+    answers = _mean_and_range(source, rows, SHOWN_METRICS[0])
+    return SourcePart(source=source, rows=rows, blocks=[table], answers=answers)
+
+
+def _strict_row(
+    source: Dataset, movie: str, predictions: pd.DataFrame, printed: Printed | None
+) -> dict[str, Any]:
+    """Make the row of a movie under `strict`: the metrics of its predictions, and the printed number."""
+    labels = predictions["label"].to_numpy()
+    scores = predictions["score"].to_numpy()
+    predicted = predictions["called"].to_numpy()
+    row = _film_row(source, movie, len(labels), labels.mean())
+    for name in SHOWN_METRICS:
+        row[name] = METRICS[name](labels, scores, predicted)
+    row["printed"] = printed.mean if printed else NAN
+    return row
+
+
+def _strict_last_lines(result: StrictResults, *, shows_printed: bool) -> list[tuple[str, ...]]:
+    """Write the last lines of the table under `strict`: means over movies with intervals, and chance levels.
+
+    The columns are the movie, two of its clips that stay blank, the shown metrics, and the printed number.
+    """
+    metrics = result.runs[TRAIN].metrics
+    is_of_mlp = (metrics["model"] == "mlp") & (metrics["task"] == TASK)
+    metrics_of_mlp = metrics[is_of_mlp].set_index("metric").to_dict(orient="index")
+    means = []
+    chance_levels = []
+    for name in SHOWN_METRICS:
+        metric = metrics_of_mlp[name]
+        means.append(interval(metric["movie_mean"], metric["movie_low"], metric["movie_high"]))
+        chance_levels.append(number(metric["movie_chance"]))
+    printed_mean = str(TABLE4_MEAN) if shows_printed else NOTHING
+    return [
+        ("mean over movies [95 %]", "", "", *means, printed_mean),
+        ("chance level, mean over movies", "", "", *chance_levels, NOTHING),
+    ]

@@ -49,7 +49,7 @@ def corpus(obygaze12, shared_data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(corpus):
-    return PaperResults(corpus, corpus.clips)
+    return PaperResults(corpus, corpus.first_source)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data,
         movie_of = dict(zip(file["ids"][kept].tolist(), file["movie"][kept].tolist(), strict=True))
         path = seal_arrays(tmp_path / "fewer", movie_of, {"xclip": {"pooled": file["features"][kept, :16]}})
     corpus = load_corpus([open_store(path)], obygaze12, LabelPolicy.RAW)
-    results = PaperResults(corpus, corpus.clips)
+    results = PaperResults(corpus, corpus.first_source)
     report = table2.paper_report([results])
     mlp = report.data[(report.data["model"] == "mlp") & (report.data["n_folds"] > 0)]
     mlp = mlp.drop_duplicates(["train", "test"]).set_index(["train", "test"])
@@ -190,7 +190,7 @@ def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data,
 @pytest.fixture(scope="module")
 def narrow(corpus):
     """Sixteen columns, for speed: what is learnt does not matter here."""
-    source = dataclasses.replace(corpus.clips, X=np.ascontiguousarray(corpus.clips.X[:, :16]))
+    source = dataclasses.replace(corpus.first_source, X=np.ascontiguousarray(corpus.first_source.X[:, :16]))
     return PaperResults(corpus, source)
 
 
@@ -309,8 +309,8 @@ def film_pairs(manifest, clips):
     ],
 )
 def test_features_of_too_few_clips_name_the_published_fold(corpus, made, movies, place):
-    kept = sorted(set(corpus.clips.movies.tolist()))[:movies]
-    clips = corpus.clips.take(np.flatnonzero(np.isin(corpus.clips.movies, kept)))
+    kept = sorted(set(corpus.first_source.movies.tolist()))[:movies]
+    clips = corpus.first_source.take(np.flatnonzero(np.isin(corpus.first_source.movies, kept)))
     with pytest.raises(FoldsError, match=place):
         made(corpus.manifest, clips)
 
