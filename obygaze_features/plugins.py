@@ -41,7 +41,7 @@ The tables of every run then contain it, with its chance level and intervals ove
 EXPORTERS: Final = "obygaze.exporters"
 """Provide a `Format`, whose function writes a scored film as text.
 
-`obygaze film export --as NAME` writes the file, and prints what the format cannot hold."""
+`obygaze film export` writes the file if `--as` names the format, and prints what the format cannot hold."""
 
 AUDITS: Final = "obygaze.audits"
 """Provide a command, declared by its signature, that returns the report of a `Finding`.
