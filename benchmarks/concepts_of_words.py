@@ -119,17 +119,17 @@ def shown(films: pd.DataFrame, n_windows: int) -> str:
         curves.append((name, *means))
     concepts = [(key[1], cell(films[key])) for key in films if key[0] == "concept"]
     about = (
-        f"{n_windows:,} windows of {len(films)} films, S against EN; AUC within the film left out, mean and "
-        f"95 % (method). Completeness {share:.2f}. (`python -m benchmarks.concepts_of_words`)"
+        f"{n_windows:,} windows of {len(films)} films, S against EN: mean AUC within the film left out, with "
+        f"its 95 % interval. Completeness {share:.2f}. (`python -m benchmarks.concepts_of_words`)"
     )
     correcting = (
-        "AUC by film when so many concepts of each window are corrected, those of the largest weights first:"
+        "AUC by film after 0 to 12 concepts of each window are corrected, those of the largest weights first:"
     )
-    finding = "How well words find each concept (AUC by film of the bottleneck's values, in films left out):"
+    finding = "How well the bottleneck detects each concept from words (AUC by film, in films left out):"
     return "\n\n".join(
         (
             about,
-            laid(models, ("model", "AUC by film", "less annotated concepts")),
+            laid(models, ("model", "AUC by film", "difference from annotated concepts")),
             correcting,
             laid(curves, ("model", *(f"{budget} corrected" for budget in budgets))),
             finding,

@@ -323,9 +323,9 @@ def group_of(outcome: Outcome) -> str:
 def table_lines(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the table of a page: a row for each group of types, with all their names."""
     counts = Counter(outcome.result for outcome in outcomes)
-    lines = ["| result | types |", "| --- | --- |", f"| **tried** | **{len(outcomes)}** |"]
+    lines = ["| result | number of types |", "| --- | --- |", f"| **tried** | **{len(outcomes)}** |"]
     lines += [f"| {result} | {counts[result]} |" for result in RESULTS]
-    lines += ["", "| result | | types | |", "| --- | --- | --- | --- |"]
+    lines += ["", "| result | call and vector, or reason | number | types |", "| --- | --- | --- | --- |"]
     for result in RESULTS:
         groups: dict[str, list[str]] = {}
         for outcome in outcomes:

@@ -13,40 +13,40 @@ from obygaze_features.errors import ObygazeError
 T = TypeVar("T")
 
 BACKBONES: Final = "obygaze.backbones"
-"""A function of options that returns a `Backbone`, which turns frames or sound into vectors.
+"""Provide a function that returns a `Backbone`, which turns frames or sound into vectors.
 
-`obygaze extract --backbone NAME` calls it with what was typed; its keyword arguments are its options."""
+Its keyword arguments are options: `obygaze extract --backbone NAME` passes those on the command line."""
 
 DECODERS: Final = "obygaze.decoders"
-"""A function of the tasks of one file that yields the place of each task with a `DecodedClip`.
+"""Provide a function that takes the tasks of one file and yields each task's position and a `DecodedClip`.
 
-A `DecodedClip` holds the frames of every request, or why there are none. `obygaze extract --decoder NAME`
-runs the function in the decoding processes."""
+A `DecodedClip` holds the frames of every request, or the reason why there are none. `obygaze extract
+--decoder NAME` runs the function in the decoding processes."""
 
 IMPORTERS: Final = "obygaze.importers"
-"""A `SpanSource`, which recognises files of annotations by their content and yields their records.
+"""Provide a `SpanSource`, which recognises annotation files by their content and yields their records.
 
-`obygaze manifest import spans` asks it after the kinds that are built in, or takes it by `--as NAME`."""
+`obygaze manifest import spans` tries it if no built-in kind recognises the file; `--as NAME` selects it."""
 
 MODELS: Final = "obygaze.models"
-"""A `ModelSpec`, an estimator of scikit-learn's kind, or a class or function that makes one.
+"""Provide a `ModelSpec`, a scikit-learn estimator, or a class or function that makes one of these.
 
-`obygaze evaluate --model NAME` trains it without the movie that it is tested on; `--save NAME` keeps it."""
+`obygaze evaluate --model NAME` tests it on each movie, trained on the others; `--save NAME` saves it."""
 
 METRICS: Final = "obygaze.metrics"
-"""A `Metric`, which compares labels with calls or scores.
+"""Provide a `Metric`, which compares labels with predicted classes or with scores.
 
-Every run has it in its tables, with its chance level and intervals over movies."""
+The tables of every run then contain it, with its chance level and intervals over movies."""
 
 EXPORTERS: Final = "obygaze.exporters"
-"""A `Format`, whose function writes a scored film as text.
+"""Provide a `Format`, whose function writes a scored film as text.
 
-`obygaze film export` writes the file where `--as` names it, and prints what the format loses."""
+`obygaze film export` writes the file if `--as` names the format, and prints what the format cannot hold."""
 
 AUDITS: Final = "obygaze.audits"
-"""A command, declared by its signature, that answers with the report of a `Finding`.
+"""Provide a command, declared by its signature, that returns the report of a `Finding`.
 
-It is a subcommand of `obygaze audit`, with the tables, files and pages of the others."""
+It becomes a subcommand of `obygaze audit`, and writes tables, files and pages as the others do."""
 
 
 def points(group: str) -> tuple[EntryPoint, ...]:

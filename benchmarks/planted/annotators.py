@@ -156,8 +156,9 @@ SHOWN: Final = Column()
 ROWS = [
     Row(
         "stands-in", PAGE, "manifest alttest",
-        "How often a machine passes that is exactly the margin below annotators of skill .8 (12 films of 60 "
-        "clips, 20 of 60, 40 of 30; 30 % positive): .2 by plain agreement, .1 by balanced agreement.",
+        "How often a machine passes whose agreement is exactly the margin below that of annotators of skill "
+        ".8: .2 by plain or .1 by balanced agreement. The test of that agreement should let at most .05 "
+        "pass (12 films of 60 clips, 20 of 60, 40 of 30; 30 % positive).",
         ("annotators", "films", "the machine is below"),
         [Cell((str(people), name, f"{below[1:]} by {form} agreement"),
               (World(people, *size, 0.8, spread, f"{form} {below}"),),
@@ -171,7 +172,7 @@ ROWS = [
     ),
     Row(
         "stands-in-nothing", PAGE, "manifest alttest",
-        "How often one that knows nothing passes: 20 films of 60 clips, three annotators.",
+        "How often a machine passes that knows nothing (20 films of 60 clips, three annotators).",
         ("skill of annotators", "machine"),
         [Cell((f"{skill:g}"[1:], name), (World(3, 20, 60, skill, spread, kind),),
               {"balanced, films as units, .1": Column(high=0.02)} if skill >= 0.8 else {})
@@ -183,8 +184,9 @@ ROWS = [
     ),
     Row(
         "stands-in-power", PAGE, "manifest alttest",
-        "How often a machine may stand in that is below annotators by less than the margin of .1, or by "
-        "more: 20 films of 60 clips, skills that differ by .8 between films.",
+        "How often the answer is *may stand in* if the machine's agreement is below that of annotators by "
+        "less than the margin of .1, or by more (20 films of 60 clips, skills that differ by .8 between "
+        "films).",
         ("annotators", "skill", "below by balanced agreement"),
         [Cell((str(people), f"{skill:g}"[1:], below),
               (World(people, 20, 60, skill, 0.8, f"balanced {below}"),))
@@ -193,9 +195,9 @@ ROWS = [
     ),
     Row(
         "drift", PAGE, "manifest progress",
-        "How often an annotator is found to drift, judged beside two others over ten films of 60 clips: one "
-        "whose share of positives goes from .2 to .4, one whose share stays at .3, and one whose share stays "
-        "and is higher or lower in a film by chance (SD .1 to .3 of what they see), as all are or alone.",
+        "How often drift of an annotator is found, beside two others, over ten films of 60 clips. The "
+        "annotator's share of positives goes from .2 to .4; stays at .3; or stays, but is higher or lower in "
+        "single films by chance (SD .1 to .3 of what they see), as that of all annotators or alone.",
         ("annotators agree", "share"),
         [Cell((f"kappa {kappa}", share), (noise, end, (own, *others)), {"found": bound})
          for kappa, noise in ((".6", 0.5), (".5", 0.7), (".35", 1.0))

@@ -211,8 +211,9 @@ ROWS = [
     ),
     Row(
         "fuse", "docs/models.md", "evaluate --fuse",
-        "AUC by film of each modality and of both, 8 films of 30 to 90 clips, 25 new ones; how far "
-        "fusion lies above the modality that is better on average; and how often one decides alone (`late`).",
+        "AUC by film of each modality alone and of `late`; how much higher each way to fuse is than the "
+        "better modality (less the better); and how often `late` uses one modality only (one decides "
+        "alone). Trained on 8 films of 30 to 90 clips, tested on 25 new ones.",
         ("modalities",),
         [*(Cell((f"both shifted by {shift:g}",), (World((shift, shift)),), {LATE: Column(least, signed=True)})
            for shift, least in ((0.35, 0.005), (0.8, 0.04))),
@@ -224,7 +225,7 @@ ROWS = [
     ),
     Row(
         "fuse-null", "docs/models.md", "evaluate --fuse",
-        "The same beside a modality B that knows nothing.",
+        "The same if modality B is uninformative.",
         ("modalities",),
         [*(Cell((f"A shifted by {shift:g}",), (World((shift, 0.0), ""),)) for shift in (0.35, 0.5, 1.2)),
          *(Cell((f"A shifted by 0.5, B lacks {lacks}",), (World((0.5, 0.0), lacks),)) for lacks in LACKS)],
@@ -234,8 +235,8 @@ ROWS = [
     ),
     Row(
         "explain", "docs/models.md", "explain",
-        "Contributions of modalities in new films: the share whose sign is against the modality's own model, "
-        "and their AUC by film.",
+        "Contributions of modalities A and B in new films, shifted by the two numbers: the share whose sign "
+        "contradicts a model of that modality alone (against its evidence), and their AUC by film.",
         ("modalities", "fused by"),
         [*(Cell((f"{a:g} and {b:g}", how), (World((a, b), ""), how))
            for a, b in ((0.35, 0.35), (1.2, 0.35), (0.5, 0.0)) for how in LEARNT),

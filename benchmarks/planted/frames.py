@@ -75,7 +75,8 @@ NULL = Column(high=0.05)
 ROWS = [
     Row(
         "localise", "docs/when.md", "localise",
-        "Scores that know nothing of the segments, and *planted* ones that are .1 SD higher inside.",
+        "How often a difference from chance is found: for scores without information on the segments, and "
+        "for *planted* scores, which are .1 SD higher inside.",
         ("segments", "correlation", "marked"),
         [Cell((placed, f"{rho:g}", f"{share:g}"), (placed, rho, share))
          for placed in ("inside clips", "anywhere in films") for rho in (0.9, 0.97) for share in (0.1, 0.3)],

@@ -160,8 +160,9 @@ CELLS = [
 ROWS = [
     Row(
         "in-time", "docs/when.md", "evaluate --model pcbm_time",
-        "AUC by film of `pcbm_time`, of `pcbm_lr` on the mean over frames, and of `pcbm_time` trained in "
-        "random order; and AUC of frames in clips with the first concept.",
+        "AUC by film of `pcbm_time` (clips), of `pcbm_lr` on the mean over frames (pooled), and of "
+        "`pcbm_time` trained on frames in random order; and AUC of frames in clips with the first concept "
+        "(frames). D: number of features; SD: how far a concept moves a frame.",
         ("label", "D", "SD"), CELLS, of_concepts,
         {"frames": Column(), "clips": Column(), "pooled": Column(),
          "clips less pooled": Column(signed=True), "in random order": Column()},
@@ -169,8 +170,8 @@ ROWS = [
     ),
     Row(
         "in-time-null", "docs/when.md", "evaluate --model pcbm_time",
-        "Films of 40 clips whose frames and labels are smooth (autoregressions of .9) and know "
-        "nothing of each other: p of the AUC by film, by 19 refits with whole films' labels exchanged, at "
+        "Films of 40 clips whose frames and labels change slowly (autoregressions of .9) and are independent "
+        "of each other: p of the AUC by film, by 19 refits with the labels of whole films exchanged, at "
         "one penalty.",
         ("films",), [Cell(("8",), (8, 40, 40))], of_nothing,
         {"p <= .05": Column(high=0.1), "AUC": Column(), "CPU s a p": Column(digits=1)},
@@ -178,7 +179,7 @@ ROWS = [
     ),
     Row(
         "in-time-nulls", "docs/when.md", "evaluate --model pcbm_time",
-        "The same in other worlds.", ("films", "clips", "drift, SD"),
+        "The same with other numbers of films and clips, and with drift.", ("films", "clips", "drift, SD"),
         [Cell(("12", "40", "0"), (12, 40, 40)), Cell(("8", "20 to 60", "0"), (8, 20, 60)),
          Cell(("8", "40", "1"), (8, 40, 40, 1.0))],
         of_nothing, {"p <= .05": Column(high=0.1), "AUC": Column()},

@@ -72,9 +72,10 @@ MODELS = ("pcbm_time", "MoTIF")
 ROWS = [
     Row(
         "motif", "docs/concepts.md", "evaluate --model pcbm_time",
-        "AUC by film where presence of a concept, order or simultaneity of two, or nothing matters (4 SD, 64 "
-        "numbers); CPU seconds of training; AUC without the 4 frames that explain most (deletion), and with "
-        "these alone (insertion). MoTIF is given the planted directions.",
+        "AUC by film if the label depends on the presence of a concept, the order of two, their closeness in "
+        "time, or nothing (shift of 4 SD, 64 features); AUC without the 4 frames that explain most "
+        "(deletion), and with these alone (insertion); CPU seconds of training (s). MoTIF is given the true "
+        "directions.",
         ("label",),
         [Cell((name,), (size, what)) for name, size, what in (
             ("presence", 4.0, "presence"), ("A before B", 4.0, "order"),

@@ -93,9 +93,9 @@ SHOWN: Final = Column()
 ROWS = [
     Row(
         "ranking", PAGE, "manifest rank",
-        "100 items of normal strengths (SD in logits), comparisons of each, 30 workers: rank correlation "
-        "with the truth, how often 95 % intervals of an item's strength and rank hold it, and who is named "
-        "as random.",
+        "100 items with normally distributed strengths (SD in logits), 30 workers: rank correlation with "
+        "the truth, how often the 95 % intervals of an item's strength and rank contain the truth, and "
+        "which share of workers is named as random.",
         ("pairs", "comparisons", "workers at random", "SD"),
         [Cell((pairs, str(each), name, f"{spread:g}"),
               (Round(100, each, 30, share, pairs == "quicksort"), spread), {"Spearman": Column(low=low)})
@@ -111,8 +111,8 @@ ROWS = [
     ),
     Row(
         "ranking-worlds", PAGE, "manifest rank",
-        "50 items of other strengths, 16 comparisons of each, 12 workers: how often intervals are given, and "
-        "how often they hold.",
+        "50 items with other distributions of strengths, 16 comparisons of each, 12 workers: how often "
+        "intervals are given, and how often they contain the truth.",
         ("strengths",),
         [Cell((name,), (Round(50, 16, 12), strengths)) for name, strengths in STRENGTHS.items()],
         ranked_world,

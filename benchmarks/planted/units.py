@@ -110,7 +110,7 @@ def _kilobytes(name: str) -> int:
 
 ROWS = [
     Row(
-        "units", "docs/when.md", "model units", "Planted atoms, and the units nearest to them.",
+        "units", "docs/when.md", "model units", "Known directions (atoms), and the units nearest to them.",
         ("atoms", "units"),
         [*(Cell((name, str(n)), (n, pairs, 0.0), {"mean cosine": Column(0.95)})
            for name, pairs in (("independent", 0.0), ("half in pairs", 0.5)) for n in (128, 512)),
@@ -122,8 +122,8 @@ ROWS = [
     ),
     Row(
         "units-null", "docs/when.md", "model units --labels",
-        "Each dimension of the tokens is dealt anew to the clips, so that no unit knows of the concept: "
-        "share of runs in which a unit is found to go with it.",
+        "Each dimension of the tokens is redistributed among the clips, so that no unit is related to the "
+        "concept: share of runs in which a unit is found that goes with it.",
         ("clips with the concept", "correlation of neighbours"),
         [Cell((f"{share:g}", f"{order:g}"), (share, order), {"a unit found": Column(high=0.08)})
          for share, order in ((0.3, 0.8), (0.1, 0.8), (0.3, 0.95))],
@@ -131,8 +131,8 @@ ROWS = [
     ),
     Row(
         "units-cost", "docs/when.md", "model units",
-        "An epoch of 16 tokens of 768 numbers a clip, 4,096 units of which 32 are active: CPU seconds, those "
-        "of a plain loop in torch; and how much the program grows.",
+        "Cost of an epoch: CPU seconds, those of a plain loop in torch, and additional memory (16 tokens of "
+        "768 numbers a clip, 4,096 units of which 32 are active).",
         ("clips",), [Cell(("1,914",), (1914,))], of_cost,
         {"CPU s": Column(digits=0), "plain loop, CPU s": Column(digits=0),
          "ratio": Column(high=1.3, digits=2), "MB": Column(high=300, digits=0)},

@@ -105,23 +105,24 @@ def corrected(model: Any, X: NDArray[Any], present: Floats, which: NDArray[np.in
     return scores
 
 
-WORLDS = {"concepts": (2.0, 0.0), "both": (1.4, 1.0), "the factor": (0.0, 1.4)}
+WORLDS = {"concepts": (2.0, 0.0), "both": (1.4, 1.0), "hidden factor": (0.0, 1.4)}
 FREE = Column()
 ROWS = [
     Row(
         "worth", "docs/concepts.md", "evaluate --model pcbm_lr --model concept_labels",
-        "AUC by film of the annotated concepts (`concept_labels`), of all features (`linear`), of `pcbm_lr`, "
-        "and of `pcbm_lr_shuffled`; what features say beyond the concepts' labels; completeness.",
-        ("the label follows",), [Cell((name,), weights) for name, weights in WORLDS.items()], of_worth,
+        "AUC by film of `concept_labels` (annotated), `linear` (features), `pcbm_lr` (bottleneck) and "
+        "`pcbm_lr_shuffled` (shuffled); AUC of features minus that of annotated (beyond labels); "
+        "completeness.",
+        ("the label depends on",), [Cell((name,), weights) for name, weights in WORLDS.items()], of_worth,
         {"annotated": FREE, "features": FREE, "bottleneck": FREE, "shuffled": FREE,
          "beyond labels": Column(signed=True), "completeness": Column(digits=2)},
         full=40, small=2, small_cells=1, pooled=completeness,
     ),
     Row(
         "correction", "docs/concepts.md", "explain --set",
-        "AUC by film when so many concepts of each clip are corrected: set to the 95th percentile of "
-        "training clips where they are there, else to the 5th; those of the largest weights first.",
-        ("the label follows", "model"),
+        "AUC by film after 0 to 4 concepts of each clip are corrected, those of the largest weights first. A "
+        "concept is set to the 95th percentile of training clips if it is present, else to the 5th.",
+        ("the label depends on", "model"),
         [Cell((world, name), (name, *weights)) for world, weights in WORLDS.items()
          for name in ("pcbm_lr", "pcbm_lr_shuffled")],
         of_correction, {f"{budget} corrected": FREE for budget in range(N_CONCEPTS + 1)},
