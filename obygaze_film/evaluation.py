@@ -119,7 +119,8 @@ class Marks:
 def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Spans]]:
     """Collect positive spans by film and annotator; annotators without any are included.
 
-    Films are named as in `ids`, however the truth spells them.
+    Films are named as in `ids`, however the truth spells them. Clips that are not annotated
+    (`Positive.is_labelled`) are left out.
 
     Raises
     ------
@@ -137,7 +138,7 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
     spans_of: dict[str, dict[str, list[tuple[float, float]]]] = {}  # movie -> annotator -> positive spans
     places_of: dict[str, tuple[object, str]] = {}  # annotator -> where the name was found first, for errors
     for clip in truth.spelled_as(ids):
-        if clip.level is None:
+        if not positive.is_labelled(clip):
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
@@ -151,6 +152,16 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
     for movie, by_annotator in spans_of.items():
         merged_spans_of[movie] = {annotator: merged(spans) for annotator, spans in by_annotator.items()}
     return merged_spans_of
+
+
+def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
+    """Count the clips of each annotator that are not annotated (`Positive.is_labelled`), if there are any."""
+    n_of: dict[str, int] = {}
+    for clip in truth:
+        if not positive.is_labelled(clip):
+            annotator = clip.annotator or "annotator"
+            n_of[annotator] = n_of.get(annotator, 0) + 1
+    return n_of
 
 
 def ends(spans: Spans) -> float:
@@ -327,6 +338,7 @@ def evaluate_films(
         "left_out": not_annotated,
         "trained_on": trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
+        "unlabelled": count_unlabelled(truth, positive),
         "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
         "not_scored": unknown_names,
         "cut": collected.cut,
@@ -915,6 +927,10 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         if seconds >= LEAST_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
             yield f"{annotator}: {seconds:.0f} s marked as {positive} {where}"
+    lacking = "neither level nor concept" if record["is_concept"] else "no level"
+    for annotator, n in record["unlabelled"].items():
+        clips = "1 clip has" if n == 1 else f"{n} clips have"
+        yield f"{annotator}: {clips} {lacking} and {'is' if n == 1 else 'are'} left out, as if not there"
     reason_of: Mapping[str, str] = record["without_rate"]
     for reason in dict.fromkeys(reason_of.values()):
         movies = [movie for movie in reason_of if reason_of[movie] == reason]

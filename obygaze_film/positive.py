@@ -64,11 +64,15 @@ class Positive:
         titled = [meaning.titled for meaning in self.meanings]
         return composed_text(_joined, *titled) if titled else self.task_title
 
-    def is_positive(self, clip: Clip, labels: Collection[str]) -> bool | None:
-        """Say whether a labelled clip is positive; None if it has no level, or its level does not count.
+    def is_labelled(self, clip: Clip) -> bool:
+        """Whether a clip was annotated at all: it has a level or, for a concept, names any concept."""
+        return clip.level is not None or (self.is_concept and bool(clip.concepts))
 
-        For a concept, any level counts, also "not sure": an annotator who is not sure of the level may still
-        say whether the concept is there. A clip without a level was not annotated at all.
+    def is_positive(self, clip: Clip, labels: Collection[str]) -> bool | None:
+        """Say whether a clip is positive; None if it is not annotated, or its level does not count.
+
+        For a concept, any level counts, also "not sure" and none: an annotator who is not sure of the level
+        may still say whether the concept is there.
 
         Parameters
         ----------
@@ -76,7 +80,7 @@ class Positive:
         labels : collection of str
             The levels that count as answers (`Codebook.labels`), positive or not.
         """
-        if clip.level is None:
+        if not self.is_labelled(clip):
             return None
         if self.is_concept:
             concept = self.names[0]

@@ -12,7 +12,7 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_film.cells import cells_by
 from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds, phrases, rate_claims, sentences
 from obygaze_film.claims.of_film import corpus_experts
-from obygaze_film.evaluation import annotated
+from obygaze_film.evaluation import annotated, count_unlabelled
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
@@ -255,6 +255,23 @@ def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
     assert sum(end - start for start, end in spans) == pytest.approx(expected_s)
 
 
+def test_spans_of_a_concept_count_whether_or_not_they_have_a_level():
+    """AB gives levels and concepts, CD concepts alone, and EF's rows are not filled in."""
+    movie = FILM_OF_BODY.movie
+    first = Clip("a", movie, start_s=0.0, end_s=10.0, level="S", concepts=("Body",), annotator="AB")
+    second = replace(first, clip_id="b", start_s=50.0, end_s=60.0)
+    clips = [first, second]
+    clips += [replace(clip, level=None, annotator="CD") for clip in (first, second)]
+    clips += [replace(clip, level=None, concepts=(), annotator="EF") for clip in (first, second)]
+    truth = Manifest(tuple(clips), Path(), BOOK)
+
+    spans_of = annotated(truth, positive_of(FILM_OF_BODY.model()))[movie]
+    assert set(spans_of) == {"AB", "CD"}
+    np.testing.assert_array_equal(spans_of["AB"], [[0, 10], [50, 60]])
+    np.testing.assert_array_equal(spans_of["CD"], spans_of["AB"])
+    assert count_unlabelled(truth, positive_of(FILM_OF_BODY.model())) == {"EF": 2}
+
+
 @pytest.mark.long
 def test_a_comparison_of_films_is_of_the_concept_too():
     """AB names Body in one window of three of each film."""
@@ -296,13 +313,15 @@ def test_a_judgement_is_positive_by_its_level(positive_levels, level, is_positiv
         ("S", (), False),
         ("NS", ("Body",), True),
         ("NS", (), False),
-        (None, ("Body",), None),
+        (None, ("Body",), True),
+        (None, ("Look",), False),
+        (None, (), None),
     ],
 )
 def test_a_judgement_is_positive_for_a_concept_that_it_names(level, concepts, is_positive):
-    """For a model of Body the level does not matter, not even NS, "not sure".
+    """For a model of Body the level does not matter, not even NS, "not sure", nor does its lack.
 
-    Without a level nothing was judged.
+    Without a level and a concept nothing was judged.
     """
     clip = Clip("c", FILM_OF_BODY.movie, level=level, concepts=concepts)
     assert positive_of(FILM_OF_BODY.model()).is_positive(clip, BOOK.labels) is is_positive
