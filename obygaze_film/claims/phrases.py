@@ -1441,7 +1441,7 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
         counted = words[f"first_elsewhere_{who}"]
     else:
         counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
-    counted = _with_windows_after_gap(counted, claim.after_gap, words)
+    counted = _with_windows_after_gap(counted, claim.after_gap, words, is_of_panel=is_of_panel)
     if claim.left:
         missing = words.translated(needed_windows(claim.judged, claim.left, claim.least))
     else:
@@ -1460,9 +1460,13 @@ def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -
     return words.counted(key, judged, judged=judged, sure=sure)
 
 
-def _with_windows_after_gap(counted: str, n: int, words: Words) -> str:
-    """Add to a number of windows how many more were judged, after the first gap of the draw; if any."""
-    return words.counted("with_after_gap", n, counted=counted) if n else counted
+def _with_windows_after_gap(counted: str, n: int, words: Words, *, is_of_panel: bool) -> str:
+    """Add to a number of windows how many more were judged, after the first gap of the draw; if any.
+
+    Those of a panel count in no share of all its judges, but may count in the share of one of them.
+    """
+    key = "with_after_gap_panel" if is_of_panel else "with_after_gap"
+    return words.counted(key, n, counted=counted) if n else counted
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
@@ -1732,7 +1736,7 @@ def _as_clause(sentence: str) -> str:
 def few_windows_note(claim: ExpectedShare, counts: WindowCounts, words: Words) -> str:
     """Say what share the model expects of a film, and that too few of its windows were judged for a rate."""
     counted = counted_phrase(counts.judged, counts.sure, words, is_of_panel=False)
-    counted = _with_windows_after_gap(counted, counts.after_gap, words)
+    counted = _with_windows_after_gap(counted, counts.after_gap, words, is_of_panel=False)
     return words.say("model_only_few", alone=film_share_note(claim, words), counted=counted)
 
 

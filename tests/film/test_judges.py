@@ -153,13 +153,11 @@ def test_windows_after_a_gap_in_the_draw_do_not_count(timeline, all_but_the_tent
 
     english = " ".join(sentences(rate_claims(found)))
     assert "8 of them surely (5 others, after the first gap of the draw, do not count in a share)" in english
-    assert (
-        "8 of these surely by all (5 others, after the first gap of the draw, do not count in a share)"
-        in english
-    )
+    assert "do not count in a share of all of them)" in english  # AB's own share counts them
 
     french = " ".join(sentences(rate_claims(found), "fr"))
-    assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas dans une part)") == 2
+    assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas dans une part") == 2
+    assert french.count("dans une part de tous ensemble)") == 1
 
 
 def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline, drawn):
@@ -200,6 +198,17 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, a
     english = film_share_note(claim, Words("en"))
     assert "judged too few surely for a share before the first gap of the draw; 5 windows after it" in english
     assert "avant la première lacune du tirage ; 5 fenêtres après elle" in film_share_note(claim, Words("fr"))
+
+
+def test_windows_after_a_gap_that_count_elsewhere_are_not_said_to_count_nowhere(timeline, all_but_the_tenth):
+    """The five after CD's gap count in AB's own share, which the film has here, and in that of its group."""
+    compared = compare_films([timeline], all_but_the_tenth)
+    (film,) = compared.films
+    claim = compared_share(film, compared)
+    assert claim.n == 15
+    assert film.windows_of_group.n == 15
+    assert "do not count in a share of all of them" in film_share_note(claim, Words("en"))
+    assert "ne comptent pas dans une part de tous ensemble" in film_share_note(claim, Words("fr"))
 
 
 def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
