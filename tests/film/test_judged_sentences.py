@@ -1089,7 +1089,7 @@ def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_su
     judged_nine = {"n": 3, "n_unsure": 6, "unsure_s": 50.0, "conditions": (kinds.NOT_SURE, kinds.ALL_JUDGED)}
     seldom_sure = replace(share_of(("AB", "CD"), 0.0), time=kinds.ClaimTime("sure", 24.0), **judged_nine)
     note = phrases.film_share_note(seldom_sure, words)
-    assert "9 windows judged by AB and CD, 3 of them surely" in note
+    assert "9 windows judged by AB and CD in the order of the draw, 3 of them surely" in note
     assert "the share is of the 24 s that each of them was sure of, without 6 windows (50 s)" in note
     mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", 500.0))
     assert "the share is of" not in phrases.film_share_note(mostly_sure, words)

@@ -211,6 +211,22 @@ def test_windows_after_a_gap_that_count_elsewhere_are_not_said_to_count_nowhere(
     assert "ne comptent pas dans une part de tous ensemble" in film_share_note(claim, Words("fr"))
 
 
+def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timeline, drawn):
+    """AB and CD both judged 14 windows, of which the last three, after CD's gap, are in no share of both."""
+    by_ab = judged_by(tmp_path, drawn[:14], AB=[YES] * 14)
+    by_cd = judged_by(tmp_path, drawn[:11] + drawn[12:15], CD=[NO] * 14)
+    compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
+    (film,) = compared.films
+    claim = compared_share(film, compared)
+    assert claim.n == 11
+    assert film_share_note(claim, Words("en")).startswith(
+        "11 windows judged by AB and CD in the order of the draw"
+    )
+    assert film_share_note(claim, Words("fr")).startswith(
+        "11 fenêtres jugées par AB et CD dans l’ordre du tirage"
+    )
+
+
 def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
     """AB judged the first half of the draw and CD the second.
 
