@@ -227,6 +227,22 @@ def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timelin
     )
 
 
+def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, timeline, drawn):
+    """Of 15 windows AB was sure of the first 12 and CD of the last 9: the share is AB's alone.
+
+    So the film's windows are these 12, and not the 6 of which both were sure.
+    """
+    by_ab = judged_by(tmp_path, drawn[:15], AB=[YES] * 12 + ["unsure"] * 3)
+    by_cd = judged_by(tmp_path, drawn[:15], CD=["unsure"] * 6 + [NO] * 9)
+    compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
+    (film,) = compared.films
+    assert film.rate.annotators == ["AB"]
+    assert film.windows_of_share.n == 12
+    (note,) = [note for note in comparison_report(compared).notes if note.key == "note_windows"]
+    assert "of a film, those of which each judge of its share was sure" in note
+    assert "d’un film, celles dont chaque juge de sa part était sûr" in Words("fr").translated(note)
+
+
 def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
     """AB judged the first half of the draw and CD the second.
 
