@@ -11,7 +11,7 @@ from obygaze_film.claims import Words, document, group_claims
 from obygaze_film.claims.kinds import JudgedShare
 from obygaze_film.claims.of_groups import compared_share, expected_share_of
 from obygaze_film.claims.phrases import groups_sentence, no_share_phrase, panel_doubts
-from obygaze_film.film_groups import ALL, FilmComparison
+from obygaze_film.film_groups import ALL, ComparedFilm, FilmComparison
 from obygaze_film.notes import Message, judge_name, message
 from obygaze_models.report import NOTHING, Block, Column, Report, block, interval, number, signed
 
@@ -45,17 +45,17 @@ COUNTS: Final[tuple[Column, ...]] = (
 """Columns that groups and changes have in common."""
 
 
-def _film_share(value: float, low: float, high: float, n_judged: int) -> str:
+def _film_share(value: float, low: float, high: float, why_none: str) -> str:
     """Write a film's share with its interval; one that is counted over all of its windows has none.
 
-    Of a film without a share: whether nobody judged it, or too few of its windows were judged.
+    Of a film without a share: why it has none.
     """
     if math.isnan(value):
-        return "too few judged" if n_judged else "not judged"
+        return why_none
     return number(value) if math.isnan(low) else interval(value, low, high)
 
 
-FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "n_judged"), _film_share)
+FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "why_none"), _film_share)
 """Column of a film's own share."""
 
 
@@ -174,12 +174,19 @@ def _expected_heading(compared: FilmComparison) -> str:
 
 
 def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict[Hashable, Any]]:
-    """Return the rows of a table as it is printed; those of films say how many windows anybody judged."""
+    """Return the rows of a table as it is printed; those of films say why judges give them no share."""
     rows = table.to_dict("records")
     if name == "Films":
         for row, film in zip(rows, compared.films, strict=True):
-            row["n_judged"] = 0 if film.counts is None else film.counts.judged
+            row["why_none"] = _why_no_share(film)
     return rows
+
+
+def _why_no_share(film: ComparedFilm) -> str:
+    """Say why judges give a film no share; a note says why none of the judgements that it has counts."""
+    if film.counts is None:
+        return "not judged"
+    return "too few judged" if film.counts.judged else "no judgement counts"
 
 
 def _notes_of_films(compared: FilmComparison) -> list[str]:

@@ -243,6 +243,22 @@ def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, time
     assert "d’un film, celles dont chaque juge de sa part était sûr" in Words("fr").translated(note)
 
 
+def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_path, timeline, drawn):
+    """AB judged 12 windows and saw the score; a note says that, and the table that none counts."""
+    judgements = judged_by(tmp_path, drawn, AB=[YES] * 12)
+    seen = [replace(clip, extras=clip.extras | {"seen_score": "1"}) for clip in judgements]
+    compared = compare_films([timeline], judgements.with_clips(seen))
+    report = comparison_report(compared)
+    assert "left out 12 judgements" in " ".join(compared.notes)
+    (films,) = [block for block in report.blocks if block.title == "Films"]
+    assert "not judged" not in films.rows[0]
+    assert "no judgement counts" in films.rows[0]
+
+    nobody = comparison_report(compare_films([timeline], judgements.with_clips([])))
+    (films,) = [block for block in nobody.blocks if block.title == "Films"]
+    assert "not judged" in films.rows[0]
+
+
 def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
     """AB judged the first half of the draw and CD the second.
 
