@@ -257,13 +257,13 @@ def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
     return np.asarray(sums_s, np.float64)
 
 
-def best_top_precision(
+def reachable_top_precision(
     references: Sequence[Spans], estimated: Spans, k: int, *, least_s: float = 0.0
 ) -> float:
-    """Compute the best possible `top_precision` of a list of segments as long as this one.
+    """Compute a `top_precision` that a list of segments as long as this one can reach.
 
     A listed segment is right if at least half of it is marked. Two lists are tried, and the one with more
-    right segments counts:
+    right segments counts. It need not be the best: that may have several segments in a long marked one.
 
     - a list with one segment around each marked segment. It is right unless the marked one is shorter than
       half of the shortest segment that can be listed;

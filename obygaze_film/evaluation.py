@@ -18,10 +18,11 @@ from obygaze_features.arguments import checked
 from obygaze_features.manifest import Manifest, name_hint, refuse_twins
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
-    best_top_precision,
+    HALF,
     boundary_f1,
     kappa,
     merged,
+    reachable_top_precision,
     second_f1,
     seconds_in,
     segment_ap,
@@ -576,7 +577,7 @@ def film_metrics(
         ]
         metrics["segment_map"] = float(np.mean(precisions))
         metrics[f"top{TOP}_precision"] = top_precision(references, ranked, TOP)
-        metrics[f"top{TOP}_best"] = best_top_precision(references, ranked, TOP, least_s=MIN_S)
+        metrics[f"top{TOP}_within_reach"] = reachable_top_precision(references, ranked, TOP, least_s=MIN_S)
     metrics |= _rate_metrics(reference, estimated.rate)
     return metrics
 
@@ -907,8 +908,9 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     )
     yield (
         f"top {TOP} precision: of the model's first passages, {TOP} at most, which may be below its "
-        "threshold, those of which annotators together marked half or more; best possible: that of the best "
-        "list as long, for what they marked in the time that the model can judge."
+        "threshold, those of which annotators together marked half or more. Within reach: that of a list as "
+        f"long with one passage in each span of {HALF * MIN_S:g} s or more that they marked in the time that "
+        "the model can judge, or with every right passage that the model lists, if these are more."
     )
     trained_on: Sequence[str] = record["trained_on"]
     if trained_on:

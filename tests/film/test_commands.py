@@ -113,8 +113,8 @@ def test_evaluate_counts_how_many_of_the_first_ten_passages_a_person_marked(agre
     table = agreement[is_of_one_film & (agreement["truth"] == "AB")]
     top10_precision = table.loc[table["metric"] == "top10_precision", "value"]
     assert top10_precision.tolist() == pytest.approx([0.4, 0.4])
-    top10_best = table.loc[table["metric"] == "top10_best", "value"]
-    assert sorted(top10_best) == pytest.approx([0.4, 0.5])
+    within_reach = table.loc[table["metric"] == "top10_within_reach", "value"]
+    assert sorted(within_reach) == pytest.approx([0.4, 0.5])
 
 
 @pytest.mark.long
