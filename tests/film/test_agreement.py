@@ -732,6 +732,21 @@ def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_
     assert "(n): over n of these 4 films" in "\n".join(block.notes)
 
 
+def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_films):
+    """Bob marks nothing, and yet of the model's first passages some are right: by the marks of ann."""
+    by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob", level="HN")
+    by_ann = mark(0.0, 600.0)
+    report = evaluation_report(evaluated(two_films[:1], by_ann, by_bob))
+    (of_bob,) = [block for block in report.blocks if block.title == "Truth: bob"]
+    column = of_bob.headers.index("pcbm_lr")
+    cell_of = {row[0]: row[column] for row in of_bob.rows}
+    assert float(cell_of["F1 of seconds"].split()[0]) == 0
+    for title, cell in cell_of.items():
+        if title.startswith("top 10"):
+            assert float(cell.split()[0]) > 0
+            assert "all together" in title
+
+
 def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_marked_by_two):
     by_film = films_marked_by_two.by_film.query("truth == 'ann' and who == 'pcbm_lr' and metric == 'kappa'")
     in_m_and_n = by_film[by_film["movie"].isin(["m", "n"])]["value"].mean()
