@@ -67,6 +67,8 @@ def notes_of_shares(compared: FilmComparison) -> list[Message]:
     if has_share:
         notes.append(message("note_group_interval"))
         notes.append(_note_on_judged_shares(compared))
+        if len(compared.changes) > 0 and bool(compared.changes["value"].notna().any()):
+            notes.append(message("note_changes"))
         notes.append(_note_on_worth(compared))
     if any(film.rate is not None and not film.rate.is_census for film in compared.films):
         notes.append(message("note_film_interval"))

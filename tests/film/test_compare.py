@@ -16,7 +16,7 @@ from obygaze_film.claims import Words
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, read_facts
-from obygaze_film.group_report import comparison_report
+from obygaze_film.group_report import comparison_report, notes_of_shares
 from obygaze_film.judged_windows import needed_windows
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
@@ -180,6 +180,17 @@ def test_sentence_and_page_have_the_note_that_a_group_rests_on_one_film(
     assert sentence.index(f"({note})") < sentence.index("2000")  # it is on the 1990s
     page = side_by_side.comparison_page(with_one_positive_film_of_the_nineties, language=language)
     assert page.count(f"<small>{note}</small>") == 1
+
+
+def test_changes_are_explained_only_where_there_are_any(with_one_positive_film_of_the_nineties):
+    """Two decades have a difference; a comparison without groups and trend has nothing to explain."""
+    compared = with_one_positive_film_of_the_nineties
+    assert compared.changes["value"].notna().any()
+    assert "note_changes" in {note.key for note in notes_of_shares(compared)}
+    for without_changes in (compared.changes.iloc[:0], compared.changes.assign(value=np.nan)):
+        notes = notes_of_shares(replace(compared, changes=without_changes))
+        assert "note_changes" not in {note.key for note in notes}
+        assert "trend" not in " ".join(notes)
 
 
 def test_the_report_has_the_note_that_a_group_rests_on_one_film(with_one_positive_film_of_the_nineties):
