@@ -19,6 +19,7 @@ from obygaze_features.manifest import Manifest, name_hint, refuse_twins
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     HALF,
+    OFFSET_SHARE,
     boundary_f1,
     kappa,
     merged,
@@ -905,6 +906,11 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         "F1 of segments and boundaries, matched one to one: the model's are its passages, which go on over "
         f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
         "short ones too, and those that touch are one. Of both, only what the model can judge counts."
+    )
+    collars = " or ".join(f"{collar_s:g}" for collar_s in record["collars"])
+    yield (
+        f"boundaries: starts differ by at most {collars} s; ends by that or {OFFSET_SHARE:.0%} of the length "
+        "of the true span, whichever is more."
     )
     yield (
         f"top {TOP} precision: of the model's first passages, {TOP} at most, which may be below its "

@@ -188,7 +188,7 @@ def evaluate(
     collars: Annotated[
         tuple[float, ...],
         option(
-            "Seconds by which boundaries may differ; repeatable.",
+            "Seconds by which starts and ends may differ, ends also by 20 % of the true span; repeatable.",
             name="collar",
             type=Number(0, min_open=True),
         ),

@@ -800,6 +800,16 @@ def test_the_notes_say_whether_people_can_be_compared(two_films):
     assert "yardstick" not in of_different_films
 
 
+def test_the_notes_say_how_far_starts_and_ends_may_differ(two_films):
+    """An end 20 s late is within a fifth of a span of 100 s, though not within 5 s; such a start is not."""
+    span = spans([(100, 200)])
+    assert boundary_f1(span, spans([(100, 220)]), 5.0) == 1
+    assert boundary_f1(span, spans([(80, 200)]), 5.0) == 0
+    notes = notes_on(two_films, IN_FILM_M)
+    assert "starts differ by at most 5 or 15 s" in notes
+    assert "20% of the length" in notes
+
+
 def test_the_notes_say_that_models_passages_bridge_gaps_of_5_s(two_films):
     """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
     notes = notes_on(two_films, IN_FILM_M)
