@@ -370,7 +370,7 @@ class _CollectedMarks:
     of_people : dict
         Movie -> annotator -> marks, of the same films.
     seconds : dict
-        Movie -> how many of its seconds are `judged`, and how many the `film` has.
+        Movie -> how many of its whole seconds are `judged`, and how many the `film` has.
     cut : list of str
         Notes on films that are marked beyond their end.
     without_rate : dict
@@ -379,7 +379,7 @@ class _CollectedMarks:
 
     of_model: dict[str, Marks] = field(default_factory=dict)
     of_people: dict[str, dict[str, Marks]] = field(default_factory=dict)
-    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    seconds: dict[str, dict[str, int]] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
     without_rate: dict[str, str] = field(default_factory=dict)
     _unjudged_s: dict[str, float] = field(default_factory=dict)
@@ -394,9 +394,7 @@ class _CollectedMarks:
         self.cut += _annotators_past_end(film, spans_of)
         marks, clock = marks_of(film, key)
         film_s = len(clock.is_judged)
-        time = film.time(key)
-        whole_s = film.record.duration_s
-        self.seconds[film.movie] = {"judged": round(time.judged_s, 3), "film": round(whole_s, 3)}
+        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
         for annotator, spans in spans_of.items():
             marked_s = _total_s(np.minimum(spans, film_s))
             judged_s = _total_s(clock.times(spans))
@@ -778,10 +776,10 @@ def _rows_with(table: pd.DataFrame, values: Mapping[str, str]) -> pd.DataFrame:
 
 
 class _Seconds(NamedTuple):
-    """How many seconds of films the model can judge, and how many the films have."""
+    """How many whole seconds of films the model can judge, and how many the films have."""
 
-    judged: float
-    film: float
+    judged: int
+    film: int
 
 
 def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
@@ -884,7 +882,7 @@ def _films_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     rows = []
     for movie, *values in table.itertuples(name=None):
         seconds = _seconds(measured.record, [str(movie)])
-        rows.append((str(movie), f"{seconds.judged:.0f} of {seconds.film:.0f}", *map(number, values)))
+        rows.append((str(movie), f"{seconds.judged} of {seconds.film}", *map(number, values)))
     return Block(f"{model}, film by film; truth: {truth}", headers, tuple(rows))
 
 
@@ -966,6 +964,6 @@ def _note_on_seconds(record: Mapping[str, Any]) -> str:
     films = "1 film" if len(movies) == 1 else f"{len(movies)} films"
     return (
         f"All numbers, those of annotators and baselines too, are of the seconds that {record['model']} can "
-        f"judge: {seconds.judged:.0f} of the {seconds.film:.0f} s of {films}. They are counted one after the "
+        f"judge: {seconds.judged} of the {seconds.film} s of {films}. They are counted one after the "
         "other, as if the rest of a film were cut out, and each as it is at its middle."
     )

@@ -995,6 +995,19 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
     assert cells == [f"{seconds['m']['judged']:.0f} of 600", f"{seconds['n']['judged']:.0f} of 600"]
 
 
+def test_the_report_counts_the_seconds_that_the_metrics_count():
+    """Sixty rows of 9.8 s begin and end within seconds: a second counts where its middle is judged."""
+    starts_s = np.arange(60) * 9.8
+    film = with_columns(
+        ten_minute_film("m", unlike_parts=((0.0, 0.5),)), start_s=starts_s, end_s=starts_s + 9.8
+    )
+    measured = evaluated([film], mark(400.0, 450.0))
+    n_counted = len(marks_of(film, None).marks.seconds)
+    assert round(film.time().judged_s) != n_counted  # the exact time of the judged rows
+    assert measured.record["seconds"]["m"]["judged"] == n_counted
+    assert f"judge: {n_counted} of the" in "\n".join(evaluation_report(measured).notes)
+
+
 def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
     """All of film m is unlike training; film n is compared alone."""
     nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
