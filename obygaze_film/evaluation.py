@@ -834,7 +834,7 @@ def _note_on_p(record: Mapping[str, Any]) -> str:
     least = number(1 / (1 + n_shifts))
     return (
         f"p: (b + 1) / ({n_shifts} + 1), if the model does as well in b of {n_shifts} moves in time, in a "
-        f"circle of the seconds that it can judge; it is never below {least}"
+        f"circle of the seconds that it can judge; the least it can be is about {least}"
     )
 
 
@@ -911,10 +911,15 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         "of the true span, whichever is more."
     )
     yield (
-        f"top {TOP} precision: of the model's first passages, {TOP} at most, which may be below its "
+        f"top {TOP} precision: of the model's strongest passages, {TOP} at most, which may be below its "
         "threshold, those of which annotators together marked half or more. Within reach: that of a list as "
         f"long with one passage in each span of {HALF * MIN_S:g} s or more that they marked in the time that "
         "the model can judge, or with every right passage that the model lists, if these are more."
+    )
+    thresholds = ", ".join(f"{threshold:g}" for threshold in THRESHOLDS)
+    yield (
+        f"segment mAP: average precision of the model's {N_LISTED} strongest passages at most, those below "
+        f"its threshold too, matched one to one with the true ones; mean over tIoU {thresholds}."
     )
     trained_on: Sequence[str] = record["trained_on"]
     if trained_on:
@@ -950,7 +955,8 @@ def _note_on_people(summary: pd.DataFrame) -> str:
     if is_another.any():
         return (
             "'human' is another annotator, in the films that both watched and where the value is defined (F1 "
-            "and kappa are not where both mark nothing): a yardstick, not an upper bound."
+            "and kappa are not where both mark nothing, nor kappa where both mark all, nor AP where the "
+            "truth marks nothing, nor AUC where it marks nothing or all): a yardstick, not an upper bound."
         )
     if len(set(summary["truth"])) == 1:
         return "One annotator only: nothing says how far people agree on these films."

@@ -736,7 +736,7 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(films, judged):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("language", "difference"), [("en", "1990s minus 2000s"), ("fr", "années 1990 moins années 2000")]
+    ("language", "difference"), [("en", "1990s minus 2000s"), ("fr", "les années 1990 moins les années 2000")]
 )
 def test_the_page_names_a_difference_of_groups(films, judged, language, difference):
     found = compare_films(films, judged, by="decade")
