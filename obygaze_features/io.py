@@ -260,10 +260,21 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
     """Create a temporary file or folder beside a path, which is to replace what is at the path; yield it.
 
     It gets the mode and group of what is at the path. It is locked, so that other processes see that it is in
-    use. Its name is random, because processes in two containers may have the same number and host name.
-    Remains of killed processes in the same folder are removed first.
+    use. Remains of killed processes in the same folder are removed first.
     """
     _sweep_once(path.parent)
+    with ExitStack() as locks:
+        node = _create_temporary(path, is_folder)
+        while not _lock_if_there(node, locks):
+            node = _create_temporary(path, is_folder)
+        yield node
+
+
+def _create_temporary(path: Path, is_folder: bool) -> Path:
+    """Create the temporary file or folder of `_temporary`, and return it.
+
+    Its name is random, because processes in two containers may have the same number and host name.
+    """
     node = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
     if is_folder:
         node.mkdir()
@@ -278,8 +289,28 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
         os.chown(node, -1, status.st_gid)
     with suppress(OSError):
         shutil.copymode(path, node)
-    with _locked_node(node):
-        yield node
+    return node
+
+
+def _lock_if_there(node: Path, locks: ExitStack) -> bool:
+    """Lock a new temporary file or folder until `locks` is closed; return whether it is still there.
+
+    Before it is locked, another process or thread that sweeps the folder may take it for the remains of a
+    killed process, and remove it.
+    """
+    if sys.platform == "win32":  # nothing is locked, and nothing swept that is in use
+        return True
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    try:
+        descriptor = open_binary(node, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    locks.callback(os.close, descriptor)
+    # Wait for whoever is about to remove it. Where the file system has no locks, nobody sweeps.
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return node.exists()
 
 
 def _sweep_once(folder: Path) -> None:

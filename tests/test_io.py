@@ -174,6 +174,12 @@ def test_on_macos_a_share_that_knows_no_full_fsync_gets_the_other_and_no_error_i
     assert forced == ([] if raised else [7])
 
 
+def write_folder(path, data):
+    """Write a folder of one file."""
+    with whole_folder(path) as folder:
+        (folder / "file").write_bytes(data)
+
+
 # --- what others do in the same folder
 # ---------------------------------------------------------------------------
 def test_two_writers_of_one_name_never_share_a_file(tmp_path):
@@ -202,6 +208,28 @@ def test_what_is_in_use_is_not_swept_and_what_is_left_is(tmp_path, monkeypatch):
         write_whole(tmp_path / "other", b"")
     assert {path.name for path in tmp_path.iterdir()} == {"b", "other", "x", "y", ".d.0123456789ab.partial"}
     assert (tmp_path / "y" / "z").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such locks")
+@pytest.mark.parametrize("write", [write_whole, write_folder], ids=["file", "folder"])
+def test_a_file_that_is_swept_before_it_is_locked_is_begun_anew(tmp_path, monkeypatch, write):
+    """Another process may begin to write in the same folder between the two steps, and sweep it."""
+    create = ours._create_temporary
+    n_created = 0
+
+    def create_beside_a_sweep(path, is_folder):
+        nonlocal n_created
+        n_created += 1
+        node = create(path, is_folder)
+        if n_created == 1:
+            ours._sweep(tmp_path)
+            assert not node.exists()
+        return node
+
+    monkeypatch.setattr(ours, "_create_temporary", create_beside_a_sweep)
+    write(tmp_path / "a", b"whole")
+    assert n_created == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 has_links_and_modes = pytest.mark.skipif(sys.platform == "win32", reason="has no such links and modes")
