@@ -136,7 +136,7 @@ def rate(
     spreadsheet may have saved it (commas, semicolons or tabs; levels in upper or lower case).
 
     Judgements made in sight of the model's score are left out. The windows of a judge count in the order of
-    the draw, up to the first one that the judge left out.
+    the draw, up to the first one that the judge left out; later ones of this judge do not count.
 
     Each rate has a 95 % confidence interval (difference estimator with finite-population correction). It
     holds even if the model's probabilities are wrong; they only make it narrower.

@@ -555,8 +555,8 @@ def gender_score(
     published: Annotated[
         str | None,
         option(
-            "Also show the published values of this captioning model (Sabir and Padró, 2023), such "
-            "as Vilbert."
+            "Also show the published values of this captioning model (Sabir and Padró, 2023): "
+            "Transformer, AoANet, Vilbert, OSCAR, BLIP, TraCLIPS-Reward or BLIP-2."
         ),
     ] = None,
     out: OutIfAny = None,
@@ -727,8 +727,8 @@ def cooc(
     published: Annotated[
         str | None,
         option(
-            "Also show the published values of this captioning model (Sabir and Padró, 2023), such "
-            "as Vilbert."
+            "Also show the published values of this captioning model (Sabir and Padró, 2023): "
+            "Transformer, AoANet, Vilbert, OSCAR, BLIP, TraCLIPS-Reward or BLIP-2."
         ),
     ] = None,
     out: Out,

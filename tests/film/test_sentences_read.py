@@ -29,6 +29,7 @@ from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rates
+from obygaze_film.notes import texts
 from obygaze_film.page import Owned, film_page
 from obygaze_film.page.figures import film_figure
 from obygaze_film.score import LEAST_WIDER, expected_rate, score_film
@@ -267,15 +268,15 @@ def test_films_with_different_expected_shares_are_told_apart():
 def sentences_on_what_is_not_judged(film):
     """Join what page and exports say of the part of a film that has no probability."""
     judged_time = claim_of(film, kinds.JudgedTime)
-    texts = [
+    said = [
         phrases.unjudged_sentence(judged_time, ENGLISH),
         phrases.unjudged_caveat(judged_time, ENGLISH),
         phrases.unjudged_legend(judged_time, ENGLISH),
     ]
     share = claim_of(film, kinds.ExpectedShare)
     if share.number is None:  # then a sentence says why
-        texts.append(phrases.sentence(share, ENGLISH))
-    return " ".join(texts)
+        said.append(phrases.sentence(share, ENGLISH))
+    return " ".join(said)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
@@ -979,23 +980,21 @@ def test_a_groups_share_counts_windows_that_anybody_was_sure_of(judged_by_both):
     assert compare_films([film], judgements).groups["n_windows"].tolist() == [14]
 
 
-NOTE_ON_SURE_WINDOWS = "each was sure"
+NOTE_ON_SURE_WINDOWS = texts("en")["note_windows"]
 
 
-def test_a_report_on_two_judges_has_a_note_on_sure_windows(
-    judged_by_both,
-):
+def test_a_report_on_two_judges_has_a_note_on_sure_windows(judged_by_both):
     """A share of two judges is of the windows that each was sure of, and readers must know."""
     film, judgements = judged_by_both
     report = comparison_report(compare_films([film], judgements))
-    assert any(NOTE_ON_SURE_WINDOWS in note for note in report.notes)
+    assert NOTE_ON_SURE_WINDOWS in report.notes
 
 
 def test_a_report_on_one_judge_has_no_note_on_sure_windows():
     film = invented_film(**SMALL)
     judgements = judged(film, AB=[("S",), ("EN",)] * 7)
     report = comparison_report(compare_films([film], judgements))
-    assert not any(NOTE_ON_SURE_WINDOWS in note for note in report.notes)
+    assert NOTE_ON_SURE_WINDOWS not in report.notes
 
 
 @pytest.mark.parametrize(("end_s", "is_moved"), [(14.0, True), (16.0, False)])
