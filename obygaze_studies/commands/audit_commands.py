@@ -22,6 +22,13 @@ OutIfAny = Annotated[
     Path | None,
     option("CSV file to write; files with the endings .json and .md are written beside it.", type=CSV),
 ]
+Wording = Annotated[
+    Literal["code", "paper"],
+    option(
+        "Wording of the prompts. code: as in the authors' code, to compare with the paper's "
+        "tables ('an angry person'). paper: as printed in the paper ('a angry person')."
+    ),
+]
 Figure = Annotated[Path | None, option("Draw the results in this file (.pdf, .png or .svg).", type=PICTURE)]
 
 
@@ -273,13 +280,7 @@ def eat(
             type=click.STRING,
         ),
     ] = "table1",
-    variant: Annotated[
-        Literal["code", "paper"],
-        option(
-            "Wording of the prompts. code: as in the authors' code, to compare with the paper's "
-            "tables ('an angry person'). paper: as printed in the paper ('a angry person')."
-        ),
-    ] = "code",
+    variant: Wording = "code",
     seed: Annotated[int, option("Seed of the sampled permutations.", type=click.IntRange(0))] = 0,
     published: Annotated[
         str | None,
@@ -763,13 +764,7 @@ def cooc(
 @command("prompts")
 def eat_prompts(
     *,
-    variant: Annotated[
-        Literal["code", "paper"],
-        option(
-            "Wording of the prompts. code: as in the authors' code, to compare with the paper's "
-            "tables ('an angry person'). paper: as printed in the paper ('a angry person')."
-        ),
-    ] = "code",
+    variant: Wording = "code",
     out: Annotated[Path, option("CSV file to write, with the columns text_id, text and list.")],
     force: Replace = False,
 ) -> Answer:
