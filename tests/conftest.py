@@ -28,10 +28,10 @@ from obygaze_studies.obygaze12 import import_obygaze12
 from tests.browsers import running_chromium
 
 # No test depends on how busy the machine is, nor on chance: examples follow from each test's own code.
-# `make fuzz` tries others, and fifty times as many.
+# `make fuzz` tries others, and eighty times as many.
 PROFILE = settings(
     deadline=None,
-    max_examples=20,
+    max_examples=12,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("obygaze", PROFILE, derandomize=True, database=None)

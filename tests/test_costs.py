@@ -180,6 +180,7 @@ def test_one_film_is_scored_from_the_blocks_that_it_lies_in(films):
     assert len(timeline.table) == 41
 
 
+@pytest.mark.long
 def test_clips_of_one_film_cost_one_block_however_they_are_asked_for(films):
     store = counted(films.path)
     group = store["xclip"]

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pytest
 
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import find_model, linear_probe
@@ -11,6 +12,7 @@ from obygaze_studies.obygaze12 import import_obygaze12
 from tests.conftest import planted
 
 
+@pytest.mark.long
 def test_a_manifest_of_thousands_shows_itself_in_a_line_and_its_first_rows(shared_data, tmp_path):
     manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
     assert repr(manifest) == "Manifest(1,914 clips of 12 movies, codebook 'obygaze12')"

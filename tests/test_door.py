@@ -345,6 +345,7 @@ STATEMENTS = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(st.lists(STATEMENTS, min_size=1, max_size=6), st.sampled_from([1, 40, 400, 4000]))
 def test_toml_takes_memory_in_proportion_to_its_size(statements, times):

@@ -138,6 +138,7 @@ def test_every_name_with_a_path_is_walked():
     assert READ.keys() | WRITTEN.keys() == taking_paths().keys()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*READ, *WRITTEN])
 @pytest.mark.parametrize("case", KINDS)
 def test_a_name_refuses_or_reads_it(home, name, case):

@@ -151,6 +151,7 @@ def test_other_libraries_take_what_a_group_gives(library, first_hour):
     first_hour("\n".join([*opened, table, code]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "start_method",
     [

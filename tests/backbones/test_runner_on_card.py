@@ -44,7 +44,7 @@ OUT_OF_MEMORY_ERRORS = {
     "cudnn": ("", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
 }
 CALLS_OF_A_CARD = ("weights", "pin", "upload", "event", "forward", "download")
-quick = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+quick = settings(deadline=None, max_examples=10, suppress_health_check=list(HealthCheck))
 
 
 def runner(device, card=None, network=None, **options):
@@ -154,6 +154,7 @@ class PlannedFailures:
         return out_of_memory(self.kind_of_error)
 
 
+@pytest.mark.long
 @quick
 @given(
     sizes=SIZES_OF_BATCHES,

@@ -19,7 +19,8 @@ COMMANDS = {
     for path, command, context in all_commands()
     if context.parent and (not isinstance(command, click.Group) or command.invoke_without_command)
 }
-SLOW_GROUPS = {"networks", "papers", "zoo"}
+QUICK_GROUPS = {"stores"}
+"""The groups that `make test` runs: each of the others takes seconds."""
 PRINT_ONE_VALUE = ("film export", "film next", "film report")
 """Commands that print the path of what they wrote, or how much it is, and so take no --json."""
 PRINT_AS_THEY_GO = {"demo", "film open", "film run"}
@@ -47,7 +48,8 @@ def networks_at_hand(place, request, monkeypatch):
 
 
 GROUPS = [
-    pytest.param(group, marks=pytest.mark.long) if group in SLOW_GROUPS else group for group in COMMAND_TABLES
+    group if group in QUICK_GROUPS else pytest.param(group, marks=pytest.mark.long)
+    for group in COMMAND_TABLES
 ]
 
 

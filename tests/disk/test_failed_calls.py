@@ -21,6 +21,7 @@ EACH_TIME = {"join", "manifest", "pack", "seal"}
 """Works whose calls fail in every run of the long tests; those of all works fail each week."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["seal", "pack", "manifest"])
 def test_the_first_or_last_call_of_a_kind_may_fail(name, runner, inputs, tmp_path):
     """A kind of call is write, fsync, rename and so on.
@@ -32,6 +33,7 @@ def test_the_first_or_last_call_of_a_kind_may_fail(name, runner, inputs, tmp_pat
     assert [problem for case in ends for problem in trials.problems(case)] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["stage", "seal"])
 def test_work_resumes_after_a_used_up_quota_is_raised(name, runner, inputs, tmp_path):
     """From some call on, all writing fails, as when a user's quota is used up.

@@ -346,6 +346,7 @@ def test_a_machine_without_sound_is_not_compared_on_voices(judged_by_a_silent_ma
         compare_machines(judged_by_a_silent_machine, common, task="concept:Voice")
 
 
+@pytest.mark.long
 def test_a_machine_without_sound_is_compared_on_what_is_seen(judged_by_a_silent_machine):
     common, _ = on_common_clips(judged_by_a_silent_machine)
     assert list(compare_machines(judged_by_a_silent_machine, common, task="concept:Body")) == ["vlm"]

@@ -116,6 +116,7 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_ends_the_import_and_the_process_that_reads(folder, import_with):
     """The process that reads sends the importing one what Ctrl-C sends, and locks the file till it ends."""

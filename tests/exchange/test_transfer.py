@@ -82,7 +82,9 @@ class Busy(Handler):
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("busy_status", [408, 429, 500, 503])
+@pytest.mark.parametrize(
+    "busy_status", [pytest.param(status, marks=pytest.mark.long) for status in (408, 429, 500)] + [503]
+)
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     served_folder, toy_files, tmp_path, monkeypatch, busy_status
 ):

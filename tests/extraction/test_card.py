@@ -233,6 +233,7 @@ def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
     assert "partial" in {clip.status for clip in clips}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.long)], ids=["dies", "hangs"])
 def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
     """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun."""

@@ -171,6 +171,7 @@ def test_a_merged_store_counts_the_clips_of_a_stream(one_clip_more):
     assert merged.attributes["streams"] == [{**stream, "clips": 3}]
 
 
+@pytest.mark.long
 def test_a_merged_store_of_common_clips_counts_no_streams(one_clip_more):
     """Both have the clip `more`, so that their numbers of clips cannot be added."""
     folder, store, _ = one_clip_more

@@ -2,12 +2,15 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from tests.later import later, needs
 
 ray_nodes = later("obygaze_features.extraction.ray_nodes")
 pytestmark = needs("ray")
 
 
+@pytest.mark.long
 def test_a_node_with_another_decoder_is_named_with_both_versions(monkeypatch):
     """Another version of the decoder may give other pixels, so the store would not be of one kind."""
     monkeypatch.setattr(ray_nodes, "_node", lambda: "n3 (10.0.0.3)")

@@ -583,6 +583,7 @@ def test_a_store_of_windows_has_the_variables_of_the_film(people_files):
     assert people_files.of_store.read_bytes() == people_files.of_film.read_bytes()
 
 
+@pytest.mark.long
 def test_the_only_measure_of_a_face_that_is_kept_is_its_height(people_files):
     """The place of a face could help to recognise people.
 

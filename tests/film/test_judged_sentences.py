@@ -169,6 +169,7 @@ CONTENT_S = cells_of(FILM).content_s.sum()
 """Seconds of the film that are neither black nor credits."""
 
 
+@pytest.mark.long
 @given(levels_of_a_judge())
 def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(given_levels):
     """At least what is judged positive is positive, and at most all that is not judged negative.
@@ -822,6 +823,7 @@ def test_the_figure_of_one_judge_says_what_the_share_is_of(seed, language):
     assert phrases.judged_share_what(share, SURE[language], words) in figure_of(rates, language)
 
 
+@pytest.mark.long
 @given(st.integers(2, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
 def test_a_figure_has_up_to_four_shares_and_the_range_of_others(n_judges, seed, language):
     """Nine shares would fill the figure.
@@ -843,6 +845,7 @@ def test_a_figure_has_up_to_four_shares_and_the_range_of_others(n_judges, seed, 
         assert words.share(max(claim.number for claim in left_out)) in range_of_others
 
 
+@pytest.mark.long
 @given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
 def test_a_judges_share_is_called_by_the_judges_name(n_judges, seed, language):
     """It is what this person would call positive, not the film's share."""

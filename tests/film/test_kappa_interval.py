@@ -55,6 +55,7 @@ def test_the_interval_is_that_of_many_draws_of_the_four_shares(counts):
 calls_of_one = st.lists(st.booleans(), min_size=8, max_size=60)
 
 
+@pytest.mark.long
 @given(st.data(), calls_of_one)
 def test_the_interval_does_not_depend_on_order_or_sign(data, first):
     """Kappa treats both judges alike, and both answers: swapping either leaves the interval as it is."""

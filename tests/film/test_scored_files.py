@@ -263,6 +263,7 @@ CELLS = (
 """Cells of numbers, and of what is none, as people and programs write them."""
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(CELLS), st.floats(allow_nan=False).map(repr)), min_size=1, max_size=4)

@@ -72,6 +72,7 @@ def test_films_whose_names_look_alike_are_noted_and_stay_two_films(name, other):
     assert Manifest(tuple(clips), None).movies == (name, other)
 
 
+@pytest.mark.long
 @given(st.text(min_size=1), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_no_form_of_unicode_makes_another_name(name, form):
     assert is_one_name(name, unicodedata.normalize(form, name))

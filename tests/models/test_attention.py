@@ -117,6 +117,7 @@ def split():
     return PlantedSplit(X[train], y[train], held_out, X[new], y[new], is_event[new])
 
 
+@pytest.mark.long
 def test_attention_finds_an_event_of_three_frames_and_weighs_it_most(split):
     """Three frames of a positive clip are moved along a direction, and the others back.
 

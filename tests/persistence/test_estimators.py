@@ -360,6 +360,7 @@ def test_parameters_and_arrays_that_an_estimator_cannot_have_are_refused(name, p
 PCBM_DT_FILE = FROZEN_PCBM_DT.read_bytes()
 
 
+@pytest.mark.long
 @settings(
     max_examples=200,
     deadline=None,

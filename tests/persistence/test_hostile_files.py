@@ -264,6 +264,7 @@ def test_any_value_in_any_field_gives_a_model_or_one_clear_error(tmp_path, field
     check_read_or_refused(tmp_path, model_file_with({CARD: json.dumps(card).encode()}))
 
 
+@pytest.mark.long
 @with_200_examples
 @given(st.sampled_from([*card_of_probe(PROBE).parameters]), ANY_JSON)
 def test_any_value_of_any_parameter_gives_a_model_or_one_clear_error(tmp_path, name, value):

@@ -48,6 +48,7 @@ def test_weights_of_models_do_not_change_where_the_scores_and_training_means_of_
     assert intercept_of_shifted == pytest.approx(intercept, abs=1e-3)
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 9), SHIFT_OF_EACH_MOVIE)
 def test_sigmoids_do_not_change_where_the_scores_and_training_means_of_a_movie_are_shifted(seed, shifts):

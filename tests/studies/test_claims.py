@@ -109,6 +109,7 @@ def test_answers_count_sentences_on_own_and_on_other_data_apart(report):
     assert of_our_own_claim == "of ours, length: undecided"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("claim", CLAIMS, ids=[claim.name for claim in CLAIMS])
 def test_a_sentence_says_on_which_data_it_is_tested(report, table, claim):
     assert table.loc[claim.name, "data"] == DATA[claim.needs]
@@ -116,6 +117,7 @@ def test_a_sentence_says_on_which_data_it_is_tested(report, table, claim):
     assert DATA[claim.needs] in note
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("claim", CLAIMS, ids=[claim.name for claim in CLAIMS])
 def test_obygaze12_sentences_tested_on_mobygaze_are_marked(table, claim):
     """Annotations by several people were released of MObyGaze alone.
@@ -128,10 +130,12 @@ def test_obygaze12_sentences_tested_on_mobygaze_are_marked(table, claim):
     assert table.loc[claim.name, "is_elsewhere"] == is_elsewhere
 
 
+@pytest.mark.long
 def test_parts_say_on_which_data_they_are_tested(parts):
     assert parts["overlooked"]["data"] != parts["rising (2)"]["data"]
 
 
+@pytest.mark.long
 def test_a_cited_finding_is_attributed_to_the_cited_work(report):
     cited = [claim for claim in CLAIMS if claim.finding_of]
     assert "clothing-alone" in {claim.name for claim in cited}
@@ -147,6 +151,7 @@ def test_a_claim_that_cites_a_finding_says_what_of_it_is_not_measured():
             assert claim.unmeasured
 
 
+@pytest.mark.long
 def test_units_are_those_that_enter_a_number(parts):
     """The claim compares the levels HN and NS.
 
@@ -156,6 +161,7 @@ def test_units_are_those_that_enter_a_number(parts):
     assert parts["rising-annotators (2)"]["units"] == f"{378 + 100} segments"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("claim", "planted"), [("not-all-objects", "0.3 or 0.7"), ("length", "0.4 or 0.6")])
 def test_chance_planted_on_both_sides_of_a_centre_is_printed_twice(parts, claim, planted):
     """Some claims say that a number is near its centre.
@@ -174,6 +180,7 @@ def test_the_sentence_that_concepts_have_the_same_rates_at_all_levels_fails(tabl
     assert "Activity, 34% of HN marks, 26% of NS marks, 15% of S marks" in row["note"]
 
 
+@pytest.mark.long
 def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table):
     """One of two experts left 963 of the 1,533 windows with two labels at EN, which is 63%.
 
@@ -187,6 +194,7 @@ def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table):
     assert row["note"].startswith("963 of 1,533")
 
 
+@pytest.mark.long
 def test_s_is_more_frequent_with_more_concepts(table):
     row = table.loc["compositional"]
     assert row["verdict"] == "holds"
@@ -194,12 +202,14 @@ def test_s_is_more_frequent_with_more_concepts(table):
     assert "92% with 4" in row["note"]
 
 
+@pytest.mark.long
 def test_clothing_alone_is_hardly_ever_s(table):
     note = table.loc["clothing-alone", "note"]
     assert "7 of 37" in note
     assert "0 of 22" in note  # of those that have no other concept, heard or told, either
 
 
+@pytest.mark.long
 def test_the_sentence_that_s_is_the_least_frequent_level_fails(table):
     row = table.loc["sure-share"]
     assert row["verdict"] == "fails"
@@ -208,17 +218,20 @@ def test_the_sentence_that_s_is_the_least_frequent_level_fails(table):
     assert "S 18.4%" in row["note"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("claim", ["same-rate", "rising", "compositional", "clothing-alone", "sure-share"])
 def test_a_note_says_that_the_papers_labels_count_550_clips_as_en(table, claim):
     assert "550 of the 1,461" in table.loc[claim, "note"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("claim", ["any-visual", "length"])
 def test_a_note_says_that_labels_are_as_annotated(table, claim):
     assert "labels as annotated" in table.loc[claim, "note"]
     assert "550 of" not in table.loc[claim, "note"]
 
 
+@pytest.mark.long
 def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
     """The AUC of the number of shots is 0.526 with p = 0.22, which neither shows nor excludes an effect."""
     row = table.loc["length"]
@@ -227,6 +240,7 @@ def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
     assert row["verdict"] == "undecided"
 
 
+@pytest.mark.long
 def test_large_effects_of_anger_are_fewer_than_the_paper_says(table, shared_data):
     """Effects above 0.8 with a star are counted in the tables of the paper.
 
@@ -240,6 +254,7 @@ def test_large_effects_of_anger_are_fewer_than_the_paper_says(table, shared_data
     assert table.loc["anger-large", "verdict"] == "fails"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "claim", ["sex-business", "sex-medicine", "sex-science", "anger-positive", "sadness-positive"]
 )
@@ -247,6 +262,7 @@ def test_sentences_that_the_audited_papers_tables_bear_out(table, claim):
     assert table.loc[claim, "verdict"] == "holds"
 
 
+@pytest.mark.long
 def test_the_verdict_on_sadness_depends_on_how_the_sentence_is_read(table):
     assert table.loc["sadness-medium", "verdict"] == (
         "depends on how it is read: holds as counted in each condition by itself; "
@@ -254,6 +270,7 @@ def test_the_verdict_on_sadness_depends_on_how_the_sentence_is_read(table):
     )
 
 
+@pytest.mark.long
 def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_persons(parts, shared_data):
     counts = pd.read_csv(shared_data / WORDS)
     happy = counts[counts["emotion"].str.startswith("HA")]
@@ -267,12 +284,14 @@ def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_person
     assert part_on_smiles["verdict"] == "holds"
 
 
+@pytest.mark.long
 def test_one_of_the_three_parts_of_the_sentence_on_words_is_undecided(table, parts):
     verdicts = [parts[name]["verdict"] for name in ("words", "words (2)", "words (3)")]
     assert verdicts.count("undecided") == 1
     assert table.loc["words", "verdict"] == "undecided"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["words", "words (2)", "words (3)"])
 def test_the_median_ratio_by_chance_is_near_one(parts, part):
     """Chance exchanges the conditions; the median is printed because the mean of ratios is above 1."""
@@ -292,6 +311,7 @@ def test_claims_without_their_file_say_which_file(files):
     assert missing.loc["overlooked", "verdict"].count("manifest import mobygaze") == 1
 
 
+@pytest.mark.long
 def test_a_file_that_is_given_twice_is_refused(files):
     with pytest.raises(AuditError, match=r"obygaze12\.csv"):
         claims([files[0], files[0]])
@@ -706,6 +726,7 @@ def parts_tested(needs, null):
     return tested
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("needs", "null"),
     [("words", "conditions within persons"), ("printed", "a planted difference of twice the margin")],

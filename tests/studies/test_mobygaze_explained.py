@@ -59,21 +59,25 @@ def test_the_modality_that_explains_the_label_knows_it_on_its_segments(report):
     assert mean(report, "explained by audio", "audio", "explained", "average_precision") > 0.9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("modality", ["visual", "speech"])
 def test_modalities_whose_features_know_nothing_are_at_chance_on_theirs(report, modality):
     assert 0.35 < mean(report, f"explained by {modality}", modality, "explained") < 0.65
 
 
+@pytest.mark.long
 def test_trained_on_what_it_explains_a_modality_is_no_worse_on_it(report):
     own = mean(report, "explained by audio", "audio", "explained")
     assert own >= mean(report, "explained by audio", "audio", "all") - 0.02
 
 
+@pytest.mark.long
 def test_the_largest_score_joins_the_modalities_on_all_segments(report):
     assert mean(report, "en_s", "max", "explained") > 0.55
     assert {"explained", "all"} == set(report.data.loc[report.data["features"] == "max", "trained_on"])
 
 
+@pytest.mark.long
 def test_each_modality_has_a_table_and_one_is_for_all_segments(report, corpus):
     manifest, _ = corpus
     titles = [block.title.partition(":")[0] for block in report.blocks]

@@ -79,7 +79,7 @@ def ledgers(draw):
     return lines
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lines=ledgers(), rng=st.randoms(use_true_random=False))
 def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
     """A decision stands unless a permitted later line takes it back or replaces it.
@@ -93,7 +93,7 @@ def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
     assert standing(shuffled, is_valid) == standing(lines, is_valid)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lines=ledgers(), annotator=st.sampled_from(["ANNA", "BERT", "MALLORY"]))
 def test_nobodys_lines_change_what_stands_of_others(lines, annotator):
     """A person can replace or take back only their own decisions.
@@ -105,7 +105,7 @@ def test_nobodys_lines_change_what_stands_of_others(lines, annotator):
     assert with_all == {line.id for line in standing(of_others, is_valid)}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lines=ledgers())
 def test_a_claim_to_somebody_elses_line_is_refused(lines):
     """A line that would replace or take back another person's line is listed as a refused claim.

@@ -947,6 +947,7 @@ def judge_as_many(decisions, n_judges):
             ledger.add("judgement", row)
 
 
+@pytest.mark.long
 def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
     """16 judges are 120 pairs (16 * 15 / 2), too many to compare and name all while a judge waits."""
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)

@@ -300,6 +300,7 @@ def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch
         import_spans([path], tmp_path)
 
 
+@pytest.mark.long
 def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=15))
     path = tmp_path / "t.csv"
@@ -504,6 +505,7 @@ def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
     assert len(imported.manifest) == 60
 
 
+@pytest.mark.long
 def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch):
     monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1 << 20))
     (tmp_path / "a.csv").write_text(
@@ -850,6 +852,7 @@ def test_levels_and_concepts_of_one_span_are_not_looked_at_in_pairs(tmp_path):
         import_spans([path], tmp_path, annotator="a", rate=Fraction(25))
 
 
+@pytest.mark.long
 def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(task([region("concepts", "Body")] * 10_000))

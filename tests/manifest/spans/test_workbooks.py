@@ -335,6 +335,7 @@ def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(read):
         read({"a.xlsx": with_sheet_elsewhere(with_far_cell)})
 
 
+@pytest.mark.long
 def test_many_errors_in_a_sheet_take_time_in_proportion(read):
     rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 10_000))
     start = time.process_time()

@@ -67,6 +67,7 @@ def test_higher_thresholds_give_more_en_and_less_of_other_levels(
     assert any("[+76, +68, -42, -103]" in note for note in report_on_sweep.notes)
 
 
+@pytest.mark.long
 def test_the_number_of_windows_at_each_threshold_is_as_counted(
     report_on_sweep,
 ):
