@@ -28,8 +28,11 @@ from obygaze_models.reduction import TokenRule, reduce_tokens
 BYTES_OF_TOKENS = 1 << 26
 """Number of bytes of tokens that are read at a time."""
 
-BYTES_OF_FLOAT32, BYTES_OF_FLOAT16 = 4, 2
-"""Sizes of a number of reduced tokens, and of tokens as stored."""
+BYTES_OF_FLOAT32 = 4
+"""Size of a number of reduced tokens."""
+
+BYTES_OF_FLOAT16 = 2
+"""Size of a number of tokens as stored."""
 
 MOST_CHARACTERS = 80
 """Number of characters of a provenance's value that a message shows."""

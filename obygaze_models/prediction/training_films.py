@@ -729,8 +729,8 @@ def _recognise_by_pictures(
         names = ", ".join(store.name for store in stores)
         return {}, f"no signature is in {names}"
     known: dict[str, KnownFilm] = {}
-    for movie, mean_pictures in _mean_pictures_of_movies(with_signatures).items():
-        film, share = _most_similar_film(mean_pictures, training)
+    for movie, mean_pictures_of_clips in _mean_pictures_of_movies(with_signatures).items():
+        film, share = _most_similar_film(np.stack(mean_pictures_of_clips), training)
         if share > SAME_FILM_SHARE:
             known[movie] = KnownFilm(movie, trained_as=card.movies[film], by="pictures", share=share)
     return known, ""
@@ -741,15 +741,15 @@ def _is_on_server(store: Store) -> bool:
     return "://" in store.where
 
 
-def _mean_pictures_of_movies(stores: Sequence[Store]) -> dict[str, NDArray[np.float32]]:
-    """Map each film of some stores to the mean frames of its clips that are not blank, [n, views, 264]."""
+def _mean_pictures_of_movies(stores: Sequence[Store]) -> dict[str, list[NDArray[np.float32]]]:
+    """Map each film of some stores to the mean frames of its clips that are not blank, [views, 264] each."""
     means_of_movie: dict[str, list[NDArray[np.float32]]] = {}
     for store in stores:
         clip_ids = store.table.clip_ids
         movie_of_clip = dict(zip(clip_ids, store.table.movies, strict=True))
         for clip_id, mean_pictures in _mean_pictures(store[SIGNATURE], clip_ids):
             means_of_movie.setdefault(movie_of_clip[clip_id], []).append(mean_pictures)
-    return {movie: np.stack(means) for movie, means in means_of_movie.items()}
+    return means_of_movie
 
 
 def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> tuple[int, float]:
