@@ -189,10 +189,10 @@ def _held_out_scores(model: Any) -> HeldOut:
 
 
 def _late_candidate(factors: NDArray[np.float64]) -> Candidate:
-    """Describe the weights of a late fusion as a candidate: ``weights 0.7, 0.3`` or ``alone 1, 0``.
+    """Describe the weights of a late fusion, `factors` [M], as a candidate.
 
-    `factors` [M] are the weights of the modalities. The candidate's loss is NaN: weights are fitted, and not
-    compared by a loss.
+    It is named ``weights 0.7, 0.3`` or, if one modality has all the weight, ``alone 1, 0``. Its loss is NaN,
+    as weights are fitted, and not compared by a loss.
     """
     n_used = np.count_nonzero(factors)
     kind = ALONE if n_used == 1 else "weights"

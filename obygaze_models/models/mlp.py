@@ -113,7 +113,10 @@ class MLPProbe(NetworkClassifier):
         return self.imbalance
 
     def _network(self, n_features: int) -> Perceptron:
-        """Make the perceptron for `n_features` features: one output, or two in the paper variant."""
+        """Make the perceptron for `n_features` features.
+
+        That of the ``paper`` variant has two outputs, and does not standardise features.
+        """
         if self.variant == "paper":
             return Perceptron(n_features, self.n_hidden, n_outputs=2, standardised=False, clip=self.clip)
         return Perceptron(n_features, self.n_hidden, n_outputs=1, standardised=True, clip=self.clip)

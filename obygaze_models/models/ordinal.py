@@ -63,8 +63,9 @@ def fit_ordinal(
 ) -> OrdinalModel | Fitted:
     """Fit a model on ordered levels: one model of two classes for each step between two levels.
 
-    A baseline, which reads no features, is fitted on the levels themselves. Its score is a level, such as the
-    mean level of the training clips, and is rounded to the nearest one (`NEAREST_THRESHOLD`).
+    A baseline, which reads no features, is one model, fitted on the levels themselves. Its score is a level,
+    such as the mean level of the training clips. Scores of both are rounded to the nearest level
+    (`NEAREST_THRESHOLD`).
 
     Parameters
     ----------

@@ -61,7 +61,8 @@ def as_spec(name: str, model: Any) -> ModelSpec:
     """
     if isinstance(model, ModelSpec):
         return model
-    if hasattr(model, "fit") and not isinstance(model, type):
+    is_estimator = hasattr(model, "fit") and not isinstance(model, type)
+    if is_estimator:
         return ModelSpec(name, name, partial(_seeded_clone, model))
     if not callable(model):
         raise ModelError(
@@ -78,7 +79,7 @@ def as_spec(name: str, model: Any) -> ModelSpec:
 
 def _seeded_clone(estimator: Any, seed: int) -> Any:
     """Clone an estimator, unfitted, and set its seeds."""
-    from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
+    from sklearn.base import clone  # noqa: PLC0415  slow to import, and not needed for the zoo's own models
 
     return _set_seeds(clone(estimator), seed)
 
@@ -166,23 +167,21 @@ def _import_model(text: str) -> ModelSpec:
         return as_spec(text, _import_member(text, text))
     name, location = text.rsplit("=", maxsplit=1)
     _check_new_name(name, text)
-    return replace(as_spec(name, _import_member(location, text)), name=name)
+    spec = as_spec(name, _import_member(location, text))
+    # A factory may return a spec, which has a name of its own.
+    return replace(spec, name=name)
 
 
 def _import_member(location: str, text: str) -> Any:
     """Import what ``MODULE:FACTORY`` names; `text` is the whole option, for messages.
 
-    Modules and files of the current folder can be named too: the folder is added to `sys.path`, and stays
-    there, as the module may import others later.
+    Modules and files of the current folder can be named too.
     """
     module_or_path, _, member_path = location.partition(":")
     # The file my/forest.py is the module my.forest.
     path = PurePath(module_or_path.removesuffix(".py"))
     module_name = ".".join(path.parts)
-    current_folder = str(Path.cwd())
-    if current_folder not in sys.path:
-        # At the end, so that files of the folder do not hide installed packages.
-        sys.path.append(current_folder)
+    _make_current_folder_importable()
     try:
         member: Any = importlib.import_module(module_name)
     except Exception as error:
@@ -192,6 +191,14 @@ def _import_member(location: str, text: str) -> Any:
             raise ModelError(f"--model {text}: module {module_name} has no {member_path}")
         member = getattr(member, part)
     return member
+
+
+def _make_current_folder_importable() -> None:
+    """Add the current folder to `sys.path`, where it stays, as its modules may import others later."""
+    current_folder = str(Path.cwd())
+    if current_folder not in sys.path:
+        # At the end, so that files of the folder do not hide installed packages.
+        sys.path.append(current_folder)
 
 
 def _check_new_name(name: str, text: str) -> None:

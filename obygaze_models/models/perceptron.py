@@ -85,11 +85,14 @@ class Perceptron:
         """Compute mean and scale [D] of X [N, D]; they are 0 and 1 if features are not standardised."""
         if self.standardised:
             return mean_and_scale(X)
-        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
+        n_features = X.shape[1]
+        return np.zeros(n_features, X.dtype), np.ones(n_features, X.dtype)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Standardise and clip features X [N, D] by mean and scale [D]; unchanged if not `standardised`."""
-        return standardise(X, mean, scale, self.clip) if self.standardised else X
+        if not self.standardised:
+            return X
+        return standardise(X, mean, scale, self.clip)
 
     def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
         """Draw one set of initial parameters [1, P], between -1 and 1 over the root of their layer's inputs.

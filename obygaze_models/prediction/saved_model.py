@@ -156,7 +156,8 @@ class Model:
         has_hyperplanes = not isinstance(self.estimator, ConceptsInTime)
         if not self.concepts or not has_hyperplanes:
             return np.full(len(self.concepts), LEAST_SEEN_PROBABILITY)
-        p = self.probabilities_of(self._values_on_hyperplanes()[None])[0]
+        one_clip = self._values_on_hyperplanes()[None]
+        p: NDArray[np.float64] = self.probabilities_of(one_clip)[0]
         return np.maximum(p, LEAST_SEEN_PROBABILITY)
 
     def _values_on_hyperplanes(self) -> NDArray[np.float64]:
