@@ -50,8 +50,9 @@ class Fitted:
             The estimator refuses its input, or does not give one finite score a clip.
         """
         arguments: dict[str, Any] = {}
-        # A `GroupedSelection`, which there is if something is chosen, takes no movies.
-        if self.spec.choose is None and "groups" in self.spec.requests("decision_function"):
+        # If something is chosen, the estimator is a `GroupedSelection`, which takes no movies for scoring.
+        is_selection = self.spec.choose is not None
+        if not is_selection and "groups" in self.spec.requests("decision_function"):
             arguments["groups"] = movies
         try:
             return scores_of(self.estimator, X, **arguments)
@@ -59,7 +60,7 @@ class Fitted:
             raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
 
     def mean_score(self, X: NDArray[Any], rows: NDArray[np.intp], movies: NDArray[np.str_]) -> float:
-        """Compute the mean score of the training clips; of a sample, if there are many clips.
+        """Compute the mean score of the training clips, or of a sample of them if there are many.
 
         It is used in place of an intercept, which estimators define in different ways or not at all.
 
@@ -94,8 +95,8 @@ def fit(
     X : ndarray, shape [N, ...]
         What the model reads.
     y : ndarray of int, shape [N]
-        1 positive, 0 negative, -1 for a clip that is not in the task; such clips reach a model that uses
-        "unlabelled" and no other.
+        1 positive, 0 negative, -1 for a clip that is not in the task. Only models that use "unlabelled" are
+        given the latter; for all others, they are left out.
     movies : ndarray of str, shape [N]
     present : DataFrame, shape [N, K], optional
         Presence of each concept, its names as columns.
@@ -114,8 +115,9 @@ def fit(
         if present is not None:
             present = present.loc[is_in_task]
     arguments: dict[str, Any] = {}
-    # What is chosen for a model is chosen by inner folds of movies.
-    if spec.choose is not None or "groups" in names_of_arguments:
+    # Inner folds, by which parameters and thresholds are chosen, are folds of movies.
+    needs_inner_folds = spec.choose is not None
+    if needs_inner_folds or "groups" in names_of_arguments:
         arguments["groups"] = movies
     if "present" in names_of_arguments:
         arguments["present"] = present

@@ -72,7 +72,10 @@ class PrincipalAxes:
 
     @classmethod
     def from_features(cls, features: Floats) -> "PrincipalAxes":
-        """Compute the principal axes of features [N, D], by the smaller of two eigenproblems."""
+        """Compute the principal axes of features [N, D], from the smaller of two matrices.
+
+        These are the covariance of the features [D, D] and the products of the clips [N, N].
+        """
         n_clips, n_features = features.shape
         centred = features - features.mean(axis=0)
         if n_clips >= n_features:
@@ -83,7 +86,8 @@ class PrincipalAxes:
     def _from_covariance(cls, centred: Floats) -> "PrincipalAxes":
         """Compute all D axes as the eigenvectors of the covariance [D, D] of centred features [N, D]."""
         variance, axes = linalg.eigh(centred.T @ centred / len(centred), check_finite=False)
-        # Eigenvalues rise. Those that are smaller than this are rounding errors.
+        # Eigenvalues rise. Those that are smaller than this are rounding errors, which may be negative. Such
+        # axes are kept with this variance, so that all D axes span all directions.
         least_variance = LEAST_VARIANCE_SHARE * variance[-1]
         return cls(axes.astype(np.float32), np.maximum(variance, least_variance))
 
@@ -91,9 +95,9 @@ class PrincipalAxes:
     def _from_products_of_clips(cls, centred: Floats) -> "PrincipalAxes":
         """Compute the axes along which N < D centred clips [N, D] vary, from the clips' products [N, N].
 
-        If u is an eigenvector of centred @ centred' / N with the eigenvalue v, then centred' @ u is an
-        eigenvector of the covariance with the same eigenvalue, which is the variance along it. Its squared
-        length is N v.
+        If u is an eigenvector of centred @ centred.T / N with the eigenvalue v, then centred.T @ u is an
+        eigenvector of the covariance. It has the same eigenvalue v, which is the variance along it, and the
+        squared length N v.
         """
         n_clips = len(centred)
         variance, eigenvectors = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
@@ -106,8 +110,8 @@ class PrincipalAxes:
     def divide_by_curvature(self, gradient: Floats, curvature: Floats, strength: Floats) -> Floats:
         """Multiply gradients by the inverse of an approximate Hessian of each fit's regularised loss.
 
-        The Hessian is diagonal along the principal axes: curvature times variance, plus the penalty. Products
-        with the axes are computed in float32, which is precise enough for an approximation.
+        The Hessian is diagonal along the principal axes: curvature times variance, plus the strength of the
+        penalty. Products with the axes are computed in float32, which is precise enough for an approximation.
 
         Parameters
         ----------
@@ -115,7 +119,7 @@ class PrincipalAxes:
         curvature : ndarray, shape [K]
             Mean of p (1 - p) over a fit's clips.
         strength : ndarray, shape [K]
-            Strength of the penalty, which is its curvature too.
+            Strength of the penalty, ``strength |w|^2 / 2``; this is also its second derivative.
 
         Returns
         -------
@@ -124,16 +128,19 @@ class PrincipalAxes:
         gradient_along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)  # [R, K]
         hessian = curvature * self.variance[:, None] + strength  # [R, K], its diagonal along the axes
         n_features, n_axes = self.axes.shape
-        if n_axes == n_features:
-            divided_along_axes = gradient_along_axes / hessian
-            return np.asarray(self.axes @ divided_along_axes.astype(np.float32), np.float64)
-        # With fewer axes than features, the gradient also has a part orthogonal to all axes. The features do
-        # not vary there, so that the Hessian is the penalty's strength. The whole gradient is divided by the
-        # strength. The part along the axes should have been divided by the Hessian: the difference of the two
-        # quotients is added.
+        axes_span_all_directions = n_axes == n_features
+        if axes_span_all_directions:
+            return self._sum_along_axes(gradient_along_axes / hessian)
+        # The gradient also has a part orthogonal to all axes. The features do not vary there, so that the
+        # Hessian is the penalty's strength. First the whole gradient is divided by the strength; then the
+        # part along the axes is corrected, which should have been divided by the Hessian.
         divided_by_strength = gradient / strength
         correction_along_axes = gradient_along_axes * (1 / hessian - 1 / strength)
-        return divided_by_strength + self.axes @ correction_along_axes.astype(np.float32)
+        return divided_by_strength + self._sum_along_axes(correction_along_axes)
+
+    def _sum_along_axes(self, coordinates: Floats) -> Floats:
+        """Convert coordinates along the axes [R, K] to vectors [D, K]."""
+        return np.asarray(self.axes @ coordinates.astype(np.float32), np.float64)
 
 
 class StepHistory:
@@ -173,7 +180,7 @@ class StepHistory:
         return StepHistory(steps, changes)
 
     def overwrite(self, fits: NDArray[np.intp], history: "StepHistory") -> None:
-        """Replace the steps and changes of the fits with these indices by those of `history`."""
+        """Replace the steps and changes of some fits, given their indices, by those of `history`."""
         self.steps = _overwrite_columns(self.steps, fits, history.steps)
         self.changes = _overwrite_columns(self.changes, fits, history.changes)
 
@@ -273,33 +280,35 @@ class FoldDescent:
         n_fits = len(problem.C)
         self.strengths = 1 / (problem.C * self.losses.n_clips)
         self.curvature = np.empty(n_fits)
-        # A step of length 0 leads to the residuals and curvatures at the initial coefficients.
-        any_change = logits
-        self._move_residuals(any_change, np.zeros(n_fits), ALL_FITS)
+        # After a step of length 0, residuals and curvatures are those at the initial coefficients. What the
+        # step would change makes no difference then.
+        no_length = np.zeros(n_fits)
+        self._set_residuals_after(logits, no_length, ALL_FITS)
         self.gradient = self._gradient()
         self.n_steps = 0
-        # What `_update_convergence` compares steps with:
-        # the largest change of a fit's logits that is negligible, as `step` computes it,
+        # The largest change of each fit's logits that is negligible. `step` computes it before the first use.
         self.negligible = np.zeros(n_fits)
-        # the fit's smallest step so far, in multiples of the negligible change,
+        # The size of each fit's smallest step so far, in multiples of the negligible change.
         self.smallest_step = np.full(n_fits, np.inf)
-        # and the number of steps that it has taken since the smallest.
         self.n_steps_since_smallest = np.zeros(n_fits, np.int64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldDescent":
-        """Return a copy of this descent with only some of the fits, given their indices."""
-        some = copy(self)
-        some.scaling = self.scaling.take(fits)
-        some.losses = self.losses.take(fits)
-        some.history = self.history.take(fits)
-        some.coefficients = self.coefficients[:, fits]
-        some.gradient = self.gradient[:, fits]
-        some.strengths = self.strengths[fits]
-        some.curvature = self.curvature[fits]
-        some.negligible = self.negligible[fits]
-        some.smallest_step = self.smallest_step[fits]
-        some.n_steps_since_smallest = self.n_steps_since_smallest[fits]
-        return some
+        """Return a copy of this descent with only some of the fits, given their indices.
+
+        The features and their principal axes, which are the same for all fits, are shared by both.
+        """
+        descent = copy(self)
+        descent.scaling = self.scaling.take(fits)
+        descent.losses = self.losses.take(fits)
+        descent.history = self.history.take(fits)
+        descent.coefficients = self.coefficients[:, fits]
+        descent.gradient = self.gradient[:, fits]
+        descent.strengths = self.strengths[fits]
+        descent.curvature = self.curvature[fits]
+        descent.negligible = self.negligible[fits]
+        descent.smallest_step = self.smallest_step[fits]
+        descent.n_steps_since_smallest = self.n_steps_since_smallest[fits]
+        return descent
 
     def step(self) -> NDArray[np.bool_]:
         """Take one L-BFGS step with every fit; return which fits [K] have converged.
@@ -316,20 +325,19 @@ class FoldDescent:
         at_length_1 = self.losses.measure_step(change)
         has_converged = self._update_convergence(at_length_1.deviation / self.negligible)
         length = self._line_search(direction, change, at_length_1.slope)
-        step = direction
-        step *= length
+        step = direction * length
         change *= length.astype(change.dtype)
         self.coefficients += step
         self.losses.logits += change
+        # The gradient is needed only if another step follows.
         if not has_converged.all():
-            # Another step will follow.
             self._update_gradient(step)
         return has_converged
 
     def _update_gradient(self, step: Floats) -> None:
-        """Compute the gradient after a step [D + 1, K], and remember both in the history.
+        """Compute the gradient after a step [D + 1, K]; add step and change of the gradient to the history.
 
-        The residuals are those after the step: the line search has tried its length last.
+        The residuals are already those after the step: its length is the last one that the line search tried.
         """
         gradient = self._gradient()
         self.history.add(step, gradient - self.gradient)
@@ -340,10 +348,10 @@ class FoldDescent:
 
         A fit has converged in either of two cases:
 
-        - its step is negligible;
-        - it is near its end, and for `PATIENCE` steps no step was clearly smaller than the smallest before:
-          what is left of the steps is rounding errors. It is near its end if some step changed its logits by
-          less than `NEAR_END_CHANGE` of their deviation.
+        - its latest step is negligible;
+        - some step changed its logits by less than `NEAR_END_CHANGE` of their deviation, and for `PATIENCE`
+          steps none was clearly smaller than the smallest before (`SMALLER_SHARE`). The steps then consist of
+          rounding errors.
 
         Parameters
         ----------
@@ -353,55 +361,57 @@ class FoldDescent:
         is_smaller = size < SMALLER_SHARE * self.smallest_step
         self.n_steps_since_smallest = np.where(is_smaller, 0, self.n_steps_since_smallest + 1)
         self.smallest_step = np.where(is_smaller, size, self.smallest_step)
-        # The negligible change is about `tolerance` times the deviation of the logits. This is therefore a
-        # share of the deviation.
-        smallest_change = self.smallest_step * self.tolerance
-        is_near_end = smallest_change < NEAR_END_CHANGE
+        # A negligible change is about `tolerance` deviations of the logits: this converts multiples of
+        # negligible changes to multiples of deviations.
+        smallest_in_deviations = self.smallest_step * self.tolerance
+        is_near_end = smallest_in_deviations < NEAR_END_CHANGE
         has_stalled = self.n_steps_since_smallest >= PATIENCE
         is_negligible = size <= 1.0
         return np.asarray(is_negligible | (has_stalled & is_near_end))
 
     def _gradient(self) -> Floats:
-        """Compute the gradient [D + 1, K] of the mean loss with its penalty from the residuals."""
+        """Compute from the residuals the gradient [D + 1, K] of the mean loss plus the penalty."""
         gradient = self.scaling.gradient(self.features, self.losses.residuals)
         gradient /= self.losses.n_clips
+        # The last coefficient is the intercept, which has no penalty.
         gradient[:-1] += self.strengths * self.coefficients[:-1]
         return gradient
 
     def _quasi_newton_direction(self) -> Floats:
         """Compute the descent directions [D + 1, K], minus an inverse Hessian times the gradient.
 
-        The inverse Hessian of L-BFGS is a first guess, that of `PrincipalAxes`, corrected by each remembered
-        step: multiplied by the step's change of the gradient, it must give the step. The two-loop recursion
-        computes its product with the gradient without forming the matrix (Nocedal and Wright 2006, algorithm
-        7.4; their s is `step`, y `change`, rho `inverse_product` and alpha `share`).
+        L-BFGS starts from a first guess of the inverse Hessian, here that of `PrincipalAxes`. It corrects the
+        guess by each remembered step s, which changed the gradient by y, such that the inverse Hessian times
+        y is s. The two-loop recursion computes the product of the corrected matrix with the gradient without
+        forming the matrix (Nocedal and Wright 2006, algorithm 7.4, whose letters are used here).
         """
         direction = -self.gradient
         remembered = []
-        for step, change in self.history.newest_first():
-            product = dot_columns(step, change)  # [K]
+        for s, y in self.history.newest_first():
+            product = dot_columns(s, y)  # [K]
             if not product.any():
                 # No fit has taken this step yet, nor older ones.
                 break
             # A fit that has not taken the step has a product of 0, and is not corrected.
-            inverse_product = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
-            share = dot_columns(step, direction) * inverse_product
-            direction -= share * change
-            remembered.append(_RememberedStep(step, change, inverse_product, share))
+            rho = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
+            alpha = rho * dot_columns(s, direction)
+            direction -= alpha * y
+            remembered.append(_RememberedStep(s, y, rho, alpha))
         direction[-1] /= self.curvature  # the intercept has no penalty
         direction[:-1] = self.axes.divide_by_curvature(direction[:-1], self.curvature, self.strengths)
         oldest_first = reversed(remembered)
-        for step, change, inverse_product, share in oldest_first:
-            share_after = dot_columns(change, direction) * inverse_product
-            direction += (share - share_after) * step
+        for s, y, rho, alpha in oldest_first:
+            beta = rho * dot_columns(y, direction)
+            direction += (alpha - beta) * s
         # A feature that is constant in a fit's clips, whose ratio is 0, keeps a weight of 0.
-        direction[:-1][self.scaling.scale_ratio == 0] = 0.0
+        is_constant = self.scaling.scale_ratio == 0  # [D, K]
+        direction[:-1][is_constant] = 0.0
         return np.asarray(direction)
 
     def _line_search(self, step: Floats, change: Numbers, first_slope: Floats) -> Floats:
         """Find the length of each fit's step, and set residuals and curvatures to those after that step.
 
-        The search is Newton's method in one dimension, safeguarded by a bracket. It ends for a fit when the
+        The search is Newton's method in one dimension, kept inside a bracket. It ends for a fit when the
         slope along its step is at most `FLAT_SHARE` times the slope at its beginning, or after `MOST_TRIALS`
         lengths.
 
@@ -421,10 +431,8 @@ class FoldDescent:
         penalty = self._penalty_along(step)
         flat_slope = FLAT_SHARE * np.abs(first_slope + penalty.first_slope)
         length = np.ones(n_fits)
-        # The bracket: a length at which the loss still falls is too short, any other too long.
-        too_short = np.zeros(n_fits)
-        too_long = np.full(n_fits, np.inf)
-        slope = self._move_residuals(change, length, ALL_FITS) + penalty.slope(length, ALL_FITS)
+        bracket = _Bracket(n_fits)
+        slope = self._set_residuals_after(change, length, ALL_FITS) + penalty.slope(length, ALL_FITS)
         searching = np.arange(n_fits)  # indices of the fits whose slope is not flat yet
         for _ in range(MOST_TRIALS):
             is_steep = np.abs(slope) > flat_slope[searching]
@@ -432,26 +440,23 @@ class FoldDescent:
                 break
             searching = searching[is_steep]
             slope = slope[is_steep]
-            still_falls = slope < 0
-            falling = searching[still_falls]
-            rising = searching[~still_falls]
-            too_short[falling] = length[falling]
-            too_long[rising] = length[rising]
+            bracket.narrow(searching, length[searching], slope)
             curvature_of_losses = self.losses.second_derivative_along(change, searching)
             curvature_of_mean_loss = curvature_of_losses / self.losses.n_clips[searching]
             length[searching] = _next_length(
                 length[searching],
                 slope,
                 curvature_of_mean_loss + penalty.curvature[searching],
-                too_short[searching],
-                too_long[searching],
+                bracket.too_short[searching],
+                bracket.too_long[searching],
             )
             slope_of_penalty = penalty.slope(length[searching], searching)
-            slope = self._move_residuals(change, length[searching], searching) + slope_of_penalty
+            slope = self._set_residuals_after(change, length[searching], searching) + slope_of_penalty
         return length
 
     def _penalty_along(self, step: Floats) -> "_PenaltyAlongStep":
-        """Compute the derivatives of the penalty by the length of a step [D + 1, K]."""
+        """Describe the penalty along a step [D + 1, K], as a function of the step's length."""
+        # Without the intercepts, which have no penalty.
         weights = self.coefficients[:-1]
         change_of_weights = step[:-1]
         return _PenaltyAlongStep(
@@ -459,8 +464,10 @@ class FoldDescent:
             curvature=self.strengths * dot_columns(change_of_weights, change_of_weights),
         )
 
-    def _move_residuals(self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice") -> Floats:
-        """Set residuals and curvatures of some of the fits to those after a step, and return the slope there.
+    def _set_residuals_after(
+        self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice"
+    ) -> Floats:
+        """Set residuals and curvatures of k of the K fits to those after a step, and return the slope there.
 
         The logits stay as they are, so that another length can be tried.
 
@@ -468,13 +475,13 @@ class FoldDescent:
         ----------
         change : ndarray, shape [N, K]
             The change of the logits of all fits by a step of length 1.
-        length : ndarray, shape [number of those fits]
+        length : ndarray, shape [k]
         fits : ndarray of int or slice
-            Indices of those fits among the K.
+            Indices of the k fits.
 
         Returns
         -------
-        ndarray, shape [number of those fits]
+        ndarray, shape [k]
             Derivative of the mean loss by the length, without the penalty.
         """
         derivatives = self.losses.update_residuals(change, length, fits)
@@ -488,22 +495,45 @@ class _RememberedStep(NamedTuple):
 
     Attributes
     ----------
-    step, change : ndarray, shape [D + 1, K]
-        The step, and its change of the gradient.
-    inverse_product : ndarray, shape [K]
+    s, y : ndarray, shape [D + 1, K]
+        The step, and how it changed the gradient.
+    rho : ndarray, shape [K]
         1 over the dot product of the two; 0 for a fit that has not taken the step.
-    share : ndarray, shape [K]
-        Multiple of `change` that the first loop subtracted.
+    alpha : ndarray, shape [K]
+        Multiple of y that the first loop subtracted.
     """
 
-    step: Floats
-    change: Floats
-    inverse_product: Floats
-    share: Floats
+    s: Floats
+    y: Floats
+    rho: Floats
+    alpha: Floats
+
+
+class _Bracket:
+    """Step lengths of K fits between which the loss has its minimum.
+
+    Attributes
+    ----------
+    too_short, too_long : ndarray, shape [K]
+        A length at which the loss still falls is too short, any other too long. Initially 0 and infinity.
+    """
+
+    def __init__(self, n_fits: int) -> None:
+        self.too_short = np.zeros(n_fits)
+        self.too_long = np.full(n_fits, np.inf)
+
+    def narrow(self, fits: NDArray[np.intp], length: Floats, slope: Floats) -> None:
+        """Narrow the brackets of k fits, given their indices, by lengths [k] that were tried.
+
+        `slope` [k] is the derivative of the loss by the length, there.
+        """
+        still_falls = slope < 0
+        self.too_short[fits[still_falls]] = length[still_falls]
+        self.too_long[fits[~still_falls]] = length[~still_falls]
 
 
 class _PenaltyAlongStep(NamedTuple):
-    """The penalty as a function of the length of a step: half of squared weights are a parabola of it.
+    """The penalty as a function of the length of a step. It is a parabola, as it sums squared weights.
 
     Attributes
     ----------
@@ -526,8 +556,9 @@ def _next_length(
 ) -> Floats:
     """Choose the next step length [K] to try in a line search.
 
-    It is Newton's if that lies inside the bracket and is less than `MOST_GROWTH` times the present length.
-    Otherwise it is the middle of the bracket or, while no upper end is known, `MOST_GROWTH` times the length.
+    It is the length that Newton's method gives, if that lies inside the bracket and is less than
+    `MOST_GROWTH` times the present length. Otherwise it is the middle of the bracket or, while no length is
+    known to be too long, `MOST_GROWTH` times the present length.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ LEAST_CURVATURE = 1e-12
 It is reached if all logits have the right sign and an absolute value of 28, where the loss is nearly 0."""
 
 LEAST_DEVIATION = 1e-6
-"""Added to the deviation of the logits, to which the tolerance is relative: it may be 0 at the beginning."""
+"""Added to the deviation of the logits, to which the tolerance is relative: the deviation may be 0."""
 
 N_CLIPS_AT_ONCE = 256
 """Number of clips whose logits are handled at a time: they fit in a core's cache."""
@@ -82,7 +82,7 @@ class FoldLosses:
         self.logits = logits
         self.residuals = np.empty_like(logits)
         self.in_training = in_training.astype(logits.dtype)
-        # 1/2 less the label: the residual of a clip whose logit is 0.
+        # A term of every residual (`_residuals_in_place_of`), [N, 1].
         self.half_minus_y = (0.5 - y).astype(logits.dtype)[:, None]
         self.n_clips = in_training.sum(axis=0).astype(np.float64)
 
@@ -100,7 +100,7 @@ class FoldLosses:
     def update_residuals(
         self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice"
     ) -> DerivativesAlong:
-        """Set the residuals of some fits to those after a step, and return the losses' derivatives there.
+        """Set the residuals of k of the K fits to those after a step; return the losses' derivatives there.
 
         The logits after the step are ``logits + length * change``; `logits` itself is not changed. The losses
         are those of the clips, without the penalty.
@@ -109,16 +109,17 @@ class FoldLosses:
         ----------
         change : ndarray, shape [N, K]
             What a step of length 1 adds to the logits of all fits.
-        length : ndarray, shape [number of those fits]
+        length : ndarray, shape [k]
             Length of each step.
         fits : ndarray of int or slice
-            Indices of those fits among the K.
+            Indices of the k fits.
         """
         slope = np.zeros(len(length))
         curvature = np.zeros(len(length))
         half_length = (length / 2).astype(change.dtype)
         for rows in self._row_blocks():
             change_of_rows = change[rows, fits]
+            # Residuals are computed from half of the logits after the step.
             half_logits = self.logits[rows, fits] / 2
             half_logits += change_of_rows * half_length
             residuals = self._residuals_in_place_of(half_logits, rows, fits)
@@ -133,7 +134,7 @@ class FoldLosses:
     def _residuals_in_place_of(
         self, half_logits: Numbers, rows: slice, fits: "NDArray[np.intp] | slice"
     ) -> Numbers:
-        """Compute the residuals p - y of some clips in some fits, in the memory of their half logits.
+        """Compute the residuals p - y of some clips in some fits from their half logits, in place.
 
         For the logit s, p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, and so the residual is
         tanh(s / 2) / 2 + (1/2 - y). numpy computes tanh three times as fast as exp.
@@ -142,8 +143,10 @@ class FoldLosses:
         ----------
         half_logits : ndarray, shape [n, number of fits]
             s / 2; overwritten.
-        rows, fits
-            The clips, and the indices of the fits among the K.
+        rows : slice
+            The clips.
+        fits : ndarray of int or slice
+            Indices of the fits among the K.
         """
         residuals = np.tanh(half_logits, out=half_logits)
         residuals /= 2
@@ -152,17 +155,17 @@ class FoldLosses:
         return residuals
 
     def second_derivative_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
-        """Compute the second derivative of summed losses by the length of a step, for some fits.
+        """Compute the second derivative of k fits' summed losses by the length of a step, [k].
 
-        It is the sum over clips of p (1 - p) times the squared change of the logit, with the probabilities p
-        of the last `update_residuals`.
+        It is the sum over clips of p (1 - p) times the squared change of the logit. The probabilities p are
+        those after the step that `update_residuals` was given last.
 
         Parameters
         ----------
         change : ndarray, shape [N, K]
             What a step of length 1 adds to the logits of all fits.
         fits : ndarray of int
-            Indices of those fits among the K.
+            Indices of the k fits among the K.
         """
         second_derivative = np.zeros(len(fits))
         for rows in self._row_blocks():
@@ -175,12 +178,12 @@ class FoldLosses:
     def measure_step(self, change: Numbers) -> StepMeasures:
         """Measure the size and slope of a step that would add `change` [N, K] to the logits.
 
-        Both are of a fit's training clips. For the slope this needs no mask: the residuals of other clips are
-        0.
+        Only the training clips of each fit count.
         """
         squares = np.zeros(len(self.n_clips))
         slope = np.zeros(len(self.n_clips))
         for rows in self._row_blocks():
+            # The residuals of clips that are not in training are 0.
             slope += dot_columns(self.residuals[rows], change[rows])
             change_of_training = change[rows] * self.in_training[rows]
             squares += dot_columns(change_of_training, change_of_training)
@@ -190,7 +193,7 @@ class FoldLosses:
         """Compute for each fit [K] the largest change of its logits that is negligible.
 
         It is `tolerance` times the standard deviation of the training clips' logits, plus the rounding error
-        of logits of this size: steps do not become smaller than that.
+        of logits of this size, as changes do not become smaller than rounding errors.
         """
         sums = np.zeros(len(self.n_clips))
         squares = np.zeros(len(self.n_clips))

@@ -58,20 +58,24 @@ class SharedFeatures:
         self.float32 = self.float64.astype(np.float32)
 
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find the values that may change if features are clipped at other limits: their rows and columns.
+        """Find the values that would differ if features were clipped at `low` and `high` instead.
 
-        There are two kinds:
+        At present they are clipped at ``-limit`` and ``limit``. Two kinds of values may differ:
 
-        - values at or beyond the other limits, which clip them;
-        - values that are clipped already, at `self.limit` or its opposite: wider limits clip them less, or
-          not at all.
+        - values beyond the other limits, which would be clipped at these;
+        - values that are clipped now: wider limits would clip them less, or not at all.
 
         Parameters
         ----------
         low, high : ndarray, shape [D]
             The other limits of each feature, as values of the shared features.
+
+        Returns
+        -------
+        rows, columns : ndarray of int
+            Positions of these values in the shared features.
         """
-        # A value of either kind lies outside the narrower of the two ranges, or at its ends.
+        # Values of both kinds lie at the ends of the narrower range, or outside.
         narrower_low = np.maximum(low, -self.limit)
         narrower_high = np.minimum(high, self.limit)
         may_change = (self.float64 <= narrower_low) | (self.float64 >= narrower_high)
@@ -108,7 +112,7 @@ class LimitCorrections:
     def from_positions(
         cls, rows: NDArray[np.intp], columns: NDArray[np.intp], change: Floats, n_features: int
     ) -> "LimitCorrections":
-        """Make the corrections from positions and changes, and the matrices that sum by row and column.
+        """Make the corrections from positions and changes, with the matrices that sum them.
 
         Parameters
         ----------
@@ -119,7 +123,7 @@ class LimitCorrections:
         n_features : int
             Number of columns of the shared features.
         """
-        # Rows with several values are listed once; each value is given the place of its row in that list.
+        # `place_of_row` [E] is the place of each value's row in `changed_rows`, which lists every row once.
         changed_rows, place_of_row = np.unique(rows, return_inverse=True)
         return cls(
             rows=rows,
@@ -133,10 +137,11 @@ class LimitCorrections:
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
         """Correct logits [N, K] in place for the changed values, given weights of shared features [D, K].
 
-        A value of clip n and feature d that changes by c changes the logit of clip n by c times the weight of
-        feature d.
+        If the value of clip n and feature d changes by c, then the logit of clip n changes by c times the
+        weight of feature d.
         """
-        if not len(self.rows):
+        has_no_corrections = not len(self.rows)
+        if has_no_corrections:
             return
         change_of_logit = self.change * weights[self.columns]  # [E, K], by each value
         logits[self.changed_rows] += self.sum_by_row @ change_of_logit
@@ -144,23 +149,25 @@ class LimitCorrections:
     def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
         """Correct gradients by weights [D, K] in place for the changed values, given residuals [N, K].
 
-        A value of clip n and feature d that changes by c changes the derivative by the weight of feature d by
-        c times the residual of clip n.
+        If the value of clip n and feature d changes by c, then the derivative of the loss by the weight of
+        feature d changes by c times the residual of clip n.
         """
-        if not len(self.rows):
+        has_no_corrections = not len(self.rows)
+        if has_no_corrections:
             return
         change_of_derivative = self.change * residuals[self.rows]  # [E, K], by each value
         gradient += self.sum_by_column @ change_of_derivative
 
 
 def _indicator_matrix(group_of: NDArray[np.intp], n_groups: int) -> csr_array:
-    """Make the sparse matrix [n_groups, E] that sums E values by group, when it is multiplied by them.
+    """Make the sparse matrix [n_groups, E] whose product with E values is their sum by group.
 
-    It is 1 where a value is of a group, and 0 elsewhere; `group_of` [E] is the group of each value.
+    `group_of` [E] is the group of each value: row of the 1 in the value's column.
     """
     n_values = len(group_of)
     ones = np.ones(n_values)
-    return csr_array((ones, (group_of, np.arange(n_values))), shape=(n_groups, n_values))
+    rows_and_columns = (group_of, np.arange(n_values))
+    return csr_array((ones, rows_and_columns), shape=(n_groups, n_values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,10 +199,13 @@ class FoldScaling:
     def logits(self, features: Numbers, coefficients: Floats) -> Numbers:
         """Compute the logits [N, K] of all clips by K fits.
 
-        With a fit's feature x = scale_ratio * (shared value + correction - centre), its coefficients b and
-        intercept i, the logit sum(b x) + i is, by way of the weights w = b * scale_ratio of shared values::
+        A fit's feature is scale_ratio * (shared value + correction - centre), and the logit is the sum of
+        weight * feature, plus the intercept. With weight_of_shared = weight * scale_ratio, it has three
+        parts::
 
-            sum(w * shared value)  +  (i - sum(w * centre))  +  sum(w * correction)
+            sum(weight_of_shared * shared value)
+            + (intercept - sum(weight_of_shared * centre))
+            + sum(weight_of_shared * correction)
 
         Parameters
         ----------
@@ -214,19 +224,20 @@ class FoldScaling:
     def gradient(self, features: Numbers, residuals: Numbers) -> Floats:
         """Compute the gradient [D + 1, K] of the summed losses by coefficients, from residuals [N, K].
 
-        The derivative by a clip's logit is its residual r. By a coefficient it is therefore::
+        The derivative of the loss by a clip's logit is the residual r. The derivative by a weight is
+        therefore, summed over clips::
 
             sum(r * feature) = scale_ratio * (sum(r * shared value) + sum(r * correction) - centre * sum(r))
 
         The shared features [N, D] and the residuals have the same precision, in which they are multiplied.
         """
         gradient = np.empty((features.shape[1] + 1, residuals.shape[1]))
-        by_coefficients = gradient[:-1]  # a view, [D, K]
         sum_of_residuals = residuals.sum(axis=0, dtype=np.float64)  # [K]
-        by_coefficients[:] = features.T @ residuals
-        self.corrections.add_to_gradient(by_coefficients, residuals)
-        by_coefficients -= self.centre * sum_of_residuals
-        by_coefficients *= self.scale_ratio
+        by_weights = gradient[:-1]  # a view, [D, K], which is filled in place
+        by_weights[:] = features.T @ residuals
+        self.corrections.add_to_gradient(by_weights, residuals)
+        by_weights -= self.centre * sum_of_residuals
+        by_weights *= self.scale_ratio
         gradient[-1] = sum_of_residuals  # by the intercept
         return gradient
 
@@ -260,20 +271,21 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
     mean, deviation = mean_and_scale_of_subsets(shared.X, in_training)  # [K, D]
     is_constant_in_fit = is_constant(mean, deviation, dtype)
     # What the fits standardise by; here the scale of a constant feature is 1.
-    of_fits = as_mean_and_scale(mean, deviation, dtype)
+    moments_of_fits = as_mean_and_scale(mean, deviation, dtype)
     mean_of_all = shared.mean_and_scale.mean.astype(np.float64)
     scale_of_all = shared.mean_and_scale.scale.astype(np.float64)
-    # The fits' means as values of the shared features.
-    centre = (of_fits.mean - mean_of_all) / scale_of_all  # [K, D]
-    scale_ratio = scale_of_all / of_fits.scale  # [K, D]
+    # The mean of a fit's training clips, in units of the shared features.
+    centre = (moments_of_fits.mean - mean_of_all) / scale_of_all  # [K, D]
+    scale_ratio = scale_of_all / moments_of_fits.scale  # [K, D]
     corrections = _limit_corrections(shared, centre, scale_ratio)
-    final_ratio = np.where(is_constant_in_fit, 0.0, scale_ratio)
+    # The ratio 0 makes a feature 0 that is constant in a fit's training clips, whatever it is in other clips.
+    ratio_or_0 = np.where(is_constant_in_fit, 0.0, scale_ratio)
     scaling = FoldScaling(
         centre=np.ascontiguousarray(centre.T),
-        scale_ratio=np.ascontiguousarray(final_ratio.T),
+        scale_ratio=np.ascontiguousarray(ratio_or_0.T),
         corrections=corrections,
     )
-    return ScaledFolds(scaling, of_fits)
+    return ScaledFolds(scaling, moments_of_fits)
 
 
 def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floats) -> LimitCorrections:
@@ -292,8 +304,10 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     half_range = shared.limit / scale_ratio
     low = centre - half_range  # [K, D]
     high = centre + half_range
-    # No fit clips a value that lies between the highest of the low limits and the lowest of the high ones.
-    rows, columns = shared.find_beyond(low=low.max(axis=0), high=high.min(axis=0))
+    # The narrowest range of all fits: values inside it are clipped by none of them.
+    highest_low = low.max(axis=0)
+    lowest_high = high.min(axis=0)
+    rows, columns = shared.find_beyond(low=highest_low, high=lowest_high)
     mean = shared.mean_and_scale.mean.astype(np.float64)
     scale = shared.mean_and_scale.scale.astype(np.float64)
     unclipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]  # [E]

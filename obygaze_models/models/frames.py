@@ -18,7 +18,7 @@ from obygaze_models.models.parameters import Estimator
 from obygaze_models.models.scaling import MeanAndScale, as_mean_and_scale
 
 N_CLIPS_AT_ONCE = 64
-"""Clips whose frames are copied in float64 at a time, for their moments."""
+"""Clips whose frames are copied in float64 at a time, to compute means and deviations."""
 
 
 def check_frames(X: ArrayLike) -> Floats:
@@ -27,7 +27,7 @@ def check_frames(X: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        They are no array of three dimensions, or of none; a value is infinite; a frame is NaN in some of its
+        X has not three dimensions, or one of them is 0; a value is infinite; a frame is NaN in some of its
         features only; or a clip has no present frame.
     """
     frames = check_array(
@@ -50,9 +50,13 @@ def check_frames(X: ArrayLike) -> Floats:
 def mean_and_scale_of_frames(X: Floats, dtype: np.dtype[Any] | None = None) -> MeanAndScale:
     """Compute mean and standard deviation [D] over all present frames of X [N, F, D].
 
-    The deviation of a constant feature is 1. The moments are of type `dtype`, by default that of X.
+    The deviation of a constant feature is 1. Both results are of type `dtype`, by default that of X.
     """
-    n_frames = int((~np.isnan(X[..., 0])).sum())
+    if dtype is None:
+        dtype = X.dtype
+    # A frame is NaN in all of its features or in none, so that the first one tells which are present.
+    is_present = ~np.isnan(X[..., 0])
+    n_frames = int(is_present.sum())
     blocks = [X[first : first + N_CLIPS_AT_ONCE] for first in range(0, len(X), N_CLIPS_AT_ONCE)]
     total = np.zeros(X.shape[2])
     for block in blocks:
@@ -60,8 +64,9 @@ def mean_and_scale_of_frames(X: Floats, dtype: np.dtype[Any] | None = None) -> M
     mean = total / n_frames
     squares = np.zeros(X.shape[2])
     for block in blocks:
-        squares += np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1))
-    return as_mean_and_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
+        deviations = block.astype(np.float64) - mean
+        squares += np.nansum(deviations**2, axis=(0, 1))
+    return as_mean_and_scale(mean, np.sqrt(squares / n_frames), dtype)
 
 
 def most_differing_directions(difference: Floats, n: int) -> NDArray[np.float64]:
@@ -96,14 +101,17 @@ class FrameReader(Estimator):
         return tags
 
     def _check_frames_to_fit(self, X: ArrayLike | StoredClips, y: ArrayLike | None = None) -> Any:
-        """Validate the clips [N, F, D] and labels y [N] to fit on, and store the number of features."""
+        """Validate the clips [N, F, D] and labels y [N] to fit on, and store the number of features.
+
+        The frames of stored clips are not checked here, as they are only read when they are needed.
+        """
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         check_consistent_length(clips, y)
         self.n_features_in_ = clips.shape[2]
         return clips
 
     def _check_frames(self, X: ArrayLike | StoredClips) -> Any:
-        """Validate clips [N, F, D] to score, and check that frames have as many features as in `fit`."""
+        """Validate clips [N, F, D] to score; raise if frames have not as many features as in `fit`."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         if clips.shape[2] != self.n_features_in_:
             raise ValueError(
@@ -140,7 +148,7 @@ class FramePool(TransformerMixin, Estimator):
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Reduce X [N, F, D] to [N, D]."""
+        """Reduce the frames X [N, F, D] to the mean or maximum over each clip's present frames, [N, D]."""
         frames = check_frames(X)
         reduce = np.nanmean if self.pool == "mean" else np.nanmax
         return np.asarray(reduce(frames, axis=1))

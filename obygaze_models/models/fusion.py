@@ -95,12 +95,10 @@ def _refuse_other_inputs(spec: ModelSpec) -> None:
 
     A model that takes the presence of concepts reads labels of concepts in addition to vectors.
     """
-    if spec.reads != "pooled":
-        reads: str = spec.reads
-    elif "present" in spec.requests():
-        reads = "concepts"
-    else:
+    takes_concepts = "present" in spec.requests()
+    if spec.reads == "pooled" and not takes_concepts:
         return
+    reads = "concepts" if spec.reads == "pooled" else spec.reads
     raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
 
 
@@ -136,7 +134,7 @@ def sets_of_modalities(data: Dataset) -> list[ModalitySet]:
         raise ModelError(f"to fuse takes two modalities of different names; found {listed}")
 
     def make_set(suffix: str, pattern: Pattern) -> ModalitySet:
-        """Make a set of the modalities with these indices; `suffix` is what its models' names end with."""
+        """Make a set of the modalities with these indices; the names of its models end with `suffix`."""
         title = " + ".join(names[index] for index in pattern)
         return ModalitySet(suffix, title, pattern)
 
@@ -153,7 +151,7 @@ def sets_of_modalities(data: Dataset) -> list[ModalitySet]:
 
 
 def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, how: How) -> ModelSpec:
-    """Make the spec of a model fused of a set of modalities.
+    """Make the spec of a model that reads a set of modalities.
 
     Parameters
     ----------
@@ -177,7 +175,7 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
         # if a single model of `spec` does not.
         choose=None,
         uses=tuple(sorted({*spec.requests(), "groups"})),
-        # The models that `spec` is compared with read one modality.
+        # `spec` is compared with models of one modality, which these are not.
         compared_with=(),
     )
 
@@ -185,12 +183,12 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
 def _make_fused_classifier(spec: ModelSpec, columns: Columns, how: How, seed: int) -> "FusedClassifier":
     """Make the unfitted fused classifier of a model of vectors for a seed.
 
-    The linear probe on joined features gets a penalty of its own for each modality.
+    The zoo's linear probe on joined features is replaced by one that has a penalty for each modality. Other
+    models are used as they are.
     """
-    estimator = spec.estimator(seed)
     if how == "concat" and spec.name == "linear":
-        estimator = PenaltyPerModality()
-    return FusedClassifier(estimator, columns, how=how)
+        return FusedClassifier(PenaltyPerModality(), columns, how=how)
+    return FusedClassifier(spec.estimator(seed), columns, how=how)
 
 
 @dataclass(eq=False, repr=False)
@@ -247,7 +245,8 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         movies = np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
         present = present_modalities(features, self.columns)  # [N, M]
-        # The sets of modalities, as their indices, that clips have; and that of all modalities.
+        # The sets of modalities that some clip has, and the set of all modalities. A set is the tuple of its
+        # modalities' indices.
         patterns = {pattern_of(modalities_of_clip) for modalities_of_clip in present}
         patterns.add(self._all_modalities)
         # Clips without any modality have no features to fit a model on.
@@ -271,12 +270,14 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     ) -> JoinedModel:
         """Fit the model of a set of modalities on all clips that have at least these modalities.
 
-        Features [N, D], labels and movies [N] are of all clips.
+        `pattern` are the modalities' indices. Features [N, D], labels and movies [N] are of all clips.
         """
-        has_set = has_all(present_modalities(features, self.columns), pattern)
-        self._refuse_too_few(labels[has_set], movies[has_set])
-        parts = [features[has_set][:, self.columns[index]] for index in pattern]
-        return JoinedModel.fit(self.estimator, self.how, parts, labels[has_set], movies[has_set])
+        is_used = has_all(present_modalities(features, self.columns), pattern)  # [N]
+        self._refuse_too_few(labels[is_used], movies[is_used])
+        features_of_modalities = [features[is_used][:, self.columns[index]] for index in pattern]
+        return JoinedModel.fit(
+            self.estimator, self.how, features_of_modalities, labels[is_used], movies[is_used]
+        )
 
     def _refuse_too_few(self, labels: NDArray[Any], movies: NDArray[Any]) -> None:
         """Raise if the clips that have a set of modalities are too few to be divided into inner folds.
@@ -302,28 +303,25 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         n_clips = len(labels)
         n_modalities_of_clip = present.sum(axis=1)
+        # NaN for clips without any modality, which no model scores.
         scores = np.full(n_clips, np.nan)
         training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
-        for number, (pattern, joined) in enumerate(self.models_.items()):
-            # The model was fitted on the clips that have its modalities, whatever others they have. Its
-            # held-out scores are of these clips, in order.
+        for model_index, (pattern, joined) in enumerate(self.models_.items()):
+            # The model was fitted on the clips that have at least its modalities. Its held-out scores are of
+            # these clips, in order.
             clips_of_model = np.flatnonzero(has_all(present, pattern))
             has_no_other = n_modalities_of_clip[clips_of_model] == len(pattern)
             clips = clips_of_model[has_no_other]
             held_out = joined.held_out
             scores[clips] = held_out.scores[has_no_other]
             training_means[clips] = held_out.training_means[has_no_other]
-            # Scores of different models are not comparable: their folds get different numbers. There are
-            # fewer folds than clips.
-            first_fold_of_model = number * n_clips
-            folds[clips] = first_fold_of_model + held_out.folds[has_no_other]
-        # A clip without any modality has no score. It gets the mean of each number over the other clips, also
-        # of the fold, which has to be some number.
-        has_score = np.isfinite(scores)
-        numbers = np.stack([scores, training_means, folds])  # [3, N]
-        means_of_others = numbers[:, has_score].mean(axis=1)
-        scores, training_means, folds = np.where(has_score, numbers, means_of_others[:, np.newaxis])
+            # Scores of different models are not comparable, so that their folds get different numbers. A
+            # model has fewer folds than there are clips.
+            first_fold = model_index * n_clips
+            folds[clips] = first_fold + held_out.folds[has_no_other]
+        # `HeldOut` takes no NaN. Any fold would do for a clip without modality.
+        scores, training_means, folds = _fill_with_means(np.stack([scores, training_means, folds]))
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -333,17 +331,18 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         check_is_fitted(self)
         features = np.asarray(X)
+        # The base of a joined model is its mean score.
         mean_score = self.models_[self._all_modalities].base
         scores = np.full(len(features), mean_score)
         for pattern, rows in match_models(present_modalities(features, self.columns), self.models_):
-            parts = [features[rows][:, self.columns[index]] for index in pattern]
-            scores[rows] = self.models_[pattern].scores(parts)
+            features_of_modalities = [features[rows][:, self.columns[index]] for index in pattern]
+            scores[rows] = self.models_[pattern].scores(features_of_modalities)
         return scores
 
     def linear(self) -> LinearFusion:
-        """Return the fitted model as weights of features, which a file can store.
+        """Convert the fitted model to the weights of its features, which a file can store.
 
-        All its models must be linear probes.
+        The model of each set of modalities must be a linear probe.
         """
         check_is_fitted(self)
         return LinearFusion(
@@ -351,3 +350,13 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             joins={pattern: joined.linear() for pattern, joined in self.models_.items()},
             fused_by_max=self.how == "max",
         )
+
+
+def _fill_with_means(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Replace the NaN of each row of numbers [R, N] by the mean of the row's other numbers.
+
+    The same columns are NaN in all rows.
+    """
+    is_number = np.isfinite(numbers[0])
+    means = numbers[:, is_number].mean(axis=1)
+    return np.where(is_number, numbers, means[:, np.newaxis])

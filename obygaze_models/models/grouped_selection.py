@@ -85,15 +85,18 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     pass_groups: bool = False
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Tell scikit-learn to pass ``groups`` to this selection, and what the estimator requests to it."""
-        return (
-            MetadataRouter(owner=type(self).__name__)
-            .add_self_request(self)
-            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-        )
+        """Tell scikit-learn which arguments of ``fit`` to pass here, and which to pass on to the estimator.
+
+        This selection takes ``groups`` itself; the estimator takes what it requests.
+        """
+        router = MetadataRouter(owner=type(self).__name__)
+        router.add_self_request(self)
+        fit_to_fit = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=fit_to_fit)
+        return router
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **params: Any) -> Self:
-        """Choose by inner folds what `choose` names, and the threshold, and fit the estimator on all clips.
+        """Choose parameter or epochs and the threshold by inner folds, then fit the estimator on all clips.
 
         Parameters
         ----------
@@ -113,7 +116,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         ValueError
             The estimator gives no scores.
         """
-        # What a model reads may have any number of dimensions; the model itself checks its values.
+        # Features may have any number of dimensions; the estimator itself checks their values.
         features = check_array(X, dtype=None, ensure_2d=False, allow_nd=True, ensure_all_finite=False)
         y = check_array(column_or_1d(y, warn=True), dtype=None, ensure_2d=False, input_name="y")
         classes, labels = encode_labels(y, type(self.estimator).__name__)
@@ -121,7 +124,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         refuse_without_scores(self.estimator)
         self._forget_choice()
         if groups is None:
-            # Nothing can be chosen.
+            # Without movies nothing can be chosen.
             with one_blas_thread():
                 estimator = clone(self.estimator).fit(features, labels, **params)
             return self._set_fitted(classes, estimator, tried=())
@@ -135,7 +138,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         return self.set_chosen(chosen, classes, held_out)
 
     def _forget_choice(self) -> None:
-        """Delete the attributes that are set with movies only, which an earlier fit may have left."""
+        """Delete attributes of an earlier fit that the next one sets only if it is given movies."""
         for name in ("held_out_", "curves_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -152,6 +155,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         held_out : HeldOut
             Out-of-fold scores of the training clips.
         """
+        # Only trainings that stop early have loss curves.
         if isinstance(self.choose, EarlyStopping):
             self.curves_ = chosen.curves
         return self._set_fitted(classes, chosen.estimator, chosen.candidates, held_out)
@@ -169,15 +173,15 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         tried: tuple[Candidate, ...],
         held_out: HeldOut | None = None,
     ) -> Self:
-        """Set the fitted attributes; `tried` becomes `candidates_`.
-
-        Without held-out scores the threshold is the smallest float above 0, which only positive scores reach.
-        """
+        """Set the fitted attributes; `tried` becomes `candidates_`."""
         self.classes_ = classes
         self.estimator_ = estimator
         self.candidates_ = tried
-        self.threshold_ = ABOVE_ZERO
-        if held_out is not None:
+        if held_out is None:
+            # Clips with a positive score are called positive, as by scikit-learn's classifiers; those with a
+            # score of 0 are not.
+            self.threshold_ = ABOVE_ZERO
+        else:
             self.held_out_ = held_out
             self.threshold_ = held_out.threshold()
         if hasattr(estimator, "n_features_in_"):
@@ -188,15 +192,17 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     # -----------------------------------------------------------------------
 
     def _choose(self, inner: InnerFolds) -> Chosen:
-        """Choose what `choose` names by inner folds, and fit the chosen estimator on all clips.
+        """Score held-out clips by inner folds, choose by the scores, and fit the choice on all clips.
 
-        A `Grid` chooses the value of a parameter, `EarlyStopping` the number of epochs; otherwise clips are
-        scored for the threshold alone. For the zoo's linear probe there is a faster search of the grid, which
-        gives the same choice.
+        With a `Grid` the value of a parameter is chosen, with `EarlyStopping` the number of epochs; otherwise
+        the scores only serve to choose the threshold. For the zoo's linear probe there is a faster search of
+        the grid, which gives the same choice.
         """
         choose = self.choose
-        if isinstance(choose, Grid) and is_probe_search(self.estimator, choose) and not inner.params:
+        has_faster_search = is_probe_search(self.estimator, choose) and not inner.params
+        if isinstance(choose, Grid) and has_faster_search:
             all_clips = TrainingSet(rows=np.arange(len(inner.y)), inner=inner.folds)
+            # One choice for each training set, of which there is one here.
             (chosen,) = search_probes(self.estimator, choose, inner.X, inner.y, [all_clips])
             return chosen
         with one_blas_thread():
@@ -214,22 +220,31 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
 
         The estimator of the result is not fitted yet.
         """
-        tried = [clone(self.estimator).set_params(**{grid.parameter: value}) for value in grid.values]
-        scores, training_means = score_candidates(tried, inner, grid.parameter)
+        estimators = [clone(self.estimator).set_params(**{grid.parameter: value}) for value in grid.values]
+        scores, training_means = score_candidates(estimators, inner, grid.parameter)
         losses = [log_loss(inner.y, logits) for logits in scores]
         best = int(np.argmin(losses))
-        # Without the name of the pipeline's step.
+        # Without the name of the pipeline's step: "C" of "ridgelogistic__C".
         short_name = grid.parameter.rsplit("__", maxsplit=1)[-1]
-        listed = candidates(short_name, grid.values, losses, best)
-        return Chosen(clone(tried[best]), listed, scores[best], training_means[best])
+        return Chosen(
+            estimator=clone(estimators[best]),
+            candidates=candidates(short_name, grid.values, losses, best),
+            scores=scores[best],
+            training_means=training_means[best],
+        )
 
     def _choose_threshold_alone(self, inner: InnerFolds) -> Chosen:
-        """Score held-out clips, which the threshold is later chosen by; nothing else is chosen.
+        """Score held-out clips, by which the threshold will be chosen; nothing else is chosen.
 
         The estimator of the result is not fitted yet.
         """
         scores, training_means = score_candidates([clone(self.estimator)], inner)
-        return Chosen(clone(self.estimator), (), scores[0], training_means[0])
+        return Chosen(
+            estimator=clone(self.estimator),
+            candidates=(),
+            scores=scores[0],
+            training_means=training_means[0],
+        )
 
     def _choose_epochs(self, stopping: EarlyStopping, inner: InnerFolds) -> Chosen:
         """Choose the number of epochs: the median of those at which the inner models stopped early.
@@ -244,27 +259,35 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         epochs_of_folds = []
         curves = []
         for fold, held_out in enumerate(inner.held_out_clips()):
+            in_training = ~held_out
             model = self._copy_for_fold(fold)
-            params = inner.params_of(~held_out)
-            model.fit(X[~held_out], y[~held_out], X_val=X[held_out], y_val=y[held_out], **params)
+            params = inner.params_of(in_training)
+            model.fit(X[in_training], y[in_training], X_val=X[held_out], y_val=y[held_out], **params)
             # The epoch was chosen on the clips scored here, so their scores are slightly optimistic. This can
             # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
-            training_means[held_out] = mean_score(model, X[~held_out])
-            epochs_of_folds.append(int(getattr(model, stopping.fitted)))  # such as `n_epochs_`
+            training_means[held_out] = mean_score(model, X[in_training])
+            # The fitted attribute that holds the number of epochs, such as `n_epochs_`.
+            epochs_of_folds.append(int(getattr(model, stopping.fitted)))
             if hasattr(model, "curve_"):
                 curves.append(model.curve_)
         # If the median lies between two epochs, the later one.
         n_epochs = int(np.ceil(np.median(epochs_of_folds)))
         candidate = Candidate(f"{stopping.parameter}={n_epochs}", log_loss(y, scores), chosen=True)
-        estimator = clone(self.estimator).set_params(**{stopping.parameter: n_epochs})
-        return Chosen(estimator, (candidate,), scores, training_means, tuple(curves))
+        return Chosen(
+            estimator=clone(self.estimator).set_params(**{stopping.parameter: n_epochs}),
+            candidates=(candidate,),
+            scores=scores,
+            training_means=training_means,
+            curves=tuple(curves),
+        )
 
     def _copy_for_fold(self, fold: int) -> Any:
         """Clone the estimator for an inner fold, with a seed derived from its own and the fold's number."""
         model = clone(self.estimator)
         parameters = model.get_params()
         if "random_state" in parameters:
+            # Folds are counted from 1 here.
             seeds = np.random.SeedSequence((parameters["random_state"], fold + 1))
             model.set_params(random_state=int(seeds.generate_state(1)[0]))
         return model

@@ -47,10 +47,10 @@ class InnerFolds:
         """Return the further arguments of ``fit`` for some clips, which are marked in `clips` [N]."""
         params = {}
         for name, value in self.params.items():
-            if hasattr(value, "loc"):
-                params[name] = value.loc[clips]
-            elif value is not None:
-                params[name] = np.asarray(value)[clips]
+            if value is None:
+                continue
+            is_data_frame = hasattr(value, "loc")
+            params[name] = value.loc[clips] if is_data_frame else np.asarray(value)[clips]
         return params
 
 
@@ -70,11 +70,18 @@ class InnerScores(NamedTuple):
     @classmethod
     def empty(cls, n_candidates: int, n_clips: int) -> "InnerScores":
         """Allocate arrays for the scores, to be filled in."""
-        return cls(np.empty((n_candidates, n_clips)), np.empty((n_candidates, n_clips)))
+        shape = (n_candidates, n_clips)
+        return cls(scores=np.empty(shape), training_means=np.empty(shape))
 
 
 def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: str = "") -> InnerScores:
     """Score each training clip by each candidate, fitted without the clip's inner fold.
+
+    There are three ways, of which the first that is possible is taken:
+
+    - all candidates are fitted on all folds at once, if their class can do so (`logits_of_subsets`);
+    - of pipelines that differ in their last step only, the earlier steps are fitted once for each fold;
+    - all candidates are fitted on all folds, one by one.
 
     Parameters
     ----------
@@ -84,16 +91,19 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
     parameter : str
         Name of the parameter in which they differ, as `set_params` takes it.
     """
-    # The faster ways pass no further arguments to ``fit``.
-    if not inner.params and hasattr(candidates[0], "logits_of_subsets"):
+    # The faster ways can't pass further arguments to ``fit``.
+    has_no_arguments = not inner.params
+    if has_no_arguments and hasattr(candidates[0], "logits_of_subsets"):
         scores = _score_by_subsets(candidates, inner)
         if scores is not None:
             return scores
-    if not inner.params and _differ_in_last_step(candidates[0], parameter):
+    if has_no_arguments and _differ_in_last_step(candidates[0], parameter):
         return _score_last_steps(candidates, inner)
     result = InnerScores.empty(len(candidates), len(inner.y))
-    for held_out in inner.held_out_clips():
-        features = _FoldFeatures(held_out, fitted=inner.X[~held_out], held_out=inner.X[held_out])
+    for is_held_out in inner.held_out_clips():
+        features = _FoldFeatures(
+            is_held_out, of_training=inner.X[~is_held_out], of_held_out=inner.X[is_held_out]
+        )
         _score_fold(result, candidates, inner, features)
     return result
 
@@ -103,9 +113,9 @@ def _score_by_subsets(candidates: Sequence[Any], inner: InnerFolds) -> InnerScor
 
     None if the class cannot do so for these candidates.
     """
-    in_training = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
-    candidate_class = type(candidates[0])
-    logits = candidate_class.logits_of_subsets(candidates, inner.X, inner.y, in_training)
+    in_training = np.stack([~is_held_out for is_held_out in inner.held_out_clips()], axis=1)  # [N, F]
+    # A static method, which fits all candidates.
+    logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, in_training)
     if logits is None:
         return None
     return _pick_held_out(logits, in_training)
@@ -118,10 +128,11 @@ def _score_last_steps(candidates: Sequence[Pipeline], inner: InnerFolds) -> Inne
     """
     last_steps = [candidate[-1] for candidate in candidates]
     result = InnerScores.empty(len(candidates), len(inner.y))
-    for held_out in inner.held_out_clips():
+    for is_held_out in inner.held_out_clips():
         earlier_steps = clone(candidates[0][:-1])
-        fitted = earlier_steps.fit_transform(inner.X[~held_out], inner.y[~held_out])
-        features = _FoldFeatures(held_out, fitted, held_out=earlier_steps.transform(inner.X[held_out]))
+        of_training = earlier_steps.fit_transform(inner.X[~is_held_out], inner.y[~is_held_out])
+        of_held_out = earlier_steps.transform(inner.X[is_held_out])
+        features = _FoldFeatures(is_held_out, of_training, of_held_out)
         _score_fold(result, last_steps, inner, features)
     return result
 
@@ -131,27 +142,28 @@ class _FoldFeatures(NamedTuple):
 
     Attributes
     ----------
-    in_fold : ndarray of bool, shape [N]
+    is_held_out : ndarray of bool, shape [N]
         Marks the clips that the fold holds out.
-    fitted : ndarray
+    of_training : ndarray
         Features of the other clips, as the candidates read them.
-    held_out : ndarray
+    of_held_out : ndarray
         Features of the fold's clips.
     """
 
-    in_fold: NDArray[np.bool_]
-    fitted: NDArray[Any]
-    held_out: NDArray[Any]
+    is_held_out: NDArray[np.bool_]
+    of_training: NDArray[Any]
+    of_held_out: NDArray[Any]
 
 
 def _score_fold(
     result: InnerScores, candidates: Sequence[Any], inner: InnerFolds, features: _FoldFeatures
 ) -> None:
     """Fit copies of the candidates without an inner fold, and fill in its clips' scores in `result`."""
-    models = _fit_copies(candidates, features.fitted, inner, ~features.in_fold)
+    is_held_out = features.is_held_out
+    models = _fit_copies(candidates, features.of_training, inner, ~is_held_out)
     for index, model in enumerate(models):
-        result.scores[index, features.in_fold] = scores_of(model, features.held_out)
-        result.training_means[index, features.in_fold] = mean_score(model, features.fitted)
+        result.scores[index, is_held_out] = scores_of(model, features.of_held_out)
+        result.training_means[index, is_held_out] = mean_score(model, features.of_training)
 
 
 def _differ_in_last_step(candidate: Any, parameter: str) -> bool:
@@ -182,10 +194,11 @@ def _fit_copies(
     models = [copy(candidate) for candidate in candidates]
     y = inner.y[clips]
     if hasattr(models[0], "fit_together") and not inner.params:
-        models[0].fit_together(models, X, y)  # a static method, which fits all of `models`
-    else:
-        for model in models:
-            model.fit(X, y, **inner.params_of(clips))
+        # A static method, which fits all of `models`.
+        models[0].fit_together(models, X, y)
+        return models
+    for model in models:
+        model.fit(X, y, **inner.params_of(clips))
     return models
 
 
@@ -202,12 +215,12 @@ def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) 
     n_candidates, n_folds, n_clips = logits.shape
     result = InnerScores.empty(n_candidates, n_clips)
     for fold in range(n_folds):
-        is_fitted = in_training[:, fold]
-        held_out = ~is_fitted
+        is_training = in_training[:, fold]
+        is_held_out = ~is_training
         for candidate in range(n_candidates):
             logits_of_fit = logits[candidate, fold]
-            # The mean over a sample of the clips fitted on, as `mean_score` takes it of other models.
-            training_mean = sample_evenly(logits_of_fit[is_fitted]).mean()
-            result.scores[candidate, held_out] = logits_of_fit[held_out]
-            result.training_means[candidate, held_out] = training_mean
+            # The mean over a sample of the training clips, like that of `mean_score`.
+            training_mean = sample_evenly(logits_of_fit[is_training]).mean()
+            result.scores[candidate, is_held_out] = logits_of_fit[is_held_out]
+            result.training_means[candidate, is_held_out] = training_mean
     return result

@@ -107,17 +107,16 @@ class JoinedModel:
             self.factors, self.base = held_out.fit_weights()
             self.candidates = (_late_candidate(self.factors),)
         scores = self._join(held_out.relative_scores)
-        # Relative scores of training clips have the mean 0, and so have their sums: the mean joined score is
-        # the base. The largest of several scores has a mean above 0, which is not known.
-        training_means = None
-        if self.how != "max":
-            training_means = np.full(len(scores), self.base)
+        # Relative scores have the mean 0 over training clips, and so has their weighted sum: the mean of the
+        # joined scores is the base. The mean of the largest of several relative scores is not known.
+        training_means = None if self.how == "max" else np.full(len(scores), self.base)
         self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, training_means)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Score clips [N], given the features [N, D] of each modality."""
         inputs = _inputs_of_models(self.how, parts)
         if len(self.models) == 1:
+            # There is nothing to join.
             return scores_of(self.models[0], inputs[0])
         logits = [scores_of(model, features) for model, features in zip(self.models, inputs, strict=True)]
         return self._join(np.stack(logits, axis=1) - self.training_means)
@@ -125,15 +124,18 @@ class JoinedModel:
     def linear(self) -> LinearJoin:
         """Return the fitted model as weights of standardised features; its models must be linear probes.
 
-        A `LinearJoin` scores a clip by its base plus the contribution of each modality m, which is
-        ``factors[m] * (weights of m @ features of m + intercepts[m])``.
+        A `LinearJoin` scores a clip by its base plus the contribution of each modality, which is
+        ``factor * (weights @ features + intercept)``.
         """
         if self.how == "concat":
             return self._linear_of_joined_features()
         return self._linear_of_modalities()
 
     def _linear_of_joined_features(self) -> LinearJoin:
-        """Return the one probe of all modalities: its logit is w z + b, of which b is the base."""
+        """Convert the one probe of all modalities; its logit is ``weights @ features + intercept``.
+
+        The intercept is taken as the base, so that a modality's contribution is its part of the product.
+        """
         probe = linear_numbers(self.models[0])
         return LinearJoin(
             mean=probe.mean,
@@ -145,7 +147,10 @@ class JoinedModel:
         )
 
     def _linear_of_modalities(self) -> LinearJoin:
-        """Return the probes of the modalities, each of which adds factor * (w z + b - its training mean)."""
+        """Convert the probes of the modalities.
+
+        Each contributes ``factor * (weights @ features + intercept - its training mean)``.
+        """
         probes = [linear_numbers(model) for model in self.models]
         intercepts_of_probes = np.array([probe.intercept for probe in probes])
         return LinearJoin(
@@ -176,7 +181,7 @@ def _inputs_of_models(how: How, parts: list[NDArray[Any]]) -> list[NDArray[Any]]
 
 
 def _held_out_scores(model: Any) -> HeldOut:
-    """Return the out-of-fold scores of a fitted model."""
+    """Return the out-of-fold scores of a fitted model; raise ValueError if it has none."""
     if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
     scores: HeldOut = model.held_out_
@@ -184,10 +189,10 @@ def _held_out_scores(model: Any) -> HeldOut:
 
 
 def _late_candidate(factors: NDArray[np.float64]) -> Candidate:
-    """Describe the weights of a late fusion as a candidate: ``weights 0.7, 0.3`` or ``alone 1, 0``.
+    """Describe the weights of a late fusion, `factors` [M], as a candidate.
 
-    `factors` [M] are the weights of the modalities. The candidate's loss is NaN: weights are fitted, and not
-    compared by a loss.
+    It is named ``weights 0.7, 0.3`` or, if one modality has all the weight, ``alone 1, 0``. Its loss is NaN,
+    as weights are fitted, and not compared by a loss.
     """
     n_used = np.count_nonzero(factors)
     kind = ALONE if n_used == 1 else "weights"

@@ -32,7 +32,7 @@ LAYER_PREFIX = "layer "
 
 @checked
 def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[ModelSpec]:
-    """Make models that read single layers of a network, to compare or to choose among layers.
+    """Make models that read single layers of a network: one of each layer, or one of a chosen layer.
 
     Parameters
     ----------
@@ -71,26 +71,29 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
     """
     if not data.modalities:
         raise ModelError("these features are of one layer: load those of several by load_layers")
-    names = tuple(modality.name for modality in data.modalities)
-    columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
     specs = []
     for model in models:
         spec = model if isinstance(model, ModelSpec) else find_model(model)
-        if not spec.looks_at_features:
-            specs.append(spec)
-            continue
-        if spec.reads != "pooled":
-            raise ModelError(
-                f"model {spec.name} reads {spec.reads}: layers are evaluated with models of vectors"
-            )
-        if how == "chosen":
-            title = f"{spec.title}, layer chosen of {len(names)}"
-            specs.append(_layer_spec(spec, spec.name, title, names, columns))
+        if spec.looks_at_features:
+            specs += _specs_of_layers(spec, data, how)
         else:
-            for layer, columns_of_layer in zip(names, columns, strict=True):
-                title = f"{spec.title}, layer {layer}"
-                name = f"{spec.name}:{layer}"
-                specs.append(_layer_spec(spec, name, title, (layer,), (columns_of_layer,)))
+            specs.append(spec)
+    return specs
+
+
+def _specs_of_layers(spec: ModelSpec, data: Dataset, how: How) -> list[ModelSpec]:
+    """Make the models of layers from a model of vectors: one for each layer, or one of a chosen layer."""
+    if spec.reads != "pooled":
+        raise ModelError(f"model {spec.name} reads {spec.reads}: layers are evaluated with models of vectors")
+    names = tuple(modality.name for modality in data.modalities)
+    columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
+    if how == "chosen":
+        title = f"{spec.title}, layer chosen of {len(names)}"
+        return [_layer_spec(spec, spec.name, title, names, columns)]
+    specs = []
+    for layer, columns_of_layer in zip(names, columns, strict=True):
+        title = f"{spec.title}, layer {layer}"
+        specs.append(_layer_spec(spec, f"{spec.name}:{layer}", title, (layer,), (columns_of_layer,)))
     return specs
 
 
@@ -110,9 +113,17 @@ def _layer_spec(
     columns : tuple of slice
         The layers' columns in a row of features.
     """
-    uses = tuple(sorted({*spec.requests(), "groups"}))
-    make = partial(_make_layer_classifier, spec, layers, columns)
-    return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, compared_with=())
+    return replace(
+        spec,
+        name=name,
+        title=title,
+        make=partial(_make_layer_classifier, spec, layers, columns),
+        # The model of each layer chooses its parameters itself, by inner folds of movies.
+        choose=None,
+        uses=tuple(sorted({*spec.requests(), "groups"})),
+        # `spec` is compared with models of vectors, which these are not.
+        compared_with=(),
+    )
 
 
 def _make_layer_classifier(
@@ -185,6 +196,7 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         if len(models) > 1:
             self._choose_layer(models)
         else:
+            # With one layer, the candidates are those of its own model, such as penalties.
             self.layer_ = 0
             self.candidates_ = getattr(models[0], "candidates_", ())
         self.model_ = models[self.layer_]
@@ -200,6 +212,7 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         self.layer_ = int(np.argmin(shares))
         tried = []
         for index, (name, share) in enumerate(zip(self.layers, shares, strict=True)):
+            # The share of wrong pairs takes the place of a loss.
             tried.append(Candidate(f"{LAYER_PREFIX}{name}", inner_loss=share, chosen=index == self.layer_))
         self.candidates_ = tuple(tried)
 
@@ -212,7 +225,10 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
 def _share_of_wrong_pairs(model: Any) -> float:
     """Return the share of pairs of a positive and a negative clip that held-out scores order wrongly.
 
-    The model was fitted with movies, so that it has out-of-fold scores of its training clips.
+    Raises
+    ------
+    ValueError
+        The model has no out-of-fold scores of its training clips.
     """
     if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, by which layers are chosen")

@@ -21,7 +21,9 @@ PENALTIES = Grid("ridgelogistic__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 
 @checked
 def linear_probe(C: float = 0.01) -> Pipeline:
-    """Make the linear probe, unfitted; its penalty is tuned over `PENALTIES`.
+    """Make the linear probe, unfitted.
+
+    The zoo's ``linear`` model chooses C, the inverse strength of the penalty, from `PENALTIES`.
 
     Examples
     --------
@@ -34,8 +36,10 @@ def linear_probe(C: float = 0.01) -> Pipeline:
 
 def variables_probe() -> Pipeline:
     """Make an unfitted linear probe that replaces missing values (NaN) with means of the training clips."""
+    # A variable that is missing in all training clips is kept, as 0: the number of features stays the same.
+    imputer = SimpleImputer(keep_empty_features=True)
     steps_of_probe = [step for _, step in linear_probe().steps]
-    return make_pipeline(SimpleImputer(keep_empty_features=True), *steps_of_probe)
+    return make_pipeline(imputer, *steps_of_probe)
 
 
 def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:

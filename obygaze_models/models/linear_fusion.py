@@ -32,28 +32,29 @@ class LinearNumbers(NamedTuple):
 
 
 def linear_numbers(model: Any) -> LinearNumbers:
-    """Return moments, weights and intercept of a fitted linear probe.
+    """Return means, deviations, weights and intercept of a fitted linear probe.
 
-    `model` is a `GroupedSelection` or a `PenaltyPerModality` of the probe.
+    `model` is a `GroupedSelection` of a pipeline of scaler and classifier, or a `PenaltyPerModality`.
     """
-    has_weighing = isinstance(model, PenaltyPerModality)
-    selection = model.selection_ if has_weighing else model
-    scaler, *between, classifier = [step for _, step in selection.estimator_.steps]
-    weights = classifier.coef_[0]
-    for weighing in between:
-        # A PenaltyPerModality multiplies the standardised features by factors in a step of its own (`weigh`).
-        # To multiply the weights has the same effect.
-        weights = weights * weighing.kw_args["weights"]
-    return LinearNumbers(scaler.mean_, scaler.scale_, weights, float(classifier.intercept_[0]))
+    if isinstance(model, PenaltyPerModality):
+        # Between scaler and classifier, its pipeline multiplies each feature by a factor (`weigh`). To
+        # multiply the weights has the same effect.
+        scaler, weighing, classifier = [step for _, step in model.selection_.estimator_.steps]
+        weights = classifier.coef_[0] * weighing.kw_args["weights"]
+    else:
+        scaler, classifier = [step for _, step in model.estimator_.steps]
+        weights = classifier.coef_[0]
+    intercept = float(classifier.intercept_[0])
+    return LinearNumbers(scaler.mean_, scaler.scale_, weights, intercept)
 
 
 class LinearJoin(NamedTuple):
-    """A linear fused model of one set of modalities.
+    """A linear fused model of one set of M modalities, which have D features together.
 
     Attributes
     ----------
     mean, scale, weights : ndarray, shape [D]
-        Mean, deviation and weight of each feature, of one modality after the other.
+        Mean, deviation and weight of each feature; the features of one modality follow those of the other.
     factors, intercepts : ndarray, shape [M]
         Of each modality. Its contribution is ``factor * (weights @ features + intercept)``, with the weights
         and the standardised features of the modality. With a model for each modality, it is above 0 if the
@@ -103,21 +104,25 @@ class LinearFusion:
         base = np.repeat(self.joins[all_modalities].base, len(features))
         parts = np.full((len(features), len(self.columns)), np.nan)
         for pattern, rows in match_models(present_modalities(features, self.columns), self.joins):
-            join = self.joins[pattern]
-            base[rows] = join.base
-            # X has the columns of all modalities, the join's arrays have those of its own modalities only.
-            start_in_join = 0
-            for modality, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
+            model = self.joins[pattern]
+            base[rows] = model.base
+            # X has the columns of all modalities, the model's arrays have those of its own modalities only.
+            start = 0
+            for modality, factor, intercept in zip(pattern, model.factors, model.intercepts, strict=True):
                 values = features[rows][:, self.columns[modality]]
-                in_join = slice(start_in_join, start_in_join + values.shape[1])
-                start_in_join = in_join.stop
-                standard = standardise(values, join.mean[in_join], join.scale[in_join], CLIP)
-                parts[rows, modality] = factor * (standard @ join.weights[in_join] + intercept)
+                stop = start + values.shape[1]
+                standardised = standardise(values, model.mean[start:stop], model.scale[start:stop], CLIP)
+                parts[rows, modality] = factor * (standardised @ model.weights[start:stop] + intercept)
+                start = stop
         return base, parts
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the model of the modalities that it has; a clip without any has the base."""
+        """Score each clip [N] by the model of the modalities that it has.
+
+        The score of a clip without any modality is the base alone.
+        """
         base, contributions = self.contributions(X)
+        # The contribution of a modality that a clip lacks is NaN.
         is_present = np.isfinite(contributions)
         has_any = is_present.any(axis=1)
         if self.fused_by_max:

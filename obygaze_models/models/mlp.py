@@ -79,7 +79,7 @@ class MLPProbe(NetworkClassifier):
         Parameters
         ----------
         X : array-like, shape [N, D]
-            float32 or float64, and computed in that precision.
+            float32 or float64; training computes in the same precision.
         y : array-like, shape [N]
             Two labels; the second in sorted order is the positive one.
         X_val, y_val : array-like, shapes [M, D] and [M], optional
@@ -101,6 +101,7 @@ class MLPProbe(NetworkClassifier):
         """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
         check_is_fitted(self)
         features = validated_rows(self, X, np.float64, np.float32)
+        # Logits are computed in the precision in which the probe was trained.
         features = features.astype(self.mean_.dtype, copy=False)
         network = self._network(features.shape[1])
         with one_blas_thread():
@@ -112,7 +113,10 @@ class MLPProbe(NetworkClassifier):
         return self.imbalance
 
     def _network(self, n_features: int) -> Perceptron:
-        """Make the perceptron for `n_features` features: one output, or two in the paper variant."""
+        """Make the perceptron for `n_features` features.
+
+        That of the ``paper`` variant has two outputs, and does not standardise features.
+        """
         if self.variant == "paper":
             return Perceptron(n_features, self.n_hidden, n_outputs=2, standardised=False, clip=self.clip)
         return Perceptron(n_features, self.n_hidden, n_outputs=1, standardised=True, clip=self.clip)
@@ -141,7 +145,7 @@ def fit_many(
     validation: Sequence[NDArray[np.intp]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Fit many probes together: this is faster than fitting each alone, and gives the same bytes.
+    """Fit many probes together: faster than fitting each alone, and with exactly the same results.
 
     Parameters
     ----------
@@ -170,9 +174,8 @@ def fit_many(
             raise ValueError(
                 f"a probe needs clips of two classes, but one has {len(rows)} of one class at most"
             )
-    for number, rows in enumerate(validation or ()):
-        if np.intersect1d(train[number], rows).size:
-            raise ValueError("a probe's validation rows must not be among those it is trained on")
+    if validation is not None:
+        _refuse_overlap(train, validation)
     for probe in probes:
         probe._check_settings()
         if _without_seed(probe) != _without_seed(probes[0]):
@@ -180,6 +183,13 @@ def fit_many(
         probe.classes_ = classes
         probe.n_features_in_ = features.shape[1]
     train_many(probes, features, labels, train, validation, progress=progress)
+
+
+def _refuse_overlap(train: Sequence[NDArray[np.intp]], validation: Sequence[NDArray[np.intp]]) -> None:
+    """Raise if a validation row of a probe is also one of its training rows."""
+    for index, validation_rows in enumerate(validation):
+        if np.intersect1d(train[index], validation_rows).size:
+            raise ValueError("a probe's validation rows must not be among those it is trained on")
 
 
 def _without_seed(probe: MLPProbe) -> dict[str, Any]:

@@ -52,16 +52,18 @@ class PenaltyPerModality(LogitClassifier):
         y, groups : array-like, shape [N]
             The label and the movie of each clip.
         """
-        # All ratios of the modalities' penalties are tried here; each selection tries their common strength.
-        # With three modalities the ratios are (1, 1, 1), (1, 1, 0.1), (1, 1, 10), (1, 0.1, 1) and so on.
+        # All ratios of the penalties' inverse strengths are tried here; each selection tries the strengths of
+        # the first. With three modalities the ratios are (1, 1, 1), (1, 1, 0.1), (1, 1, 10), (1, 0.1, 1) and
+        # so on.
         n_other_modalities = len(self.widths) - 1
         selections: dict[tuple[float, ...], GroupedSelection] = {}
         for ratios_of_others in product(RELATIVE_STRENGTHS, repeat=n_other_modalities):
             ratios = (1.0, *ratios_of_others)
             selections[ratios] = self._selection(ratios).fit(X, y, groups=groups)
-        # The ratios are in the order of preference: min takes the first of equal losses.
-        losses = {ratios: _lowest_inner_loss(selection) for ratios, selection in selections.items()}
-        self.relative_ = min(losses, key=losses.__getitem__)
+        # The ratios are in the order of preference: of equal losses, the first is taken.
+        ratios_tried = list(selections)
+        losses = [_lowest_inner_loss(selection) for selection in selections.values()]
+        self.relative_ = ratios_tried[int(np.argmin(losses))]
         self.selection_ = selections[self.relative_]
         self.classes_ = self.selection_.classes_
         self.threshold_ = self.selection_.threshold_
@@ -77,9 +79,9 @@ class PenaltyPerModality(LogitClassifier):
     def _selection(self, ratios: tuple[float, ...]) -> GroupedSelection:
         """Make the unfitted probe in which the inverse strengths of the penalties have these ratios.
 
-        The probe has one penalty, on the squares of all weights. To make that of a modality r times weaker,
-        its features are multiplied by the root of r. With r = 4 its features are doubled: weights of half the
-        size then give the same logits, and the penalty on their squares is a quarter.
+        The probe has one penalty, on the squares of all weights. To make the penalty of a modality r times
+        weaker, its features are multiplied by the root of r. If r is 4, its features are doubled. Weights of
+        half the size then give the same logits, and the penalty on their squares is a quarter.
         """
         factor_of_modality = np.sqrt(ratios)
         weights = np.repeat(factor_of_modality, self.widths)  # one for each feature

@@ -38,14 +38,15 @@ def has_modality(features: NDArray[Any], columns: slice) -> NDArray[np.bool_]:
     Parameters
     ----------
     features : ndarray, shape [N, D] or [N, F, D]
-        A missing vector is NaN.
+        A vector of which any number is NaN is missing.
     columns : slice
         The modality's columns.
     """
-    is_finite: NDArray[np.bool_] = np.isfinite(features[..., columns]).all(axis=-1)
-    if is_finite.ndim == 1:
-        return is_finite
-    return np.asarray(is_finite.any(axis=1))
+    has_vector: NDArray[np.bool_] = np.isfinite(features[..., columns]).all(axis=-1)  # [N] or [N, F]
+    has_frames = has_vector.ndim == 2
+    if has_frames:
+        return np.asarray(has_vector.any(axis=1))
+    return has_vector
 
 
 def present_modalities(features: NDArray[Any], columns: Columns) -> NDArray[np.bool_]:
@@ -66,8 +67,8 @@ def pattern_of(presence: NDArray[np.bool_]) -> Pattern:
 def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Iterator[MatchedClips]:
     """Group clips by the modalities that they have, and find the fitted model that scores each group.
 
-    It is the model of the largest set of modalities among those that the clips have all of; of several
-    largest, the first in `fitted`. Clips without such a model are left out.
+    A model can score clips that have all of its modalities. Of several such models, the one with the most
+    modalities is taken; of equally many, the first in `fitted`. Clips without such a model are left out.
 
     Parameters
     ----------
@@ -77,6 +78,7 @@ def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Itera
         The sets of modalities that have a model.
     """
     sets_with_model = list(fitted)
+    # Each different row of `present` stands for the group of clips that have these modalities.
     for present_in_group in np.unique(present, axis=0):
         modalities_of_group = set(pattern_of(present_in_group))
         usable = [pattern for pattern in sets_with_model if modalities_of_group.issuperset(pattern)]

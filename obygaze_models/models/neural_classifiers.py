@@ -124,7 +124,7 @@ class NetworkClassifier(NeuralClassifier):
         self.parameters_ = trained.parameters
         self.mean_ = trained.mean
         self.scale_ = trained.scale
-        self.threshold_ = 0.0
+        self.threshold_ = 0.0  # of a logit: a probability of one half
         self.n_epochs_ = trained.n_epochs
         self.curve_ = trained.curve
 
@@ -177,7 +177,8 @@ def train_many(
     A model stops after `patience` epochs without a lower loss on its validation rows, but not before
     `min_epochs`. If losses are equal, the earliest epoch counts as the lowest. Without validation rows, all
     `max_epochs` epochs are run and the last is kept. Models with the same training rows and seed are trained
-    only once, until the last of them stops. Every model gets the same bytes as if it were trained alone.
+    only once, until the last of them stops. Every model gets exactly the parameters that it would get if it
+    were trained alone.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def train_many(
     validation : sequence of ndarray of int, optional
         The rows whose loss decides when each model's training stops.
     progress : callable, optional
-        Called now and then with the number of models trained and the number of all models.
+        Called after each training with the number of models trained and the number of all models.
     """
     y = labels.astype(X.dtype)
     n_trained = 0
@@ -203,9 +204,13 @@ def train_many(
             # These models differ only in their validation rows: one training serves all.
             first = indices[0]
             model = models[first]
-            held_out = [None if validation is None else validation[index] for index in indices]
+            validation_rows: list[NDArray[np.intp] | None]
+            if validation is None:
+                validation_rows = [None] * len(indices)
+            else:
+                validation_rows = [validation[index] for index in indices]
             network = model._network(X.shape[-1])
-            results = train_network(network, model._plan(), X, y, train[first], validation=held_out)
+            results = train_network(network, model._plan(), X, y, train[first], validation=validation_rows)
             for index, trained in zip(indices, results, strict=True):
                 models[index]._set_fitted(trained)
             n_trained += len(indices)

@@ -33,9 +33,12 @@ class OrdinalModel:
     threshold = NEAREST_THRESHOLD
 
     def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
-        """Compute each clip's expected level [N], 0 to the number of steps."""
-        # The expected level is the sum, over steps, of the probability to be above the step.
-        return np.asarray(np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0))
+        """Compute each clip's expected level [N], between 0 and the highest level.
+
+        It is the sum, over steps, of the probability that the clip's level is above the step.
+        """
+        p_above_steps = [expit(step.scores(X, movies)) for step in self.steps]
+        return np.asarray(np.sum(p_above_steps, axis=0))
 
 
 def labels_of_step(levels: NDArray[np.int64], step: int) -> NDArray[np.int64]:
@@ -60,8 +63,9 @@ def fit_ordinal(
 ) -> OrdinalModel | Fitted:
     """Fit a model on ordered levels: one model of two classes for each step between two levels.
 
-    A baseline, which reads no features, is fitted on the levels themselves. Its score is a level, such as the
-    mean level of the training clips, and is rounded to the nearest one (`NEAREST_THRESHOLD`).
+    A baseline, which reads no features, is one model, fitted on the levels themselves. Its score is a level,
+    such as the mean level of the training clips. Scores of both are rounded to the nearest level
+    (`NEAREST_THRESHOLD`).
 
     Parameters
     ----------

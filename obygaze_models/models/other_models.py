@@ -61,13 +61,14 @@ def as_spec(name: str, model: Any) -> ModelSpec:
     """
     if isinstance(model, ModelSpec):
         return model
-    if hasattr(model, "fit") and not isinstance(model, type):
+    is_estimator = hasattr(model, "fit") and not isinstance(model, type)
+    if is_estimator:
         return ModelSpec(name, name, partial(_seeded_clone, model))
     if not callable(model):
         raise ModelError(
             f"{name} is a {type(model).__name__}: expected a ModelSpec, an estimator or a factory"
         )
-    # Called once with any seed, to see what it makes.
+    # The factory is called once with any seed, to see whether it makes a spec or an estimator.
     made = _call_factory(name, model, seed=0)
     if isinstance(made, ModelSpec):
         return made
@@ -78,7 +79,7 @@ def as_spec(name: str, model: Any) -> ModelSpec:
 
 def _seeded_clone(estimator: Any, seed: int) -> Any:
     """Clone an estimator, unfitted, and set its seeds."""
-    from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
+    from sklearn.base import clone  # noqa: PLC0415  slow to import, and not needed for the zoo's own models
 
     return _set_seeds(clone(estimator), seed)
 
@@ -86,10 +87,27 @@ def _seeded_clone(estimator: Any, seed: int) -> Any:
 def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
     """Call the factory of a model, with the seed if it takes one; `name` is for messages.
 
-    - A factory with a parameter that is named like a seed (`_name_of_seed`) gets the seed by this name.
-    - A function with a required parameter gets the seed as its first argument.
-    - Any other factory is called without arguments, and the seeds of the estimator that it returns are set.
-      It may also return a class of estimators.
+    The seed is passed as `_arguments_of_factory` says. If the factory takes none, the seeds of the estimator
+    that it returns are set; it may also return a class of estimators.
+    """
+    positional, by_name = _arguments_of_factory(factory, seed)
+    try:
+        result = factory(*positional, **by_name)
+        if positional or by_name:
+            return result
+        estimator = result() if isinstance(result, type) else result
+        return _set_seeds(estimator, seed)
+    except Exception as error:
+        raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
+
+
+def _arguments_of_factory(factory: Callable[..., Any], seed: int) -> tuple[tuple[int, ...], dict[str, int]]:
+    """Return the positional and the named arguments that pass the seed to a factory.
+
+    - A parameter that is named like a seed (`_name_of_seed`) gets the seed by this name.
+    - Otherwise the first parameter of a function gets it, if the function has a required one. A required
+      parameter of a class is a setting, not a seed.
+    - Any other factory takes no arguments.
     """
     try:
         parameters = list(inspect.signature(factory).parameters.values())
@@ -97,23 +115,19 @@ def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
         # Some built-in functions have no signature.
         parameters = []
     name_of_seed = _name_of_seed(parameters)
-    # A class's required parameter is a setting, not a seed.
-    is_function = not isinstance(factory, type)
-    takes_seed_first = is_function and _has_required_argument(parameters)
-    try:
-        if name_of_seed:
-            return factory(**{name_of_seed: seed})
-        if takes_seed_first:
-            return factory(seed)
-        result = factory()
-        estimator = result() if isinstance(result, type) else result
-        return _set_seeds(estimator, seed)
-    except Exception as error:
-        raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
+    if name_of_seed:
+        return (), {name_of_seed: seed}
+    is_class = isinstance(factory, type)
+    if not is_class and _has_required_argument(parameters):
+        return (seed,), {}
+    return (), {}
 
 
 def _name_of_seed(parameters: list[inspect.Parameter]) -> str:
-    """Return the name of the first parameter that is a seed by its name, or "" if there is none."""
+    """Return the name of the first parameter that is named like a seed, or "" if there is none.
+
+    Positional-only parameters do not count, as they can't be passed by name.
+    """
     for parameter in parameters:
         if parameter.name in SEED_NAMES and parameter.kind != inspect.Parameter.POSITIONAL_ONLY:
             return parameter.name
@@ -135,9 +149,12 @@ def _set_seeds(estimator: Any, seed: int) -> Any:
         return estimator
     seeds = {}
     for name in estimator.get_params():
+        # A nested estimator's parameter is named like "step__random_state".
         if name.rsplit("__", maxsplit=1)[-1] == "random_state":
             seeds[name] = seed
-    return estimator.set_params(**seeds) if seeds else estimator
+    if seeds:
+        estimator.set_params(**seeds)
+    return estimator
 
 
 # --- from a name
@@ -150,23 +167,21 @@ def _import_model(text: str) -> ModelSpec:
         return as_spec(text, _import_member(text, text))
     name, location = text.rsplit("=", maxsplit=1)
     _check_new_name(name, text)
-    return replace(as_spec(name, _import_member(location, text)), name=name)
+    spec = as_spec(name, _import_member(location, text))
+    # A factory may return a spec, which has a name of its own.
+    return replace(spec, name=name)
 
 
 def _import_member(location: str, text: str) -> Any:
     """Import what ``MODULE:FACTORY`` names; `text` is the whole option, for messages.
 
-    Modules and files of the current folder can be named too: the folder is added to `sys.path`, and stays
-    there, as the module may import others later.
+    Modules and files of the current folder can be named too.
     """
     module_or_path, _, member_path = location.partition(":")
     # The file my/forest.py is the module my.forest.
     path = PurePath(module_or_path.removesuffix(".py"))
     module_name = ".".join(path.parts)
-    current_folder = str(Path.cwd())
-    if current_folder not in sys.path:
-        # At the end, so that files of the folder do not hide installed packages.
-        sys.path.append(current_folder)
+    _make_current_folder_importable()
     try:
         member: Any = importlib.import_module(module_name)
     except Exception as error:
@@ -178,29 +193,39 @@ def _import_member(location: str, text: str) -> Any:
     return member
 
 
+def _make_current_folder_importable() -> None:
+    """Add the current folder to `sys.path`, where it stays, as its modules may import others later."""
+    current_folder = str(Path.cwd())
+    if current_folder not in sys.path:
+        # At the end, so that files of the folder do not hide installed packages.
+        sys.path.append(current_folder)
+
+
 def _check_new_name(name: str, text: str) -> None:
     """Raise if a new model's name is taken by the zoo or not a valid name; `text` is the whole option."""
+    problem = ""
     if name in _builtin_names():
         problem = "is a model of the zoo"
     elif not fits(name, Name):
         problem = f"expected {expected(Name)}"
-    else:
-        return
-    raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
+    if problem:
+        raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
 
 
 def _load_entry_point(name: str) -> ModelSpec:
     """Load a model that an installed package offers."""
-    offered = {point.name: point for point in points(MODELS)}
-    if name in offered:
+    entry_points = {point.name: point for point in points(MODELS)}
+    if name in entry_points:
+        entry_point = entry_points[name]
         try:
-            offer = offered[name].load()
+            model = entry_point.load()
         except Exception as error:
-            raise ModelError(f"model {name} of {offered[name].value} can't be imported: {error}") from error
-        return as_spec(name, offer)
+            raise ModelError(f"model {name} of {entry_point.value} can't be imported: {error}") from error
+        return as_spec(name, model)
     if "," in name:
+        # A list of models, as other options take it.
         raise ModelError(f"unknown model {name!r}: give each model a --model of its own")
-    hint = suggestion(name, [*_builtin_names(), *offered])
+    hint = suggestion(name, [*_builtin_names(), *entry_points])
     raise ModelError(f"unknown model {name!r}{hint}; or give [NAME=]MODULE:FACTORY")
 
 

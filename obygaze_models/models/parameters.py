@@ -39,7 +39,7 @@ class Estimator(BaseEstimator):
 
 
 def _constraints(annotation: Any) -> list[Any]:
-    """Translate a type annotation into scikit-learn's constraints, of which one must hold.
+    """Translate a type annotation into scikit-learn's constraints: a value must meet one of them.
 
     The list is empty for types that are not checked.
     """

@@ -78,18 +78,21 @@ class Perceptron:
 
     @property
     def n_parameters(self) -> int:
-        """Count the parameters, P."""
+        """The number of parameters, P: a weight of each input of a unit, and the unit's bias."""
         return (self.n_features + 1) * self.n_hidden + (self.n_hidden + 1) * self.n_outputs
 
     def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute mean and scale [D] of X [N, D]; they are 0 and 1 if features are not standardised."""
         if self.standardised:
             return mean_and_scale(X)
-        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
+        n_features = X.shape[1]
+        return np.zeros(n_features, X.dtype), np.ones(n_features, X.dtype)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Standardise and clip features X [N, D] by mean and scale [D]; unchanged if not `standardised`."""
-        return standardise(X, mean, scale, self.clip) if self.standardised else X
+        if not self.standardised:
+            return X
+        return standardise(X, mean, scale, self.clip)
 
     def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
         """Draw one set of initial parameters [1, P], between -1 and 1 over the root of their layer's inputs.
@@ -98,8 +101,9 @@ class Perceptron:
         with a = sqrt(5)). The training clips X and their labels y are not used.
         """
         del X, y
-        n_inputs = np.empty(self.n_parameters)  # of the layer of each parameter
-        layers = self.layers_of(n_inputs)  # views
+        # The number of inputs of each parameter's layer, [P], filled in by views of the layers.
+        n_inputs = np.empty(self.n_parameters)
+        layers = self.layers_of(n_inputs)
         layers.hidden_weight[:] = self.n_features
         layers.hidden_bias[:] = self.n_features
         layers.output_weight[:] = self.n_hidden
@@ -108,15 +112,20 @@ class Perceptron:
         return np.asarray(drawn / np.sqrt(n_inputs))
 
     def layers_of(self, parameters: Floats) -> PerceptronLayers:
-        """Cut a flat parameter vector [P] into its layers, without copying."""
-        end_of_weight = self.n_features * self.n_hidden
-        end_of_bias = end_of_weight + self.n_hidden
-        output_weight = parameters[end_of_bias : -self.n_outputs]
+        """Cut a flat parameter vector [P] into its layers, without copying.
+
+        The vector holds hidden weights, hidden biases, output weights and output biases, in this order.
+        """
+        end_of_hidden_weight = self.n_features * self.n_hidden
+        end_of_hidden_bias = end_of_hidden_weight + self.n_hidden
+        end_of_output_weight = end_of_hidden_bias + self.n_hidden * self.n_outputs
+        hidden_weight = parameters[:end_of_hidden_weight]
+        output_weight = parameters[end_of_hidden_bias:end_of_output_weight]
         return PerceptronLayers(
-            hidden_weight=parameters[:end_of_weight].reshape(self.n_features, self.n_hidden),
-            hidden_bias=parameters[end_of_weight:end_of_bias],
+            hidden_weight=hidden_weight.reshape(self.n_features, self.n_hidden),
+            hidden_bias=parameters[end_of_hidden_weight:end_of_hidden_bias],
             output_weight=output_weight.reshape(self.n_hidden, self.n_outputs),
-            output_bias=parameters[-self.n_outputs :],
+            output_bias=parameters[end_of_output_weight:],
         )
 
     def logits(self, layers: PerceptronLayers, X: Floats) -> Floats:
@@ -127,37 +136,38 @@ class Perceptron:
         """Compute the logit of each row of X [B, D], and the intermediate values that the gradient needs."""
         hidden = X @ layers.hidden_weight
         hidden += layers.hidden_bias
-        np.maximum(hidden, 0, out=hidden)
+        np.maximum(hidden, 0, out=hidden)  # relu
+        # One output is the logit. Of two outputs, the logit is the second less the first.
         logit_weight = layers.output_weight[:, -1]
         logit_bias = layers.output_bias[-1]
         if self.n_outputs == 2:
-            # The logit of two outputs is the second less the first.
             logit_weight = logit_weight - layers.output_weight[:, 0]
             logit_bias = logit_bias - layers.output_bias[0]
         return _Forward(hidden, logit_weight, hidden @ logit_weight + logit_bias)
 
     def loss(self, scores: Floats, y: Floats) -> float:
-        """Compute the mean log loss of logits [B] and labels 0 or 1 [B].
+        """Compute the mean log loss of logits, `scores` [B], and labels 0 or 1 [B].
 
-        With one output it is binary cross-entropy, log(1 + exp(s)) - y s, of the logit s.
+        With one output the loss of a clip with the logit s is the binary cross-entropy,
+        log(1 + exp(s)) - y s.
 
         With two outputs it is the paper's loss, which applies softmax twice. The first softmax makes the
-        probabilities 1 - p and p of the two outputs. The cross-entropy then takes these for logits, and
-        applies softmax to them. So the difference of the probabilities takes the place of s: with
-        p = 1 / (1 + exp(-s)) it is p - (1 - p) = tanh(s / 2). As it is at most 1, the loss of a clip is never
-        below log(1 + exp(-1)) = 0.313.
+        probabilities 1 - p and p of the outputs, with p = 1 / (1 + exp(-s)). The second one treats these as
+        outputs, so that their difference, p - (1 - p) = tanh(s / 2), takes the place of s in the loss. As the
+        difference is at most 1, the loss of a clip is never below log(1 + exp(-1)) = 0.313.
         """
         if self.n_outputs == 2:
             scores = np.tanh(scores / 2)
         return log_loss(y, scores)
 
     def _loss_by_logit(self, scores: Floats, y: Floats) -> Floats:
-        """Compute the derivative [B] of the mean loss by each logit [B]."""
+        """Compute the derivative [B] of the mean loss (`loss`) by each logit, `scores` [B]."""
         if self.n_outputs == 1:
             return np.asarray((expit(scores) - y) / len(y))
-        # The chain rule through t = tanh(s / 2), whose derivative is (1 - t^2) / 2.
-        t = np.tanh(scores / 2)
-        return np.asarray((expit(t) - y) * (1 - t * t) / (2 * len(y)))
+        # By the chain rule: the loss is a function of d = tanh(s / 2), whose derivative by s is half of
+        # 1 less the square of d.
+        difference = np.tanh(scores / 2)
+        return np.asarray((expit(difference) - y) * (1 - difference * difference) / (2 * len(y)))
 
     def backward(
         self,
@@ -169,8 +179,8 @@ class Perceptron:
     ) -> Floats:
         """Compute the logits of a batch, and write into `gradient` the gradient of their mean weighted loss.
 
-        The derivatives go backwards, from the logit hidden @ weight + bias to the hidden units, which are
-        relu(X @ weight + bias).
+        Derivatives are computed from the output back to the input: first by the logits, which are
+        ``hidden @ weight + bias``, then by the hidden units, which are ``relu(X @ weight + bias)``.
 
         Parameters
         ----------
@@ -186,9 +196,10 @@ class Perceptron:
         Returns
         -------
         ndarray, shape [B]
+            The logits.
         """
-        hidden, logit_weight, scores = self._forward(layers, X)
-        by_logit = self._loss_by_logit(scores, y)  # derivative of the loss by each logit, [B]
+        hidden, logit_weight, logits = self._forward(layers, X)
+        by_logit = self._loss_by_logit(logits, y)  # derivative of the loss by each logit, [B]
         by_logit *= weights
         gradient.output_weight[:, -1] = by_logit @ hidden
         gradient.output_bias[-1] = np.add.reduce(by_logit)
@@ -202,4 +213,4 @@ class Perceptron:
         by_hidden *= is_active
         np.matmul(X.T, by_hidden, out=gradient.hidden_weight)
         np.add.reduce(by_hidden, axis=0, out=gradient.hidden_bias)
-        return scores
+        return logits

@@ -154,6 +154,7 @@ class _HeldOutScores:
 
     Attributes
     ----------
+    training_set : TrainingSet
     scores : ndarray, shape [V, n]
     training_means : ndarray, shape [V, n]
         The mean score that the same model gives to the clips it was fitted on.
@@ -228,7 +229,7 @@ class _UnfinishedFit(NamedTuple):
     candidate : int
         Index of the candidate, which is a value of the grid.
     coefficients : ndarray, shape [D + 1]
-        Where the fit stands.
+        The approximate coefficients, from which the fit can go on.
     """
 
     inner_fit: _InnerFit
@@ -265,80 +266,84 @@ class _Search:
         self.first_steps = first_steps
         self.logistic = logistic
         self.y = y
-        self.strengths = [float(value) for value in choose.values]
+        # The inverse strengths of the penalties, as floats.
+        self.C_of_candidates = [float(value) for value in choose.values]
 
     def choose_and_fit(self, training_sets: Sequence[TrainingSet]) -> list[Chosen]:
         """Choose the penalty by inner folds and fit the probe, for each training set of the N clips."""
-        n_candidates = len(self.strengths)
-        held_out_of_sets = [
-            _HeldOutScores(training_set, self.y, n_candidates) for training_set in training_sets
-        ]
-        self._score_held_out(held_out_of_sets)
-        losses_of_sets = [held_out.losses() for held_out in held_out_of_sets]
+        scores_of_sets = self._score_held_out(training_sets)
+        losses_of_sets = [scores.losses() for scores in scores_of_sets]
         best_of_sets = [int(np.argmin(losses)) for losses in losses_of_sets]
-        fitted = self._fit_best(training_sets, best_of_sets)
+        probes = self._fit_best(training_sets, best_of_sets)
         # The parameter's name without that of the pipeline's step.
         name = self.choose.parameter.rsplit("__", maxsplit=1)[-1]
-        results = []
-        for index, best in enumerate(best_of_sets):
-            tried = candidates(name, self.choose.values, losses_of_sets[index], best)
-            held_out = held_out_of_sets[index]
-            scores = held_out.scores[best].copy()
-            training_means = held_out.training_means[best].copy()
-            results.append(Chosen(fitted[index], tried, scores, training_means))
-        return results
+        choices = []
+        for held_out, losses, best, probe in zip(
+            scores_of_sets, losses_of_sets, best_of_sets, probes, strict=True
+        ):
+            chosen = Chosen(
+                estimator=probe,
+                candidates=candidates(name, self.choose.values, losses, best),
+                scores=held_out.scores[best].copy(),
+                training_means=held_out.training_means[best].copy(),
+            )
+            choices.append(chosen)
+        return choices
 
-    def _score_held_out(self, held_out_of_sets: Sequence[_HeldOutScores]) -> None:
-        """Fill in each training set's scores, by every candidate, fitted without a clip's inner fold.
+    def _score_held_out(self, training_sets: Sequence[TrainingSet]) -> list[_HeldOutScores]:
+        """Score the clips of each training set by every candidate, fitted without a clip's inner fold.
 
         All candidates are fitted approximately first; those whose loss is near the lowest (`near_best`) are
         then fitted to convergence.
         """
+        n_candidates = len(self.C_of_candidates)
+        scores_of_sets = []
         inner_fits = []
-        for set_index, held_out in enumerate(held_out_of_sets):
-            training_set = held_out.training_set
+        for set_index, training_set in enumerate(training_sets):
+            scores = _HeldOutScores(training_set, self.y, n_candidates)
+            scores_of_sets.append(scores)
             for fold in np.unique(training_set.inner):
                 rows = training_set.rows[training_set.inner != fold]
-                inner_fits.append(_InnerFit(set_index, held_out, int(fold), rows))
-        approximate = self._score_approximately(inner_fits)
-        near_best_of_sets = [held_out.near_best() for held_out in held_out_of_sets]
-        # In order of inner fits, and of candidates for each.
+                inner_fits.append(_InnerFit(set_index, scores, int(fold), rows))
+        approximate_fits = self._score_approximately(inner_fits)
+        near_best_of_sets = [scores.near_best() for scores in scores_of_sets]
         unfinished = []
-        for approximate_of_fit in approximate:
-            set_index = approximate_of_fit[0].inner_fit.set_index
-            unfinished += [approximate_of_fit[candidate] for candidate in near_best_of_sets[set_index]]
+        for inner_fit, fit_of_candidate in zip(inner_fits, approximate_fits, strict=True):
+            near_best = near_best_of_sets[inner_fit.set_index]
+            unfinished += [fit_of_candidate[candidate] for candidate in near_best]
         self._score_converged(unfinished)
+        return scores_of_sets
 
-    def _score_approximately(self, inner_fits: Sequence[_InnerFit]) -> list[list[_UnfinishedFit]]:
+    def _score_approximately(self, inner_fits: Sequence[_InnerFit]) -> list[dict[int, _UnfinishedFit]]:
         """Fit all candidates approximately on all inner fits, and fill in their scores.
 
         Returns
         -------
-        list of list of _UnfinishedFit
-            For each inner fit, the fit with each candidate, in the order of the grid.
+        list of dict of int to _UnfinishedFit
+            For each inner fit, index of a candidate -> the fit with this candidate.
         """
-        n_candidates = len(self.strengths)
         # The path begins with the strongest penalty, whatever the order of the grid.
-        strongest_first = np.argsort(np.array(self.strengths), kind="stable").tolist()
+        strongest_first = np.argsort(np.array(self.C_of_candidates), kind="stable").tolist()
         masks = self._subset_masks([inner_fit.rows for inner_fit in inner_fits])
-        path = self.logistic.path(masks, [self.strengths[candidate] for candidate in strongest_first])
-        fit_of_candidate: list[dict[int, _UnfinishedFit]] = [{} for _ in inner_fits]
+        path = self.logistic.path(masks, [self.C_of_candidates[candidate] for candidate in strongest_first])
+        approximate_fits: list[dict[int, _UnfinishedFit]] = [{} for _ in inner_fits]
         for fits in path:
             candidate = strongest_first[fits.penalty]
             logits_by_fit = _contiguous_columns(fits.logits)
+            # `fits.subsets` are indices of the inner fits.
             for column, index in enumerate(fits.subsets.tolist()):
                 inner_fit = inner_fits[index]
                 inner_fit.fill(candidate, logits_by_fit[column])
                 coefficients = fits.coefficients[:, column]
-                fit_of_candidate[index][candidate] = _UnfinishedFit(inner_fit, candidate, coefficients)
-        return [[fits[candidate] for candidate in range(n_candidates)] for fits in fit_of_candidate]
+                approximate_fits[index][candidate] = _UnfinishedFit(inner_fit, candidate, coefficients)
+        return approximate_fits
 
     def _score_converged(self, unfinished: Sequence[_UnfinishedFit]) -> None:
         """Fit some candidates on some inner folds to convergence, and fill in their scores."""
-        strengths = [self.strengths[fit.candidate] for fit in unfinished]
+        C_of_fits = [self.C_of_candidates[fit.candidate] for fit in unfinished]
         starts = np.stack([fit.coefficients for fit in unfinished], axis=1)  # [D + 1, number of fits]
         masks = self._subset_masks([fit.inner_fit.rows for fit in unfinished])
-        for fits in self.logistic.minima(masks, strengths, starts):
+        for fits in self.logistic.minima(masks, C_of_fits, starts):
             logits_by_fit = _contiguous_columns(fits.logits)
             # `fits.subsets` are indices of the fits in `unfinished`.
             for logits, index in zip(logits_by_fit, fits.subsets.tolist(), strict=True):
@@ -346,16 +351,16 @@ class _Search:
                 fit.inner_fit.fill(fit.candidate, logits)
 
     def _fit_best(self, training_sets: Sequence[TrainingSet], best_of_sets: Sequence[int]) -> list[Pipeline]:
-        """Fit on each training set its best candidate, given as index in the grid; return the probes."""
-        fitted = []
+        """Fit a probe on each training set with the set's best candidate, given by its index in the grid."""
+        probes = []
         masks = self._subset_masks([training_set.rows for training_set in training_sets])
-        strengths = [self.strengths[best] for best in best_of_sets]
+        C_of_sets = [self.C_of_candidates[best] for best in best_of_sets]
         # The fits come in the order of the training sets.
-        for fits in self.logistic.minima(masks, strengths):
+        for fits in self.logistic.minima(masks, C_of_sets):
             for column, index in enumerate(fits.subsets.tolist()):
                 C = self.choose.values[best_of_sets[index]]
-                fitted.append(self._fitted_pipeline(C, fits, column))
-        return fitted
+                probes.append(self._fitted_pipeline(C, fits, column))
+        return probes
 
     def _subset_masks(self, subsets: Sequence[NDArray[np.intp]]) -> NDArray[np.bool_]:
         """Turn K subsets of the N clips, given as rows, into a mask [N, K]."""
@@ -375,6 +380,7 @@ class _Search:
         column : int
             Column of the fit in the arrays of `fits`.
         """
+        # The attributes are those that `fit` would set.
         pipeline = clone(self.estimator).set_params(**{self.choose.parameter: C})
         # The steps before the scaler learn nothing from the clips, so that all fits share them.
         pipeline.steps[: len(self.first_steps)] = self.first_steps
@@ -392,8 +398,8 @@ class _Search:
 
 
 def _contiguous_columns(matrix: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Return the columns of a matrix [N, K] as rows [K, N], each contiguous in memory.
+    """Copy the columns of a matrix [N, K] to rows [K, N], each contiguous in memory.
 
-    Many rows are picked out of each: that is faster where its numbers lie side by side.
+    Picking many numbers out of each is faster then.
     """
     return np.ascontiguousarray(matrix.T)

@@ -23,9 +23,10 @@ class BuiltinModels(Mapping[str, ModelSpec]):
         self._module_of = {name: module for module, names in homes.items() for name in names}
 
     def __getitem__(self, name: str) -> ModelSpec:
+        """Import the module of a model, and return the model's spec."""
         module = importlib.import_module(self._module_of[name])
-        spec: ModelSpec = next(spec for spec in module.SPECS if spec.name == name)
-        return spec
+        specs: dict[str, ModelSpec] = {spec.name: spec for spec in module.SPECS}
+        return specs[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._module_of
@@ -82,8 +83,11 @@ def models_for(
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"two models are called {name!r}: give each a name of its own")
-    baselines = [BUILTIN_MODELS[name] for name in HOMES[BASELINES] if name not in names]
-    return [*specs, *(baseline for baseline in baselines if kind in baseline.kinds)]
+    for name in HOMES[BASELINES]:
+        baseline = BUILTIN_MODELS[name]
+        if name not in names and kind in baseline.kinds:
+            specs.append(baseline)
+    return specs
 
 
 def _requested_specs(

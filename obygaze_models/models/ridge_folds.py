@@ -195,7 +195,7 @@ class FoldLogistic:
                 block.shift_coefficients(all_clips)
                 block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
             else:
-                # These are `path`'s, which has taken the steps in float32.
+                # `path` has already taken the steps in float32.
                 block.shift_coefficients(coefficients[:, columns])
             block.descend(C_of_fits, self.shared.float64, FLOAT64_TOLERANCE)
             yield block.fits(columns)
@@ -225,11 +225,11 @@ def block_width(n_clips: int, n_features: int) -> int:
 
     `n_clips` and `n_features` are those of the feature matrix.
     """
-    # What a fit holds, as arrays of one float64 per clip: logits twice, their change, residuals and the mask
-    # of training clips.
+    # A fit holds these arrays of one float64 per clip: logits twice, their change, residuals and the mask of
+    # training clips.
     n_arrays_of_clips = 5
-    # As arrays of one float64 per feature: coefficients, gradient, direction, moments and intermediate
-    # results, about ten; and the history's steps, each with its change of the gradient.
+    # It holds these of one float64 per feature: coefficients, gradient, direction, moments and intermediate
+    # results, about ten; and the steps of the history, each with its change of the gradient.
     n_arrays_of_features = 10 + 2 * N_REMEMBERED_STEPS
     bytes_of_fit = 8 * (n_arrays_of_clips * n_clips + n_arrays_of_features * n_features)
     n_fits_in_memory = MOST_BYTES // bytes_of_fit
@@ -286,12 +286,13 @@ class _Block:
             # Repeats get the change of the fit that they repeat.
             self.coefficients += change[:, self.subset_of]
         # A feature that is constant in a fit's clips has the ratio 0, and keeps a weight of 0.
-        self.coefficients[:-1][self.scaling.scale_ratio == 0] = 0.0
+        is_constant = self.scaling.scale_ratio == 0  # [D, K]
+        self.coefficients[:-1][is_constant] = 0.0
 
     def begin_penalty(self, change: Floats) -> None:
-        """Prepare the fits for another penalty: add a change [D + 1, 1] to all coefficients, forget steps.
+        """Prepare the fits for another penalty: add a change [D + 1, 1] to coefficients, and drop history.
 
-        Earlier steps approximate the curvature of the loss with the previous penalty.
+        Earlier steps describe the curvature of the loss with the previous penalty, and would mislead L-BFGS.
         """
         self.shift_coefficients(change)
         self._history = StepHistory.empty(*self.coefficients.shape)
@@ -307,7 +308,7 @@ class _Block:
     def fits(self, subsets: NDArray[np.intp]) -> FoldFits:
         """Return the results of the block, without the repeats.
 
-        `subsets` [n_fits] are the indices of the block's subsets among all.
+        `subsets` [n_fits] are the indices of the block's subsets among all subsets that are fitted.
         """
         kept = slice(0, self.n_fits)
         return FoldFits(
@@ -319,16 +320,13 @@ class _Block:
             n_steps=self.n_steps[kept],
         )
 
-    def descend(self, strengths: Floats, features: Numbers, tolerance: float) -> None:
+    def descend(self, C: Floats, features: Numbers, tolerance: float) -> None:
         """Minimise the losses of all fits, from the present coefficients.
-
-        Fits that have converged take no further steps, except for those that are needed to keep the number of
-        running fits a multiple of `WIDTH`.
 
         Parameters
         ----------
-        strengths : ndarray, shape [n_fits]
-            C of each fit.
+        C : ndarray, shape [n_fits]
+            The inverse strength of each fit's penalty, as in scikit-learn.
         features : ndarray, shape [N, D]
             The shared features, in the precision in which gradients are computed.
         tolerance : float
@@ -340,32 +338,44 @@ class _Block:
             y=self.logistic.y,
             scaling=self.scaling,
             in_training=self.in_training,
-            C=strengths[self.subset_of],
+            C=C[self.subset_of],
         )
         descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
-        self.logits = np.empty_like(descent.losses.logits)
-        # The fits that `descent` holds, as indices among the K: all at first, later those that take further
-        # steps.
-        fits = np.arange(len(self.subset_of))
-        all_have_converged = False
-        for _ in range(MOST_STEPS):
-            has_converged = descent.step()  # of the fits in the descent
-            self.n_steps[fits] += 1
-            all_have_converged = bool(has_converged.all())
-            if all_have_converged:
-                break
-            running = _fits_to_run_on(has_converged)
-            if len(running) < len(fits):
-                self._store(fits, descent)
-                descent = descent.take(running)
-                fits = fits[running]
-        self._store(fits, descent)
+        all_have_converged = self._step_until_converged(descent)
         if not all_have_converged:
             warnings.warn(
                 f"logistic regression did not converge in {MOST_STEPS} steps",
                 ConvergenceWarning,
                 stacklevel=4,  # the caller of the function that iterates over `path` or `minima`
             )
+
+    def _step_until_converged(self, descent: FoldDescent) -> bool:
+        """Step until all fits have converged or `MOST_STEPS` are taken, and store the results.
+
+        Fits that have converged take no further steps, except for those that are needed to keep the number of
+        running fits a multiple of `WIDTH`.
+
+        Returns
+        -------
+        bool
+            Whether all fits have converged.
+        """
+        self.logits = np.empty_like(descent.losses.logits)
+        # The fits in the descent, as indices among the K: all at first, later those that still take steps.
+        fits = np.arange(len(self.subset_of))
+        for _ in range(MOST_STEPS):
+            has_converged = descent.step()
+            self.n_steps[fits] += 1
+            if has_converged.all():
+                self._store(fits, descent)
+                return True
+            running = _fits_to_run_on(has_converged)
+            if len(running) < len(fits):
+                self._store(fits, descent)
+                descent = descent.take(running)
+                fits = fits[running]
+        self._store(fits, descent)
+        return False
 
     def _store(self, fits: NDArray[np.intp], descent: FoldDescent) -> None:
         """Copy the results of a descent, which holds the fits with these indices among the K."""
@@ -378,7 +388,8 @@ def _fits_to_run_on(has_converged: Masks) -> NDArray[np.intp]:
     """Return the indices of the fits that take further steps, in rising order.
 
     They are the fits that have not converged, and as many of the others as fill them up to a multiple of
-    `WIDTH`. `has_converged` [K] marks fits that have converged.
+    `WIDTH`, so that rounding does not depend on their number. `has_converged` [K] marks fits that have
+    converged.
     """
     unconverged = np.flatnonzero(~has_converged)
     converged = np.flatnonzero(has_converged)

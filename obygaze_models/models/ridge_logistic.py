@@ -84,8 +84,8 @@ class RidgeLogistic(LogitClassifier):
     def fit_together(models: Sequence["RidgeLogistic"], X: ArrayLike, y: ArrayLike) -> None:
         """Fit models that differ in their penalty on the same features X [N, D] and labels y [N].
 
-        The strongest penalty is fitted first, and each further model starts from the weights of the one
-        before. The covariance of the features is computed once.
+        They are fitted in the order of rising C, which is the strongest penalty first. Each model starts from
+        the weights of the one before. The covariance of the features is computed once.
         """
         features, labels = validate_data(models[0], X, y, dtype=np.float64)
         classes, index = encode_labels(labels, type(models[0]).__name__)
@@ -106,7 +106,8 @@ class RidgeLogistic(LogitClassifier):
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of clips X [N, D]."""
         check_is_fitted(self)
-        return np.asarray(validated_rows(self, X, np.float64) @ self.coef_[0] + self.intercept_[0])
+        features = validated_rows(self, X, np.float64)
+        return np.asarray(features @ self.coef_[0] + self.intercept_[0])
 
 
 def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float]) -> Floats:

@@ -111,9 +111,10 @@ class RidgePath:
     def advance(self, strength: float, tol: float, max_iter: int) -> int:
         """Minimise the mean loss plus ``strength |w|^2 / 2``, starting from the last minimum.
 
-        The coordinates of a descent are scaled by the curvature at its beginning. With a weak penalty on
-        separable clips the curvature then falls to a hundredth or a millionth. Gradients look smaller than
-        they are, and the descent ends too early. It is therefore repeated as long as the curvature falls.
+        A descent runs in coordinates that are scaled by the curvature of the loss at its start. If the
+        curvature falls much on the way, as with a weak penalty on separable clips, the gradient in these
+        coordinates becomes too small, and the descent ends before it reaches the minimum. Another descent,
+        scaled anew, then starts from there.
 
         Parameters
         ----------
@@ -130,12 +131,10 @@ class RidgePath:
             The number of iterations.
         """
         n_iterations = 0
-        has_flattened = True
-        while has_flattened:
+        while True:
             curvature_before = self.curvature
             descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
             n_iterations += descent.n_iterations
-            has_flattened = self.curvature < curvature_before / MOST_FLATTENING
             if not descent.has_converged:
                 warnings.warn(
                     f"logistic regression did not converge in max_iter={max_iter} iterations: "
@@ -143,14 +142,17 @@ class RidgePath:
                     ConvergenceWarning,
                     stacklevel=4,
                 )
-                break
-        return n_iterations
+                return n_iterations
+            has_flattened = self.curvature < curvature_before / MOST_FLATTENING
+            if not has_flattened:
+                return n_iterations
 
     def solution(self) -> tuple[Floats, float]:
         """Return weights [D] and intercept of the last minimum, for features that are not centred."""
         intercept = self.intercept - float(self.mean @ self.weights)
-        weights = self.weights if self.basis is None else self.basis @ self.weights
-        return weights, intercept
+        if self.basis is None:
+            return self.weights, intercept
+        return self.basis @ self.weights, intercept
 
     def _descend(self, strength: float, tol: float, max_iter: int) -> "_Descent":
         """Minimise the penalised loss by L-BFGS, in coordinates in which the Hessian is nearly the identity.
@@ -198,14 +200,7 @@ class RidgePath:
         # A penalty smaller than the covariance's rounding errors would not make the matrix positive definite.
         diagonal = np.diag_indices(len(hessian))
         hessian[diagonal] += max(strength, self.floor)
-        # LAPACK reads matrices by columns, numpy stores them by rows. The Hessian is symmetric, so that its
-        # transpose is the same matrix stored by columns: LAPACK works in its memory without a copy.
-        stored_by_columns = hessian.T
-        root: Floats
-        root, failed = dpotrf(stored_by_columns, lower=True, overwrite_a=True)
-        if failed:
-            raise LinAlgError("the covariance of the features is not positive definite")
-        return root
+        return _cholesky_factor(hessian)
 
     def _mean_loss(self, weights: Floats, intercept: float) -> _MeanLoss:
         """Compute the mean loss without penalty and its derivatives, by blocks of clips.
@@ -242,9 +237,36 @@ class RidgePath:
         )
 
 
+def _cholesky_factor(matrix: Floats) -> Floats:
+    """Compute the lower Cholesky factor L of a symmetric matrix L L' [R, R], whose memory is overwritten.
+
+    Raises
+    ------
+    LinAlgError
+        The matrix is not positive definite.
+    """
+    # LAPACK copies matrices that are stored by rows, as this one is. Its transpose is stored by columns, and
+    # is the same matrix, as it is symmetric.
+    stored_by_columns = matrix.T
+    factor: Floats
+    factor, has_failed = dpotrf(stored_by_columns, lower=True, overwrite_a=True)
+    if has_failed:
+        raise LinAlgError("the covariance of the features is not positive definite")
+    return factor
+
+
 def _span(X: Floats) -> tuple[Floats, Floats]:
-    """Find orthonormal directions [D, N] that the clips X [N, D] span, and the clips' coordinates [N, N]."""
+    """Find orthonormal directions that N clips X [N, D] span, with fewer clips than features.
+
+    Returns
+    -------
+    basis : ndarray, shape [D, N]
+        The directions, as columns.
+    coordinates : ndarray, shape [N, N]
+        The clips as multiples of the directions: X is ``coordinates @ basis.T``.
+    """
     factors: Any = qr(X.T, mode="economic", check_finite=False)
+    # X.T is basis @ triangle.
     basis, triangle = factors
     return basis, np.ascontiguousarray(triangle.T)
 
@@ -278,10 +300,10 @@ class _ScaledCoordinates(NamedTuple):
     def gradient(self, by_weights: Floats, by_intercept: float) -> Floats:
         """Convert derivatives by weights and intercept to those by coordinates, [R + 1].
 
-        By the chain rule: the weights w are inv(L') times the coordinates, so that a derivative g by the
-        weights becomes inv(L) g. The derivatives by weights [R] are overwritten.
+        The weights are inv(L') times the coordinates. By the chain rule, the derivatives by coordinates are
+        therefore inv(L) times those by weights [R], which are overwritten.
         """
-        # dtrtrs solves a triangular system.
+        # dtrtrs solves the triangular system L x = by_weights.
         by_coordinates, _ = dtrtrs(self.root, by_weights, lower=True, overwrite_b=True)
         return np.append(by_coordinates, by_intercept / self.intercept_scale)
 

@@ -76,7 +76,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
     limit: Limit = CLIP
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn the moments of X [N, D]; y is not used."""
+        """Compute mean and standard deviation of each feature of X [N, D]; y is not used."""
         del y
         self._validate_params()
         features = validate_data(self, X, dtype=(np.float64, np.float32))
@@ -126,9 +126,15 @@ def standardise(
 
 def mean_and_scale(X: NDArray[np.floating[Any]]) -> MeanAndScale:
     """Compute mean and standard deviation of each column of X [N, D]; that of a constant column is 1."""
-    mean = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
-    scale = np.sqrt(_column_sums(X, mean, power=2) / len(X))
-    return as_mean_and_scale(mean, scale, X.dtype)
+    mean = _column_means(X)
+    deviation = np.sqrt(_column_sums(X, mean, power=2) / len(X))
+    return as_mean_and_scale(mean, deviation, X.dtype)
+
+
+def _column_means(X: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Compute the mean of each column of X [N, D]."""
+    sums = _column_sums(X, np.zeros(X.shape[1]), power=1)
+    return np.asarray(sums / len(X))
 
 
 def _column_sums(
@@ -167,7 +173,8 @@ def is_constant(
     mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]
 ) -> NDArray[np.bool_]:
     """Tell which features of type `dtype` are constant, given their means and deviations."""
-    # Rounding gives a constant column a tiny deviation, not 0; dividing by it would inflate the column.
+    # Rounding gives a constant column a deviation of a few units in the last digit, not 0. Dividing by it
+    # would inflate the column.
     return np.asarray(scale <= 10 * np.finfo(dtype).eps * np.abs(mean))
 
 
@@ -176,9 +183,9 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
 
     They equal those of each subset's rows to rounding. The scale of a constant feature is about 0, not 1.
 
-    The variance of a subset is its mean square less the square of its mean, both of which are sums over its
-    rows. If the difference is tiny against the square, it has lost its digits: moments of such features are
-    computed from the rows of the subset, in a second pass.
+    The variance of a subset is its mean square less the square of its mean. If the two are nearly equal,
+    their difference has lost its digits. Moments of such features are computed from the rows of the subset,
+    in a second pass.
 
     Parameters
     ----------
@@ -191,34 +198,74 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
     MeanAndScale
         Of shape [K, D], in float64.
     """
-    centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
-    sums = np.zeros((in_subset.shape[1], X.shape[1]))
-    squares = np.zeros_like(sums)
-    for start in range(0, len(X), N_ROWS_AT_ONCE):
-        # Relative to the mean of all rows, so that `shift` is small, whose square is subtracted below.
-        rows = X[start : start + N_ROWS_AT_ONCE] - centre
-        is_in_subset = in_subset[start : start + N_ROWS_AT_ONCE].T.astype(np.float64)  # [K, rows]
-        sums += is_in_subset @ rows
-        squares += is_in_subset @ (rows * rows)
+    # Values are taken relative to the mean of all rows. A subset's mean is then near 0, and the square that
+    # is subtracted is small.
+    centre = _column_means(X)
+    sums, squares = _sums_of_subsets(X, centre, in_subset)
     n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
     shift = sums / n_rows  # of a subset's mean from the mean of all rows
-    squared_shift = shift * shift
-    variance = squares / n_rows - squared_shift
-    mean = centre + shift
-    deviation = np.sqrt(np.maximum(variance, 0.0))
+    variance = squares / n_rows - shift * shift
     has_too_few_digits = variance <= LEAST_SHARE_LEFT * shift * shift  # [K, D]
+    moments = MeanAndScale(centre + shift, np.sqrt(np.maximum(variance, 0.0)))
     for subset, columns in enumerate(has_too_few_digits):
         if columns.any():
             rows = X[in_subset[:, subset]][:, columns].astype(np.float64)
-            mean[subset, columns] = rows.mean(axis=0)
-            deviation[subset, columns] = rows.std(axis=0)
-    return MeanAndScale(mean, deviation)
+            _overwrite_moments(moments, subset, columns, rows)
+    return moments
+
+
+class _Sums(NamedTuple):
+    """Sums over several sets of rows: of each column's values less a centre, and of their squares.
+
+    Attributes
+    ----------
+    sums, squares : ndarray, shape [number of sets, D]
+    """
+
+    sums: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
+def _sums_of_subsets(
+    X: NDArray[np.floating[Any]], centre: NDArray[np.float64], in_subset: NDArray[np.bool_]
+) -> _Sums:
+    """Sum the columns of X [N, D], less a centre [D], over each of K subsets of the rows, [N, K]."""
+    sums = np.zeros((in_subset.shape[1], X.shape[1]))
+    squares = np.zeros_like(sums)
+    for start in range(0, len(X), N_ROWS_AT_ONCE):
+        block = slice(start, start + N_ROWS_AT_ONCE)
+        rows = X[block] - centre
+        is_in_subset = in_subset[block].T.astype(np.float64)  # [K, rows]
+        sums += is_in_subset @ rows
+        squares += is_in_subset @ (rows * rows)
+    return _Sums(sums, squares)
+
+
+def _sums_of_groups(
+    X: NDArray[np.float64], centre: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]
+) -> _Sums:
+    """Sum the columns of X [N, D], less a centre [D], over each of G groups of rows."""
+    sums = np.zeros((len(groups), X.shape[1]))
+    squares = np.zeros_like(sums)
+    for group, rows in enumerate(groups):
+        centred = X[rows] - centre
+        sums[group] = centred.sum(axis=0)
+        squares[group] = (centred * centred).sum(axis=0)
+    return _Sums(sums, squares)
+
+
+def _overwrite_moments(
+    moments: MeanAndScale, subset: int, columns: NDArray[np.bool_], rows: NDArray[np.float64]
+) -> None:
+    """Set a subset's moments [K, D] of some columns, marked in [D], to those of its rows in these columns."""
+    moments.mean[subset, columns] = rows.mean(axis=0)
+    moments.scale[subset, columns] = rows.std(axis=0)
 
 
 def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]) -> MeanAndScale:
-    """Compute the moments of X [N, D] leaving out each of G groups of rows, in one pass over X.
+    """Compute means and deviations of X [N, D] without each of G groups of rows, in one pass over X.
 
-    The sums of a group are subtracted from those of all rows; where this cancels nearly all digits, the
+    The sums of a group are subtracted from those of all rows. Where this cancels nearly all digits, the
     moments are computed from the other rows.
 
     Parameters
@@ -232,28 +279,24 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     MeanAndScale
         Of shape [G, D]; scales of constant features are 1.
     """
-    centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
-    sums = np.zeros((len(groups), X.shape[1]))
-    squares = np.zeros_like(sums)
-    for group, rows in enumerate(groups):
-        centred = X[rows] - centre
-        sums[group] = centred.sum(axis=0)
-        squares[group] = (centred * centred).sum(axis=0)
+    n_rows = len(X)
+    centre = _column_means(X)
     sums_of_all = _column_sums(X, centre, power=1)
     squares_of_all = _column_sums(X, centre, power=2)
-    n_others = (len(X) - np.array([len(rows) for rows in groups]))[:, None]  # [G, 1]
-    shift = (sums_of_all - sums) / n_others
+    sums, squares = _sums_of_groups(X, centre, groups)
+    sizes = np.array([len(rows) for rows in groups])
+    n_others = (n_rows - sizes)[:, None]  # [G, 1]
+    shift = (sums_of_all - sums) / n_others  # of the mean of the other rows from the mean of all rows
     variance = (squares_of_all - squares) / n_others - shift * shift
-    mean = centre + shift
-    deviation = np.sqrt(np.maximum(variance, 0.0))
-    # If the other rows vary by far less than all rows, then nearly all of the sum of squares was subtracted,
-    # and the difference has lost its digits. A feature that is constant in all rows has none to lose.
-    deviation_of_all = np.sqrt(squares_of_all / len(X))
+    # If the other rows vary far less than all rows, nearly all of the sum of squares was subtracted, and the
+    # difference has lost its digits. A feature that is constant in all rows has none to lose.
+    deviation_of_all = np.sqrt(squares_of_all / n_rows)
     varies = ~is_constant(centre, deviation_of_all, X.dtype)
-    has_too_few_digits = varies & (variance < LEAST_SHARE_LEFT * squares_of_all / len(X))  # [G, D]
+    least_variance = LEAST_SHARE_LEFT * squares_of_all / n_rows
+    has_too_few_digits = varies & (variance < least_variance)  # [G, D]
+    moments = MeanAndScale(centre + shift, np.sqrt(np.maximum(variance, 0.0)))
     for group, columns in enumerate(has_too_few_digits):
         if columns.any():
             others = np.delete(X[:, columns], groups[group], axis=0)
-            mean[group, columns] = others.mean(axis=0)
-            deviation[group, columns] = others.std(axis=0)
-    return as_mean_and_scale(mean, deviation, X.dtype)
+            _overwrite_moments(moments, group, columns, others)
+    return as_mean_and_scale(moments.mean, moments.scale, X.dtype)

@@ -89,10 +89,13 @@ class ModelSpec:
     def requests(self, method: str = "fit") -> frozenset[str]:
         """Return the names of the metadata that a method of the estimator takes in addition to X and y.
 
-        They are among `METADATA`; `method` is "fit" or a method that scores clips.
+        The method is "fit" or one that scores clips. The names are some of `METADATA`.
         """
         requests = _routed_requests(self.make, method)
-        return requests.union(self.uses) if method == "fit" else requests
+        if method == "fit":
+            # `uses` speaks of ``fit`` only.
+            return requests.union(self.uses)
+        return requests
 
     def draws(self) -> bool:
         """Tell whether the estimator draws random numbers, so that a seed changes it."""
@@ -101,7 +104,10 @@ class ModelSpec:
         return any(seed is not None for seed in seeds)
 
     def settings(self) -> dict[str, str]:
-        """Return the estimator's parameters, without seeds and nested estimators, as text for records."""
+        """Return title, class, choice and parameters of the estimator as text, for records of evaluations.
+
+        Seeds and nested estimators are left out; parameters of nested estimators are included.
+        """
         estimator = self.make(0)
         settings = {
             "title": self.title,
@@ -134,10 +140,11 @@ def _is_seed(name: str) -> bool:
 def _routed_requests(make: Callable[[int], Any], method: str) -> frozenset[str]:
     """Return the metadata that a method of an estimator requests by scikit-learn's metadata routing.
 
-    `make` is the estimator's factory, which takes a seed.
+    `make` is the estimator's factory, which takes a seed. Results are cached, as it may take long.
     """
     estimator = make(0)
     if not hasattr(estimator, "get_metadata_routing"):
         return frozenset()
     with config_context(enable_metadata_routing=True):
-        return frozenset(get_routing_for_object(estimator).consumes(method, METADATA))
+        routing = get_routing_for_object(estimator)
+        return frozenset(routing.consumes(method, METADATA))

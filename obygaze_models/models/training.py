@@ -162,26 +162,23 @@ def train_network(
         (rng_of_sample,) = rng.spawn(1)
         rows = rows[undersample_rows(y[rows], rng_of_sample)]
     mean, scale = network.mean_and_scale(X[rows])
-    clips = PreparedClips(network.prepare(X[rows], mean, scale), y[rows])
+
+    def prepared(clips: NDArray[np.intp]) -> PreparedClips:
+        """Standardise the features of some clips by the moments of the training clips."""
+        return PreparedClips(network.prepare(X[clips], mean, scale), y[clips])
+
+    clips = prepared(rows)
     weights = balanced_weights(clips.y) if plan.imbalance == "weights" else np.ones_like(clips.y)
     stoppings = []
     for held_out in validation:
-        held_out_clips = None
-        if held_out is not None:
-            held_out_clips = PreparedClips(network.prepare(X[held_out], mean, scale), y[held_out])
+        held_out_clips = None if held_out is None else prepared(held_out)
         stoppings.append(_EarlyStopping(plan, held_out_clips))
     start = _choose_start(network, plan, clips, weights, rng)
     learner = _Learner(network, plan, start.parameters, clips, weights)
     train_losses = _train_until_all_end(learner, stoppings, rng)
     results = []
     for stopping in stoppings:
-        n_epochs = len(stopping.losses)
-        curve = LossCurve(
-            train_loss=np.array(train_losses[:n_epochs]),
-            validation_loss=np.array(stopping.losses),
-            kept=stopping.kept_epoch,
-            start_losses=start.losses,
-        )
+        curve = _loss_curve(stopping, train_losses, start.losses)
         results.append(TrainedNetwork(stopping.parameters, mean, scale, stopping.kept_epoch, curve))
     return results
 
@@ -222,10 +219,13 @@ def _choose_start(
     """
     candidates: Floats = network.initial_parameters(rng, clips.X, clips.y).astype(clips.X.dtype)  # [K, P]
     if len(candidates) == 1:
-        return _Start(candidates[0].copy(), losses=np.empty(0))
+        no_losses = np.empty(0)
+        return _Start(candidates[0].copy(), no_losses)
+    # Learners change their parameters in place, so that each gets a copy.
     trials = [_Learner(network, plan, candidate.copy(), clips, weights) for candidate in candidates]
     losses = _run_trials(trials, rng)
-    return _Start(candidates[int(losses.argmin())].copy(), losses)
+    best = int(losses.argmin())
+    return _Start(candidates[best].copy(), losses)
 
 
 class PreparedClips(NamedTuple):
@@ -298,8 +298,9 @@ class _Learner:
         self._plan = plan
         self._clips = clips
         self._weights = weights
-        self._layers = network.layers_of(parameters)
         self._gradient = np.empty_like(parameters)
+        # The layers are views of the two vectors, which change with them.
+        self._layers = network.layers_of(parameters)
         self._gradient_layers = network.layers_of(self._gradient)
         self._adam = Adam.zeros_like(parameters)
 
@@ -348,10 +349,12 @@ class _EarlyStopping:
         """Begin before the first epoch; `held_out` are the clips that tell when to stop, if there are any."""
         self.losses: list[float] = []
         self.has_ended = False
+        # What is kept is set when the training has ended.
         self.parameters: Floats = np.empty(0)
         self.kept_epoch = 0
         self._plan = plan
         self._held_out = held_out
+        # The best epoch so far, and its parameters if the plan keeps those of the best epoch.
         self._lowest_loss = np.inf
         self._lowest_epoch = 0
         self._best_parameters: Floats | None = None
@@ -386,8 +389,24 @@ class _EarlyStopping:
             self.kept_epoch = self._lowest_epoch
 
 
+def _loss_curve(
+    stopping: _EarlyStopping, train_losses: Sequence[float], start_losses: NDArray[np.float64]
+) -> LossCurve:
+    """Collect the losses of a training up to the epoch at which an early stopping ended it.
+
+    `train_losses` are those of all epochs, also of later ones, which other early stoppings needed.
+    """
+    n_epochs = len(stopping.losses)
+    return LossCurve(
+        train_loss=np.array(train_losses[:n_epochs]),
+        validation_loss=np.array(stopping.losses),
+        kept=stopping.kept_epoch,
+        start_losses=start_losses,
+    )
+
+
 def _gather_rows(X: Floats, rows: NDArray[np.intp], memory: Floats) -> Floats:
     """Copy some rows of X [N, ...] into the first rows of `memory`, and return these."""
-    # `take` writes into `out` without a further copy only if it need not check the rows. With mode="clip" it
-    # does not: it would move rows that are out of bounds, of which there are none.
+    # By default `take` checks that rows are in bounds, and makes a further copy for that. mode="clip" skips
+    # the check; all rows are in bounds.
     return X.take(rows, axis=0, out=memory[: len(rows)], mode="clip")

@@ -43,6 +43,9 @@ _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 """A zip's number for Unix, which every member states, so that bytes do not depend on the operating system."""
 
+_PERMISSIONS = 0o644 << 16
+"""Permissions of every member, in the bits of a zip that Unix uses for them: all may read it."""
+
 
 class ArrayEntry(msgspec.Struct):
     """Data type and shape of an array, as the card lists them."""
@@ -56,23 +59,33 @@ def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]])
 
     The card gets a list of the arrays with their types, which must be among `DTYPES`, and shapes.
     """
-    listed = {}
+    list_of_arrays = {}
     for name, array in arrays.items():
-        listed[name] = {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
-    full_card = {**card, "arrays": listed}
+        list_of_arrays[name] = {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
+    full_card = {**card, "arrays": list_of_arrays}
     text = json.dumps(full_card, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True) + "\n"
     members = {CARD: text.encode("utf-8")}
     for name, array in sorted(arrays.items()):
-        file = io.BytesIO()
-        little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        np.lib.format.write_array(file, little_endian, version=(1, 0), allow_pickle=False)
-        members[name + ARRAY_SUFFIX] = file.getvalue()
+        members[name + ARRAY_SUFFIX] = _npy_bytes(array)
+    return _zip_bytes(members)
+
+
+def _npy_bytes(array: NDArray[Any]) -> bytes:
+    """Return the content of an npy file of an array, little-endian on every machine."""
+    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    file = io.BytesIO()
+    np.lib.format.write_array(file, little_endian, version=(1, 0), allow_pickle=False)
+    return file.getvalue()
+
+
+def _zip_bytes(members: Mapping[str, bytes]) -> bytes:
+    """Return an uncompressed zip of members, name -> content, with the same metadata on every machine."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
             member = zipfile.ZipInfo(name, _FIXED_TIME)
             member.create_system = _UNIX
-            member.external_attr = 0o644 << 16  # permissions, where Unix has them in a zip
+            member.external_attr = _PERMISSIONS
             archive.writestr(member, data)
     return buffer.getvalue()
 
@@ -100,41 +113,48 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
         with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings(action="error"):
             return _read_members(archive, len(data))
     except (*NOT_ARRAYS, Warning) as error:
-        if not data.startswith(b"PK"):
-            raise ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}") from None
+        raise _not_a_model_file(data, name, error) from None
+
+
+def _not_a_model_file(data: bytes, name: str, error: Exception) -> ModelError:
+    """Make the message on bytes that are no model file, given what reading them raised."""
+    is_zip = data.startswith(b"PK")
+    if not is_zip:
+        return ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}")
+    # Only errors of this module say something that users understand.
+    reason = "its zip, card or arrays are damaged or cut short"
+    if isinstance(error, ModelError):
         reason = str(error)
-        if not isinstance(error, ModelError):
-            reason = "its zip, card or arrays are damaged or cut short"
-        raise ModelError(
-            f"{name}: not a whole model file ({reason}); get it again, or train it again"
-        ) from None
+    return ModelError(f"{name}: not a whole model file ({reason}); get it again, or train it again")
 
 
 def _read_members(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read card and arrays from an open archive of `size` bytes.
+    """Read card and arrays from an open archive of `size` bytes."""
+    _check_members(archive, size)
+    card = msgspec.json.decode(archive.read(CARD), type=dict[str, Any])
+    entries = msgspec.convert(card.get("arrays"), dict[str, ArrayEntry])
+    expected_names = [CARD, *(label + ARRAY_SUFFIX for label in entries)]
+    if sorted(archive.namelist()) != sorted(expected_names):
+        raise ModelError("the card does not list the arrays that there are")
+    arrays = {}
+    for label, entry in entries.items():
+        arrays[label] = _read_array(archive.read(label + ARRAY_SUFFIX), entry)
+    for label, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ModelError(f"array {label!r} holds values that are not finite")
+    return card, arrays
 
-    Sizes and compression are checked first, so that no file can claim more memory than its own size.
-    """
-    members = archive.infolist()
+
+def _check_members(archive: zipfile.ZipFile, size: int) -> None:
+    """Raise if an archive of `size` bytes has no card, or could take up more memory than its own size."""
     if CARD not in archive.namelist():
         raise ModelError(f"a zip without {CARD}, which every model's has")
+    members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ModelError("a member is compressed; a model's are stored as they are")
     declared_size = sum(member.file_size for member in members)
     if declared_size > size or archive.getinfo(CARD).file_size > MAX_CARD:
         raise ModelError("its members claim more bytes than the file has, or its card is too large")
-    card = msgspec.json.decode(archive.read(CARD), type=dict[str, Any])
-    listed = msgspec.convert(card.get("arrays"), dict[str, ArrayEntry])
-    expected_names = [CARD, *(label + ARRAY_SUFFIX for label in listed)]
-    if sorted(archive.namelist()) != sorted(expected_names):
-        raise ModelError("the card does not list the arrays that there are")
-    arrays = {
-        label: _read_array(archive.read(label + ARRAY_SUFFIX), entry) for label, entry in listed.items()
-    }
-    for label, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise ModelError(f"array {label!r} holds values that are not finite")
-    return card, arrays
 
 
 def _read_array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
@@ -142,18 +162,22 @@ def _read_array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
 
     The header is only compared with the card: `numpy.load` would allocate whatever a header claims.
     """
-    file = io.BytesIO(data)
     dtype = np.dtype(entry.dtype)
+    file = io.BytesIO(data)
     np.lib.format.read_magic(file)
-    is_fortran_order = False
-    expected_header = (entry.shape, is_fortran_order, dtype)
-    if np.lib.format.read_array_header_1_0(file) != expected_header:
+    shape_in_file, is_fortran_order, dtype_in_file = np.lib.format.read_array_header_1_0(file)
+    if shape_in_file != entry.shape or is_fortran_order or dtype_in_file != dtype:
         raise ModelError("an array is not what the card says of it")
-    return np.frombuffer(data, dtype, offset=file.tell()).reshape(entry.shape).astype(dtype.newbyteorder("="))
+    # The values follow the header.
+    values = np.frombuffer(data, dtype, offset=file.tell()).reshape(entry.shape)
+    # They are little-endian; computations use the machine's own byte order.
+    return values.astype(dtype.newbyteorder("="))
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> None:
     """Raise unless arrays have exactly these names and shapes and hold floats, and scales are above 0.
+
+    An array is a scale if its name ends with "scale"; features are divided by it.
 
     Parameters
     ----------
@@ -164,7 +188,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) 
     Raises
     ------
     ModelError
-        An array is wrong, missing or one too many; the message names the first.
+        An array is wrong, missing or not expected; the message names the first.
     """
     differing_names = sorted(arrays.keys() ^ shapes.keys())
     if differing_names:

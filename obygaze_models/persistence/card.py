@@ -294,13 +294,13 @@ class Card(CardFields, frozen=True, kw_only=True):
         """The modalities that the model reads; for a model of one backbone, one made of the card's fields."""
         if self.modalities:
             return self.modalities
-        # A card has all fields of an `Input`, such as `backbone`, `store` and `provenance`, but its name.
+        # A card has all fields of an `Input`, such as `backbone` and `store`, except for the name.
         fields = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
         only_input = Input(name=self.backbone, **fields)  # type: ignore[typeddict-item]  # a card has all
         return (only_input,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:
-        """Yield each modality with its columns in a row of features."""
+        """Yield each of several modalities with its columns in a row of features; none for one backbone."""
         start = 0
         for modality in self.modalities:
             stop = start + modality["n_features"]
@@ -348,8 +348,8 @@ class Card(CardFields, frozen=True, kw_only=True):
         """Return the card as JSON values, with the format's name and number."""
         document: dict[str, object] = {"format": FORMAT, "protocol_number": PROTOCOL}
         for name, value in asdict(self).items():
-            is_left_out = name in OPTIONAL_FIELDS and not value
-            if not is_left_out:
+            is_empty_option = name in OPTIONAL_FIELDS and not value
+            if not is_empty_option:
                 document[name] = value
         return document
 
@@ -359,8 +359,10 @@ def features_digest(provenance: Mapping[str, Any]) -> str:
 
     A model can read the features of every store with the same digest.
     """
-    numeric_fields = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
-    return hashlib.sha256(json.dumps(numeric_fields, sort_keys=True).encode("utf-8")).hexdigest()
+    # `NOT_NUMERICS` are the fields that do not influence values, such as the licence.
+    influential_fields = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
+    text = json.dumps(influential_fields, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def check_features_digest(provenance: Mapping[str, Any], digest: str, where: str) -> None:
@@ -369,6 +371,7 @@ def check_features_digest(provenance: Mapping[str, Any], digest: str, where: str
     `where` begins the message.
     """
     try:
+        # That of a sealed store, which has more fields than that of a store in the making.
         validate_provenance(provenance, sealed=True)
     except StoreError as error:
         raise ModelError(f"{where}{error}") from error
@@ -393,9 +396,11 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     _check_format(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
     modalities = document.get("modalities", ())
-    for features in (document, *modalities):
-        check_features_digest(features["provenance"], features["provenance_sha256"], f"{name}: the card's ")
-    if modalities and sum(modality["n_features"] for modality in modalities) != document["n_features"]:
+    # The card itself and each modality have a provenance with its digest.
+    for described in (document, *modalities):
+        check_features_digest(described["provenance"], described["provenance_sha256"], f"{name}: the card's ")
+    n_features_of_modalities = sum(modality["n_features"] for modality in modalities)
+    if modalities and n_features_of_modalities != document["n_features"]:
         raise ModelError(
             f"{name}: the card's modalities have not its {counted(document['n_features'], 'feature')}"
         )
@@ -420,7 +425,7 @@ def _check_field_values(document: Mapping[str, Any], name: str) -> None:
 
 
 def _wrong_field(document: Mapping[str, Any], field: str, kind: object, name: str) -> ModelError:
-    """Make the error that a field of a card has a wrong value; `kind` is the type that says what is right."""
+    """Make the error for a field of a card with a wrong value; `kind` is the type that it should have."""
     return ModelError(
         f"{name}: the card: {field!r} should be {expected(kind)}; found {document[field]!r:.80}"
     )
@@ -450,12 +455,15 @@ def _retraining_command(document: Mapping[str, Any]) -> str:
     """Write the command that trains a model of an older format again, as far as its card tells."""
     if document.get("protocol") == JOINT:
         return "obygaze model sums MANIFEST STORE --task TASK --out SUMS, then obygaze model join SUMS"
+    # Cards of the first formats have their task in another field.
     task = document.get("train_task")
     target = document.get("target")
     if isinstance(target, Mapping):
         task = target.get("name")
     option = ""
-    if isinstance(task, str) and task.isprintable() and " " not in task:
+    # The card is not validated: a text that is no name of a task must not become part of a command.
+    could_be_name = isinstance(task, str) and task.isprintable() and " " not in task
+    if could_be_name:
         option = f" --task {task}"
     model = document.get("model", "mlp")
     return f"obygaze evaluate MANIFEST STORE{option} --save {model!s:.60} --out FOLDER"

@@ -40,6 +40,9 @@ Shapes = Mapping[str, tuple[int, ...]]
 N_LEVELS = 201
 """Number of quantiles of the training clips' concept values that a file keeps, at equal steps from 0 to 1."""
 
+N_VALUES_IN_TIME = 2
+"""Values of a concept in time: how strongly it is present, and where in the clip."""
+
 MOST_CLIPS_OF_NODE = 1e15
 """Most training clips of a class in a tree's node that are accepted from a file."""
 
@@ -93,23 +96,25 @@ def is_linear(estimator: Any) -> bool:
     if not isinstance(estimator, Pipeline):
         return False
     types: list[type] = [type(step) for _, step in estimator.steps]
-    beginnings: tuple[list[type], ...] = ([ClippedScaler], [FramePool, ClippedScaler])
-    if types[:-1] not in beginnings:
+    reads_vectors = types[:-1] == [ClippedScaler]
+    reads_frames = types[:-1] == [FramePool, ClippedScaler]
+    if not reads_vectors and not reads_frames:
         return False
     return types[-1] in (RidgeLogistic, LogisticRegression)
 
 
 def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     """Convert a fitted linear probe to parameters (JSON values) and arrays."""
-    steps = [step for _, step in estimator.steps]
-    scaler = steps[-2]
-    head = steps[-1]
+    *pools, scaler, head = [step for _, step in estimator.steps]
     parameters = {"limit": float(scaler.limit), "C": float(head.C)}
-    reads_frames = len(steps) == 3
-    if reads_frames:
-        parameters["frames"] = steps[0].pool
-    arrays = {"mean": scaler.mean_, "scale": scaler.scale_}
-    arrays |= {"weights": head.coef_[0], "intercept": head.intercept_}
+    for pool in pools:  # one for a probe of frames, none for a probe of vectors
+        parameters["frames"] = pool.pool
+    arrays = {
+        "mean": scaler.mean_,
+        "scale": scaler.scale_,
+        "weights": head.coef_[0],
+        "intercept": head.intercept_,
+    }
     return parameters, arrays
 
 
@@ -120,6 +125,7 @@ def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
     head = RidgeLogistic(C=card.parameters["C"])
     pool_of_frames = card.parameters.get("frames")
     scaler = _make_scaler(card.parameters["limit"], arrays["mean"], arrays["scale"])
+    # A probe of vectors pools no frames.
     pools = [] if pool_of_frames is None else [FramePool(pool_of_frames)]
     for step in (*pools, head):
         step._validate_params()
@@ -147,17 +153,12 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     """Make a fitted neural classifier from the parameters of a card, and arrays."""
-    network = NETWORKS[card.kind]
+    network_class = NETWORKS[card.kind]
     n_features = card.n_features
     parameters = dict(card.parameters)
     n_epochs = int(parameters.pop("n_epochs"))  # learnt, and not a parameter of the class
-    names_in_one_only = sorted(network().get_params().keys() ^ parameters.keys())
-    if names_in_one_only:
-        first = names_in_one_only[0]
-        raise ModelError(
-            f"the card's parameters and those of {network.__name__} disagree about {first!r:.80}"
-        )
-    model = network(**parameters)
+    _check_names_of_parameters(network_class, parameters)
+    model = network_class(**parameters)
     model._validate_params()
     n_parameters = model._n_parameters(n_features)
     check_arrays(arrays, mean=(n_features,), scale=(n_features,), parameters=(n_parameters,))
@@ -172,8 +173,19 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     model.mean_ = arrays["mean"]
     model.scale_ = arrays["scale"]
     # A file does not hold the loss curve.
-    model.curve_ = LossCurve(np.empty(0), np.empty(0), n_epochs)
+    model.curve_ = LossCurve(train_loss=np.empty(0), validation_loss=np.empty(0), kept=n_epochs)
     return model
+
+
+def _check_names_of_parameters(network_class: type[NeuralClassifier], parameters: Mapping[str, Any]) -> None:
+    """Raise unless parameters from a card have exactly the names of a class's parameters."""
+    names_of_class = network_class().get_params().keys()
+    names_in_one_only = sorted(names_of_class ^ parameters.keys())
+    if names_in_one_only:
+        first = names_in_one_only[0]
+        raise ModelError(
+            f"the card's parameters and those of {network_class.__name__} disagree about {first!r:.80}"
+        )
 
 
 # --- several modalities
@@ -191,31 +203,32 @@ def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
 
 
 def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
-    """Make a fused model from arrays, with a join for each set of modalities that has arrays.
+    """Make a fused model from arrays, with a linear model for each set of modalities that has arrays.
 
-    The set of all modalities must have arrays.
+    A set has arrays if some training clip had exactly these modalities. The set of all modalities must have
+    arrays in any case.
     """
     widths = [modality["n_features"] for modality in card.modalities]
     shapes: dict[str, tuple[int, ...]] = {}
     patterns = []
     for pattern in _all_patterns(len(widths)):
         has_arrays = f"{_pattern_prefix(pattern)}_base" in arrays
-        has_all_modalities = len(pattern) == len(widths)
-        if not has_arrays and not has_all_modalities:
-            continue  # no training clip had exactly these modalities
-        patterns.append(pattern)
-        shapes |= _shapes_of_join(pattern, widths)
+        is_required = len(pattern) == len(widths)
+        if has_arrays or is_required:
+            patterns.append(pattern)
+            shapes |= _shapes_of_join(pattern, widths)
     check_arrays(arrays, **shapes)
     joins = {}
     for pattern in patterns:
-        parts = {name: arrays[f"{_pattern_prefix(pattern)}_{name}"] for name in LinearJoin._fields}
-        joins[pattern] = LinearJoin(**parts)
+        prefix = _pattern_prefix(pattern)
+        fields = {name: arrays[f"{prefix}_{name}"] for name in LinearJoin._fields}
+        joins[pattern] = LinearJoin(**fields)
     columns = tuple(columns_of_modality for _, columns_of_modality in card.input_columns())
     return LinearFusion(columns, joins, fused_by_max=bool(card.parameters["largest"]))
 
 
 def _shapes_of_join(pattern: tuple[int, ...], widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the arrays of a set of modalities, by name.
+    """Return the shapes of the arrays of a set of modalities, by name: those of a `LinearJoin`.
 
     `pattern` holds the indices of the set's modalities, `widths` the number of features of every modality.
     """
@@ -297,9 +310,14 @@ def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]
     """
     if card.kind != "pcbm_time":
         return _concept_bank_from_state(card, arrays, other_shapes)
-    if "n_active" in card.parameters:
+    if _has_units(card):
         return _unit_bank_from_state(card, arrays, other_shapes)
     return _time_bank_from_state(card, arrays, other_shapes)
+
+
+def _has_units(card: Card) -> bool:
+    """Tell whether a model's concepts are units of a dictionary, of which so many are active in a token."""
+    return "n_active" in card.parameters
 
 
 def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> ConceptBank:
@@ -318,6 +336,7 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
     """Make a fitted bank of units, which needs no decoder; arguments are those of `_bank_from_state`."""
     n_features = card.n_features
     n_units = len(card.concepts)
+    no_decoder = np.empty((0, n_features), np.float32)
     bank = UnitBank(n_units, card.parameters["n_active"])
     shapes = {
         "encoder": (n_units, n_features),
@@ -333,7 +352,7 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
         centre=arrays["centre_of_tokens"],
         scale=float(arrays["token_scale"][0]),
         encoder=arrays["encoder"],
-        decoder=np.empty((0, n_features), np.float32),
+        decoder=no_decoder,
         bias=arrays["bias"],
     )
     return bank
@@ -349,7 +368,8 @@ def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> T
         "feature_mean": (n_features,),
         "feature_scale": (n_features,),
     }
-    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=2 * n_concepts)
+    n_values = N_VALUES_IN_TIME * n_concepts
+    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values)
     bank.weights_ = arrays["weights"]
     bank.frame_mean_ = arrays["feature_mean"]
     bank.frame_scale_ = arrays["feature_scale"]
@@ -412,36 +432,44 @@ def _make_scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> Clipp
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
     """Convert a fitted concept bottleneck to parameters (JSON values) and arrays."""
-    if estimator.bank_ is None or estimator.residual_ is not None:
-        form = "with a residual" if estimator.bank_ is not None else "fed with concept values"
-        raise ModelError(f"a bottleneck {form} can't be kept in a file")
+    if estimator.bank_ is None:
+        raise ModelError("a bottleneck fed with concept values can't be kept in a file")
+    if estimator.residual_ is not None:
+        raise ModelError("a bottleneck with a residual can't be kept in a file")
     parameters, arrays = _bank_to_state(estimator.bank_)
     if isinstance(estimator, ConceptsUnlabelled):
         parameters[UNLABELLED] = True
-    values = estimator.train_values_
-    if not _are_quantiles(values):
-        values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
-    arrays |= {"values": values, "centre": estimator.centre_}
+    arrays["values"] = _quantiles_of_values(estimator.train_values_)
+    arrays["centre"] = estimator.centre_
     head = estimator.head_
     if hasattr(head, "tree_"):
         parameters["head"] = "tree"
         arrays["tree"] = _nodes_table(head)
     else:
         parameters["head"] = "linear"
+        # The weights, then the intercept.
         arrays["head"] = np.concatenate([head.coef_[0], head.intercept_]).astype(np.float64)
     return parameters, arrays
 
 
-def _are_quantiles(values: NDArray[np.float64]) -> bool:
-    """Tell whether concept values [N, K] are quantiles of values already, not the values of clips.
+def _quantiles_of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute `N_LEVELS` quantiles of each concept's values [N, K] in training clips: [N_LEVELS, K].
 
-    A model that was read from a file has quantiles: `N_LEVELS` of each concept, in rising order. Values of as
-    many clips that happen to rise in every column are equal to their quantiles, so that it does no harm to
-    take them for such.
+    Values of a model that was read from a file are quantiles already, and returned as they are.
+    """
+    if _are_quantiles(values):
+        return values
+    return np.asarray(np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0))
+
+
+def _are_quantiles(values: NDArray[np.float64]) -> bool:
+    """Tell whether concept values [N, K] are quantiles: `N_LEVELS` of each concept, in rising order.
+
+    The values of `N_LEVELS` clips may also rise in every column. They are then equal to their quantiles.
     """
     has_as_many_rows = len(values) == N_LEVELS
-    rises_in_every_column = not (np.diff(values, axis=0) < 0).any()
-    return has_as_many_rows and rises_in_every_column
+    falls_somewhere = (np.diff(values, axis=0) < 0).any()
+    return has_as_many_rows and not falls_somewhere
 
 
 def _nodes_table(head: Any) -> NDArray[np.float64]:
@@ -456,18 +484,19 @@ def _nodes_table(head: Any) -> NDArray[np.float64]:
     tree = head.tree_
     is_leaf = tree.children_left < 0
     concept = np.where(is_leaf, -1, tree.feature)
-    threshold = np.where(is_leaf, 0.0, tree.threshold)
-    counts = np.round(node_counts(head), 9)  # [M, 2], as sums of clips' weights
+    threshold = np.where(is_leaf, 0.0, tree.threshold)  # a leaf has none
+    # Sums of clips' weights [M, 2], without their rounding errors.
+    counts = np.round(node_counts(head), 9)
     columns = (concept, threshold, tree.children_left, tree.children_right, counts)
     return np.column_stack(columns).astype(np.float64)
 
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     """Make a fitted concept bottleneck from the parameters of a card, and arrays."""
+    has_values_in_time = card.kind == "pcbm_time" and not _has_units(card)
     n_values = len(card.concepts)
-    is_of_units = "n_active" in card.parameters
-    if card.kind == "pcbm_time" and not is_of_units:
-        n_values *= 2  # of each concept, how strongly it is present and where in the clip
+    if has_values_in_time:
+        n_values *= N_VALUES_IN_TIME
     is_tree = card.parameters["head"] == "tree"
     if is_tree:
         n_nodes = len(arrays.get("tree", ()))
@@ -475,7 +504,10 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     else:
         shape_of_head = {"head": (n_values + 1,)}  # weights, then the intercept
     bank = _bank_from_state(card, arrays, values=(N_LEVELS, n_values), centre=(n_values,), **shape_of_head)
-    model = _bottleneck_type(card)("tree" if is_tree else "logistic", bank=clone(bank))
+    head = "tree" if is_tree else "logistic"
+    bottleneck_type = _bottleneck_type(card)
+    # The parameter is an unfitted bank, as in a model that was trained.
+    model = bottleneck_type(head, bank=clone(bank))
     model.head_ = _head_from_arrays(arrays, n_values, is_tree=is_tree)
     model.classes_ = np.array(CLASSES)
     model.n_features_in_ = card.n_features
@@ -490,10 +522,12 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
 
 
 def _bottleneck_type(card: Card) -> type[ConceptBottleneck]:
-    """Return the class of a concept bottleneck."""
+    """Return the class of a concept bottleneck, given its card."""
     if card.kind != "pcbm_time":
         return ConceptBottleneck
-    return ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
+    if card.parameters.get(UNLABELLED):
+        return ConceptsUnlabelled
+    return ConceptsInTime
 
 
 def _head_from_arrays(arrays: Arrays, n_values: int, *, is_tree: bool) -> Any:
@@ -507,33 +541,45 @@ def _head_from_arrays(arrays: Arrays, n_values: int, *, is_tree: bool) -> Any:
 
 
 def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
-    """Raise if a table of nodes [M, 6] is no valid decision tree of `n_values` values.
+    """Raise if a table of nodes [M, 6] (`_nodes_table`) is no valid decision tree of `n_values` values.
 
     In an invalid one, walking from the root might never end, or might leave the table.
     """
     concept = table[:, 0]
-    below = table[:, 2]
-    above = table[:, 3]
+    child_below = table[:, 2]
+    child_above = table[:, 3]
     counts = table[:, 4:]
-    node = np.arange(len(table))
-    is_leaf = (concept == -1) & (below == -1) & (above == -1)
-    # Children come after their parent, as scikit-learn numbers them, so that a walk ends.
-    is_inner = (concept >= 0) & (concept < n_values) & (below > node) & (above > node)
-    is_inner &= (below < len(table)) & (above < len(table))
-    concepts_and_children = table[:, [0, 2, 3]]
+    is_leaf = (concept == -1) & (child_below == -1) & (child_above == -1)
+    tests_concept = (concept >= 0) & (concept < n_values)
+    is_inner = tests_concept & _are_later_nodes(child_below) & _are_later_nodes(child_above)
+    concepts_and_children = np.stack([concept, child_below, child_above])
     are_whole = (concepts_and_children == np.floor(concepts_and_children)).all()
     if not (is_leaf | is_inner).all() or not are_whole:
         raise ModelError("the array tree is not a table of a tree's nodes")
     # No corpus has as many clips as MOST_CLIPS_OF_NODE.
     is_possible = (counts >= 0) & (counts <= MOST_CLIPS_OF_NODE)
-    if not is_possible.all() or (counts.sum(axis=1) <= 0).any():
+    is_empty = counts.sum(axis=1) <= 0
+    if not is_possible.all() or is_empty.any():
         raise ModelError("the array tree has a node without clips")
+
+
+def _are_later_nodes(children: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the children [M] that are in the table of M nodes, after their parent.
+
+    Scikit-learn numbers nodes so. Each step of a walk from the root then leads further, until it ends.
+    """
+    n_nodes = len(children)
+    parents = np.arange(n_nodes)
+    return np.asarray((children > parents) & (children < n_nodes))
 
 
 def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
     """Convert a fitted CAV to parameters (JSON values) and arrays."""
-    plane = np.array([estimator.offset_, estimator.norm_])
-    arrays = {"direction": estimator.direction_, "plane": plane} | _scaler_to_state(estimator.scaler_)
+    arrays = {
+        "direction": estimator.direction_,
+        "plane": np.array([estimator.offset_, estimator.norm_]),
+        **_scaler_to_state(estimator.scaler_),
+    }
     return estimator.get_params(), arrays
 
 
@@ -546,7 +592,9 @@ def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
     cav.classes_ = np.array(CLASSES)
     cav.n_features_in_ = card.n_features
     cav.direction_ = arrays["direction"]
-    cav.offset_, cav.norm_ = arrays["plane"].tolist()
+    offset, norm = arrays["plane"].tolist()
+    cav.offset_ = offset
+    cav.norm_ = norm
     cav.threshold_ = float(card.threshold)
     cav.candidates_ = ()
     return cav
@@ -562,14 +610,18 @@ def stored_tree(table: NDArray[np.float64]) -> Any:
         child for values above it, and the numbers of training clips of both classes. Concept and children of
         a leaf are -1.
     """
+    concept = table[:, 0]
+    threshold = table[:, 1]
+    child_below = table[:, 2]
+    child_above = table[:, 3]
     counts_of_classes = table[:, 4:]  # [M, 2]
     counts = table[:, 4] + table[:, 5]
     shares_of_classes = counts_of_classes / counts[:, None]
     tree = SimpleNamespace(
-        feature=table[:, 0].astype(np.intp),
-        threshold=table[:, 1],
-        children_left=table[:, 2].astype(np.intp),
-        children_right=table[:, 3].astype(np.intp),
+        feature=concept.astype(np.intp),
+        threshold=threshold,
+        children_left=child_below.astype(np.intp),
+        children_right=child_above.astype(np.intp),
         weighted_n_node_samples=counts,
         n_node_samples=counts.astype(np.int64),
         value=shares_of_classes[:, None, :],  # [M, 1, 2]: scikit-learn's second axis is that of the outputs

@@ -65,7 +65,7 @@ def evidence_line(evidence: Evidence | None, levels_left_out: Sequence[str] = ()
     ----------
     evidence : Evidence or None
     levels_left_out : sequence of str
-        Levels of the codebook of which no clip was tested or calibrated on (`Card.levels_left_out`).
+        Levels of whose clips none was used for testing or calibration (`Card.levels_left_out`).
 
     Examples
     --------
@@ -89,17 +89,23 @@ def describe_evidence(evidence: Evidence) -> str:
     ... )
     'AUC on films left out .67 [.00, 1.00] (95 %, of the models tested there), 7 clips of 4 films'
     """
-    value = evidence["auc"]
-    measured = "no film left out has clips of both classes"
-    if value is not None:
-        measured = f"AUC on films left out {_hundredths(value)}"
-        low = evidence["auc_low"]
-        high = evidence["auc_high"]
-        if low is not None and high is not None:
-            measured += f" [{_hundredths(low)}, {_hundredths(high)}] (95 %, of the models tested there)"
     tested = f"{counted(evidence['n_clips'], 'clip')} of {counted(evidence['n_movies'], 'film')}"
     doubt = ": may be no better than chance" if may_be_chance(evidence) else ""
-    return f"{measured}, {tested}{doubt}"
+    return f"{_describe_auc(evidence)}, {tested}{doubt}"
+
+
+def _describe_auc(evidence: Evidence) -> str:
+    """Write the AUC on films left out, with its interval if there is one; or that it is not defined."""
+    auc = evidence["auc"]
+    low = evidence["auc_low"]
+    high = evidence["auc_high"]
+    if auc is None:
+        return "no film left out has clips of both classes"
+    text = f"AUC on films left out {_hundredths(auc)}"
+    if low is None or high is None:
+        return text
+    # The models that were tested are not the model of the file, which is trained on all films.
+    return f"{text} [{_hundredths(low)}, {_hundredths(high)}] (95 %, of the models tested there)"
 
 
 def _hundredths(value: float) -> str:

@@ -68,7 +68,10 @@ class ModelFile:
     @property
     def keeps_pictures(self) -> bool:
         """Whether the file has sketches of pictures, by which training films are recognised in stores."""
-        return all(len(self.other_arrays.get(name, ())) > 0 for name in PICTURE_ARRAYS)
+        for name in PICTURE_ARRAYS:
+            if name not in self.other_arrays or not len(self.other_arrays[name]):
+                return False
+        return True
 
 
 def to_state(estimator: Any, name: str = "") -> EstimatorState:
@@ -145,20 +148,27 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
     if is_name(str(source)):
         # A name in a list of models.
         place = zoo or default_zoo()
-        return read_entry(find_entry(str(source), place), place)
+        entry = find_entry(str(source), place)
+        return read_entry(entry, place)
     # A URL or a path.
     where = as_url(source) or str(local_path(source))
-    path = Path(where)
-    if path.exists() and not path.is_file():
-        # For a pipe or a device, glob finds nothing.
-        models = sorted(path.glob("*.model"))
-        hint = f"; it holds {', '.join(map(str, models[:3]))}: name one" if models else ""
-        raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model{hint}")
+    _refuse_folder(Path(where))
     folder, name = os.path.split(where)
     data = read_limited(folder, name, links=True)
     if data is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
     return where, data
+
+
+def _refuse_folder(path: Path) -> None:
+    """Raise if something exists at a path that is not a regular file; for a folder, name models in it."""
+    if path.is_file() or not path.exists():
+        return
+    models = sorted(path.glob("*.model"))  # of a folder; there are none for a pipe or a device
+    hint = ""
+    if models:
+        hint = f"; it holds {', '.join(map(str, models[:3]))}: name one"
+    raise ModelError(f"{path} is a folder, a pipe or a device, not the file of a model{hint}")
 
 
 def audit(where: str, data: bytes) -> ModelFile:
@@ -214,34 +224,54 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
 
 def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise if the `OTHER_ARRAYS` of a file do not fit the model's card."""
-    _check_score_arrays(card, {name: array for name, array in other_arrays.items() if name in SCORE_ARRAYS})
-    trained = {name: array for name, array in other_arrays.items() if name not in SCORE_ARRAYS}
-    check_training_arrays(trained, n_inputs=len(card.inputs), n_films=len(card.movies))
+    score_arrays = {}
+    training_arrays = {}
+    for name, array in other_arrays.items():
+        if name in SCORE_ARRAYS:
+            score_arrays[name] = array
+        else:
+            training_arrays[name] = array
+    _check_score_arrays(card, score_arrays)
+    check_training_arrays(training_arrays, n_inputs=len(card.inputs), n_films=len(card.movies))
 
 
 def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card.
-
-    The arrays ``reach_...`` are those of `OutOfDistribution`. The card does not say how many draws an array
-    of the calibration has: any number is accepted, so that it is read from the array itself.
-    """
-    n_concepts = len(card.concepts)
-    n_features = card.n_features
-    shapes: dict[str, tuple[int, ...]] = {}
-    if card.protocol != JOINT:
-        shapes["reach_distances"] = (N_LEVELS,)
-        shapes |= {"reach_mean": (n_features,), "reach_scale": (n_features,)}
-        if card.calibration:
-            shapes["calibration_draws"] = (_count_draws(score_arrays, "calibration_draws"), 2)
-        if n_concepts and not card.parameters.get(UNLABELLED):
-            shapes["concept_sigmoids"] = (n_concepts, _count_draws(score_arrays, "concept_sigmoids"), 2)
-    check_arrays(score_arrays, **shapes)
+    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card."""
+    check_arrays(score_arrays, **_shapes_of_score_arrays(card, score_arrays))
     if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
 
 
+def _shapes_of_score_arrays(
+    card: Card, score_arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that the `SCORE_ARRAYS` of a model's file should have: name -> shape.
+
+    The arrays ``reach_...`` are those of `OutOfDistribution`. The card does not say how many draws a
+    calibration has: any number is right, and is taken from the array itself.
+    """
+    if card.protocol == JOINT:
+        return {}
+    n_concepts = len(card.concepts)
+    shapes: dict[str, tuple[int, ...]] = {
+        "reach_distances": (N_LEVELS,),
+        "reach_mean": (card.n_features,),
+        "reach_scale": (card.n_features,),
+    }
+    if card.calibration:
+        shapes["calibration_draws"] = (_count_draws(score_arrays, "calibration_draws"), 2)
+    has_labels_of_concepts = not card.parameters.get(UNLABELLED)
+    if n_concepts and has_labels_of_concepts:
+        shapes["concept_sigmoids"] = (n_concepts, _count_draws(score_arrays, "concept_sigmoids"), 2)
+    return shapes
+
+
 def _count_draws(score_arrays: Mapping[str, NDArray[Any]], name: str) -> int:
-    """Return the number of draws of slope and intercept in an array [..., draws, 2], which is at least 1."""
+    """Return the number of draws in an array [..., draws, 2] of slopes and intercepts.
+
+    It is 1 for an array that is missing, empty or of another shape: any number would do, as `check_arrays`
+    refuses such an array.
+    """
     array = score_arrays.get(name, np.empty(0))
     if array.ndim < 2:
         return 1
@@ -280,11 +310,12 @@ def check_training_arrays(trained: Mapping[str, NDArray[Any]], *, n_inputs: int,
         raise ModelError(f"the array {name!r} is {problem}")
     for name, shape in shapes.items():
         array = trained[name]
+        # Numbers of films are integers; digests and sketches are bytes, which are unsigned integers.
         holds_films = name.endswith("_films")
         kind = "i" if holds_films else "u"
         if not _has_shape(array, shape) or array.dtype.kind != kind:
             raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
-        if holds_films and not (0 <= int(array.min()) <= int(array.max()) < n_films):
+        if holds_films and (int(array.min()) < 0 or int(array.max()) >= n_films):
             raise ModelError(f"the array {name} names a film that is not among the movies")
     for name, films_name in (ROW_ARRAYS, PICTURE_ARRAYS):
         if name in trained and len(trained[name]) != len(trained[films_name]):
@@ -340,6 +371,18 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
     if isinstance(estimator, GivesArrays):
         arrays = {OWN_PREFIX + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
         return EstimatorState("arrays", {}, arrays)
+    data = _make_reproducible(_to_skops(estimator, name))
+    return EstimatorState("skops", {}, {"skops": np.frombuffer(data, dtype=np.uint8)})
+
+
+def _to_skops(estimator: Any, name: str) -> bytes:
+    """Convert an estimator made of scikit-learn's parts to a skops archive; `name` is for messages.
+
+    Raises
+    ------
+    ModelError
+        skops is not installed, or can't convert the estimator, or does not trust a part of it.
+    """
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
@@ -348,6 +391,7 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
             "one made of scikit-learn's parts, but for trees, can be, with: "
             f"{install_command('obygaze[skops]')}"
         ) from None
+    data = b""
     try:
         data = skops.dumps(estimator)
         problems = _untrusted_types(data)
@@ -358,7 +402,7 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
             f"model {name} can't be kept: {problems[0]:.200} is not trusted in a file; "
             "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
-    return EstimatorState("skops", {}, {"skops": np.frombuffer(_make_reproducible(data), dtype=np.uint8)})
+    return data
 
 
 def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:
@@ -383,12 +427,13 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     if model is None:
         model = _load_entry_point(card)
     # An unfitted estimator is made only to learn its class.
-    estimator = as_spec(card.model, model).make(card.seed)
-    if not isinstance(estimator, GivesArrays) or type(estimator).__name__ != card.estimator:
-        raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {type(estimator).__name__} here")
+    unfitted = as_spec(card.model, model).make(card.seed)
+    estimator_class = type(unfitted)
+    if not isinstance(unfitted, GivesArrays) or estimator_class.__name__ != card.estimator:
+        raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {estimator_class.__name__} here")
     own_arrays = {label.removeprefix(OWN_PREFIX): array for label, array in arrays.items()}
     try:
-        return type(estimator).from_arrays(own_arrays)
+        return estimator_class.from_arrays(own_arrays)
     except Exception as error:
         raise ModelError(f"{card.estimator} refuses its arrays: {error}") from error
 
@@ -417,16 +462,17 @@ def _from_skops(arrays: Arrays) -> Any:
 
     try:
         refusal = _why_refused(data)
-        if not refusal:
-            return skops.loads(data, trusted=list(TRUSTED_TYPES))
+        estimator = None if refusal else skops.loads(data, trusted=list(TRUSTED_TYPES))
     except Exception as error:
         reason = first_line(error, 200)
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
-    raise ModelError(refusal)
+    if refusal:
+        raise ModelError(refusal)
+    return estimator
 
 
 def _why_refused(data: bytes) -> str:
-    """Say why nothing is made of a skops archive, given as bytes; "" if it may be loaded."""
+    """Return the reason why a skops archive, given as bytes, must not be loaded; "" if it may be."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         is_compressed = any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist())
     if is_compressed:
@@ -448,30 +494,45 @@ def _make_reproducible(data: bytes) -> bytes:
     """Rewrite a skops archive such that the same estimator always gives the same bytes.
 
     skops numbers objects by their addresses in memory, which differ from run to run; here they are renumbered
-    in order of appearance.
+    in order of appearance. Members are sorted, and have no times.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     schema = members.pop("schema.json").decode("utf-8")
-    numbers: dict[str, str] = {}
-
-    def renumber(match: re.Match[str]) -> str:
-        """Replace an object's number by its place in the order of appearance."""
-        before, number, after = match.groups()
-        place = numbers.setdefault(number, str(len(numbers) + 1))
-        return f"{before}{place}{after}"
-
-    # An object's number is in its field "__id__": 140245, and in the name of its file, "140245.npy".
-    schema = re.sub(r'("__id__": )(\d+)()', renumber, schema)
-    schema = re.sub(r'("file": ")(\d+)(\.\w+")', renumber, schema)
+    schema, number_of_address = _renumber_objects(schema)
+    files = []
+    for name, content in members.items():
+        # The file of an object's array is named after the object, such as "140245.npy".
+        address, _, suffix = name.partition(".")
+        files.append((number_of_address[address], suffix, content))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         sorted_schema = json.dumps(json.loads(schema), sort_keys=True)
         archive.writestr(zipfile.ZipInfo("schema.json", _EPOCH), sorted_schema)
-        numbered = []
-        for name, content in members.items():
-            address, _, suffix = name.partition(".")
-            numbered.append((int(numbers[address]), suffix, content))
-        for number, suffix, content in sorted(numbered):
+        for number, suffix, content in sorted(files):
             archive.writestr(zipfile.ZipInfo(f"{number}.{suffix}", _EPOCH), content)
     return buffer.getvalue()
+
+
+def _renumber_objects(schema: str) -> tuple[str, dict[str, int]]:
+    """Renumber the objects of a skops archive's schema, 1, 2, ... in order of appearance.
+
+    Returns
+    -------
+    schema : str
+        With the new numbers.
+    number_of_address : dict of str to int
+        The old number of an object, which is its address -> the new one.
+    """
+    number_of_address: dict[str, int] = {}
+
+    def renumber(match: re.Match[str]) -> str:
+        """Replace the address in a match by the object's number."""
+        address = match["address"]
+        number = number_of_address.setdefault(address, len(number_of_address) + 1)
+        return match[0].replace(address, str(number))
+
+    # An object's address is in its field "__id__": 140245, and in the name of its file, "file": "140245.npy".
+    schema = re.sub(r'"__id__": (?P<address>\d+)', renumber, schema)
+    schema = re.sub(r'"file": "(?P<address>\d+)\.\w+"', renumber, schema)
+    return schema, number_of_address

@@ -76,15 +76,10 @@ def push_model(
     where, data = find_bytes(model)
     file = audit(where, data)
     construct(file)  # raises if card and arrays don't fit together
-    if file.card.licence == NO_LICENCE:
-        raise ModelError(
-            f"{name}: no licence is recorded in the model, without one others may not use it; "
-            "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
-        )
-    if file_name(name) != name:
-        raise ModelError(f"{name}: a name that some systems cannot write as a file's; choose another")
+    _refuse_unshareable(file, name)
     # The entry has the digest of the page, which is written from the entry's other fields.
-    entry_without_page = entry_of(file.card, data, name, version, page_sha256="0" * 64)
+    no_digest = "0" * 64
+    entry_without_page = entry_of(file.card, data, name, version, page_sha256=no_digest)
     page = model_page(entry_without_page, file, notes).encode("utf-8")
     entry = msgspec.structs.replace(entry_without_page, page_sha256=sha256_of(page))
     _check_entry(entry)
@@ -101,26 +96,37 @@ def push_model(
     return entry
 
 
+def _refuse_unshareable(file: ModelFile, name: str) -> None:
+    """Raise if a model has no licence, or can't have its name in a list as the name of a file."""
+    if file.card.licence == NO_LICENCE:
+        raise ModelError(
+            f"{name}: no licence is recorded in the model, without one others may not use it; "
+            "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
+        )
+    if file_name(name) != name:
+        raise ModelError(f"{name}: a name that some systems cannot write as a file's; choose another")
+
+
 def _with_entry(entries: Sequence[Entry], entry: Entry, zoo: Path | str) -> list[Entry]:
-    """Add an entry to those of a list; a different entry of this name and version is not replaced.
+    """Add an entry at the end of a list; raise if the list has another of this name and version.
 
     `zoo` is the list's folder or URL, for the message.
     """
-    others = []
-    for listed in entries:
-        if listed == entry:
-            continue  # the same model was pushed before
-        if listed.label == entry.label:
-            raise ModelError(
-                f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
-                "replaced: give another --version"
-            )
-        others.append(listed)
+    # An equal entry is of the same model, which was pushed before.
+    others = [listed for listed in entries if listed != entry]
+    if entry.label in [listed.label for listed in others]:
+        raise ModelError(
+            f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
+            "replaced: give another --version"
+        )
     return [*others, entry]
 
 
 def _check_entry(entry: Entry) -> None:
-    """Raise a ModelError if a field of an entry is not as `Entry` requires, which is not checked before."""
+    """Raise a ModelError if a field of an entry is not as `Entry` requires.
+
+    msgspec checks fields only when it converts other values to an entry, not when one is made in Python.
+    """
     try:
         msgspec.convert(msgspec.to_builtins(entry), Entry)
     except msgspec.ValidationError as error:
@@ -196,24 +202,28 @@ def _download_model(
     Raises
     ------
     ModelError
-        The file is larger than is listed, or is no model.
+        The file is larger than the list says, or is no model.
     StoreError
-        The file cannot be read or written, or has another digest than is listed.
+        The file cannot be read or written, or its digest is not that of the list.
     """
-    listed = f"{zoo}/{entry.file}"
+    where = f"{zoo}/{entry.file}"
 
     def check_size(_name: str, n_copied: int, _more: int) -> None:
-        """Raise if more bytes have come than are listed; otherwise report how many have come."""
+        """Raise if more bytes have come than the list says; otherwise report how many have come.
+
+        `download_file` calls it with these three arguments after each part.
+        """
         if n_copied > entry.octets:
-            raise ModelError(f"{listed}: more comes than is listed ({entry.octets} bytes)")
+            raise ModelError(f"{where}: more comes than is listed ({entry.octets} bytes)")
         if progress is not None:
             progress(n_copied, entry.octets)
 
+    # No other process writes here meanwhile, and errors name the file that is to be written.
     with alone_in(part_folder, "pulling this model"), naming(target):
         partial = part_folder / entry.sha256
         download_file(files_in(zoo, links=True), entry.file, partial, entry.sha256, check_size)
         try:
-            audit(listed, read_bytes(partial))
+            audit(where, read_bytes(partial))
         except ModelError:
             # A file that is no model is not kept.
             remove_tree(part_folder)
@@ -259,8 +269,10 @@ def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile
         return file, model_page(entry, file, where=model)
     place = zoo or default_zoo()
     entry = find_entry(model, place)
-    file = audit(*read_entry(entry, place))
-    return file, read_page(entry, place) or model_page(entry, file)
+    where, data = read_entry(entry, place)
+    file = audit(where, data)
+    stored_page = read_page(entry, place)
+    return file, stored_page or model_page(entry, file)
 
 
 TITLES = {
@@ -284,22 +296,27 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     where : str
         The path of the model's file, if the model is in no list.
     """
-    classes = [" or ".join(levels) for levels in file.card.target["classes"]]
-    positive_first = classes[::-1]
-    # The names that the template uses.
+    card = file.card
+    classes = [" or ".join(levels) for levels in card.target["classes"]]
+    positive_class_first = list(reversed(classes))
     values = {
         "entry": entry,
-        "card": file.card,
-        "evidence": evidence_line(file.card.evidence, file.card.levels_left_out or ()),
-        "number": PROTOCOL,
-        "reach": file.other_arrays.get("reach_distances"),
+        "card": card,
+        "evidence": evidence_line(card.evidence, card.levels_left_out or ()),
+        "format_number": PROTOCOL,
+        "distances": file.other_arrays.get("reach_distances"),  # None for a joint model
         "notes": notes.strip(),
         "where": where,
         "titles": TITLES,
-        "sides": " against ".join(positive_first),
+        "classes": " against ".join(positive_class_first),
     }
-    filters = {"number": lambda value: "" if value is None else f"{value:.3f}"}
+    filters = {"number": _three_decimals}
     return filled("obygaze_models.persistence", "model.md.jinja", values, filters=filters)
+
+
+def _three_decimals(value: float | None) -> str:
+    """Format a number with three decimals; "" for None."""
+    return "" if value is None else f"{value:.3f}"
 
 
 @checked
@@ -324,18 +341,20 @@ def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:
     [('lab-linear@1.0.0', '')]
     """
     place = zoo or default_zoo()
-    problems = []
-    for entry in read_zoo(place):
-        problem = ""
-        try:
-            where, data = read_entry(entry, place)
-            file = audit(where, data)
-            construct(file)
-            if entry_of(file.card, data, entry.name, entry.version, entry.page_sha256) != entry:
-                problem = f"{where}: its card says otherwise than the list"
-            elif not read_page(entry, place):
-                problem = f"{place}/{entry.page}: is listed, but not there"
-        except ModelError as error:
-            problem = str(error)
-        problems.append((entry, problem))
-    return problems
+    return [(entry, _find_problem(entry, place)) for entry in read_zoo(place)]
+
+
+def _find_problem(entry: Entry, zoo: Path | str) -> str:
+    """Read a model of a list and its page, and return what is wrong with them; "" if nothing is."""
+    try:
+        where, data = read_entry(entry, zoo)
+        file = audit(where, data)
+        construct(file)
+        entry_of_file = entry_of(file.card, data, entry.name, entry.version, entry.page_sha256)
+        if entry_of_file != entry:
+            return f"{where}: its card says otherwise than the list"
+        if not read_page(entry, zoo):
+            return f"{zoo}/{entry.page}: is listed, but not there"
+    except ModelError as error:
+        return str(error)
+    return ""

@@ -180,23 +180,35 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
     """
     entries = read_zoo(place)
     name, _, version = wanted.partition("@")
-    versions = [entry for entry in entries if entry.name == name]
-    matching = [entry for entry in versions if version in ("", entry.version)]
-    if matching:
-        return max(matching, key=lambda entry: _version_numbers(entry.version))
-    labels = [entry.label for entry in (versions or entries)]
-    similar_names = get_close_matches(name, {entry.name for entry in entries}, 1)
+    matching = []
+    for entry in entries:
+        is_wanted_version = entry.version == version or not version
+        if entry.name == name and is_wanted_version:
+            matching.append(entry)
+    if not matching:
+        hint = _hint_for_missing(wanted, entries)
+        raise ModelError(f"{place}: no model {wanted} in its list, nor a file of this name here; {hint}")
+    return max(matching, key=lambda entry: _version_numbers(entry.version))
+
+
+def _hint_for_missing(wanted: str, entries: Sequence[Entry]) -> str:
+    """Write what a user may have meant by the name of a model that is not in a list, or what the list has."""
+    name, _, _ = wanted.partition("@")
     if Path(f"{wanted}.model").is_file():
-        hint = f"did you mean the file {wanted}.model?"
-    elif similar_names and not versions:
-        hint = f"did you mean {similar_names[0]}?"
-    else:
-        hint = f"it has {', '.join(labels) or 'none'}"
-    raise ModelError(f"{place}: no model {wanted} in its list, nor a file of this name here; {hint}")
+        return f"did you mean the file {wanted}.model?"
+    other_versions = [entry for entry in entries if entry.name == name]
+    similar_names = get_close_matches(name, {entry.name for entry in entries}, 1)
+    if similar_names and not other_versions:
+        return f"did you mean {similar_names[0]}?"
+    labels = [entry.label for entry in other_versions or entries]
+    return f"it has {', '.join(labels) or 'none'}"
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text has the form NAME or NAME@VERSION, and is not the path of an existing file."""
+    """Tell whether a text is NAME or NAME@VERSION of a model in a list.
+
+    If a file has this path, the file is meant.
+    """
     has_form = _NAME_AND_VERSION.fullmatch(text) is not None
     return has_form and not Path(text).exists()
 
@@ -227,10 +239,10 @@ def read_page(entry: Entry, place: Path | str) -> str:
         It is not the page that was listed.
     """
     data = read_limited(place, entry.page, MOST_TOML, links=True)
-    if data is not None and sha256_of(data) != entry.page_sha256:
-        raise ModelError(f"{place}/{entry.page}: not the page that was listed: its digest is another")
     if data is None:
         return ""
+    if sha256_of(data) != entry.page_sha256:
+        raise ModelError(f"{place}/{entry.page}: not the page that was listed: its digest is another")
     return data.decode("utf-8", "replace")
 
 
@@ -266,15 +278,16 @@ def _score_of_metric(row: Any) -> Score | None:
     """Make the score of a list from a row of a card's metrics; None if lists do not show the metric."""
     if row["metric"] not in SHOWN_METRICS or row.get("movie_mean") is None:
         return None
-    # The interval of the retrained method, if it is known; otherwise that of these trained models.
-    has_method_interval = row.get("method_low") is not None
-    columns = "method" if has_method_interval else "movie"  # with which the names of the columns begin
+    # The interval for retrained models, if there is one; otherwise that of the models that were tested.
+    low, high = row.get("method_low"), row.get("method_high")
+    if low is None:
+        low, high = row.get("movie_low"), row.get("movie_high")
     return Score(
         task=row["task"],
         metric=row["metric"],
         value=round(row["movie_mean"], 4),
-        low=_rounded(row.get(f"{columns}_low")),
-        high=_rounded(row.get(f"{columns}_high")),
+        low=_rounded(low),
+        high=_rounded(high),
         chance=_rounded(row.get("movie_chance")),
         films=row["n_movies"],
     )

@@ -85,7 +85,7 @@ class Calibration:
         seed : int
             Seed of the order in which draws of slopes are paired with draws of shares.
         """
-        # The likelihood of slopes gives their posterior, of which the sigmoids are drawn.
+        # The sigmoids are drawn from the posterior of their slopes.
         likelihood = SlopeLikelihood.of_scores(held_out)
         posterior = likelihood.posterior()
         draws = draw_sigmoids(held_out, posterior, training_mean, n_draws=n_draws, seed=seed)
@@ -127,9 +127,9 @@ class Calibration:
         return np.minimum(low, p), np.maximum(high, p)
 
     def expected_share(self, scores: ArrayLike, seconds: ArrayLike) -> tuple[float, float, float]:
-        """Compute the expected share of a film's time that is positive, and the ends of its 80 % band.
+        """Compute the share of a film's time that is expected to be positive, and its 80 % band.
 
-        It is the mean probability of the film's parts, weighted by their lengths.
+        The share is the mean probability of the film's parts, weighted by their lengths.
 
         Parameters
         ----------
@@ -138,15 +138,18 @@ class Calibration:
 
         Returns
         -------
-        share, low, high : float
+        share : float
+        low, high : float
+            Ends of the band.
         """
         return mean_and_band(self.draws, np.asarray(scores, np.float64), np.asarray(seconds, np.float64))
 
     def bracket(self, share: float, extra_variance: float = 0.0) -> tuple[float, float]:
-        """Compute the ends of the 80 % bracket around a new film's expected share of positive clips.
+        """Compute the 80 % prediction interval of a new film's share of positive clips, here called bracket.
 
         The bracket reflects how much films differ from each other; the calibration band (`band`) reflects how
         well the sigmoid is known.
+
 
         Parameters
         ----------
@@ -170,14 +173,15 @@ def few_windows_variance(p: Floats, weights: Floats, n_windows: float, n_clips: 
     The share of positives among n independent windows of probability p has the variance p (1 - p) / n. The
     errors of the films left out already contain this variance for films of `n_clips` clips, so only the
     difference is returned: p (1 - p) (1 / n_windows - 1 / n_clips), or 0 for a film with at least `n_clips`
-    windows. Neighbouring windows are not independent, so this is a lower bound.
+    windows. This is a lower bound, as neighbouring windows are not independent. It is rounded to 12 decimals,
+    which hides rounding errors.
 
     Parameters
     ----------
     p, weights : ndarray, shape [N]
         Probability and weight of each part of the film.
     n_windows : float
-        Number of windows in the film, counted without overlap.
+        Number of windows that the film would have if they did not overlap.
     n_clips : float
         Mean number of clips in the films left out.
 
@@ -215,8 +219,8 @@ def mean_probability(draws: Floats, scores: Floats) -> Floats:
 def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float, float, float]:
     """Compute the weighted mean probability of scores [N], and the ends of its 80 % band.
 
-    The band is taken over the means under each draw of slope and intercept [B, 2]. Averaging the bands of the
-    scores would be wrong, as a draw that raises one probability may lower another.
+    Each draw of slope and intercept [B, 2] gives a mean; the band are quantiles of these B means. Averaging
+    the bands of the scores would be wrong, as a draw that raises one probability may lower another.
 
     Examples
     --------
@@ -229,6 +233,7 @@ def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float
     means = probabilities.T @ (weights / weights.sum())  # [B]
     mean = float(means.mean())
     low, high = np.quantile(means, CALIBRATION_BAND)
+    # A few outlying draws can move the mean out of the band, which is widened to contain it.
     return mean, min(float(low), mean), max(float(high), mean)
 
 
@@ -244,34 +249,39 @@ def draw_sigmoids(
     Parameters
     ----------
     held_out : HeldOut
+        Scores of N clips.
     posterior : SlopePosterior
     training_mean : float or None
         Mean score of training clips by the model that is calibrated; None for that of the held-out scores.
-    n_draws, seed : int
+    n_draws : int
+        B.
+    seed : int
     """
     # For 4 draws the quantiles at .125, .375, .625 and .875.
     levels_of_slopes = (np.arange(n_draws) + 0.5) / n_draws
     levels_of_shares = np.random.default_rng(seed).permutation(levels_of_slopes)
     slopes = posterior.quantiles(levels_of_slopes)
     shares = share_quantiles(held_out, levels_of_shares)
-    equal_weights = np.ones((1, len(held_out.y)))  # of clips, in the mean probability
+    # All clips count equally in the mean probability, in all draws: [1, N].
+    equal_weights = np.ones((1, len(held_out.y)))
+    # First for relative scores, which are comparable between the models of different folds.
     intercepts_of_relative = find_intercepts(slopes, held_out.relative_scores, equal_weights, shares)
     if training_mean is None:
         training_mean = float(held_out.training_means.mean())
-    # Relative scores are scores less the mean score of training clips:
+    # The sigmoids are of the scores themselves. A relative score is a score less the mean of training clips:
     # slope * (score - mean) + intercept = slope * score + (intercept - slope * mean).
     intercepts = intercepts_of_relative - slopes * training_mean
     return np.column_stack([slopes, intercepts])
 
 
 def share_quantiles(held_out: HeldOut, quantile_levels: Floats) -> Floats:
-    """Compute quantiles of the posterior share of positive clips in films like these, [B].
+    """Compute quantiles of the posterior of the share of positive clips, given held-out clips, [B].
 
     `quantile_levels` [B] say which quantiles: 0.5 is the median. The posterior of a share is a beta
     distribution, whose parameters are the numbers of positive and of negative clips, plus 0.5 each (Jeffreys'
-    prior). The clips are counted as if they were independent (`_count_independent_clips`).
+    prior). The clips of a film are alike, and count as fewer (`_count_independent_clips`).
     """
-    from scipy.stats import beta  # noqa: PLC0415 - slow, and most read what was calibrated before
+    from scipy.stats import beta  # noqa: PLC0415 - slow to import, and not needed to apply a model
 
     share = float(held_out.y.astype(np.float64).mean())
     n_independent = max(_count_independent_clips(held_out), 1.0)
@@ -285,52 +295,73 @@ def _count_independent_clips(held_out: HeldOut) -> float:
     """Estimate how many independent clips would give the share of positive clips the same variance.
 
     The share p of n independent clips has the variance p (1 - p) / n. Clips of a film are alike, so that the
-    true variance is larger, and the clips count as fewer: n = p (1 - p) / variance. The variance is estimated
-    by the jackknife over films. As it is itself uncertain if films are few, it is multiplied by the squared
-    ratio of the quantiles of Student's t and of the normal distribution. The result is at most the number of
-    clips; for a single film, whose variance is unknown, it is the number of clips.
+    variance of their share is larger, and they count as n = p (1 - p) / variance clips. The result is at most
+    the number of clips. For a single film, whose variance is unknown, it is the number of clips.
     """
-    from scipy.stats import norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
-
     labels = held_out.y.astype(np.float64)
     n_clips = len(labels)
     share = float(labels.mean())
-    _, film_of_clip = np.unique(held_out.movies, return_inverse=True)
-    sizes = np.bincount(film_of_clip)
-    positives = np.bincount(film_of_clip, labels)
-    n_films = len(sizes)
-    if n_films < 2:
+    variance = _variance_of_share(labels, held_out.movies)
+    if variance is None:
         return float(n_clips)
-    # The jackknife: how much the shares without each film differ.
-    shares_without = (labels.sum() - positives) / (n_clips - sizes)
-    squares = np.sum((shares_without - shares_without.mean()) ** 2)
-    upper_quantile = CALIBRATION_BAND[1]
-    widening = t.ppf(upper_quantile, n_films - 1) / norm.ppf(upper_quantile)
-    variance = (n_films - 1) / n_films * squares * widening**2
-    n_independent = share * (1 - share) / max(float(variance), LEAST_VARIANCE_OF_SHARE)
+    n_independent = share * (1 - share) / max(variance, LEAST_VARIANCE_OF_SHARE)
     return float(min(n_clips, n_independent))
+
+
+def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None:
+    """Estimate the variance of the share of positive clips between sets of films like these.
+
+    It is estimated by the jackknife, which leaves out each film in turn. An estimate from few films is itself
+    uncertain. To allow for this, the deviation is multiplied by the ratio of the quantiles of Student's t
+    distribution and of the normal distribution.
+
+    Parameters
+    ----------
+    labels : ndarray, shape [N]
+        0 or 1.
+    movies : ndarray of str, shape [N]
+
+    Returns
+    -------
+    float or None
+        None for a single film.
+    """
+    from scipy.stats import norm, t  # noqa: PLC0415 - slow to import, and not needed to apply a model
+
+    _, film_of_clip = np.unique(movies, return_inverse=True)
+    n_clips_of_films = np.bincount(film_of_clip)
+    n_positives_of_films = np.bincount(film_of_clip, labels)
+    n_films = len(n_clips_of_films)
+    if n_films < 2:
+        return None
+    shares_without_film = (labels.sum() - n_positives_of_films) / (len(labels) - n_clips_of_films)
+    sum_of_squares = np.sum((shares_without_film - shares_without_film.mean()) ** 2)
+    upper_quantile = CALIBRATION_BAND[1]
+    t_over_normal = t.ppf(upper_quantile, n_films - 1) / norm.ppf(upper_quantile)
+    return float((n_films - 1) / n_films * sum_of_squares * t_over_normal**2)
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
     """Compute the probability [N] of each clip by a calibration that is fitted on the other films.
 
     `likelihood` is the likelihood of slopes of the same held-out scores. If the clips of the other films all
-    have one label, the share of positive clips is taken from all films.
+    have one label, no share can be estimated from them: it is then taken from all films.
     """
     quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
     scores = held_out.relative_scores
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
         in_movie = held_out.movies == movie
-        is_used = ~in_movie
-        has_one_label = np.ptp(held_out.y[is_used]) == 0
+        gives_share = ~in_movie  # the clips by which the share, and so the intercept, is found
+        has_one_label = np.ptp(held_out.y[gives_share]) == 0
         if has_one_label:
-            is_used = np.ones(len(in_movie), dtype=np.bool_)
-        slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
+            gives_share = np.ones(len(in_movie), dtype=np.bool_)
         # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
-        share = (held_out.y[is_used].sum() + 0.5) / (is_used.sum() + 1)
+        share = (held_out.y[gives_share].sum() + 0.5) / (gives_share.sum() + 1)
         shares = np.full(N_DRAWS_WITHOUT_FILM, share)
-        clip_weights = is_used[None].astype(np.float64)
+        slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
+        # Other clips have the weight 0 in the mean probability: [1, N], for all draws.
+        clip_weights = gives_share[None].astype(np.float64)
         intercepts = find_intercepts(slopes, scores, clip_weights, shares)
         p[in_movie] = mean_probability(np.column_stack([slopes, intercepts]), scores[in_movie])
     return p
@@ -339,13 +370,18 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
 def half_width_of_bracket(errors: Floats) -> float:
     """Compute half the width of the bracket of a new film's share, from the errors [M] of films left out.
 
-    It is half the width of a prediction interval, for which two errors add up: that of one film, whose
-    variance is estimated by the mean square of the errors; and that of the calibration, which is fitted on M
-    films and has 1 / M of this variance. As the variance is an estimate from M errors, the quantile is that
-    of Student's t with M degrees of freedom. The bracket is on the scale of shares, as one on the logit scale
-    would miss films without any positive clip (benchmarks/planted/rates.py).
+    The bracket is a prediction interval. With the variance v of one film's error, estimated by the mean
+    square of the errors, half its width is::
+
+        t * sqrt(v + v / M)
+
+    where v / M is the variance of the calibration itself, which is fitted on M films, and t the quantile of
+    Student's distribution. It has M degrees of freedom, not M - 1, as no mean is subtracted from the errors.
+
+    The bracket is on the scale of shares, as one on the logit scale would miss films without any positive
+    clip (benchmarks/planted/rates.py).
     """
-    from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
+    from scipy.stats import t  # noqa: PLC0415 - slow to import, and not needed to apply a model
 
     n_films = len(errors)
     variance_of_film = np.mean(errors**2)
@@ -372,8 +408,8 @@ def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
     """
     labels = np.asarray(y, dtype=np.float64)
     values = np.asarray(p, dtype=np.float64)
-    # The border of two bins may divide clips of equal probability. So that their order does not matter, each
-    # of them gets, in place of its label, the share of positives among the clips of this probability.
+    # The border of two bins may divide clips of equal probability, whose order is arbitrary. The label of
+    # each is therefore replaced by the share of positives among all clips of this probability.
     _, group_of_clip, sizes = np.unique(values, return_inverse=True, return_counts=True)
     share_of_group = np.bincount(group_of_clip, labels) / sizes
     shares = share_of_group[group_of_clip]

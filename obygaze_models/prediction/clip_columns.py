@@ -43,13 +43,18 @@ class ClipColumns:
 
     @classmethod
     def of_table(cls, table: ClipTable) -> "ClipColumns":
-        """Read the facts of all clips of a store."""
-        is_partial = np.fromiter((status == "partial" for status in table.status), np.bool_, len(table))
-        return cls(table.clip_ids, table.movies, table.start_s, table.end_s, is_partial)
+        """Take the columns of all clips of a store from its table."""
+        return cls(
+            clip_ids=table.clip_ids,
+            movies=table.movies,
+            start_s=table.start_s,
+            end_s=table.end_s,
+            is_partial=np.array([status == "partial" for status in table.status], np.bool_),
+        )
 
     @classmethod
     def joined(cls, several: Sequence["ClipColumns"]) -> "ClipColumns":
-        """Concatenate the facts of the clips of several stores."""
+        """Concatenate the columns of the clips of several stores."""
         if len(several) == 1:
             return several[0]
         clip_ids: list[str] = []
@@ -70,7 +75,7 @@ class ClipColumns:
 
         Clips without times, which are whole files, come after the other clips of their movie.
         """
-        # Texts are compared as Python compares them, and then stand for numbers.
+        # numpy sorts numbers faster than texts: each text is replaced by its rank.
         ranks_of_ids = _ranks(self.clip_ids)
         ranks_of_movies = _ranks(self.movies)
         # lexsort sorts by its last key first. It puts NaN, of clips without times, last.

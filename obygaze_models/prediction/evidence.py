@@ -27,10 +27,13 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     >>> evidence["auc"], round(evidence["auc_low"], 3), evidence["n_clips"]
     (1.0, 0.292, 6)
     """
-    aucs = {}
+    auc_of_movie_and_seed = {}
     for movie_and_seed, rows in left_out.groupby(["movie", "seed"]):
-        aucs[movie_and_seed] = auc(rows["label"].to_numpy(), rows["score"].to_numpy())
-    means_over_seeds = pd.Series(aucs, dtype=np.float64).groupby(level=0).mean()
+        auc_of_movie_and_seed[movie_and_seed] = auc(rows["label"].to_numpy(), rows["score"].to_numpy())
+    aucs = pd.Series(auc_of_movie_and_seed, dtype=np.float64)
+    # The first level of the index is the movie.
+    means_over_seeds = aucs.groupby(level=0).mean()
+    # The 95 % interval of the mean over movies.
     interval = auc_interval(means_over_seeds.to_numpy(dtype=np.float64))
     return Evidence(
         n_clips=int(left_out["clip_id"].nunique()),
@@ -53,6 +56,9 @@ def as_left_out(
     labels: NDArray[np.int64],
     scores: NDArray[np.float64],
 ) -> pd.DataFrame:
-    """Make the table of held-out scores that `collect_evidence` reads, from arrays [N] of one seed."""
+    """Make the table of held-out scores that `collect_evidence` reads, from arrays [N] of one seed.
+
+    The seed is called 0: it only tells apart the scores of several seeds.
+    """
     columns = {"clip_id": clip_ids, "movie": movies, "seed": 0, "label": labels, "score": scores}
     return pd.DataFrame(columns)

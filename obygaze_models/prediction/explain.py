@@ -153,10 +153,12 @@ class Explained:
 
     @property
     def is_scarcely_read(self) -> bool:
-        """Whether less than half of the clip has pictures: such a window counts nowhere in a scored film."""
+        """Whether less than half of the clip has pictures. The timeline of a film ignores such windows."""
         if self.start_s is None or self.end_s is None:
+            # A clip that is a whole file, whose length is not known here.
             return False
-        return self.unread_s > (self.end_s - self.start_s) / 2
+        length_s = self.end_s - self.start_s
+        return self.unread_s > length_s / 2
 
 
 def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
@@ -180,9 +182,11 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     """
     store, row = _find_clip(stores, clip_id)
     block = _read_clip(model, stores, clip_id)
-    # These come first, as they refuse models and settings of another kind.
+    # First what raises if the model is of a kind that can't be explained, or a setting is not valid.
     contributions = _contributions_by_concept(model, block.X, set_to)
-    changed = _decide(model, model.intervene(block.X, set_to)) if set_to else None
+    decision_with_settings = None
+    if set_to:
+        decision_with_settings = _decide(model, model.intervene(block.X, set_to))
     explained = _explain_decision(model, stores, store, row, block)
     explained = replace(explained, set_to=dict(set_to))
     if explained.is_unlike:
@@ -192,35 +196,37 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         modalities = _contributions_by_modality(model.card, model.estimator, block.X)
         explained = replace(explained, modalities=modalities)
     explained = _explain_concepts(explained, model, block.X, contributions)
-    return replace(explained, changed=changed)
+    return replace(explained, changed=decision_with_settings)
 
 
 def _read_clip(model: Model, stores: Sequence[Store], clip_id: str) -> ClipBlock:
     """Read the features of one clip; raise if it has none of the kind that the model reads."""
     readable = find_clips(model.card, stores, clip_id=clip_id)
     if not len(readable):
-        first_reason = next(iter(readable.excluded))
-        raise ModelError(f"clip {clip_id} has no features ({first_reason})")
-    (block,) = readable.blocks()
-    return block
+        reasons = list(readable.excluded)
+        raise ModelError(f"clip {clip_id} has no features ({reasons[0]})")
+    (only_block,) = readable.blocks()
+    return only_block
 
 
 def _contributions_by_concept(
     model: Model, X: NDArray[Any], set_to: Mapping[str, float]
 ) -> Explanation | None:
-    """Decompose the score of one clip by concept; None for attention, and for a model of several modalities.
+    """Decompose the score of one clip by concept.
+
+    Models of several modalities and models with attention are explained without concepts: for these the
+    result is None.
 
     Raises
     ------
     ConceptError
-        The model is of neither of these kinds and does not decide by concepts; or it is one of several
-        modalities, and concepts are set.
+        A model of another kind does not decide by concepts; or concepts are set for a model of several
+        modalities.
     """
-    if isinstance(model.estimator, LinearFusion):
-        if set_to:
-            raise ConceptError(f"--set: model {model.card.model} decides by no concepts")
-        return None
-    if isinstance(model.estimator, AttentionPooling):
+    has_several_modalities = isinstance(model.estimator, LinearFusion)
+    if has_several_modalities and set_to:
+        raise ConceptError(f"--set: model {model.card.model} decides by no concepts")
+    if has_several_modalities or isinstance(model.estimator, AttentionPooling):
         return None
     return model.explain(X)
 
@@ -228,7 +234,7 @@ def _contributions_by_concept(
 def _explain_decision(
     model: Model, stores: Sequence[Store], store: Store, row: int, block: ClipBlock
 ) -> Explained:
-    """Explain the decision on a clip as far as it needs no concepts.
+    """Explain the decision on a clip without its concepts and modalities, which are added later.
 
     Parameters
     ----------
@@ -243,12 +249,11 @@ def _explain_decision(
     (clip_id,) = block.clips.clip_ids
     (movie,) = block.clips.movies
     is_out_of_distribution = bool(model.is_out_of_distribution(block.X)[0])
-    read_in_part, unread_s = "", 0.0
-    if block.clips.is_partial[0]:  # the table of clips, which says what is missing, is read for these alone
-        stored = store.clips_at([row])[row]
-        read_in_part = stored.reason
-        unread_s = float(sum(end_s - start_s for start_s, end_s in stored.without_pictures_s))
+    recognition = recognise(card, model.training, stores)
     levels_left_out = card.levels_left_out or ()
+    unread = _NOTHING_UNREAD
+    if block.clips.is_partial[0]:
+        unread = _find_unread(store, row)
     return Explained(
         clip_id,
         movie,
@@ -256,10 +261,10 @@ def _explain_decision(
         end_s=_number_or_none(block.clips.end_s),
         unlike=_number_or_none(model.out_of_distribution_share(block.X)),
         is_unlike=is_out_of_distribution,
-        trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
+        trained_on=recognition.knows(clip_id, movie),
         no_skill=card.no_skill,
-        read_in_part=read_in_part,
-        unread_s=unread_s,
+        read_in_part=unread.reason,
+        unread_s=unread.seconds,
         evidence=evidence_line(card.evidence, levels_left_out),
         levels_left_out=levels_left_out,
         threshold=card.threshold,
@@ -270,10 +275,35 @@ def _explain_decision(
     )
 
 
+class _Unread(NamedTuple):
+    """The part of a clip's video that could not be read.
+
+    Attributes
+    ----------
+    reason : str
+        Empty if all was read.
+    seconds : float
+        Length without pictures, as far as it is known.
+    """
+
+    reason: str
+    seconds: float
+
+
+_NOTHING_UNREAD = _Unread("", 0.0)
+
+
+def _find_unread(store: Store, row: int) -> _Unread:
+    """Look up what is missing of a partial clip, in a row of a store."""
+    clip = store.clips_at([row])[row]
+    seconds = sum(end_s - start_s for start_s, end_s in clip.without_pictures_s)
+    return _Unread(clip.reason, float(seconds))
+
+
 def _explain_concepts(
     explained: Explained, model: Model, X: NDArray[Any], contributions: Explanation | None
 ) -> Explained:
-    """Add to the explanation of a clip X [1, ...] what its concepts are and do."""
+    """Add to the explanation of a clip X [1, ...] the fields that describe its concepts."""
     concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
     concept_thresholds = model.concept_thresholds.tolist()
     return replace(
@@ -315,6 +345,7 @@ def _contributions_by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]
     base, parts = fusion.contributions(X)
     contributions: dict[str, float | None] = {}
     for modality, part in zip(card.modalities, parts[0], strict=True):
+        # NaN if the clip lacks the modality.
         contributions[modality["name"]] = None if np.isnan(part) else float(part)
     contributions["base"] = float(base[0])
     return contributions
@@ -328,10 +359,11 @@ def _explain_frames(model: Model, store: Store, row: int) -> tuple[dict[str, flo
     if not reads_frames(model, store):
         return ()
     table_of_frames = frames_of(model, store, np.array([row]))
-    # The frames follow each other, so that their numbers are not needed.
+    # Clip and movie are the same for all frames, and the frames are in order.
     omitted = ["clip_id", "movie", "frame"]
-    if not isinstance(model.estimator, AttentionPooling):
-        omitted += ATTENTION_COLUMNS  # empty for other models
+    has_attention = isinstance(model.estimator, AttentionPooling)
+    if not has_attention:
+        omitted += ATTENTION_COLUMNS
     numbers = table_of_frames.drop(columns=omitted).astype(np.float64)
     return tuple(records(numbers))
 
@@ -367,12 +399,9 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
     """
     quantiles: dict[str, float] = {}
     for text in settings:
-        name, equals, number = text.rpartition("=")
-        try:
-            quantile = float(number)
-        except ValueError:
-            quantile = np.nan
-        if not equals or not name or not 0 <= quantile <= 1:
+        name, _, number = text.rpartition("=")  # the name is empty without "="
+        quantile = _parse_quantile(number)
+        if not name or quantile is None:
             raise ConceptError(
                 f"--set {text}: expected CONCEPT=QUANTILE, "
                 "a quantile of the training clips' values between 0 and 1"
@@ -381,6 +410,15 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
             raise ConceptError(f"--set {text}: {name} is set twice")
         quantiles[name] = quantile
     return quantiles
+
+
+def _parse_quantile(text: str) -> float | None:
+    """Parse a number between 0 and 1; None if the text is none."""
+    try:
+        quantile = float(text)
+    except ValueError:
+        return None
+    return quantile if 0 <= quantile <= 1 else None
 
 
 def _probability_changes(
@@ -394,7 +432,7 @@ def _probability_changes(
         return ()
     changes: list[float | None] = []
     for part in parts.contributions:
-        # At its usual value the concept's contribution is 0, so that the logit lacks it.
+        # At its usual value the concept would contribute 0.
         logit_at_usual = decision.logit - part.contribution
         p_at_usual = _decide(model, np.array([logit_at_usual])).p
         if part.usual is None or decision.p is None or p_at_usual is None:
@@ -406,12 +444,13 @@ def _probability_changes(
 
 def _concepts_near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
     """List the concepts whose average precision on films left out is not shown to be above chance."""
-    # Of the card's metrics, those of concepts have a chance level.
+    # The card's metrics are one row per task; those of concepts (`concept_metrics`) have a chance level.
     row_of_task = {str(row.get("task")): row for row in card.metrics if "movie_chance" in row}
     near_chance = []
     for concept in concepts:
         row = row_of_task.get(f"concept:{concept}", {})
         is_measured = row.get("movie_mean") is not None
+        # The lower end of the interval of the mean over films.
         low = row.get("movie_low")
         chance = row.get("movie_chance")
         is_above_chance = low is not None and chance is not None and low > chance
@@ -423,15 +462,15 @@ def _concepts_near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...
 def _level_names_of_classes(card: Card) -> list[list[str]]:
     """Return the names of the levels of each class, the negative class first.
 
-    If the model was calibrated, the negative levels are those of the clips that it was calibrated on;
-    otherwise they are the task's.
+    The negative levels are those of the clips that the model was calibrated on, which may be more than the
+    task's. Without calibration, or if a target has not two classes of levels, they are the task's.
     """
     classes = [list(levels) for levels in card.target["classes"]]
     if len(classes) != 2 or card.population is None:
         return classes
     negative, positive = classes
-    calibrated_levels = card.population["clips"]  # level -> number of clips
-    calibrated_negative = [level for level in calibrated_levels if level not in positive]
+    n_clips_of_level = card.population["clips"]
+    calibrated_negative = [level for level in n_clips_of_level if level not in positive]
     return [calibrated_negative or negative, positive]
 
 
@@ -530,17 +569,17 @@ def describe(explained: Explained, model: Model) -> str:
     shown_concepts = concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]
     concepts_of_frames = [row.part.concept for row in strongest[:MOST_CONCEPTS]]
     modalities = [(name, _contribution_text(value)) for name, value in explained.modalities.items()]
-    # What the template reads: `it` is the explanation; `sides` are the levels of the negative and of the
-    # positive class; `largest` tells whether only the largest modality counts, and `labelled` whether
-    # concepts have probabilities; modalities, concepts and frames are tables.
     values = {
         "it": explained,
         "task": model.card.target["name"],
-        "planted": labels_line(model.card),
-        "sides": _level_names_of_classes(model.card),
-        "largest": isinstance(model.estimator, LinearFusion) and model.estimator.fused_by_max,
-        "labelled": None not in explained.concept_p,
+        "labels_line": labels_line(model.card),
+        "levels_of_classes": _level_names_of_classes(model.card),
+        # Of the modalities' contributions.
+        "only_largest_counts": isinstance(model.estimator, LinearFusion) and model.estimator.fused_by_max,
+        # Concepts that were found without labels have none.
+        "has_concept_probabilities": None not in explained.concept_p,
         "reasons": _reasons(strongest, explained.near_chance),
+        # These are tables, as text.
         "modalities": table(modalities, ["modality", "contribution"], right=[1]),
         "concepts": _concepts_table(shown_concepts),
         "frames": _frames_table(explained, concepts_of_frames),
@@ -563,18 +602,20 @@ def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
 
     Without concepts the columns are the attention's weights and contributions.
     """
-    # Concepts that were found without labels have no probability.
+    # Concepts that were found without labels have no probability, but a value.
     quantity = "value" if None in explained.concept_p else "p"
-    # Key of a frame's number -> heading of its column.
-    columns = {f"{name}_{quantity}": f"{quantity} of\n{name}" for name in concepts}
-    if not columns:
-        columns = {"weight": "weight", "contribution": "contribution"}
+    if concepts:
+        # Keys of `Explained.frames`, such as "Gun_p", with the headings of their columns.
+        heading_of_key = {f"{name}_{quantity}": f"{quantity} of\n{name}" for name in concepts}
+    else:
+        heading_of_key = {"weight": "weight", "contribution": "contribution"}
     rows = []
     for frame in explained.frames:
         row = [_decimal(frame["time_s"], 2)]
-        row += [_decimal(frame.get(name), 3) for name in columns]
+        row += [_decimal(frame.get(key), 3) for key in heading_of_key]
         rows.append(row)
-    return table(rows, ["time s", *columns.values()], right=range(len(columns) + 1))
+    headings = ["time s", *heading_of_key.values()]
+    return table(rows, headings, right=range(len(headings)))
 
 
 def _decimal(value: float | None, decimals: int) -> str:
@@ -584,6 +625,18 @@ def _decimal(value: float | None, decimals: int) -> str:
 
 def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
     """Format a table of the concepts of a clip, one row per concept."""
+    # The last two columns are the clip's probability with the concept at the quantiles `LOW_AND_HIGH`.
+    low_quantile, high_quantile = LOW_AND_HIGH
+    headings = [
+        "concept",
+        "value",
+        "percentile",
+        "p",
+        "seen\nfrom",
+        "contri-\nbution",
+        f"p at\n{100 * low_quantile:.0f} %",
+        f"p at\n{100 * high_quantile:.0f} %",
+    ]
     rows = []
     for concept in concepts:
         low, high = concept.ends
@@ -598,16 +651,6 @@ def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
             _probability(high.p),
         ]
         rows.append(row)
-    headings = [
-        "concept",
-        "value",
-        "percentile",
-        "p",
-        "seen\nfrom",
-        "contri-\nbution",
-        "p at\n5 %",
-        "p at\n95 %",
-    ]
     return table(rows, headings)
 
 
@@ -624,15 +667,18 @@ def _find_clip(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
     ModelError
         No store has it.
     """
-    known: list[str] = []
     for store in stores:
         clip_ids = store.table.clip_ids
         if clip_id in clip_ids:
             return store, clip_ids.index(clip_id)
-        known += clip_ids
-    near = get_close_matches(clip_id, known, n=1)
-    hint = f": did you mean {near[0]!r}?" if near else f" among their {len(known)}: see obygaze store inspect"
-    raise ModelError(f"no clip {clip_id!r} in {', '.join(store.name for store in stores)}{hint}")
+    names = ", ".join(store.name for store in stores)
+    all_clip_ids = [known_id for store in stores for known_id in store.table.clip_ids]
+    similar = get_close_matches(clip_id, all_clip_ids, n=1)
+    if similar:
+        raise ModelError(f"no clip {clip_id!r} in {names}: did you mean {similar[0]!r}?")
+    raise ModelError(
+        f"no clip {clip_id!r} in {names} among their {len(all_clip_ids)}: see obygaze store inspect"
+    )
 
 
 def _number_or_none(values: NDArray[np.float64]) -> float | None:
@@ -649,9 +695,9 @@ def _decide(model: Model, one_logit: NDArray[np.float64], *, in_distribution: bo
     logit = float(one_logit[0])
     if not in_distribution:
         return Decision(logit, p=None, p_low=None, p_high=None, called=None)
-    is_called = bool(logit >= model.card.threshold)
+    is_positive = bool(logit >= model.card.threshold)
     if model.calibration is None:
-        return Decision(logit, p=None, p_low=None, p_high=None, called=is_called)
-    p = model.calibration.probability(one_logit)
-    p_low, p_high = model.calibration.band(one_logit)
-    return Decision(logit, p=float(p[0]), p_low=float(p_low[0]), p_high=float(p_high[0]), called=is_called)
+        return Decision(logit, p=None, p_low=None, p_high=None, called=is_positive)
+    (p,) = model.calibration.probability(one_logit).tolist()
+    low, high = model.calibration.band(one_logit)
+    return Decision(logit, p=p, p_low=float(low[0]), p_high=float(high[0]), called=is_positive)

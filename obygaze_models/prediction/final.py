@@ -111,17 +111,18 @@ def save_models(
     >>> [file.name for file in om.save_models(run, data, ["linear"], Path("saved")).values()]
     ['linear.model']
     """
-    wanted = list(dict.fromkeys(names))
+    names = list(dict.fromkeys(names))  # each once
     folder = local_path(folder)
-    paths = {name: folder / f"{file}{MODEL_SUFFIX}" for name, file in file_names(wanted).items()}
+    paths = {name: folder / f"{file_name}{MODEL_SUFFIX}" for name, file_name in file_names(names).items()}
     refuse_existing(*paths.values())
-    # The bank is no model of the run, and has no spec: it is trained by itself.
-    specs = {name: _find_spec(name, run, models) for name in wanted if name != BANK}
-    if BANK in wanted and _has_several_layers(run):
+    # The bank was not evaluated in the run, so that it has no spec.
+    specs = {name: _find_spec(name, run, models) for name in names if name != BANK}
+    if BANK in names and _has_several_layers(run):
         raise ModelError(f"{BANK}: a bank of concepts reads one layer: evaluate that layer alone (--layer N)")
     check_can_be_saved(specs.values(), data, _target_from_record(run.record["train"]), licence)
+    # All models are trained before the first one is written.
     trained = {}
-    for name in wanted:
+    for name in names:
         if name == BANK:
             trained[name] = train_bank(data, run, licence=licence, citation=citation)
         else:
@@ -155,19 +156,25 @@ def check_can_be_saved(
     validate_licence(licence)
     labels = target.of(data.labels)
     rows = _select_few_clips(data, labels)
+    any_seed = 0
     for spec in specs:
         _refuse_unsavable(spec, data, target)
         if spec.name in BUILTIN_MODELS:
             continue
         try:
             with warnings.catch_warnings(action="ignore"):
-                features = data.read(spec.reads, stream=spec.streams)[rows]
                 fitted = fit(
-                    spec, 0, features, labels[rows], movies=data.movies[rows], present=data.present.loc[rows]
+                    spec,
+                    any_seed,
+                    data.read(spec.reads, stream=spec.streams)[rows],
+                    labels[rows],
+                    movies=data.movies[rows],
+                    present=data.present.loc[rows],
                 )
         except ObygazeError:
             # So few clips are too few for this model.
             continue
+        # The result is not used: this raises if the model can't be converted.
         to_state(_estimator_to_save(fitted), spec.name)
 
 
@@ -187,10 +194,14 @@ def _select_few_clips(data: Dataset, labels: NDArray[np.int64]) -> NDArray[np.in
 def _refuse_unsavable(spec: ModelSpec, data: Dataset, target: Target) -> None:
     """Raise if a model is of a kind that can't be saved.
 
-    These are baselines, models of ordered levels, models of each of several layers or modalities, and models
-    of several modalities that are not linear.
+    These kinds are:
+
+    - models that read no features: baselines, and models of the annotated concepts;
+    - models of ordered levels;
+    - of a dataset with several layers or modalities, those that `_refuse_several_inputs` refuses.
     """
-    if not spec.looks_at_features or spec.reads == "present":
+    reads_annotated_concepts = spec.reads == "present"
+    if not spec.looks_at_features or reads_annotated_concepts:
         raise ModelError(f"model {spec.name} looks at no feature: there is nothing to keep")
     if target.kind == "ordinal":
         raise ModelError(
@@ -204,22 +215,24 @@ def _refuse_unsavable(spec: ModelSpec, data: Dataset, target: Target) -> None:
 def _refuse_several_inputs(spec: ModelSpec) -> None:
     """Raise if a model of a dataset with several layers or modalities can't be saved.
 
-    A model that chooses a layer can: it is saved as a model of that layer.
+    Two kinds can be saved: a model that chooses among the layers, as a model of the chosen one; and the
+    linear model of all modalities.
 
     Raises
     ------
     ModelError
-        The model reads one of the layers or modalities, or it reads several modalities and is not linear.
+        The model reads only some of the layers or modalities, or reads several modalities and is not linear.
     """
-    # The part follows a colon in the name, as in linear:layer6. There is such a model for each part.
-    is_of_one_part = ":" in spec.name
-    if is_of_one_part:
+    # Models that read only some layers or modalities have a colon in their names, as in linear:layer6.
+    reads_some_only = ":" in spec.name
+    if reads_some_only:
         raise ModelError(
             f"model {spec.name} is one of several: to keep it, evaluate its part alone (--layer N, "
             "STORE:BACKBONE)"
         )
     chooses_layer = isinstance(spec.make(0), LayerClassifier)
-    if not chooses_layer and spec.name != "linear":
+    is_linear = spec.name == "linear"
+    if not chooses_layer and not is_linear:
         raise ModelError(
             f"model {spec.name}: of models of several modalities linear alone can be kept in a file; "
             "evaluate one store to keep a model of one"
@@ -227,15 +240,13 @@ def _refuse_several_inputs(spec: ModelSpec) -> None:
 
 
 def _estimator_to_save(fitted: Fitted) -> Any:
-    """Return the part of a fitted model that is saved.
-
-    Of a fused model these are the linear weights of its modalities; of a model whose parameters were chosen,
-    the estimator with these parameters; of others, the whole estimator.
-    """
+    """Return the part of a fitted model that is saved: all that is needed to score clips."""
     estimator = fitted.estimator
     if isinstance(estimator, FusedClassifier):
+        # The linear weights of the modalities.
         return estimator.linear()
     if isinstance(estimator, GroupedSelection):
+        # The estimator with the chosen parameters.
         return estimator.estimator_
     return estimator
 
@@ -263,12 +274,14 @@ class _TrainingClips(NamedTuple):
     present: pd.DataFrame | None
 
 
-def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model:
+def train_final(
+    data: Dataset, spec: ModelSpec, run: Run, *, licence: str = NO_LICENCE, citation: str = ""
+) -> Model:
     """Train a model on the clips of all films, in the same way as in every fold of the run.
 
-    The model is calibrated on held-out scores. These are the run's scores of the test with the most clips, if
-    that test covers more clips than the task (a film has clips of all levels); otherwise they are the scores
-    of the model's inner folds.
+    The model is calibrated on held-out scores. A film has clips of all levels, so these should be scores of
+    as many levels as possible: they are the run's scores of the test with the most clips, if it has all clips
+    of the task and more; otherwise they are the scores of the model's inner folds.
 
     Parameters
     ----------
@@ -276,8 +289,8 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         The data that the run evaluated.
     spec : ModelSpec
     run : Run
-    **terms
-        Licence and citation, as `save_models` takes them.
+    licence, citation : str
+        As `save_models` takes them.
 
     Raises
     ------
@@ -285,16 +298,7 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         The model cannot be saved.
     """
     target = _target_from_record(run.record["train"])
-    clips = _select_training_clips(data, spec, target)
-    # In an evaluation the seed is derived from the film that a fold leaves out; here no film is left out.
-    no_film = ""
-    seed = seed_of(_first_seed(run), no_film)
-    fitted = fit(spec, seed, clips.X, clips.y, movies=clips.movies, present=clips.present)
-    if isinstance(fitted.estimator, LayerClassifier):
-        # A file holds the model of the chosen layer only: from here on, the data are those of that layer.
-        data = data.parts[fitted.estimator.layer_]
-        fitted = Fitted(spec, fitted.estimator.model_, fitted.threshold)
-        clips = clips._replace(X=data.read("pooled")[clips.rows])
+    data, clips, fitted = _fit_on_all_films(data, spec, run, target)
     labelled = np.flatnonzero(clips.y != NOT_ASKED)
     training_mean = fitted.mean_score(clips.X, labelled, clips.movies)
     assessment = _assess_on_held_out_scores(run, data, target, fitted, training_mean)
@@ -317,8 +321,9 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         clip_s=data.median_s(clips.rows[labelled]),
         evidence=assessment.evidence,
         metrics=(*metrics_of_model, *concepts.metrics),
+        licence=licence,
+        citation=citation,
         **_fields_of_frames(spec, data),
-        **terms,
     )
     return Model(
         card=card,
@@ -330,13 +335,52 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     )
 
 
+class _FittedOnAllFilms(NamedTuple):
+    """A model fitted on the clips of all films.
+
+    Attributes
+    ----------
+    data : Dataset
+        The data that the model reads.
+    clips : _TrainingClips
+    fitted : Fitted
+    """
+
+    data: Dataset
+    clips: _TrainingClips
+    fitted: Fitted
+
+
+def _fit_on_all_films(data: Dataset, spec: ModelSpec, run: Run, target: Target) -> _FittedOnAllFilms:
+    """Fit a model on the clips of all films, with the first seed of a run.
+
+    Of a model that chooses a layer, the result holds the model of the chosen layer, and the data of that
+    layer: only these can be saved.
+    """
+    clips = _select_training_clips(data, spec, target)
+    # In an evaluation the seed is derived from the film that a fold leaves out; here no film is left out.
+    no_film = ""
+    seed = seed_of(_first_seed(run), no_film)
+    fitted = fit(spec, seed, clips.X, clips.y, movies=clips.movies, present=clips.present)
+    if not isinstance(fitted.estimator, LayerClassifier):
+        return _FittedOnAllFilms(data, clips, fitted)
+    data_of_layer = data.parts[fitted.estimator.layer_]
+    clips_of_layer = clips._replace(X=data_of_layer.read("pooled")[clips.rows])
+    model_of_layer = Fitted(spec, fitted.estimator.model_, fitted.threshold)
+    return _FittedOnAllFilms(data_of_layer, clips_of_layer, model_of_layer)
+
+
 def _select_training_clips(data: Dataset, spec: ModelSpec, target: Target) -> _TrainingClips:
-    """Select the clips that a model is trained on: those in the task, and others if they are of use."""
+    """Select the clips that a model is trained on.
+
+    They are the clips in the task or, for a model that also learns from unlabelled clips, all clips of the
+    movies that have clips in the task.
+    """
     labels = target.of(data.labels)
-    rows = np.flatnonzero(labels != NOT_ASKED)
+    is_selected = labels != NOT_ASKED
     if "unlabelled" in spec.requests():
-        # All clips of the movies that have labelled ones.
-        rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[rows])))
+        is_selected = np.isin(data.movies, np.unique(data.movies[is_selected]))
+    rows = np.flatnonzero(is_selected)
     concepts = _concepts_to_learn(spec, data, rows)
     return _TrainingClips(
         rows=rows,
@@ -369,7 +413,8 @@ def _calibrate_concepts(spec: ModelSpec, estimator: Any, clips: _TrainingClips) 
     presence = clips.present.to_numpy()
     n_concepts = presence.shape[1]
     bank: Any = estimator.bank_
-    # A bank in time has the concepts' presences first, and then their positions.
+    # The first columns are the values of the concepts. A bank of concepts in time has further columns, which
+    # say when in the clip a concept is seen.
     values = bank.held_out_values_[:, :n_concepts]
     return _ConceptCalibration(
         sigmoids=fit_sigmoids(values, presence, clips.movies),
@@ -378,7 +423,11 @@ def _calibrate_concepts(spec: ModelSpec, estimator: Any, clips: _TrainingClips) 
 
 
 def _fields_of_frames(spec: ModelSpec, data: Dataset) -> dict[str, str]:
-    """Return the fields of the card of a model that reads frames or tokens; none for a model of vectors."""
+    """Return the fields of the card that say what a model of frames or tokens reads.
+
+    They are the array of the store, that it is not pooled, and the rule by which tokens are reduced. For a
+    model of vectors there are none: the fields of the dataset hold.
+    """
     if spec.reads == "pooled":
         return {}
     if data.reduction is None:
@@ -387,14 +436,15 @@ def _fields_of_frames(spec: ModelSpec, data: Dataset) -> dict[str, str]:
 
 
 def _concepts_to_learn(spec: ModelSpec, data: Dataset, rows: NDArray[np.intp]) -> list[str]:
-    """List the concepts that a model can learn from the clips in some rows; none if it reads no concepts.
+    """List the concepts that a model can learn from the clips in some rows; none if it learns no concepts.
 
     Raises
     ------
     ConceptError
-        The model reads concepts, and none is marked in enough movies.
+        The model learns concepts, and none is marked in enough movies.
     """
-    if "present" not in spec.requests():
+    learns_concepts = "present" in spec.requests()
+    if not learns_concepts:
         return []
     concepts = varying(data, rows)
     if not concepts:
@@ -402,8 +452,16 @@ def _concepts_to_learn(spec: ModelSpec, data: Dataset, rows: NDArray[np.intp]) -
     return concepts
 
 
-def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
-    """Train a concept bank, which holds the directions of all concepts, on all annotated clips.
+def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: str = "") -> Model:
+    """Train a concept bank on all annotated clips: a direction in the space of features for each concept.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data that the run evaluated.
+    run : Run
+    licence, citation : str
+        As `save_models` takes them.
 
     Raises
     ------
@@ -415,10 +473,12 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
     if not concepts:
         raise ConceptError("no concept is marked in enough movies to be learnt")
     present = data.present[concepts]
-    no_labels = np.zeros(len(data))
-    clips = _TrainingClips(rows, data.X, no_labels, data.movies, present)
+    # A bank separates no classes: all clips count as negative on its card.
+    labels = np.zeros(len(data))
+    clips = _TrainingClips(rows=rows, X=data.X, y=labels, movies=data.movies, present=present)
     bank = ConceptBank("ridge", C=None, concepts=concepts)
     bank.fit(data.X, present.to_numpy(), groups=data.movies)
+    # Concept values are standardised by their mean and deviation on held-out clips.
     bank.set_moments(bank.held_out_distances_)
     card = _make_card(
         data,
@@ -433,11 +493,17 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         calibration={},
         clip_s=data.median_s(rows),
         metrics=(),
-        **terms,
+        licence=licence,
+        citation=citation,
     )
-    sigmoids = fit_sigmoids(bank.held_out_values_, present.to_numpy(), data.movies)
-    distances = OutOfDistribution.fit(data.X, data.movies)
-    return Model(card, bank, None, distances, sigmoids, TrainingFilms.of_clips(data, rows))
+    return Model(
+        card=card,
+        estimator=bank,
+        calibration=None,
+        out_of_distribution=OutOfDistribution.fit(data.X, data.movies),
+        concept_sigmoids=fit_sigmoids(bank.held_out_values_, present.to_numpy(), data.movies),
+        training=TrainingFilms.of_clips(data, rows),
+    )
 
 
 def _make_card(
@@ -446,10 +512,10 @@ def _make_card(
     estimator: Any,
     clips: _TrainingClips,
     *,
-    licence: str = NO_LICENCE,
+    licence: str,
     **fields: Any,
 ) -> Card:
-    """Make the card of a model.
+    """Make the card of a model: what it is, what it was trained on, and how.
 
     Parameters
     ----------
@@ -461,27 +527,18 @@ def _make_card(
         The clips trained on.
     licence : str
     **fields
-        Fields of the card that only this model has; they replace the default ones, those of the dataset.
+        The other fields of the card. Those that say which features the model reads are by default those of
+        the dataset.
     """
-    modalities = tuple(_describe_input(modality) for modality in data.modalities)
-    different_features = {(modality["backbone"], modality["provenance_sha256"]) for modality in modalities}
-    if len(different_features) < len(modalities):
-        raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
-    if data.group is not None:
-        provenance = data.group.provenance
-    elif modalities:
-        provenance = modalities[0]["provenance"]
-    else:
-        raise ModelError("these features are of no store, so that nobody could make others like them")
+    modalities = _describe_inputs(data)
+    provenance = _provenance_of_features(data)
     record = run.record
     state = to_state(estimator, fields["model"])
-    # These hold unless `fields` has others.
-    default_fields = {
+    fields_of_dataset = {
         "backbone": data.backbone,
         "store": data.store,
         "features": data.features,
         "pool": data.pool,
-        "citation": "",
     }
     return Card(
         kind=state.kind,
@@ -502,8 +559,39 @@ def _make_card(
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
         labelled_by=data.labels.annotators,
-        **(default_fields | fields),
+        **(fields_of_dataset | fields),
     )
+
+
+def _provenance_of_features(data: Dataset) -> dict[str, Any]:
+    """Return the provenance of a dataset's features; of several modalities, that of the first.
+
+    Raises
+    ------
+    ModelError
+        The features are of no store. Without provenance nobody could extract features like them from other
+        films.
+    """
+    if data.group is not None:
+        return data.group.provenance
+    if data.modalities:
+        return dict(data.modalities[0].provenance)
+    raise ModelError("these features are of no store, so that nobody could make others like them")
+
+
+def _describe_inputs(data: Dataset) -> tuple[Input, ...]:
+    """Describe the modalities of a dataset as inputs of a model's card; none for features of one store.
+
+    Raises
+    ------
+    ModelError
+        Two modalities have the same backbone and provenance.
+    """
+    inputs = tuple(_describe_input(modality) for modality in data.modalities)
+    different_features = {(reads["backbone"], reads["provenance_sha256"]) for reads in inputs}
+    if len(different_features) < len(inputs):
+        raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
+    return inputs
 
 
 def _describe_input(modality: Modality) -> Input:
@@ -521,7 +609,10 @@ def _describe_input(modality: Modality) -> Input:
 
 
 def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
-    """Find the spec of a model of a run: among the `models` given, those that the run holds, or the zoo's.
+    """Find the spec of a model of a run.
+
+    It is sought among `models`, which are as `save_models` takes them; without these, among the specs that
+    the run holds, and then in the zoo.
 
     Raises
     ------
@@ -530,15 +621,16 @@ def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
     """
     if name not in run.record["models"]:
         raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*run.record['models'], BANK])}")
-    if models is None:
+    requested: Any
+    if isinstance(models, Mapping):
+        requested = {name: models[name]}
+    elif models is not None:
+        requested = [spec for spec in models if spec.name == name]
+    else:
         for spec in run.specs:
             if spec.name == name:
                 return spec
-        requested: Any = [name]
-    elif isinstance(models, Mapping):
-        requested = {name: models[name]}
-    else:
-        requested = [spec for spec in models if spec.name == name]
+        requested = [name]
     kind: Kind = run.record["train"]["kind"]
     try:
         # `models_for` turns names, estimators and specs into specs. It adds baselines.
@@ -557,16 +649,14 @@ def _first_seed(run: Run) -> int:
 
 
 def _find_wider_test(run: Run, data: Dataset, labels: NDArray[np.int64]) -> Target | None:
-    """Find the run's test that includes the task and has the most clips.
-
-    A test includes the task if it has more clips, and the same labels for the clips of the task.
+    """Find the run's test with the most clips that has all clips of a task, with the same labels, and more.
 
     Parameters
     ----------
     run : Run
     data : Dataset
     labels : ndarray of int, shape [N]
-        Labels of the task that the model was trained on.
+        Labels of the task on which the model was trained; `NOT_ASKED` for clips that are not in the task.
 
     Returns
     -------
@@ -575,15 +665,15 @@ def _find_wider_test(run: Run, data: Dataset, labels: NDArray[np.int64]) -> Targ
     """
     in_task = labels != NOT_ASKED
     widest = None
-    most = int(in_task.sum())
+    most_clips = int(in_task.sum())
     for record in run.record["tests"]:
         test = _target_from_record(record)
-        tested = test.of(data.labels)
-        n_tested = int((tested != NOT_ASKED).sum())
-        has_same_labels = (tested[in_task] == labels[in_task]).all()
-        if n_tested > most and has_same_labels:
+        labels_of_test = test.of(data.labels)
+        n_clips = int((labels_of_test != NOT_ASKED).sum())
+        has_same_labels = (labels_of_test[in_task] == labels[in_task]).all()
+        if n_clips > most_clips and has_same_labels:
             widest = test
-            most = n_tested
+            most_clips = n_clips
     return widest
 
 
@@ -609,7 +699,7 @@ def _assess_on_held_out_scores(
 ) -> _HeldOutAssessment:
     """Calibrate a model on held-out scores, and measure how well they separate positive and negative clips.
 
-    The scores are the run's scores of a test that includes the task and has more clips, if there is one, and
+    The scores are those of a test of the run that has all clips of the task and more, if there is one, and
     otherwise those of the model's inner folds. A model without either gets no calibration.
 
     Parameters
@@ -630,68 +720,72 @@ def _assess_on_held_out_scores(
         source = _scores_of_test(run, model, target, wider_test)
     calibration = None
     population = None
-    p_skilled = None
-    if source.held_out is not None:
-        calibration = Calibration.fit(source.held_out, training_mean, seed=_first_seed(run))
+    p_skilled = None  # the probability that the model has any skill
+    if source.for_calibration is not None:
+        calibration = Calibration.fit(source.for_calibration, training_mean, seed=_first_seed(run))
         population = _describe_population(data, source.target, source.clip_ids)
         p_skilled = calibration.p_skilled
     evidence = None
-    if not source.left_out.empty:
-        evidence = collect_evidence(source.left_out, p_skilled)
+    if not source.for_evidence.empty:
+        evidence = collect_evidence(source.for_evidence, p_skilled)
     return _HeldOutAssessment(calibration, population, evidence)
 
 
-class _SourceOfScores(NamedTuple):
-    """Where a model's held-out scores are from.
+class _HeldOutScores(NamedTuple):
+    """Scores of clips by models that were not trained on the clips' films.
+
+    A model is calibrated on scores of one seed, whereas the evidence may be from several.
 
     Attributes
     ----------
     target : Target
         The target that the scored clips are labelled by.
     clip_ids : ndarray of str
-        Ids of these clips.
-    held_out : HeldOut or None
+        Ids of the clips of `for_calibration`.
+    for_calibration : HeldOut or None
         The scores to calibrate on; None if the model has none.
-    left_out : DataFrame
-        Scores of clips of films left out, as `collect_evidence` reads them; empty if there are none.
+    for_evidence : DataFrame
+        The scores that `collect_evidence` reads; empty if there are none.
     """
 
     target: Target
     clip_ids: NDArray[np.str_]
-    held_out: HeldOut | None
-    left_out: pd.DataFrame
+    for_calibration: HeldOut | None
+    for_evidence: pd.DataFrame
 
 
-def _scores_of_test(run: Run, model: str, target: Target, test: Target) -> _SourceOfScores:
-    """Return the run's scores of a model in a test; it is calibrated on those of the run's first seed."""
-    left_out = _predictions_of_test(run, model, f"{target.name}>{test.name}")
-    # The model is trained with the run's first seed.
-    of_first_seed = left_out[left_out["seed"] == _first_seed(run)]
-    return _SourceOfScores(
+def _scores_of_test(run: Run, model: str, target: Target, test: Target) -> _HeldOutScores:
+    """Return the scores that a run gave in a test to clips, by a model trained on a target."""
+    predictions = _predictions_of_test(run, model, target, test)
+    # The model to be calibrated is trained with the run's first seed.
+    of_first_seed = predictions[predictions["seed"] == _first_seed(run)]
+    return _HeldOutScores(
         target=test,
         clip_ids=of_first_seed["clip_id"].to_numpy(),
-        held_out=_held_out_in_run(run, model, of_first_seed),
-        left_out=left_out,
+        for_calibration=_held_out_in_run(run, model, of_first_seed),
+        for_evidence=predictions,
     )
 
 
-def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitted) -> _SourceOfScores:
-    """Return the scores of a fitted model's inner folds, and those of the run's test of its task.
+def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitted) -> _HeldOutScores:
+    """Return the scores of a fitted model's inner folds, on which it is calibrated.
 
-    If the run has no such test, the scores of the inner folds are used in its place.
+    The evidence are the run's scores of the same task, if the run has them, as no parameter was chosen by
+    them; otherwise it is the scores of the inner folds, too.
     """
-    held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
+    # The clips of the task, in the order of the dataset: the scores of the inner folds are in this order.
     clip_ids = data.clip_ids[target.of(data.labels) != NOT_ASKED]
-    left_out = _predictions_of_test(run, fitted.spec.name, f"{target.name}>{target.name}")
-    if left_out.empty and held_out is not None:
-        left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
-    return _SourceOfScores(target, clip_ids, held_out, left_out)
+    held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
+    for_evidence = _predictions_of_test(run, fitted.spec.name, target, target)
+    if for_evidence.empty and held_out is not None:
+        for_evidence = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
+    return _HeldOutScores(target, clip_ids, for_calibration=held_out, for_evidence=for_evidence)
 
 
 def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:
     """Convert a run's predictions of one model to `HeldOut` scores.
 
-    The mean score of training clips is that of the model of each fold.
+    The mean score of training clips differs from fold to fold, as each has a model of its own.
     """
     training_mean_of_fold = {}
     for fold in run.record["folds"]:
@@ -709,9 +803,10 @@ def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut
     )
 
 
-def _predictions_of_test(run: Run, model: str, task: str) -> pd.DataFrame:
-    """Select the run's predictions of one model in one test, for all seeds."""
+def _predictions_of_test(run: Run, model: str, target: Target, test: Target) -> pd.DataFrame:
+    """Select the run's predictions of one model, trained on a target, in one test, for all seeds."""
     table = run.predictions.table
+    task = f"{target.name}>{test.name}"
     return table[(table["model"] == model) & (table["task"] == task)]
 
 
@@ -719,19 +814,27 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
     """Describe the clips that a model was calibrated on: how many of each level, and levels left out."""
     rows = np.flatnonzero(np.isin(data.clip_ids, np.array(list(clip_ids), dtype=str)))
     levels, numbers = np.unique(data.levels[rows], return_counts=True)
-    clips = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
-    # The target of a concept may include only some clips of a level: such a level counts as left out.
-    in_target = target.of(data.labels) != NOT_ASKED
-    partly_left_out = set(data.levels[~in_target].tolist())
-    left_out = [level for level in data.codebook.labels if level in partly_left_out or level not in clips]
-    median_s = data.median_s(rows)
+    n_clips_of_level = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
+    levels_left_out = []
+    # A target on a scale is of ratings, not of levels, so that it leaves none out.
+    if not target.scale:
+        # The target of a concept may include only some clips of a level: such a level counts as left out.
+        in_target = target.of(data.labels) != NOT_ASKED
+        partly_left_out = set(data.levels[~in_target].tolist())
+        levels_left_out = [
+            level
+            for level in data.codebook.labels
+            if level in partly_left_out or level not in n_clips_of_level
+        ]
     population = Population(
         task=target.name,
         title=target.title,
-        clips=clips,
+        clips=n_clips_of_level,
         n_movies=len(np.unique(data.movies[rows])),
-        levels_left_out=[] if target.scale else left_out,
+        levels_left_out=levels_left_out,
     )
+    # The clips' lengths are not known of every dataset.
+    median_s = data.median_s(rows)
     if median_s is not None:
         population["clip_s"] = median_s
     return population
@@ -739,16 +842,22 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
 
 def _target_from_record(record: Mapping[str, Any]) -> Target:
     """Make a target from its description in a run's record."""
-    # A concept's name is like concept:Body, a scale's like scale:valence.
     name = record["name"]
     kind = record["kind"]
+    # The target of a concept is named like concept:Body, that of a scale like scale:valence.
+    concept = ""
+    if kind == "concept":
+        concept = name.removeprefix("concept:")
+    scale = ""
+    if name.startswith("scale:"):
+        scale = name.removeprefix("scale:")
     return Target(
         name=name,
         title=record["title"],
         kind=kind,
         classes=tuple(tuple(levels) for levels in record["classes"]),
-        concept=name.removeprefix("concept:") if kind == "concept" else "",
-        scale=name.removeprefix("scale:") if name.startswith("scale:") else "",
+        concept=concept,
+        scale=scale,
     )
 
 
@@ -782,10 +891,11 @@ def fit_sigmoids(
         Draws of slope and intercept.
     """
     sigmoids = []
-    for value, column in zip(values.T, present.T, strict=True):
-        held_out = HeldOut(value, column.astype(np.int64), movies)
+    for values_of_concept, presence in zip(values.T, present.T, strict=True):
+        held_out = HeldOut(values_of_concept, presence.astype(np.int64), movies)
         posterior = SlopeLikelihood.of_scores(held_out).posterior()
-        sigmoids.append(draw_sigmoids(held_out, posterior, None, n_draws=N_CONCEPT_DRAWS, seed=0))
+        draws = draw_sigmoids(held_out, posterior, training_mean=None, n_draws=N_CONCEPT_DRAWS, seed=0)
+        sigmoids.append(draws)
     return np.array(sigmoids)
 
 
@@ -797,10 +907,6 @@ def concept_metrics(
     movies: NDArray[np.str_],
 ) -> list[dict[str, object]]:
     """Measure how well cross-fitted values find concepts, by average precision within movies.
-
-    The chance level of average precision depends on the share of clips with the concept, and so differs from
-    movie to movie. The interval is therefore that of the gain over each movie's chance level; the mean chance
-    level is added to the gain and to its interval.
 
     Parameters
     ----------
@@ -814,35 +920,63 @@ def concept_metrics(
     Returns
     -------
     list of dict
-        A row for each concept, with columns of the run's metrics: `movie_mean`, the mean over movies with and
-        without the concept; `movie_chance`, its chance level; `movie_low` and `movie_high`, the ends of the
-        95 % t interval of the gain over chance, to which the chance level is added; and `n_movies`. If
-        `movie_low` is above `movie_chance`, the concept is found better than by chance.
+        A row for each concept, with columns of the run's metrics:
+
+        - `movie_mean`: the mean over movies that have clips with and clips without the concept;
+        - `movie_chance`: its chance level;
+        - `movie_low`, `movie_high`: the ends of its 95 % interval. If `movie_low` is above `movie_chance`,
+          the concept is found better than by chance;
+        - `n_movies`: the number of these movies.
     """
     rows = []
     rows_of_movies = rows_by_movie(movies)
     for concept, presence, scores in zip(concepts, present.astype(np.int64).T, values.T, strict=True):
-        labels_of_movies = []
-        gains = []
-        for rows_of_movie in rows_of_movies:
-            labels = presence[rows_of_movie]
-            has_both_classes = labels.min() < labels.max()
-            if not has_both_classes:
-                continue
-            labels_of_movies.append(labels)
-            chance_of_movie = ap_of_random_ranking([labels])
-            gains.append(average_precision(labels, scores[rows_of_movie]) - chance_of_movie)
-        gain = t_interval(gains)
-        chance = ap_of_random_ranking(labels_of_movies)
-        row = {
+        row: dict[str, object] = {
             "model": model,
             "task": f"concept:{concept}",
             "metric": "average_precision",
-            "movie_mean": float(chance + gain.mean),
-            "movie_low": max(float(chance + gain.low), 0.0),
-            "movie_high": min(float(chance + gain.high), 1.0),
-            "movie_chance": chance,
-            "n_movies": len(labels_of_movies),
+            **_precision_within_movies(presence, scores, rows_of_movies),
         }
         rows.append(row)
     return records(pd.DataFrame(rows))
+
+
+def _precision_within_movies(
+    labels: NDArray[np.int64], scores: NDArray[np.float64], rows_of_movies: Iterable[NDArray[np.intp]]
+) -> dict[str, float]:
+    """Compute the mean average precision over movies, with its chance level and 95 % interval.
+
+    The chance level depends on the share of positive clips, and so differs from movie to movie. The interval
+    is therefore a t interval of the gain over each movie's chance level, to which the mean chance level is
+    added.
+
+    Parameters
+    ----------
+    labels, scores : ndarray, shape [N]
+    rows_of_movies : iterable of ndarray of int
+        The clips of each movie. Movies whose clips have all the same label are left out.
+
+    Returns
+    -------
+    dict of str to float
+        The columns that `concept_metrics` explains.
+    """
+    labels_of_movies = []
+    gains = []
+    for rows in rows_of_movies:
+        labels_of_movie = labels[rows]
+        has_both_classes = labels_of_movie.min() < labels_of_movie.max()
+        if not has_both_classes:
+            continue
+        labels_of_movies.append(labels_of_movie)
+        chance_of_movie = ap_of_random_ranking([labels_of_movie])
+        gains.append(average_precision(labels_of_movie, scores[rows]) - chance_of_movie)
+    gain = t_interval(gains)
+    chance = ap_of_random_ranking(labels_of_movies)
+    return {
+        "movie_mean": float(chance + gain.mean),
+        "movie_low": max(float(chance + gain.low), 0.0),
+        "movie_high": min(float(chance + gain.high), 1.0),
+        "movie_chance": chance,
+        "n_movies": len(labels_of_movies),
+    }

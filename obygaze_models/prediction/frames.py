@@ -44,12 +44,16 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     -------
     DataFrame
         `FRAME_COLUMNS`, one row for each frame (or vector of reduced tokens), sorted by clip and time.
-        ``flags`` is ``trained_on`` if the model was trained on the film. Models with attention fill
-        ``weight``, which adds up to 1 over a clip, ``evidence``, and ``contribution``, their product: a
-        clip's contributions and the model's bias add up to its logit. Models of concepts have
-        ``<concept>_value``, the concept's value in a clip that has only this frame, and ``<concept>_p``, its
-        probability by the calibration on clips. For a clip out of distribution all of these but
-        ``<concept>_value`` are empty.
+
+        - ``flags``: ``trained_on`` if the model was trained on the film.
+        - ``weight``, of models with attention: adds up to 1 over a clip.
+        - ``evidence``, of models with attention: how much the frame speaks for the positive class.
+        - ``contribution``, of models with attention: the product of weight and evidence. A clip's
+          contributions and the model's bias add up to its logit.
+        - ``<concept>_value``, of models of concepts: the concept's value in a clip that has only this frame.
+        - ``<concept>_p``, of models of concepts: its probability by the calibration on clips.
+
+        For a clip out of distribution, all of these but flags and values of concepts are empty.
 
     Raises
     ------
@@ -94,25 +98,26 @@ def has_frame_outputs(model: Model) -> bool:
 
 @checked
 def reads_frames(model: Model, store: Store) -> bool:
-    """Tell whether a model has an output for the frames, or reduced tokens, that a store keeps."""
+    """Tell whether a model has an output for the frames of a store, or for its reduced tokens."""
     if not has_frame_outputs(model):
         return False
     if model.card.reduced_by:
+        # The model could not have read the clips of a store without tokens.
         return True
     group = store[model.card.backbone]
     return "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features
 
 
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the time in seconds of each vector of frames, for the clips `rows` of a group: [N, F].
+    """Return the time in seconds of each vector of the array `frames`, for some rows of a group: [N, F].
 
-    A vector of several frames has their mean time. If clips differ in their number of frames, F is that of
-    the longest, and the rows of shorter clips end with NaN.
+    Some backbones compute one vector of several frames: its time is the mean of theirs. If clips differ in
+    their number of frames, F is that of the longest, and the rows of shorter clips end with NaN.
     """
     if group.ragged:
         return read_padded(group, "time_s", rows)
     n_vectors = group.shape("frames")[1]
-    # The times of the frames of each vector, [N, F, frames of a vector].
+    # The frames of a vector follow each other: [N, F, frames of a vector].
     times = group.time_s[rows].reshape(len(rows), n_vectors, -1)
     return np.asarray(times.mean(axis=2))
 
@@ -127,7 +132,7 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
     Raises
     ------
     ModelError
-        The store lacks what the model reads of frames.
+        The store lacks frames of the kind that the model reads.
     """
     times, vectors = _read_frames(model, store, rows)
     blocks = []
@@ -192,12 +197,7 @@ def _frame_table_of_clip(
     }
     is_out_of_distribution = bool(model.is_out_of_distribution(clip)[0])
     if isinstance(estimator, AttentionPooling) and not is_out_of_distribution:
-        weights = estimator.weights(clip)[0]
-        evidence = estimator.evidence(clip)[0]
-        # As float64, since clips without weights have NaN of that type in these columns.
-        columns["weight"] = weights.astype(np.float64)
-        columns["evidence"] = evidence.astype(np.float64)
-        columns["contribution"] = (weights * evidence).astype(np.float64)
+        columns.update(_attention_columns(estimator, clip))
     if isinstance(estimator, ConceptsInTime):
         values = estimator.frame_values(clip)[0]  # [F, K]
         probabilities = model.probabilities_of(values)
@@ -206,3 +206,17 @@ def _frame_table_of_clip(
             if model.concepts_with_probability:
                 columns[f"{concept}_p"] = np.nan if is_out_of_distribution else probabilities[:, index]
     return pd.DataFrame(columns)
+
+
+def _attention_columns(estimator: AttentionPooling, clip: NDArray[np.float32]) -> dict[str, Any]:
+    """Compute the `ATTENTION_COLUMNS` of the frames of one clip [1, F, D].
+
+    They are float64, as clips without weights have NaN of that type in these columns.
+    """
+    weights = estimator.weights(clip)[0]
+    evidence = estimator.evidence(clip)[0]
+    return {
+        "weight": weights.astype(np.float64),
+        "evidence": evidence.astype(np.float64),
+        "contribution": (weights * evidence).astype(np.float64),
+    }

@@ -63,18 +63,13 @@ class OutOfDistribution:
 
         `movies` [N] is the film of each clip; there are at least two films.
         """
-        # Moments are taken over complete clips, which have all modalities.
+        # Means and deviations are those of complete clips, which have all modalities.
         is_complete = np.array([bool(np.isfinite(features).all()) for features in X])
-        complete_clips = np.flatnonzero(is_complete)
-        winsorised = _winsorise(X, complete_clips)  # [complete clips, D]
-        rows_of_films = _rows_of_films(movies)
-        winsorised_rows_of_films = []
-        for rows in rows_of_films:
-            # `winsorised` has the complete clips in the order of X: row n is the clip complete_clips[n].
-            complete_clips_of_film = rows[is_complete[rows]]
-            winsorised_rows = np.searchsorted(complete_clips, complete_clips_of_film)
-            winsorised_rows_of_films.append(winsorised_rows)
-        without_film = mean_and_scale_without_groups(winsorised, winsorised_rows_of_films)
+        winsorised = _winsorise(X, np.flatnonzero(is_complete))  # [complete clips, D]
+        films, film_of_clip = np.unique(movies, return_inverse=True)
+        rows_of_films = _rows_of_films(film_of_clip, len(films))
+        complete_rows_of_films = _rows_of_films(film_of_clip[is_complete], len(films))  # in `winsorised`
+        without_film = mean_and_scale_without_groups(winsorised, complete_rows_of_films)
         distances = np.empty(len(X))
         for rows, mean, scale in zip(rows_of_films, without_film.mean, without_film.scale, strict=True):
             distances[rows] = _distances_from_mean(X[rows], mean, scale)
@@ -87,27 +82,26 @@ class OutOfDistribution:
         A clip that is farther away than 99 % of them has a share above `LARGEST_SHARE`.
         """
         distances = _distances_from_mean(X, self.mean, self.scale)
-        # A training clip at the same distance may seem nearer by a rounding error: it must not count.
-        least_distances = distances - ROUNDING_OF_DISTANCE
-        return np.interp(least_distances, self.distances, QUANTILE_LEVELS)
+        # A training clip at the same distance may seem nearer by a rounding error, and must not count.
+        rounded_down = distances - ROUNDING_OF_DISTANCE
+        return np.interp(rounded_down, self.distances, QUANTILE_LEVELS)
 
 
-def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:
-    """Return the rows of each film in `movies` [N], in the order of the films' names."""
-    film = np.unique(movies, return_inverse=True)[1]
-    order = np.argsort(film, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(film))[:-1])
+def _rows_of_films(film_of_clip: NDArray[np.intp], n_films: int) -> list[NDArray[np.intp]]:
+    """Return the rows of each film, given the number of each clip's film [N], 0 to `n_films` - 1."""
+    return [np.flatnonzero(film_of_clip == film) for film in range(n_films)]
 
 
 def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Clip each feature of some rows of X at `WINSOR_DEVIATIONS` from its mean, `N_WINSOR_ROUNDS` times.
+    """Clip each feature of some rows of X at `WINSOR_DEVIATIONS` standard deviations from its mean.
 
-    X is not copied as a whole, as it may take up most of the memory.
+    This is done `N_WINSOR_ROUNDS` times, as the mean and deviation change by it. X is not copied as a whole,
+    as it may take up most of the memory.
     """
     clipped = np.empty((len(rows), X.shape[1]))
     # The first pass clips nothing: it only copies the features and measures them.
-    low: Any = -np.inf
-    high: Any = np.inf
+    low = np.full(X.shape[1], -np.inf)
+    high = np.full(X.shape[1], np.inf)
     for _ in range(1 + N_WINSOR_ROUNDS):
         for first in range(0, len(rows), N_CLIPS_AT_ONCE):
             block = slice(first, first + N_CLIPS_AT_ONCE)
@@ -121,7 +115,9 @@ def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
 def _distances_from_mean(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:
     """Compute the distance of each clip of X [N, D] from the mean: root mean square of standardised features.
 
-    Mean and scale are of shape [D]; features that are NaN are left out.
+    Mean and scale are of shape [D]. Standardised features are limited to 5 deviations (`CLIP`). Features that
+    are NaN are left out.
     """
-    standard = standardise(X.astype(np.float64), mean, scale, CLIP)
-    return np.asarray(np.sqrt(np.nanmean(standard * standard, axis=1)))
+    standardised = standardise(X.astype(np.float64), mean, scale, CLIP)
+    mean_squares = np.nanmean(standardised * standardised, axis=1)
+    return np.asarray(np.sqrt(mean_squares))

@@ -25,6 +25,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.persistence.card import PROTOCOL, Card
 from obygaze_models.persistence.evidence import NO_SKILL, evidence_line
+from obygaze_models.prediction.clip_columns import ClipColumns
 from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.reading import ClipBlock, find_clips, missing_modality_flags
 from obygaze_models.prediction.saved_model import Model
@@ -91,11 +92,11 @@ class Predicted:
     recognition: Recognition = field(default_factory=Recognition)
 
     def __repr__(self) -> str:
+        """Count clips and movies, followed by the evidence."""
+        clips = counted(len(self.table), "clip")
+        movies = counted(self.table["movie"].nunique(), "movie")
         evidence = f"; {self.evidence}" if self.evidence else ""
-        return (
-            f"Predicted({counted(len(self.table), 'clip')} of "
-            f"{counted(self.table['movie'].nunique(), 'movie')}{evidence})"
-        )
+        return f"Predicted({clips} of {movies}{evidence})"
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""
@@ -155,15 +156,8 @@ def predict(
     (95, 0)
     """
     stores = [stores] if isinstance(stores, Store) else stores
-    video_of = {}
     if manifest is not None:
-        of_model = model.card.codebook["name"]
-        of_manifest = manifest.codebook.name
-        if of_model != of_manifest:
-            raise ModelError(
-                f"the model is of codebook {of_model!r}, the manifest of codebook {of_manifest!r}"
-            )
-        video_of = {clip.clip_id: clip.video for clip in manifest.clips}
+        _refuse_other_codebook(model.card, manifest)
     readable = find_clips(model.card, stores, movies=movies)
     if not len(readable):
         names = ", ".join(store.name for store in stores)
@@ -172,30 +166,58 @@ def predict(
     columns_of_blocks = [
         _prediction_columns(model, block, recognition) for block in readable.blocks(progress)
     ]
-    order = readable.clips.order()  # blocks come store by store, and the table is sorted
-    clips = readable.clips.take(order)
-    columns: dict[str, Any] = {
-        "clip_id": clips.clip_ids,
-        "movie": clips.movies,
-        "video": [video_of.get(clip_id, "") for clip_id in clips.clip_ids],
-        "start_s": clips.start_s,
-        "end_s": clips.end_s,
-    }
-    for name in list(columns_of_blocks[0]):
-        # Columns are removed from the blocks as they are joined, so that memory never holds two tables.
-        values = np.concatenate([of_block.pop(name) for of_block in columns_of_blocks])[order]
-        if name == "called":
-            # Whole numbers that may be missing.
-            columns[name] = pd.array(values).astype("Int64")
-        else:
-            columns[name] = values
-    table = pd.DataFrame(columns, copy=False)
     return Predicted(
-        table=table,
+        table=_join_blocks(readable.clips, manifest, columns_of_blocks),
         excluded=readable.excluded,
         evidence=evidence_line(model.card.evidence, model.card.levels_left_out or ()),
         recognition=recognition,
     )
+
+
+def _refuse_other_codebook(card: Card, manifest: Manifest) -> None:
+    """Raise if a manifest is of another codebook than a model."""
+    codebook_of_model = card.codebook["name"]
+    codebook_of_manifest = manifest.codebook.name
+    if codebook_of_model != codebook_of_manifest:
+        raise ModelError(
+            f"the model is of codebook {codebook_of_model!r}, the manifest of codebook "
+            f"{codebook_of_manifest!r}"
+        )
+
+
+def _join_blocks(
+    clips: ClipColumns, manifest: Manifest | None, columns_of_blocks: Sequence[Columns]
+) -> pd.DataFrame:
+    """Join the predictions of several blocks of clips to one table, sorted by movie and time.
+
+    Parameters
+    ----------
+    clips : ClipColumns
+        The clips of all blocks, block by block.
+    manifest : Manifest or None
+        Gives the clips' videos.
+    columns_of_blocks : sequence of dict
+        The columns of each block. They are removed from the blocks as they are joined, so that memory never
+        holds two tables.
+    """
+    video_of_clip = {}
+    if manifest is not None:
+        video_of_clip = {clip.clip_id: clip.video for clip in manifest.clips}
+    order = clips.order()
+    sorted_clips = clips.take(order)
+    columns: dict[str, Any] = {
+        "clip_id": sorted_clips.clip_ids,
+        "movie": sorted_clips.movies,
+        "video": [video_of_clip.get(clip_id, "") for clip_id in sorted_clips.clip_ids],
+        "start_s": sorted_clips.start_s,
+        "end_s": sorted_clips.end_s,
+    }
+    for name in list(columns_of_blocks[0]):
+        parts = [columns_of_block.pop(name) for columns_of_block in columns_of_blocks]
+        columns[name] = np.concatenate(parts)[order]
+    # 0 and 1, which are floats so far as they may be missing.
+    columns["called"] = pd.array(columns["called"]).astype("Int64")
+    return pd.DataFrame(columns, copy=False)
 
 
 def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition) -> Columns:
@@ -203,8 +225,8 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
 
     Clips out of distribution get no probability and no decision.
     """
-    unlike = model.out_of_distribution_share(block.X)
-    is_far = unlike > LARGEST_SHARE
+    share_of_nearer = model.out_of_distribution_share(block.X)
+    is_outside = share_of_nearer > LARGEST_SHARE
     logits = model.logits(block.X)
     missing = np.full(len(block.clips), np.nan)
     if model.calibration is None:
@@ -212,56 +234,58 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
     else:
         p = model.calibration.probability(logits)
         p_low, p_high = model.calibration.band(logits)
-    called = (logits >= model.card.threshold).astype(np.float64) if model.decides else missing
+    is_positive = (logits >= model.card.threshold).astype(np.float64) if model.decides else missing
     columns: Columns = {
         "logit": logits,
-        "p": np.where(is_far, np.nan, p),
-        "p_low": np.where(is_far, np.nan, p_low),
-        "p_high": np.where(is_far, np.nan, p_high),
-        "called": np.where(is_far, np.nan, called),
-        "unlike": unlike,
-        "flags": _flag_texts(model.card, block, is_far, recognition),
+        "p": np.where(is_outside, np.nan, p),
+        "p_low": np.where(is_outside, np.nan, p_low),
+        "p_high": np.where(is_outside, np.nan, p_high),
+        "called": np.where(is_outside, np.nan, is_positive),
+        "unlike": share_of_nearer,
+        "flags": _flag_texts(model.card, block, is_outside, recognition),
     }
-    columns.update(_concept_columns(model, block, is_far))
+    columns.update(_concept_columns(model, block, is_outside))
     return columns
 
 
-def _concept_columns(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) -> Columns:
+def _concept_columns(model: Model, block: ClipBlock, is_outside: NDArray[np.bool_]) -> Columns:
     """Compute the columns of concepts for one block of clips; none for a model without concepts.
 
-    Clips out of distribution, which `is_far` [N] marks, get values but no probabilities and contributions.
+    Clips out of distribution, which `is_outside` [N] marks, get values, but neither probabilities nor
+    contributions.
     """
     columns: Columns = {}
     values = model.concept_values(block.X)  # [N, K]
     probabilities = model.probabilities_of(values)  # [N, K]
     base: float | None = None
     contributions: NDArray[np.float64] | None = None
-    if isinstance(model.estimator, ConceptBottleneck):  # of other models nothing adds up to the logit
+    # Only the logits of a concept bottleneck are sums of contributions of concepts.
+    if isinstance(model.estimator, ConceptBottleneck):
         base, contributions = model.contributions(block.X)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
         if concept in model.concepts_with_probability:
-            columns[f"{concept}_p"] = np.where(is_far, np.nan, probabilities[:, index])
+            columns[f"{concept}_p"] = np.where(is_outside, np.nan, probabilities[:, index])
         if contributions is not None:
-            columns[f"{concept}_contribution"] = np.where(is_far, np.nan, contributions[:, index])
+            columns[f"{concept}_contribution"] = np.where(is_outside, np.nan, contributions[:, index])
     if base is not None:
-        columns["base_contribution"] = np.where(is_far, np.nan, base)
+        columns["base_contribution"] = np.where(is_outside, np.nan, base)
     return columns
 
 
 def _flag_texts(
-    card: Card, block: ClipBlock, is_far: NDArray[np.bool_], recognition: Recognition
+    card: Card, block: ClipBlock, is_outside: NDArray[np.bool_], recognition: Recognition
 ) -> NDArray[np.object_]:
     """Return the flags of each clip of a block [N], as one text with semicolons between flags.
 
-    `is_far` [N] marks the clips out of distribution.
+    `is_outside` [N] marks the clips out of distribution.
     """
     texts = np.empty(len(block.clips), np.object_)
     modality_flags = missing_modality_flags(card, block.X)
     clips = block.clips
     for index, (clip_id, movie) in enumerate(zip(clips.clip_ids, clips.movies, strict=True)):
         flags = []
-        if is_far[index]:
+        if is_outside[index]:
             flags.append(OUT_OF_DISTRIBUTION)
         if card.no_skill:
             flags.append(NO_SKILL)
@@ -281,10 +305,12 @@ def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
     Raises
     ------
     ModelError
-        The first argument is a store.
+        The first argument is a store. The message also names the first of `stores` that is a file, and so is
+        probably the model.
     """
-    is_model_file = bool(as_url(model)) or Path(model).suffix == ".model"
-    if is_model_file or not _is_store(Path(model)):
+    is_url = bool(as_url(model))
+    has_model_suffix = Path(model).suffix == ".model"
+    if is_url or has_model_suffix or not _is_store(Path(model)):
         return
     files = [store for store in stores if not as_url(store) and Path(store).is_file()]
     and_file = f" and {files[0]} a file" if files else ""
@@ -317,10 +343,12 @@ def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dic
 
 
 def labels_line(card: Card) -> str:
-    """Say that a program gave the labels of all clips trained on, or of some; "" if it gave none."""
+    """Return a line that warns of planted labels, which a program gave, not a person; "" if none are."""
     if card.is_planted:
         return PLANTED_LABELS
-    return PARTLY_PLANTED_LABELS if card.has_planted else ""
+    if card.has_planted:
+        return PARTLY_PLANTED_LABELS
+    return ""
 
 
 def summary(card: Card) -> dict[str, object]:

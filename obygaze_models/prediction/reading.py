@@ -28,6 +28,15 @@ from obygaze_models.reduction import TokenRule, reduce_tokens
 BYTES_OF_TOKENS = 1 << 26
 """Number of bytes of tokens that are read at a time."""
 
+BYTES_OF_FLOAT32 = 4
+"""Size of a number of reduced tokens."""
+
+BYTES_OF_FLOAT16 = 2
+"""Size of a number of tokens as stored."""
+
+MOST_CHARACTERS = 80
+"""Number of characters of a provenance's value that a message shows."""
+
 N_PARTS_AT_ONCE = 8
 """Number of parts of vectors that are requested from a server at once."""
 
@@ -120,19 +129,18 @@ class ReadableClips:
         clips_in_store = np.flatnonzero(source.rows != NO_ROW)
         rows = source.rows[clips_in_store]  # of these clips, in the store
         padded_length = _padded_length(self.card, source.store, rows)
-        # A part holds the clips of a block, as places in `clips_in_store` and `rows`.
         parts = list(_divide_into_parts(self.card, source.store, rows))
         n_at_once = _count_parts_at_once(self.card, source.store)
         for first in range(0, len(parts), n_at_once):
-            # Several parts are read together, and their clips follow each other in X.
             parts_to_read = parts[first : first + n_at_once]
-            rows_to_read = rows[np.concatenate(parts_to_read)]
+            rows_to_read = np.concatenate([rows[part] for part in parts_to_read])
             X = _read_rows(self.card, source.store, rows_to_read, padded_length, progress)
-            n_before = 0
+            # X holds the clips of one part after the other.
+            start = 0
             for part in parts_to_read:
-                X_of_part = X[n_before : n_before + len(part)]
-                n_before += len(part)
-                yield ClipBlock(self.clips.take(clips_in_store[part]), X_of_part)
+                stop = start + len(rows[part])
+                yield ClipBlock(self.clips.take(clips_in_store[part]), X[start:stop])
+                start = stop
 
     def _read_modalities(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read the features of all modalities of some clips, side by side: [n, D].
@@ -140,9 +148,8 @@ class ReadableClips:
         `indices` [n] are the clips' positions in `clips`; features of a modality that a clip lacks are NaN.
         """
         X = np.full((len(indices), self.card.n_features), np.nan, np.float32)
-        for (modality, columns), sources_of_modality in zip(
-            self.card.input_columns(), self.sources, strict=True
-        ):
+        modalities = list(self.card.input_columns())  # each with its columns in X
+        for (modality, columns), sources_of_modality in zip(modalities, self.sources, strict=True):
             for source in sources_of_modality:
                 rows = source.rows[indices]
                 is_in_store = rows != NO_ROW
@@ -178,32 +185,43 @@ def find_clips(
     clip_filter = ClipFilter(movies, clip_id)
     if card.modalities:
         return _find_clips_of_modalities(card, _stores_of_modalities(card, stores), clip_filter)
+    return _find_clips_of_one_modality(card, stores, clip_filter)
+
+
+def _find_clips_of_one_modality(
+    card: Card, stores: Sequence[Store], clip_filter: "ClipFilter"
+) -> ReadableClips:
+    """Find the clips that have features, for a model of one modality."""
     groups = [find_group_for_model(card, store) for store in stores]
     _refuse_repeated_clips(stores)
-    readable_clips: list[ClipColumns] = []
-    readable_rows: list[NDArray[np.intp]] = []  # of the clips with features, by store
-    excluded: dict[str, list[str]] = {}  # reason -> ids of the clips without
+    clips_of_stores: list[ClipColumns] = []  # those with features
+    rows_of_stores: list[NDArray[np.intp]] = []  # of these clips
+    excluded: dict[str, list[str]] = {}
     for store, group in zip(stores, groups, strict=True):
         clips = ClipColumns.of_table(store.table)
         is_selected = clip_filter.mark(clips)
         rows = np.flatnonzero(is_selected & group.usable)
-        readable_rows.append(rows)
-        readable_clips.append(clips if len(rows) == len(clips) else clips.take(rows))
+        rows_of_stores.append(rows)
+        all_are_readable = len(rows) == len(clips)
+        clips_of_stores.append(clips if all_are_readable else clips.take(rows))
         for row in np.flatnonzero(is_selected & ~group.usable).tolist():
             reason = store.table.describe_absence(row, group.name)
             excluded.setdefault(reason, []).append(clips.clip_ids[row])
-    sources_of_only_modality = _sources(stores, readable_rows)
-    all_clips = ClipColumns.joined(readable_clips)
-    return ReadableClips(card, all_clips, (sources_of_only_modality,), excluded)
+    sources_of_only_modality = _sources(stores, rows_of_stores)
+    return ReadableClips(
+        card=card,
+        clips=ClipColumns.joined(clips_of_stores),
+        sources=(sources_of_only_modality,),
+        excluded=excluded,
+    )
 
 
 def _sources(stores: Sequence[Store], rows_of_stores: Sequence[NDArray[np.intp]]) -> tuple[_Source, ...]:
-    """List for each store the row that each clip has in it, for a model of one modality.
+    """Make the sources of a model of one modality, which reads each clip from one store.
 
-    Such a model reads each clip from one store. The clips are numbered store by store: first all clips of the
-    first store, then those of the second, and so on. A source nevertheless has an entry for every clip, which
-    is `NO_ROW` for clips of other stores: models of several modalities may read a clip from several stores,
-    and both kinds of models have the same kind of sources.
+    The clips are numbered store by store. With two clips in rows 0 and 3 of the first store, and one in row 1
+    of the second, the rows of the sources are [0, 3, `NO_ROW`] and [`NO_ROW`, `NO_ROW`, 1]: a source has an
+    entry for every clip, as a model of several modalities may read a clip from several stores.
 
     Parameters
     ----------
@@ -254,27 +272,32 @@ def _find_clips_of_modalities(
     stores = list(dict.fromkeys(chain.from_iterable(stores_of_modalities)))
     clips = _merged_clips(stores, clip_filter)
     index_of_clip = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
-    sources: list[list[_Source]] = []  # by modality
-    reasons: dict[str, list[str]] = {}  # why a modality is absent -> ids of clips, also of those with another
-    has_any = np.zeros(len(clips), np.bool_)
+    sources: list[tuple[_Source, ...]] = []  # by modality
+    has_any = np.zeros(len(clips), np.bool_)  # marks the clips that have at least one modality
+    # Reason why a modality is absent -> ids of clips, also of clips that have another modality.
+    reasons: dict[str, list[str]] = {}
     for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
         _refuse_repeated_clips(stores_of_modality)
-        sources_of_modality = []
-        for store in stores_of_modality:
-            source = _find_rows(store, modality["backbone"], index_of_clip)
+        backbone = modality["backbone"]
+        sources_of_modality = [_find_rows(store, backbone, index_of_clip) for store in stores_of_modality]
+        sources.append(tuple(sources_of_modality))
+        for source in sources_of_modality:
             has_any |= source.rows != NO_ROW
-            sources_of_modality.append(source)
-            for clip_id, reason in _reasons_of_absence(store, modality["backbone"], index_of_clip):
+            for clip_id, reason in _reasons_of_absence(source.store, backbone, index_of_clip):
                 reasons.setdefault(reason, []).append(clip_id)
-        sources.append(sources_of_modality)
+    clip_ids_without_any = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
     readable = np.flatnonzero(has_any)
-    unreadable = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
-    readable_sources = []
-    for sources_of_modality in sources:
-        of_readable_clips = [_Source(source.store, source.rows[readable]) for source in sources_of_modality]
-        readable_sources.append(tuple(of_readable_clips))
-    excluded = _reasons_of_unreadable(reasons, unreadable)
-    return ReadableClips(card, clips.take(readable), tuple(readable_sources), excluded)
+    return ReadableClips(
+        card=card,
+        clips=clips.take(readable),
+        sources=tuple(_take_clips(sources_of_modality, readable) for sources_of_modality in sources),
+        excluded=_first_reasons(reasons, clip_ids_without_any),
+    )
+
+
+def _take_clips(sources: Sequence[_Source], clips: NDArray[np.intp]) -> tuple[_Source, ...]:
+    """Restrict sources to some of the clips, given their indices."""
+    return tuple(_Source(source.store, source.rows[clips]) for source in sources)
 
 
 def _find_rows(store: Store, backbone: str, index_of_clip: Mapping[str, int]) -> _Source:
@@ -291,7 +314,10 @@ def _find_rows(store: Store, backbone: str, index_of_clip: Mapping[str, int]) ->
 
 
 def _reasons_of_absence(store: Store, backbone: str, clip_ids: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield those of some clips that a store lists without features of a backbone, each with the reason."""
+    """Yield the ids of clips that a store has without features of a backbone, each with the reason.
+
+    Clips that are not among `clip_ids` are left out.
+    """
     usable = store[backbone].usable.tolist()
     for row, clip_id in enumerate(store.table.clip_ids):
         if clip_id in clip_ids and not usable[row]:
@@ -300,34 +326,35 @@ def _reasons_of_absence(store: Store, backbone: str, clip_ids: Collection[str]) 
 
 def _merged_clips(stores: Sequence[Store], clip_filter: ClipFilter) -> ClipColumns:
     """List the selected clips of several stores, each once. A clip is partial if it is so in any store."""
-    rows = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
-    row_of_clip: dict[str, int] = {}
-    for row in np.flatnonzero(clip_filter.mark(rows)).tolist():
-        clip_id = rows.clip_ids[row]
-        # The first row of a clip is used, unless a later one says that the clip is partial.
-        if clip_id not in row_of_clip or rows.is_partial[row]:
-            row_of_clip[clip_id] = row
-    return rows.take(np.fromiter(row_of_clip.values(), np.intp, len(row_of_clip)))
+    clips_of_stores = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
+    index_of_clip: dict[str, int] = {}
+    for index in np.flatnonzero(clip_filter.mark(clips_of_stores)).tolist():
+        clip_id = clips_of_stores.clip_ids[index]
+        # The first entry of a clip is used, unless a later one says that the clip is partial.
+        is_new = clip_id not in index_of_clip
+        if is_new or clips_of_stores.is_partial[index]:
+            index_of_clip[clip_id] = index
+    return clips_of_stores.take(np.array(list(index_of_clip.values()), np.intp))
 
 
-def _reasons_of_unreadable(reasons: Mapping[str, list[str]], unreadable: set[str]) -> dict[str, list[str]]:
-    """Keep one reason, the first, for each clip that no store makes readable.
+def _first_reasons(reasons: Mapping[str, list[str]], clip_ids: Collection[str]) -> dict[str, list[str]]:
+    """Keep the first reason for each of some clips: reason -> ids of these clips.
 
     Parameters
     ----------
     reasons : mapping of str to list of str
-        Reason -> ids of clips that some store has no features of.
-    unreadable : set of str
-        Ids of the clips that have features in no store.
+        Reason -> ids of clips, also of others. A clip may have several reasons.
+    clip_ids : collection of str
+        The clips.
     """
-    excluded: dict[str, list[str]] = {}
-    listed: set[str] = set()
-    for reason, clip_ids in reasons.items():
-        newly_listed = [clip_id for clip_id in clip_ids if clip_id in unreadable and clip_id not in listed]
-        if newly_listed:
-            excluded[reason] = newly_listed
-            listed.update(newly_listed)
-    return excluded
+    first_reasons: dict[str, list[str]] = {}
+    remaining = set(clip_ids)
+    for reason, clip_ids_of_reason in reasons.items():
+        clip_ids_with_reason = [clip_id for clip_id in clip_ids_of_reason if clip_id in remaining]
+        if clip_ids_with_reason:
+            first_reasons[reason] = clip_ids_with_reason
+            remaining.difference_update(clip_ids_with_reason)
+    return first_reasons
 
 
 def _refuse_repeated_clips(stores: Sequence[Store]) -> None:
@@ -346,33 +373,39 @@ def _refuse_repeated_clips(stores: Sequence[Store]) -> None:
 def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
     """Divide clips into parts that are read together; yield the indices in `rows` of the clips of each part.
 
-    Vectors are divided by the pieces in which they are stored, tokens by the memory that they take. `rows`
-    [N] are the clips' rows in the store, in rising order.
+    Tokens are divided by the memory that they take, other features by the pieces in which they are stored.
+    `rows` [N] are the clips' rows in the store, in rising order.
     """
     if not len(rows):
         return
     group = store[card.backbone]
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
-        part_of_row = _parts_by_memory(len(rows), 4 * math.prod(reduced.plan.shape))  # float32
+        numbers_of_clip = math.prod(reduced.plan.shape)
+        yield from _divide_by_memory(len(rows), numbers_of_clip * BYTES_OF_FLOAT32)
     elif _reads_tokens(card):
-        part_of_row = _parts_by_memory(len(rows), 2 * math.prod(group.shape("tokens")[1:]))  # float16
+        numbers_of_clip = math.prod(group.shape("tokens")[1:])
+        yield from _divide_by_memory(len(rows), numbers_of_clip * BYTES_OF_FLOAT16)
     else:
-        starts_of_pieces = [piece.start for piece in group.pieces(card.features)]
-        part_of_row = np.searchsorted(starts_of_pieces, rows, side="right")  # the piece that holds each row
-    # A part begins where the number of the part changes.
-    first_of_parts = np.flatnonzero(np.diff(part_of_row)) + 1
-    yield from np.split(np.arange(len(rows)), first_of_parts)
+        for piece in group.pieces(card.features):
+            first, end = np.searchsorted(rows, [piece.start, piece.stop])
+            if first < end:
+                yield np.arange(first, end)
 
 
-def _parts_by_memory(n_clips: int, bytes_of_clip: int) -> NDArray[np.intp]:
-    """Return the number of each clip's part [N], if parts take up to `BYTES_OF_TOKENS`, at least one clip."""
+def _divide_by_memory(n_clips: int, bytes_of_clip: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the indices of the clips of each part: as many as `BYTES_OF_TOKENS` can hold, at least one."""
     n_clips_of_part = max(BYTES_OF_TOKENS // bytes_of_clip, 1)
-    return np.arange(n_clips) // n_clips_of_part
+    for first in range(0, n_clips, n_clips_of_part):
+        yield np.arange(first, min(first + n_clips_of_part, n_clips))
 
 
 def _count_parts_at_once(card: Card, store: Store) -> int:
-    """Return how many parts to request at once: several for vectors on a server, to wait once; else 1."""
+    """Return how many parts to request at once.
+
+    Vectors on a server are requested several parts at once, so that the server's delay is waited for once.
+    Other features are larger, and those on a disk have no delay.
+    """
     is_on_server = "://" in store.where
     reads_vectors = card.features == "pooled" and not card.reduced_by
     if is_on_server and reads_vectors:
@@ -386,12 +419,13 @@ def _reads_tokens(card: Card) -> bool:
 
 
 def _padded_length(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
-    """Return the number of frames to which clips are padded: the largest of any; None without padding.
+    """Return the number of frames to which clips are padded: that of the longest clip, at least 1.
 
-    Clips are padded if the model reads all their frames, and their numbers of frames differ.
+    Clips are padded if the model reads all their frames, and their numbers of frames differ. Otherwise the
+    result is None.
     """
     group = store[card.backbone]
-    reads_all_frames = card.pool == "none" and not card.reduced_by  # they are neither pooled nor reduced
+    reads_all_frames = card.pool == "none" and not card.reduced_by
     if reads_all_frames and group.is_ragged(card.features):
         return int(group.row_size[rows].max(initial=1))
     return None
@@ -426,15 +460,15 @@ def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Stor
 def _refuse_store(card: Card, store: Store) -> None:
     """Raise the error that says why a store, which has none of a model's modalities, does not fit the model.
 
-    The user probably means the store for a modality whose backbone it has, of which the first is taken; if it
-    has no such backbone, the model's first modality is taken. The check of this modality raises the error,
-    with what is missing or different.
+    The error is that of the first modality whose backbone the store has, as the user probably means the store
+    for this one; if it has no such backbone, of the model's first modality.
     """
     expected = card.modalities[0]
     for modality in card.modalities:
         if modality["backbone"] in store.names:
             expected = modality
             break
+    # This raises, as the store has not these features.
     _check_features(expected, store)
 
 
@@ -467,6 +501,9 @@ def _read_rows(
 ) -> NDArray[Any]:
     """Read a model's input for some clips of a store: vectors [N, D], or frames or tokens [N, F, D].
 
+    There are four cases: reduced tokens, frames of clips of different lengths, tokens as stored (which are
+    read when they are needed), and all others.
+
     Parameters
     ----------
     card : Card
@@ -497,12 +534,11 @@ def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDA
     pool_of_model = model_input["pool"]
     if pool_of_model == "none":
         return read_array(group, array, rows)
+    # `read_features` needs a pool, but uses it for frames and tokens only. A model of stored vectors has none
+    # of its pools: any will do.
+    pool: Pool = "max"
     if pool_of_model in REDUCTIONS:
-        pool: Pool = pool_of_model  # type: ignore[assignment]  # one of its keys
-    else:
-        # The model reads vectors, which are pooled as they are stored: `read_features` takes a pool, but uses
-        # it for frames and tokens only.
-        pool = "max"
+        pool = pool_of_model  # type: ignore[assignment]  # the keys of `REDUCTIONS` are the pools
     return read_features(group, array, pool, rows)
 
 
@@ -540,8 +576,10 @@ def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> N
         )
     width = group.shape(array)[-1]
     if reduced_by:
+        # The rule may project tokens to fewer numbers.
         projected_width = TokenRule.parse(reduced_by).size
-        width = width if projected_width is None else projected_width
+        if projected_width is not None:
+            width = projected_width
     if width != model_input["n_features"]:
         raise ModelError(
             f"store {store.name} has {width} features a clip of {backbone}; "
@@ -556,12 +594,12 @@ def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> 
     if not differing_fields:
         return
     first, *others = differing_fields
-    of_model = _field_text(model_input["provenance"], first)
-    of_store = _field_text(group.provenance, first)
+    value_of_model = _field_text(model_input["provenance"], first)[:MOST_CHARACTERS]
+    value_of_store = _field_text(group.provenance, first)[:MOST_CHARACTERS]
     and_others = f"; and {len(others)} more: {', '.join(others[:3])}" if others else ""
     raise ModelError(
         f"store {store.name}: its features of {group.name} were made otherwise than "
-        f"those the model was trained on: {first} is {of_store:.80}, was {of_model:.80}{and_others}"
+        f"those the model was trained on: {first} is {value_of_store}, was {value_of_model}{and_others}"
     )
 
 

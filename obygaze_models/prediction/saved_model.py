@@ -135,9 +135,11 @@ class Model:
 
         The probability is NaN for concepts that were found without labels.
         """
-        if not len(self.concept_sigmoids):
+        has_sigmoids = len(self.concept_sigmoids) > 0
+        if not has_sigmoids:
             return np.full(values.shape, np.nan)
         probabilities = []
+        # The draws of slope and intercept of a concept, [B, 2], and the concept's values, [N].
         for draws, values_of_concept in zip(self.concept_sigmoids, values.T, strict=True):
             probabilities.append(mean_probability(draws, values_of_concept))
         return np.column_stack(probabilities)
@@ -146,24 +148,27 @@ class Model:
     def concept_thresholds(self) -> NDArray[np.float64]:
         """Lowest probability [K] at which each concept counts as present in a clip.
 
-        It is the probability of a clip on the hyperplane of the concept's CAV, but at least 0.5; 0.5 for
-        concepts in time, which have no hyperplane.
+        A concept counts as present if the clip lies on the positive side of the hyperplane of its concept
+        activation vector (CAV), and its probability is at least 0.5. The threshold is therefore the
+        probability on the hyperplane, or 0.5 if that is larger, as it is for rare concepts. Concepts in time
+        have no hyperplane, and the threshold 0.5.
         """
-        # Both must say that the concept is present: the CAV by a distance of 0 or more, and the probability
-        # by 0.5 or more. The higher of the two thresholds is the one that counts. (On the hyperplane of a
-        # rare concept, which lies midway between the clips with and without it, the probability is small.)
-        if not self.concepts or isinstance(self.estimator, ConceptsInTime):
+        has_hyperplanes = not isinstance(self.estimator, ConceptsInTime)
+        if not self.concepts or not has_hyperplanes:
             return np.full(len(self.concepts), LEAST_SEEN_PROBABILITY)
+        one_clip = self._values_on_hyperplanes()[None]
+        p: NDArray[np.float64] = self.probabilities_of(one_clip)[0]
+        return np.maximum(p, LEAST_SEEN_PROBABILITY)
+
+    def _values_on_hyperplanes(self) -> NDArray[np.float64]:
+        """Return the value [K] on each concept of a clip on the concept's hyperplane."""
         if isinstance(self.estimator, ConceptBank):
             bank: Any = self.estimator
         else:
             bank = self._bottleneck().bank_
-        # A concept's value is its standardised distance, (distance - mean) / scale: for a clip on the
-        # hyperplane, with the distance 0, it is -mean / scale.
-        values_on_hyperplanes: NDArray[np.float64] = -bank.mean_ / bank.scale_  # [K]
-        one_clip = values_on_hyperplanes[None]
-        p: NDArray[np.float64] = self.probabilities_of(one_clip)[0]
-        return np.maximum(p, LEAST_SEEN_PROBABILITY)
+        # A value is (distance - mean) / scale, and the distance from the hyperplane is 0.
+        values: NDArray[np.float64] = -bank.mean_ / bank.scale_
+        return values
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
         """Decompose the logits of clips X [N, D] into a base and the contributions of concepts.
@@ -183,7 +188,7 @@ class Model:
         return base, contributions
 
     def out_of_distribution_share(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute for each clip [N] the share of training clips that are nearer than it to the training mean.
+        """Compute for each clip [N] the share of training clips that are nearer to the training mean.
 
         The larger the share, the more unusual is the clip. It is NaN if the model's file has no distances.
         """
@@ -193,10 +198,12 @@ class Model:
         return self.out_of_distribution.shares(features)
 
     def is_out_of_distribution(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Mark the clips [N] that are out of distribution; they get no probability."""
-        if self.out_of_distribution is not None:
-            return self.out_of_distribution_share(X) > LARGEST_SHARE
-        return np.zeros(len(vectors(X)), dtype=np.bool_)
+        """Mark the clips [N] that are out of distribution; they get no probability.
+
+        If the model's file has no distances, no clip is marked.
+        """
+        # A share is NaN without distances, which is not larger than any number.
+        return self.out_of_distribution_share(X) > LARGEST_SHARE
 
     def explain(self, X: ArrayLike) -> Explanation:
         """Decompose the score of one clip, X [D] or [1, D], by concept.
@@ -215,7 +222,7 @@ class Model:
         ----------
         X : array-like, shape [N, D]
         quantiles : mapping of str to float
-            Concept -> the quantile (0 to 1) to set it to, of the training clips' held-out values.
+            Concept -> the quantile (0 to 1) of the training clips' held-out values to set it to.
 
         Raises
         ------
@@ -225,7 +232,7 @@ class Model:
         return self._bottleneck().intervene(X, quantiles)
 
     def _bottleneck(self) -> ConceptBottleneck:
-        """Return the estimator if it is a concept bottleneck; raise if the model decides by no concepts."""
+        """Return the estimator, a concept bottleneck; raise if the model is of another kind."""
         if not isinstance(self.estimator, ConceptBottleneck):
             raise ConceptError(
                 f"model {self.card.model} decides by no concepts: "
@@ -235,10 +242,14 @@ class Model:
 
 
 def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
-    """Return one vector per clip [N, D]: the mean over its present frames or tokens if there are several."""
+    """Return one vector per clip [N, D]: of frames or tokens [N, F, D] the mean over the present ones."""
     if isinstance(X, StoredClips):
         # Read clip by clip, as all tokens may not fit in memory.
-        return np.concatenate([vectors(np.asarray(X[row : row + 1])) for row in range(len(X))])
+        vectors_of_clips = []
+        for row in range(len(X)):
+            one_clip = np.asarray(X[row : row + 1])  # [1, F, D]
+            vectors_of_clips.append(vectors(one_clip))
+        return np.concatenate(vectors_of_clips)
     features = np.asarray(X)
     if features.ndim == 2:
         return features
@@ -260,15 +271,15 @@ def load_model(
     place : Path or str
         A file or URL; or NAME or NAME@VERSION of a model in a list.
     offered : mapping of str to estimator, factory or ModelSpec, optional
-        Name of a model -> its estimator, for external estimators that were saved by their own arrays
-        (docs/predict.md).
+        Name of a model -> its estimator, for estimators that are not the zoo's, whose files hold their arrays
+        but not their class (docs/predict.md).
     zoo : Path or str, optional
         Folder or URL of the list; None for $OBYGAZE_ZOO, or the models shipped.
 
     Raises
     ------
     ModelError
-        It is not a model file, is damaged, newer than this reader, or inconsistent.
+        The file is no model file, is damaged or inconsistent, or newer than this reader.
 
     Examples
     --------

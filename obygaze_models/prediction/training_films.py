@@ -55,7 +55,7 @@ COMMON_FILMS, COMMON_SHARE = 4, 0.25
 
 It does not identify a film: the row of a black clip, for instance."""
 
-HALF = 0.5
+SAME_FILM_SHARE = 0.5
 """A film is recognised if more than this share of its clips is the same."""
 
 COPY_SHARE = 0.9
@@ -74,7 +74,8 @@ N_CLIPS_AT_ONCE = 2048
 """Clips whose pictures are compared at a time."""
 
 DIGEST = f"S{DIGEST_BYTES}"
-"""Data type of digests. numpy takes off zeros at their end, which does no harm, as all have this length."""
+"""Data type of arrays of digests: byte strings. numpy strips zero bytes from the end of their values, which
+does not matter for comparisons, as all digests have this length."""
 
 NO_DIGEST = bytes(DIGEST_BYTES)
 """Stands for the digest of a row without features."""
@@ -156,52 +157,56 @@ class TrainingFilms:
         Films are numbered in the order of their names.
         """
         clip_ids = data.clip_ids[rows].tolist()
-        _, films = np.unique(data.movies[rows], return_inverse=True)  # [N]
+        _, film_of_clip = np.unique(data.movies[rows], return_inverse=True)
         modalities = data.parts or (data,)  # a dataset of several modalities has a part for each
         digests_of_modalities = [_digests_of(modality, clip_ids) for modality in modalities]
-        sketch_of_clip: dict[str, NDArray[np.uint8]] = {}
-        for modality in modalities:
-            if modality.signatures is None:
-                continue
-            for clip_id, mean_pictures in _mean_pictures(modality.signatures, clip_ids):
-                # If the stores of several modalities have a clip's signature, the first one is used.
-                sketch_of_clip.setdefault(clip_id, sketches(_kept_views(mean_pictures)))
-        clips_with_sketch = [index for index, clip_id in enumerate(clip_ids) if clip_id in sketch_of_clip]
-        pictures = [sketch_of_clip[clip_ids[index]] for index in clips_with_sketch]
+        sketch_of_clip = _sketch_clips(modalities, clip_ids)
+        sketches_of_clips = []
+        film_of_sketch = []
+        for clip_id, film in zip(clip_ids, film_of_clip.tolist(), strict=True):
+            if clip_id in sketch_of_clip:
+                sketches_of_clips.append(sketch_of_clip[clip_id])
+                film_of_sketch.append(film)
         return cls(
             digests=np.stack(digests_of_modalities, axis=1),  # [N, M, 16]
-            films_of_digests=films.astype(np.int64),
-            pictures=np.array(pictures, np.uint8).reshape(-1, len(KEPT_VIEWS), SKETCH_BYTES),
-            picture_films=films[clips_with_sketch].astype(np.int64),
+            films_of_digests=film_of_clip.astype(np.int64),
+            # The shape must be stated for the case that there are no sketches.
+            pictures=np.array(sketches_of_clips, np.uint8).reshape(-1, len(KEPT_VIEWS), SKETCH_BYTES),
+            picture_films=np.array(film_of_sketch, np.int64),
         )
 
     def of_films(self, films: Sequence[int]) -> "TrainingFilms":
-        """Select the clips of some films, given their numbers, and renumber the films in that order."""
-        rows, row_films = _clips_of_films(self.films_of_digests, films)
-        pictures, picture_films = _clips_of_films(self.picture_films, films)
-        return TrainingFilms(self.digests[rows], row_films, self.pictures[pictures], picture_films)
+        """Select the clips of some films, given their numbers, and renumber the films in the given order."""
+        clips, new_films = _clips_of_films(self.films_of_digests, films)
+        clips_with_sketch, new_films_of_sketches = _clips_of_films(self.picture_films, films)
+        return TrainingFilms(
+            digests=self.digests[clips],
+            films_of_digests=new_films,
+            pictures=self.pictures[clips_with_sketch],
+            picture_films=new_films_of_sketches,
+        )
 
     @classmethod
     def concatenated(cls, several: Sequence["TrainingFilms"], n_films: Sequence[int]) -> "TrainingFilms":
-        """Concatenate the training clips of several labs.
+        """Concatenate what files of several labs keep of their training clips.
 
         Parameters
         ----------
         several : sequence of TrainingFilms
             One for each lab.
         n_films : sequence of int
-            Number of films of each lab. Films are numbered on from lab to lab.
+            Number of films of each lab. The films of a lab are numbered after those of the labs before.
         """
-        row_films = []
+        films_of_digests = []
         picture_films = []
-        first = 0
+        n_films_before = 0
         for training, n_films_of_lab in zip(several, n_films, strict=True):
-            row_films.append(training.films_of_digests + first)
-            picture_films.append(training.picture_films + first)
-            first += n_films_of_lab
+            films_of_digests.append(training.films_of_digests + n_films_before)
+            picture_films.append(training.picture_films + n_films_before)
+            n_films_before += n_films_of_lab
         return cls(
             digests=np.concatenate([training.digests for training in several]),
-            films_of_digests=np.concatenate(row_films),
+            films_of_digests=np.concatenate(films_of_digests),
             pictures=np.concatenate([training.pictures for training in several]),
             picture_films=np.concatenate(picture_films),
         )
@@ -227,6 +232,21 @@ class TrainingFilms:
             pictures=arrays.get("trained_pictures", no_pictures),
             picture_films=arrays.get("trained_picture_films", no_films),
         )
+
+
+def _sketch_clips(modalities: Sequence[Dataset], clip_ids: Sequence[str]) -> dict[str, NDArray[np.uint8]]:
+    """Sketch the pictures of the clips that have a signature and are not blank: clip id -> sketch [2, 33].
+
+    If the stores of several modalities have a clip's signature, the first one is used.
+    """
+    sketch_of_clip: dict[str, NDArray[np.uint8]] = {}
+    for modality in modalities:
+        if modality.signatures is None:
+            continue
+        for clip_id, mean_pictures in _mean_pictures(modality.signatures, clip_ids):
+            if clip_id not in sketch_of_clip:
+                sketch_of_clip[clip_id] = sketches(_kept_views(mean_pictures))
+    return sketch_of_clip
 
 
 def _clips_of_films(
@@ -259,10 +279,7 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
         What the model's file holds of the clips trained on.
     stores : sequence of Store
     """
-    movies: dict[str, None] = {}  # an ordered set
-    for store in stores:
-        movies.update(dict.fromkeys(store.table.movies))
-    movies.pop("", None)  # of clips without a film
+    movies = _movies_of_stores(stores)
     trained_rows = [
         _collect_trained_rows(training, modality) for modality in range(training.digests.shape[1])
     ]
@@ -270,28 +287,42 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
     by_name = _recognise_by_name(card, movies)
     by_pictures, why_no_pictures = _recognise_by_pictures(card, training, stores)
     by_features = _recognise_by_features(card, trained_rows, stored_rows)
-    # If a film is recognised in several ways, the last of these is used: features are the most reliable.
-    known = {**by_name, **by_pictures, **by_features}
-    films = {movie: known[movie] for movie in movies if movie in known}
+    # Films that are recognised in several ways, listed by the most reliable one.
+    films = {}
+    for movie in movies:
+        for known in (by_features, by_pictures, by_name):
+            if movie in known:
+                films[movie] = known[movie]
+                break
     clips = _find_trained_clips(trained_rows, stored_rows, films)
     return Recognition(films, clips, why_no_pictures)
 
 
-def _recognise_by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
-    """Recognise films by their names, also in another spelling.
+def _movies_of_stores(stores: Sequence[Store]) -> list[str]:
+    """List the films of some stores, each once, in the order of the stores and their rows."""
+    movies: list[str] = []
+    for store in stores:
+        movies += store.table.movies
+    different_movies = dict.fromkeys(movies)
+    return [movie for movie in different_movies if movie]  # clips without a film have ""
+
+
+def _recognise_by_name(card: Card, movies: Sequence[str]) -> dict[str, KnownFilm]:
+    """Recognise films by their names, also if these are spelt differently.
 
     The result maps names of films in the stores to the films that were trained on.
     """
     # Name of a film, or another spelling of it -> its name in the model's file.
     trained_as = {movie: movie for movie in card.movies}
-    for spelling, earlier_name in same_films([*card.movies, *movies]):
+    # Each pair is a name and an earlier one of the list that is the same but for the spelling.
+    for name, earlier_name in same_films([*card.movies, *movies]):
         is_trained = earlier_name in card.movies
         if is_trained:
-            trained_as[spelling] = earlier_name
+            trained_as[name] = earlier_name
     known = {}
     for movie in movies:
         if movie in trained_as:
-            known[movie] = KnownFilm(movie, trained_as[movie], "name", 1.0)
+            known[movie] = KnownFilm(movie, trained_as=trained_as[movie], by="name", share=1.0)
     return known
 
 
@@ -329,54 +360,69 @@ class _StoredRows:
     def films_and_digests(self) -> Iterator[tuple[str, bytes]]:
         """Yield the film and the digest of each row, without the rows of unknown films."""
         for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
-            if movie:
+            is_known = movie != ""
+            if is_known:
                 # numpy strips zero bytes from the end of byte strings: they are put back.
                 yield movie, digest.ljust(DIGEST_BYTES, b"\0")
 
     def count_different_rows(self) -> dict[str, int]:
-        """Count the different rows of each film, by their digests: film -> number.
-
-        Rows are sorted, as stores may have millions of them.
-        """
-        number_of: dict[str, int] = {}
+        """Count the different rows of each film, by their digests: film -> number."""
+        # Films are numbered in the order in which they first appear.
+        number_of_movie: dict[str, int] = {}
         film = np.empty(len(self.movies), np.int32)
         for row, movie in enumerate(self.movies):
-            film[row] = number_of.setdefault(movie, len(number_of))
+            film[row] = number_of_movie.setdefault(movie, len(number_of_movie))
         has_digest = self.digests != NO_DIGEST
-        film = film[has_digest]
-        digests = self.digests[has_digest]
-        order = np.lexsort((digests, film))
-        film = film[order]
-        digests = digests[order]
-        # Equal rows of a film follow each other now: only the first of them counts.
-        is_first = np.ones(len(film), np.bool_)
-        is_first[1:] = (film[1:] != film[:-1]) | (digests[1:] != digests[:-1])
-        counts = np.bincount(film[is_first], minlength=len(number_of)).tolist()
-        return dict(zip(number_of, counts, strict=True))
+        counts = _count_different_values(film[has_digest], self.digests[has_digest], len(number_of_movie))
+        return dict(zip(number_of_movie, counts, strict=True))
+
+
+def _count_different_values(
+    groups: NDArray[np.int32], values: NDArray[np.bytes_], n_groups: int
+) -> list[int]:
+    """Count the different values of each group, given the group of each value, 0 to `n_groups` - 1.
+
+    The values are sorted: there may be millions of them, which would take more time and memory in sets.
+    """
+    order = np.lexsort((values, groups))  # by group, and by value within each group
+    groups = groups[order]
+    values = values[order]
+    # Equal values of a group follow each other now. The first of them counts.
+    is_first = np.ones(len(groups), np.bool_)
+    is_first[1:] = (groups[1:] != groups[:-1]) | (values[1:] != values[:-1])
+    counts: list[int] = np.bincount(groups[is_first], minlength=n_groups).tolist()
+    return counts
 
 
 def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
     """Return the first `DIGEST_BYTES` (16) bytes of the digest of each clip's row, [N, 16].
 
-    The row is that of the array that a model reads; for clips without a row there the bytes are zeros.
+    The row is that of the array that a model reads. Clips without features there get zeros.
+
+    Raises
+    ------
+    ModelError
+        The features are of no store.
     """
     if data.group is None:
         raise ModelError("these features are of no store, so that no row has a digest")
-    digest_of = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
-    n_digits = 2 * DIGEST_BYTES  # two hexadecimal digits a byte
+    # Hexadecimal digests, two digits a byte; empty for clips without features.
+    digest_of_clip = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
+    n_digits = 2 * DIGEST_BYTES
     no_digest = "0" * n_digits
     hex_digests = []
     for clip_id in clip_ids:
-        # Missing for a clip that is not in the group; empty for one whose row is not there.
-        digest = digest_of.get(clip_id, "")
+        # A clip that is not in the group has no features there, either.
+        digest = digest_of_clip.get(clip_id, "")
         hex_digests.append(digest[:n_digits] if digest else no_digest)
-    return np.frombuffer(bytes.fromhex("".join(hex_digests)), np.uint8).reshape(-1, DIGEST_BYTES)
+    digest_bytes = bytes.fromhex("".join(hex_digests))
+    return np.frombuffer(digest_bytes, np.uint8).reshape(-1, DIGEST_BYTES)
 
 
 def _collect_stored_rows(reads: Input, stores: Sequence[Store]) -> _StoredRows:
-    """Collect the digests of all rows of some stores, in the array that is one input of a model.
+    """Collect the rows of some stores that one input of a model reads: clips, films and digests.
 
-    Stores without that array are skipped.
+    Stores without the input's array are skipped.
     """
     array_name = f"{reads['backbone']}/{reads['features']}"
     clip_ids: list[str] = []
@@ -397,6 +443,7 @@ def _collect_stored_rows(reads: Input, stores: Sequence[Store]) -> _StoredRows:
 
 def _shorten_digests(digests: NDArray[Any]) -> NDArray[np.bytes_]:
     """Return the first `DIGEST_BYTES` bytes of each of N digests, as byte strings [N]."""
+    # Seen as single bytes, [N, bytes of a digest].
     digest_bytes = digests.view(np.uint8).reshape(len(digests), -1)
     first_bytes = np.ascontiguousarray(digest_bytes[:, :DIGEST_BYTES])
     shortened: NDArray[np.bytes_] = first_bytes.view(DIGEST).ravel()
@@ -408,7 +455,10 @@ FilmsOfDigest = Mapping[bytes, set[int]]
 
 
 def _films_of_digests(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
-    """Map the digests of all rows of a modality, given its index, to the films that have such a row."""
+    """Map the digest of each training row of a modality to the films that have such a row.
+
+    `modality` is the index of the modality.
+    """
     films_of_digest: dict[bytes, set[int]] = {}
     for digest, film in zip(training.digests[:, modality], training.films_of_digests.tolist(), strict=True):
         # The digest is all zeros for a clip that lacks the modality.
@@ -446,28 +496,34 @@ class _TrainedRows:
 
 
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
-    """Collect a modality's training rows, and the share of common rows by which a film is recognised.
+    """Collect the training rows of a modality, given its index, without those that are in many films.
 
-    A film is recognised as a training film if it has at least this share of rows in common with it. If
-    features take few values, different films have equal rows by chance. The share therefore lies half way
-    between 1 and the largest share that two different training films have in common: if that is 20 %, it is
-    60 %. Rows that are in many training films identify none, and are left out. Training films with nearly all
-    rows in common (`COPY_SHARE`) are copies, not different films.
+    Such rows do not identify a film.
     """
     all_films_of_digest = _films_of_digests(training, modality)
-    n_rows = _count_rows(all_films_of_digest)  # of each film
-    n_films = len(n_rows)
+    n_rows_of_film = _count_rows(all_films_of_digest)
+    n_films = len(n_rows_of_film)
     most_films_of_row = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
     films_of_digest = {
         digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films_of_row
     }
+    least_share = _least_share_of_rows(films_of_digest, n_rows_of_film)
+    return _TrainedRows(films_of_digest, n_rows_of_film, least_share)
+
+
+def _least_share_of_rows(films_of_digest: FilmsOfDigest, n_rows_of_film: Mapping[int, int]) -> float:
+    """Return the share of common rows above which a film is recognised as a training film.
+
+    If features take few values, different films have equal rows by chance. The share therefore lies half way
+    between 1 and the largest share that two different training films have in common: if that is 20 %, it is
+    60 %. Training films with nearly all rows in common (`COPY_SHARE`) are copies, not different films.
+    """
     largest_share_by_chance = 0.0
-    for _, _, share in _shares_of_pairs(films_of_digest, n_rows):
+    for _, _, share in _shares_of_pairs(films_of_digest, n_rows_of_film):
         are_copies = share >= COPY_SHARE
         if not are_copies:
             largest_share_by_chance = max(largest_share_by_chance, share)
-    half_way_to_1 = HALF + HALF * largest_share_by_chance
-    return _TrainedRows(films_of_digest, n_rows, least_share=half_way_to_1)
+    return 0.5 + 0.5 * largest_share_by_chance
 
 
 def _shares_of_pairs(
@@ -482,21 +538,24 @@ def _shares_of_pairs(
     list of (film, other, share)
         The share is that of common rows among the rows of the film that has fewer.
     """
-    n_common = Counter[tuple[int, int]]()
+    n_common_rows = Counter[tuple[int, int]]()
     for films in films_of_digest.values():
-        n_common.update(combinations(sorted(films), 2))
+        # All films that have the row have it in common in pairs.
+        n_common_rows.update(combinations(sorted(films), 2))
     pairs = []
-    for (film, other), n_rows_in_common in sorted(n_common.items()):
-        pairs.append((film, other, n_rows_in_common / min(n_rows[film], n_rows[other])))
+    for (film, other), n_common in sorted(n_common_rows.items()):
+        n_rows_of_smaller = min(n_rows[film], n_rows[other])
+        pairs.append((film, other, n_common / n_rows_of_smaller))
     return pairs
 
 
 def _recognise_by_features(
     card: Card, trained_rows: Sequence[_TrainedRows], stored_rows: Sequence[_StoredRows]
 ) -> dict[str, KnownFilm]:
-    """Recognise films whose rows equal rows that were trained on.
+    """Recognise films whose rows equal rows that were trained on: name of a film in the stores -> the film.
 
-    A film that resembles several films trained on is taken for the one with the largest share of equal rows.
+    A film that resembles several films trained on is taken for the one with the largest share of equal rows,
+    over all modalities.
 
     Parameters
     ----------
@@ -511,14 +570,15 @@ def _recognise_by_features(
         for movie, film, share in _shares_of_equal_rows(trained, stored):
             best_share = known[movie].share if movie in known else 0.0
             if share > trained.least_share and share > best_share:
-                known[movie] = KnownFilm(movie, card.movies[film], "features", share)
+                known[movie] = KnownFilm(movie, trained_as=card.movies[film], by="features", share=share)
     return known
 
 
 def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterator[tuple[str, int, float]]:
     """Yield the pairs of a stored film and a film trained on that have equal rows, with their share.
 
-    The share is that of equal rows among the different rows of the film that has fewer.
+    Rows that occur several times in a film count once. The share is the number of equal rows over the number
+    of rows of the film that has fewer.
 
     Yields
     ------
@@ -528,16 +588,18 @@ def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterato
         Number of the film trained on.
     share : float
     """
-    equal_digests_of_movie: dict[str, set[bytes]] = {}
-    for movie, digest in stored.with_digests(trained.films_of_digest).films_and_digests():
-        equal_digests_of_movie.setdefault(movie, set()).add(digest)
-    if not equal_digests_of_movie:
+    equal_rows = stored.with_digests(trained.films_of_digest)
+    digests_of_movie: dict[str, set[bytes]] = {}
+    for movie, digest in equal_rows.films_and_digests():
+        digests_of_movie.setdefault(movie, set()).add(digest)
+    if not digests_of_movie:
         return
     n_stored_rows = stored.count_different_rows()
-    for movie, digests in equal_digests_of_movie.items():
-        n_equal_of_film = _count_rows({digest: trained.films_of_digest[digest] for digest in digests})
-        for film, n_equal in n_equal_of_film.items():
-            yield movie, film, n_equal / min(n_stored_rows[movie], trained.n_rows[film])
+    for movie, digests in digests_of_movie.items():
+        films_of_equal_rows = {digest: trained.films_of_digest[digest] for digest in digests}
+        for film, n_equal in _count_rows(films_of_equal_rows).items():
+            n_rows_of_smaller = min(n_stored_rows[movie], trained.n_rows[film])
+            yield movie, film, n_equal / n_rows_of_smaller
 
 
 def _find_trained_clips(
@@ -547,8 +609,11 @@ def _find_trained_clips(
 ) -> frozenset[str]:
     """Find clips that were trained on although their film is not recognised as a whole.
 
-    A clip counts if its row of features equals a training row, unless that may be a coincidence: its text
-    must be long, or its film must have enough different rows that equal training rows (`_least_equal_rows`).
+    A clip counts if its row of features equals a training row, and this is hardly a coincidence. That is so
+    in two cases:
+
+    - the row is of a text of at least `LEAST_WORDS` words;
+    - at least `_least_equal_rows` different rows of the clip's film equal training rows.
 
     Parameters
     ----------
@@ -567,15 +632,15 @@ def _find_trained_clips(
     clip_ids: set[str] = set()
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal = stored.with_digests(trained.films_of_digest)
-        # Films that are recognised count no rows here: all of their clips are known already.
-        different_rows = {
-            (movie, digest) for movie, digest in equal.films_and_digests() if movie not in known
-        }
-        n_rows_of_film = Counter(movie for movie, _ in different_rows)
+        digests_of_movie: dict[str, set[bytes]] = {}
+        for movie, digest in equal.films_and_digests():
+            digests_of_movie.setdefault(movie, set()).add(digest)
         least_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
             is_long_text = n_words >= LEAST_WORDS
-            has_enough_rows = n_rows_of_film[movie] >= least_rows
+            # All clips of recognised films are known already.
+            is_known = movie in known
+            has_enough_rows = not is_known and len(digests_of_movie.get(movie, ())) >= least_rows
             if is_long_text or has_enough_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
@@ -584,16 +649,18 @@ def _find_trained_clips(
 def _least_equal_rows(trained: _TrainedRows) -> int:
     """Return how many different rows of a film must equal training rows for its clips to count as trained on.
 
-    The more rows different training films have in common, the more equal rows may be coincidences.
+    A row that two training films have in common shows that features can be equal by coincidence. The more
+    such rows there are, the more equal rows of a new film may be coincidences.
     """
-    n_coincidences = sum(len(films) > 1 for films in trained.films_of_digest.values())
-    return LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
+    rows_of_several_films = [films for films in trained.films_of_digest.values() if len(films) > 1]
+    return LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * len(rows_of_several_films)
 
 
 def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
     """List pairs of a dataset's films that have more than half of their rows in common, with that share.
 
-    Such films are probably the same under two names. Of several modalities the first one is compared.
+    Such films are probably the same under two names. In a dataset of several modalities, the rows of the
+    first one are compared.
     """
     compared = data.parts[0] if data.parts else data
     if compared.group is None:
@@ -604,7 +671,7 @@ def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
     names = np.unique(compared.movies)  # films are numbered in sorted order
     pairs = []
     for film, other, share in _shares_of_pairs(films_of_digest, _count_rows(films_of_digest)):
-        if share > HALF:
+        if share > SAME_FILM_SHARE:
             pairs.append((str(names[film]), str(names[other]), share))
     return pairs
 
@@ -614,7 +681,14 @@ def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
 def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield the ids of clips whose pictures are not blank, each with its mean frame per view, [views, 264].
 
-    `group` holds the signatures of pictures; clips that are not among `clip_ids` are left out.
+    A view of a frame is described by 264 numbers (`obygaze_features.same_pictures`).
+
+    Parameters
+    ----------
+    group : Group
+        The signatures of pictures.
+    clip_ids : sequence of str
+        Clips that are not among these are left out.
     """
     wanted = set(clip_ids)
     for start, block in group.blocks("frames"):
@@ -622,12 +696,11 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             clip_id = group.clip_ids[row]
             if clip_id not in wanted or not group.usable[row]:
                 continue
-            # A row for each frame: its views side by side, of 264 numbers each, and then a number that is 0
-            # if the frame is blank.
-            signatures = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
-            n_frames = len(signatures)
-            views = signatures[:, :-1].reshape(n_frames, len(VIEWS), -1)  # [frames, views, 264]
-            is_not_blank = signatures[:, -1] != 0
+            # A row for each frame: its views side by side, and then a number that is 0 if the frame is blank.
+            signature = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
+            n_frames = len(signature)
+            views = signature[:, :-1].reshape(n_frames, len(VIEWS), -1)  # [frames, views, 264]
+            is_not_blank = signature[:, -1] != 0
             if np.count_nonzero(is_not_blank) >= LEAST_FRAMES:
                 yield clip_id, mean_frames(views, is_not_blank)
 
@@ -650,22 +723,33 @@ def _recognise_by_pictures(
     """
     if not len(training.pictures):
         return {}, "the model's file has no pictures: its store had no signature"
-    # Stores on a server are skipped: a signature is 40 kB per clip.
-    with_pictures = [store for store in stores if has_signatures(store) and "://" not in store.where]
-    if not with_pictures:
+    # Signatures of stores on a server are not read: they take 40 kB per clip.
+    with_signatures = [store for store in stores if has_signatures(store) and not _is_on_server(store)]
+    if not with_signatures:
         names = ", ".join(store.name for store in stores)
         return {}, f"no signature is in {names}"
-    mean_pictures_of_movie: dict[str, list[NDArray[np.float32]]] = {}
-    for store in with_pictures:
-        movie_of = dict(zip(store.table.clip_ids, store.table.movies, strict=True))
-        for clip_id, mean_pictures in _mean_pictures(store[SIGNATURE], list(movie_of)):
-            mean_pictures_of_movie.setdefault(movie_of[clip_id], []).append(mean_pictures)
     known: dict[str, KnownFilm] = {}
-    for movie, mean_pictures_of_clips in mean_pictures_of_movie.items():
+    for movie, mean_pictures_of_clips in _mean_pictures_of_movies(with_signatures).items():
         film, share = _most_similar_film(np.stack(mean_pictures_of_clips), training)
-        if share > HALF:
-            known[movie] = KnownFilm(movie, card.movies[film], "pictures", share)
+        if share > SAME_FILM_SHARE:
+            known[movie] = KnownFilm(movie, trained_as=card.movies[film], by="pictures", share=share)
     return known, ""
+
+
+def _is_on_server(store: Store) -> bool:
+    """Tell whether a store is read from a URL."""
+    return "://" in store.where
+
+
+def _mean_pictures_of_movies(stores: Sequence[Store]) -> dict[str, list[NDArray[np.float32]]]:
+    """Map each film of some stores to the mean frames of its clips that are not blank, [views, 264] each."""
+    means_of_movie: dict[str, list[NDArray[np.float32]]] = {}
+    for store in stores:
+        clip_ids = store.table.clip_ids
+        movie_of_clip = dict(zip(clip_ids, store.table.movies, strict=True))
+        for clip_id, mean_pictures in _mean_pictures(store[SIGNATURE], clip_ids):
+            means_of_movie.setdefault(movie_of_clip[clip_id], []).append(mean_pictures)
+    return means_of_movie
 
 
 def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> tuple[int, float]:
@@ -680,7 +764,7 @@ def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> t
     Returns
     -------
     film : int
-        Number of the film trained on.
+        Number of the film trained on; 0 if no film has clips in common.
     share : float
         Share of clips in common; 0 if there are none.
     """
@@ -703,13 +787,12 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
     Parameters
     ----------
     means : ndarray, shape [n, views, 264]
-        The clips of the new film.
+        The mean frames of the new film's clips.
     trained : ndarray of uint8, shape [m, 2, 33]
         Sketches of the clips of a film trained on.
     """
     has_few_clips = min(len(means), len(trained)) < FEW_CLIPS
     least_cosine = LEAST_COSINE_OF_FEW_CLIPS if has_few_clips else LEAST_COSINE
-    # Of each clip of either film, whether the other film has it.
     new_clip_is_in_trained = np.zeros(len(means), bool)
     trained_clip_is_in_new = np.zeros(len(trained), bool)
     for first in range(0, len(means), N_CLIPS_AT_ONCE):
@@ -717,22 +800,23 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
         is_same = _picture_similarity(means[block], trained) >= least_cosine  # [clips of the block, m]
         new_clip_is_in_trained[block] = is_same.any(axis=1)
         trained_clip_is_in_new |= is_same.any(axis=0)
-    if len(means) <= len(trained):
-        return float(new_clip_is_in_trained.mean())
-    return float(trained_clip_is_in_new.mean())
+    new_film_is_shorter = len(means) <= len(trained)
+    clip_is_in_longer = new_clip_is_in_trained if new_film_is_shorter else trained_clip_is_in_new
+    return float(clip_is_in_longer.mean())
 
 
 def _picture_similarity(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Compute the similarity of each of n clips with each of m clips, [n, m].
 
     It is the largest cosine over the pairs of views in `COMPARED_VIEWS`: the whole pictures, and the whole
-    picture of one clip with the inner picture of the other.
+    picture of one clip with the inner picture of the other, which lacks the sides.
 
     Parameters
     ----------
     means : ndarray, shape [n, views, 264]
+        Mean frames of clips, in all `VIEWS`, of 264 numbers each.
     trained : ndarray of uint8, shape [m, 2, 33]
-        Sketches of the `KEPT_VIEWS`.
+        Sketches of clips in the `KEPT_VIEWS`: the signs of the 264 numbers, a bit each.
     """
     similarities = []
     for view, trained_view in COMPARED_VIEWS:

@@ -23,6 +23,9 @@ MOST_SINGLE_MOVIE_FOLDS = 500
 N_GROUPED_FOLDS = 20
 """Number of folds of whole movies, if there are more movies than `MOST_SINGLE_MOVIE_FOLDS`."""
 
+NEVER_TESTED = -1
+"""The fold of a clip that no fold tests, in a `FoldTable`."""
+
 N_BLOCKS = 5
 """Blocks of scenes that each movie is divided into."""
 
@@ -121,11 +124,12 @@ def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldT
 
 
 def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: int | None = None) -> FoldTable:
-    """Make folds of whole movies: one fold for each, or 20 folds if there are more than 500 movies.
+    """Make folds of whole movies: one fold for each movie, or `n_folds` folds if there are more movies.
 
-    If `n_folds` is given and there are more movies than that, they are divided into `n_folds` folds. Folds
-    get about the same number of clips: the movies with most clips are assigned first, each to the fold with
-    the fewest clips so far. Labels are not used.
+    By default there is one fold for each of up to 500 movies, and 20 folds for more movies.
+
+    Folds of several movies get about the same number of clips: the movies with most clips are assigned first,
+    each to the fold with the fewest clips so far. Labels are not used.
 
     Raises
     ------
@@ -142,25 +146,28 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
     if n_folds is not None and n_folds < 3:
         raise ProtocolError(f"leaving movies out needs at least 3 folds: found {n_folds}")
     table = leave_one_movie_out(clip_ids, movies)
-    n_clips = np.bincount(table.folds)
-    n_movies = len(n_clips)
-    most_alone = MOST_SINGLE_MOVIE_FOLDS if n_folds is None else n_folds
-    if n_movies <= most_alone:
+    movie_of_clip = table.folds
+    n_clips_of_movie = np.bincount(movie_of_clip)
+    n_movies = len(n_clips_of_movie)
+    if n_folds is None:
+        n_folds = n_movies if n_movies <= MOST_SINGLE_MOVIE_FOLDS else N_GROUPED_FOLDS
+    if n_movies <= n_folds:
         return table
-    fold_of = np.empty(n_movies, dtype=np.int64)
-    clips_in_fold = np.zeros(N_GROUPED_FOLDS if n_folds is None else n_folds)
-    for movie in np.argsort(-n_clips, kind="stable"):
-        fold = int(np.argmin(clips_in_fold))
-        fold_of[movie] = fold
-        clips_in_fold[fold] += n_clips[movie]
-    return FoldTable(table.clip_ids, table.movies, fold_of[table.folds])
+    fold_of_movie = np.empty(n_movies, dtype=np.int64)
+    n_clips_of_fold = np.zeros(n_folds)
+    most_clips_first = np.argsort(-n_clips_of_movie, kind="stable")
+    for movie in most_clips_first:
+        fold = int(np.argmin(n_clips_of_fold))
+        fold_of_movie[movie] = fold
+        n_clips_of_fold[fold] += n_clips_of_movie[movie]
+    return FoldTable(table.clip_ids, table.movies, fold_of_movie[movie_of_clip])
 
 
 @checked
 def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
     """Yield the training rows and test rows of each fold, after checking that no clip or movie is in both.
 
-    Clips that are in no fold (-1) are never tested, and are trained on in every fold.
+    Clips that no fold tests (`NEVER_TESTED`) are trained on in every fold.
 
     Parameters
     ----------
@@ -187,13 +194,11 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     >>> [(split.train.tolist(), split.test.tolist()) for split in om.splits(table, every, every)]
     [([1, 2], [0]), ([0, 2], [1]), ([0, 1], [2])]
     """
-    numbers_of_folds = sorted(set(table.folds.tolist()) - {-1})
+    numbers_of_folds = sorted(set(table.folds.tolist()) - {NEVER_TESTED})
     for fold in numbers_of_folds:
         in_fold = table.folds == fold
-        not_trained_on = in_fold
-        if not table.by_movie:
-            not_trained_on = _mark_with_gap(in_fold, np.asarray(table.movies))
-        split = Split(fold, np.flatnonzero(train & ~not_trained_on), np.flatnonzero(test & in_fold))
+        is_left_out = in_fold if table.by_movie else _mark_with_gap(in_fold, np.asarray(table.movies))
+        split = Split(fold, train=np.flatnonzero(train & ~is_left_out), test=np.flatnonzero(test & in_fold))
         if split.test.size:
             check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
             yield split
@@ -208,9 +213,10 @@ def _mark_with_gap(in_fold: NDArray[np.bool_], movies: NDArray[np.str_]) -> NDAr
     for movie in np.unique(movies):
         clips = np.flatnonzero(movies == movie)
         for distance in range(1, GAP + 1):
-            # Pairs of clips of the movie that are `distance` apart: mark the one if the other is in the fold.
+            # The pairs of clips of the movie that are `distance` apart.
             earlier = clips[:-distance]
             later = clips[distance:]
+            # Each clip of a pair is near the fold if the other is in the fold.
             is_near[later] |= in_fold[earlier]
             is_near[earlier] |= in_fold[later]
     return is_near
@@ -247,9 +253,11 @@ def check_split(
 
 @checked
 def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
-    """Make a fold table of scenes: each movie is divided into `N_BLOCKS` blocks, and fold k tests block k.
+    """Make a fold table of blocks of scenes: each movie is divided into `N_BLOCKS`, and fold k tests block k.
 
-    A movie's clips must be given in the order of the film, which is not checked.
+    Blocks of a movie have equal numbers of clips, so that they may begin or end within a scene. Folds are not
+    by movie: each trains on other blocks of the movies that it tests. A movie's clips must be given in the
+    order of the film, which is not checked.
     """
     folds = np.empty(len(clip_ids), dtype=np.int64)
     movie_of_clip = np.asarray(movies)
@@ -287,8 +295,8 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
     """List the clip ids of each leave-one-movie-out fold, for evaluating models outside of obygaze.
 
     A fold tests the clips of one movie that are in the target `test`, and trains on the clips of the other
-    movies that are in the target `train`. No fold has a validation side: models are selected by an inner loop
-    over the training movies.
+    movies that are in the target `train`. Folds have no validation clips: models are selected by an inner
+    loop over the training movies.
 
     Raises
     ------
@@ -296,13 +304,13 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
         There are fewer than 3 movies with clips to train or test on.
     """
     labels = labels_of(manifest)
-    is_learnable = train.of(labels) != NOT_ASKED
-    is_testable = test.of(labels) != NOT_ASKED
-    used = np.flatnonzero(is_learnable | is_testable)
+    in_train_target = train.of(labels) != NOT_ASKED
+    in_test_target = test.of(labels) != NOT_ASKED
+    used = np.flatnonzero(in_train_target | in_test_target)
     clip_ids = labels.clip_ids[used]
     table = leave_one_movie_out(clip_ids.tolist(), labels.movies[used].tolist())
     folds = []
-    for split in splits(table, is_learnable[used], is_testable[used]):
+    for split in splits(table, in_train_target[used], in_test_target[used]):
         fold = Fold(
             name=split.fold,
             train=tuple(clip_ids[split.train].tolist()),

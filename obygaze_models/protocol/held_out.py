@@ -55,7 +55,7 @@ class HeldOut:
         folds: NDArray[np.int64] | None = None,
         training_means: NDArray[Any] | None = None,
     ) -> None:
-        """Convert scores and labels to arrays, and fill in the default folds and training means."""
+        """Convert scores and labels to arrays, and fill in the defaults of folds and training means."""
         self.scores: Floats = np.asarray(scores, np.float64)
         self.y: NDArray[np.int64] = np.asarray(y, np.int64)
         self.movies = movies
@@ -65,7 +65,7 @@ class HeldOut:
         self.folds: NDArray[np.int64] = folds
         if training_means is None:
             training_means = self.scores.mean(axis=0)
-        # One number may stand for all clips of a model.
+        # The default is one number for each model, which is repeated for all clips.
         self.training_means: Floats = np.broadcast_to(
             np.asarray(training_means, np.float64), self.scores.shape
         )
@@ -84,9 +84,9 @@ class HeldOut:
         return np.asarray(self.scores - self.training_means)
 
     def cells(self) -> NDArray[np.intp]:
-        """Group the clips by movie and fold, and return the number of each clip's group (its cell), [N].
+        """Group the clips by movie and fold, and return the number of each clip's group, called cell, [N].
 
-        All clips of a cell were scored by the same model.
+        All clips of a cell were scored by the same model. Cells are numbered from 0.
         """
         movie_of_clip = np.unique(self.movies, return_inverse=True)[1]
         # One number for each pair: with 10 folds, movie 2 and fold 3 are 23.
@@ -98,53 +98,45 @@ class HeldOut:
     def centred(self) -> Floats:
         """Subtract from each score the mean over its cell, [N] or [N, M]."""
         cell_of_clip = self.cells()
+        n_clips_of_cells = np.bincount(cell_of_clip)
         scores = self.scores.reshape(len(self.y), -1)  # [N, M], with M = 1 for one model
         sums = np.stack([np.bincount(cell_of_clip, column) for column in scores.T], axis=1)
-        means = sums / np.bincount(cell_of_clip)[:, None]
-        return np.asarray((scores - means[cell_of_clip]).reshape(self.scores.shape))
+        means = sums / n_clips_of_cells[:, None]  # [number of cells, M]
+        centred = scores - means[cell_of_clip]
+        return np.asarray(centred.reshape(self.scores.shape))
 
     def standardised(self) -> tuple[Floats, Floats]:
         """Standardise scores within cells: centre them, and divide by their deviation.
 
         Returns
         -------
-        standard : ndarray, shape [N, M]
+        standardised : ndarray, shape [N, M]
         deviations : ndarray, shape [M]
-            Infinite if scores are equal within every cell, so that their standard scores are 0.
+            Infinite if a model's scores are equal within every cell; its standardised scores are then 0.
         """
         centred = self.centred().reshape(len(self.y), -1)
         scores = self.scores.reshape(len(self.y), -1)
         deviations = np.sqrt(np.mean(centred * centred, axis=0))
-        is_constant = deviations <= ROUNDING_OF_SCORES * np.abs(scores).max(axis=0)
+        # Rounding gives equal scores a tiny deviation, not 0.
+        largest_scores = np.abs(scores).max(axis=0)
+        is_constant = deviations <= ROUNDING_OF_SCORES * largest_scores
         deviations[is_constant] = np.inf
         return centred / deviations, deviations
 
     def share_of_ordered_pairs(self) -> float:
-        """Compute the share of pairs in which the positive clip scores higher than the negative one.
+        """Compute the AUC within cells: the share of pairs in which the positive clip scores higher.
 
-        Only clips of the same cell (`cells`) are paired, and a tie counts half. The share is .5 if there are
-        no pairs.
-
-        The number of ordered pairs in a cell is the sum of the ranks of its positive clips, less
-        1 + 2 + ... + n for n of them (Mann and Whitney 1947). If the positive clips are at the lowest ranks,
-        no pair is ordered; each negative clip that a positive one passes raises the sum by 1.
+        A pair is a positive and a negative clip of the same cell (`cells`); a tie counts half. The share is
+        .5 if there are no pairs.
         """
-        from scipy.stats import rankdata  # noqa: PLC0415 - slow, and most read what was calibrated before
-
         n_ordered = 0.0
         n_pairs = 0
-        cells = self.cells()
-        # The clips sorted by cell, split where the cell changes.
-        order = np.argsort(cells, kind="stable")
-        starts = np.flatnonzero(np.diff(cells[order])) + 1
-        for rows in np.split(order, starts):
+        for rows in rows_of_groups(self.cells()):
             is_positive = self.y[rows] == 1
             n_positive = int(is_positive.sum())
             n_negative = len(rows) - n_positive
             if n_positive and n_negative:
-                ranks = rankdata(self.scores[rows])
-                least_rank_sum = n_positive * (n_positive + 1) / 2
-                n_ordered += ranks[is_positive].sum() - least_rank_sum
+                n_ordered += _count_ordered_pairs(self.scores[rows], is_positive)
                 n_pairs += n_positive * n_negative
         return float(n_ordered / n_pairs) if n_pairs else 0.5
 
@@ -160,7 +152,8 @@ class HeldOut:
         """Fit weights with which the scores of M models are summed to one logit, by logistic regression.
 
         The regression predicts the label from scores that are standardised within cells. Weights are at least
-        0; the penalty is half the sum of their squares.
+        0; the penalty is half the sum of their squares. The intercept of the regression is not used: it is
+        for scores less the mean of their cell, which is unknown for a new film.
 
         Returns
         -------
@@ -170,23 +163,56 @@ class HeldOut:
         intercept : float
             The intercept with which the mean probability equals the share of positive clips.
         """
-        standard, deviations = self.standardised()
+        standardised, deviations = self.standardised()
         y = self.y.astype(np.float64)
-        equal_weights = np.ones(len(self.y))  # of clips
-        weights_and_intercept = logistic(standard, y, equal_weights, penalty=1.0, lower_bound=0.0)
-        # Standardised scores are scores less the mean of their cell, over the deviation. Weights are
-        # converted to those of scores. The intercept is not used: it is for scores less the mean of their
-        # cell, which is unknown for a new film.
+        equal_weights = np.ones(len(y))  # of clips
+        weights_and_intercept = logistic(standardised, y, equal_weights, penalty=1.0, lower_bound=0.0)
+        # From weights of standardised scores to weights of scores.
         weights = weights_and_intercept[:-1] / deviations
         if not weights.any():
-            best = int(np.argmax(standard.T @ y))
-            weights = np.zeros(standard.shape[1])
-            weights[best] = 1.0
+            covariances = standardised.T @ y  # up to a factor; the scores have the mean 0
+            weights = np.zeros(len(covariances))
+            weights[np.argmax(covariances)] = 1.0
         joint_scores = self.relative_scores @ weights
-        slope = np.ones(1)
-        share = np.array([y.mean()])
-        (intercept,) = find_intercepts(slope, joint_scores, equal_weights[None], share)
-        return weights, float(intercept)
+        return weights, _intercept_of_share(joint_scores, float(y.mean()))
+
+
+def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the rows of each group, given the group of each row [N], numbered from 0.
+
+    Examples
+    --------
+    >>> [rows.tolist() for rows in rows_of_groups(np.array([1, 0, 1]))]
+    [[1], [0, 2]]
+    """
+    # The rows sorted by group are split where each group ends.
+    order = np.argsort(group_of, kind="stable")
+    sizes = np.bincount(group_of)
+    ends = np.cumsum(sizes)
+    return np.split(order, ends[:-1])
+
+
+def _count_ordered_pairs(scores: Floats, is_positive: NDArray[np.bool_]) -> float:
+    """Count the pairs in which the positive clip scores higher than the negative one; a tie counts half.
+
+    The number is that of Mann and Whitney (1947): the sum of the ranks of the n positive clips, less
+    1 + 2 + ... + n. If the positive clips are at the lowest ranks, no pair is ordered; each negative clip
+    that a positive one passes raises the sum by 1.
+    """
+    from scipy.stats import rankdata  # noqa: PLC0415 - slow to import, and not needed to apply a model
+
+    ranks = rankdata(scores)
+    n_positive = int(is_positive.sum())
+    least_rank_sum = n_positive * (n_positive + 1) / 2
+    return float(ranks[is_positive].sum() - least_rank_sum)
+
+
+def _intercept_of_share(scores: Floats, share: float) -> float:
+    """Find the intercept that gives scores [N], taken as logits, a mean probability of `share`."""
+    slope = np.ones(1)
+    equal_weights = np.ones((1, len(scores)))
+    (intercept,) = find_intercepts(slope, scores, equal_weights, np.array([share]))
+    return float(intercept)
 
 
 def logistic(
@@ -211,7 +237,7 @@ def logistic(
     offsets : ndarray, shape [N], or float
         Added to the logits.
     penalty : float
-        Strength of the penalty: half of it times the sum of squared weights is added to the loss.
+        Strength of the penalty: ``penalty / 2 * sum(weights ** 2)`` is added to the loss.
     lower_bound : float, optional
         Lower bound of the weights; None for no bound.
 
@@ -220,7 +246,7 @@ def logistic(
     ndarray, shape [M + 1]
         Weights and, last, the intercept.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415 - slow, and films are opened without it
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, and films are opened without it
 
     n_scores = scores.shape[1]
 
@@ -230,19 +256,23 @@ def logistic(
         intercept = parameters[n_scores]
         logits = offsets + scores @ weights + intercept
         log_losses = np.logaddexp(0, logits) - targets * logits
-        value = clip_weights @ log_losses + penalty * weights @ weights / 2
-        error = clip_weights * (expit(logits) - targets)
-        return float(value), np.append(scores.T @ error + penalty * weights, error.sum())
+        loss = clip_weights @ log_losses + penalty * weights @ weights / 2
+        by_logit = clip_weights * (expit(logits) - targets)
+        by_weights = scores.T @ by_logit + penalty * weights
+        by_intercept = by_logit.sum()
+        return float(loss), np.append(by_weights, by_intercept)
 
     bounds: list[tuple[float | None, None]] = [(lower_bound, None)] * n_scores
     bounds.append((None, None))  # of the intercept
+    # The search ends only at rounding errors of the loss, or at a gradient of practically 0.
+    tolerances = {"ftol": 1e-15, "gtol": 1e-10}
     fit = minimize(
         loss_and_gradient,
         np.zeros(n_scores + 1),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        options={"ftol": 1e-15, "gtol": 1e-10},
+        options=tolerances,
     )
     return np.asarray(fit.x)
 
@@ -261,10 +291,8 @@ MOST_PROBABILITIES = 1 << 18
 def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares: Floats) -> Floats:
     """Find, for each of B sigmoids, the intercept that gives clips a wanted mean probability.
 
-    The intercepts of all sigmoids are found at once, by Newton's method: the intercept is changed until the
-    logit of the mean probability is that of the wanted one. On the scale of logits the function is nearly a
-    straight line, on which Newton's method takes few steps. Each intercept has a bracket, between a value
-    that is too low and one that is too high; a step that would leave it is replaced by its middle.
+    All intercepts are found at once by Newton's method (`_newton_intercepts`). Each has a bracket, between a
+    value that is too low and one that is too high; a step that would leave it is replaced by its middle.
 
     Parameters
     ----------
@@ -285,31 +313,53 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
     low, high = _bracket_intercepts(slopes, scores, logit_of_share)
     intercepts: Floats = (low + high) / 2
     for _ in range(MOST_NEWTON_STEPS):
-        mean_probability, slope_of_mean = _mean_probabilities(slopes, intercepts, scores, clip_weights)
-        is_too_high = mean_probability > shares
+        means, derivatives = _mean_probabilities(slopes, intercepts, scores, clip_weights)
+        is_too_high = means > shares
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
-        # Newton's step: the logit of the mean less the wanted one, divided by its derivative. By the chain
-        # rule this is the derivative of the mean over mean * (1 - mean). The step is not finite, and so not
-        # taken, where all probabilities are 0 or 1.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
-            slope_of_logit = slope_of_mean / (mean_probability * (1 - mean_probability))
-            newton = intercepts - excess / slope_of_logit
-        is_small = np.abs(newton - intercepts) <= SMALLEST_NEWTON_STEP
-        is_between = (newton > low) & (newton < high)
-        intercepts = np.where(is_small | is_between, newton, (low + high) / 2)
+        after_step = _newton_intercepts(intercepts, means, derivatives, logit_of_share)
+        is_small = np.abs(after_step - intercepts) <= SMALLEST_NEWTON_STEP
+        is_in_bracket = (after_step > low) & (after_step < high)
+        intercepts = np.where(is_small | is_in_bracket, after_step, (low + high) / 2)
         if is_small.all():
             break
     return intercepts
 
 
+def _newton_intercepts(
+    intercepts: Floats, means: Floats, derivatives: Floats, logit_of_share: Floats
+) -> Floats:
+    """Take a step of Newton's method towards intercepts with wanted mean probabilities.
+
+    The step solves logit(mean) = logit(share), not mean = share: as a function of the intercept, the logit of
+    the mean is nearly a straight line, on which Newton's method takes few steps.
+
+    Parameters
+    ----------
+    intercepts : ndarray, shape [B]
+        Present intercepts.
+    means, derivatives : ndarray, shape [B]
+        Their mean probabilities, and the derivatives of these by the intercept.
+    logit_of_share : ndarray, shape [B]
+        Logits of the wanted mean probabilities.
+
+    Returns
+    -------
+    ndarray, shape [B]
+        The next intercepts; not finite where all probabilities are 0 or 1.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.log(means / (1 - means)) - logit_of_share
+        derivative_of_logit = derivatives / (means * (1 - means))  # by the chain rule
+        return np.asarray(intercepts - excess / derivative_of_logit)
+
+
 def _bracket_intercepts(slopes: Floats, scores: Floats, logit_of_share: Floats) -> tuple[Floats, Floats]:
     """Compute bounds [B] of the intercepts of B sigmoids, for wanted mean probabilities given as logits [B].
 
-    A clip has the logit slope * score + intercept. With the lower bound, the clip with the highest logit has
-    just the wanted one, so that all probabilities, and their mean, are at most the wanted one. With the upper
-    bound it is the clip with the lowest logit, and the mean is at least the wanted one.
+    A clip has the logit slope * score + intercept. With the lower bound, the highest logit of a clip is the
+    wanted one, so that the mean probability is at most the wanted one. With the upper bound, the lowest logit
+    is the wanted one, and the mean probability is at least the wanted one.
     """
     lowest_and_highest_score = np.array([scores.min(), scores.max()])
     # Which of the two has the larger product depends on the sign of the slope.
@@ -337,9 +387,9 @@ def _mean_probabilities(
     derivatives = np.empty(len(slopes))
     for first in range(0, len(slopes), n_at_once):
         block = slice(first, first + n_at_once)
-        n_clips = clip_weights[block].sum(axis=1)
+        sum_of_weights = clip_weights[block].sum(axis=1)
         logits = slopes[block, None] * scores  # [b, N]
         p = expit(logits + intercepts[block, None])
-        means[block] = np.sum(clip_weights[block] * p, axis=1) / n_clips
-        derivatives[block] = np.sum(clip_weights[block] * p * (1 - p), axis=1) / n_clips
+        means[block] = np.sum(clip_weights[block] * p, axis=1) / sum_of_weights
+        derivatives[block] = np.sum(clip_weights[block] * p * (1 - p), axis=1) / sum_of_weights
     return means, derivatives

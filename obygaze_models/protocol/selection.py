@@ -35,31 +35,17 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     labels = np.asarray(y)
     names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
     if names.size < 2:
-        # A third movie is the one that is tested.
+        # With the movie that the outer fold tests, which is not among these, there must be three.
         raise ProtocolError(
             "at least 3 movies with labels are needed: "
             f"inner selection leaves movies out, so it needs at least 2 training movies, found {names.size}"
         )
     n_positive = np.bincount(movie_of, weights=labels, minlength=names.size)
     n_clips = np.bincount(movie_of, minlength=names.size)
-    n = min(n_folds, names.size)
-    positives_in_fold = np.zeros(n)
-    clips_in_fold = np.zeros(n)
-    fold_of_movie = np.empty(names.size, dtype=np.int64)
-    # Movies with most positive clips go first, then those with most clips; ties are in the order of names.
-    # (`lexsort` sorts by its last key first.)
-    for movie in np.lexsort((-n_clips, -n_positive)):
-        if n_positive[movie]:
-            fewest_first = np.lexsort((clips_in_fold, positives_in_fold))
-        else:
-            # By positives first, all movies without a positive clip would go to the same fold.
-            fewest_first = np.lexsort((positives_in_fold, clips_in_fold))
-        fold = int(fewest_first[0])
-        fold_of_movie[movie] = fold
-        positives_in_fold[fold] += n_positive[movie]
-        clips_in_fold[fold] += n_clips[movie]
+    n_used_folds = min(n_folds, names.size)
+    fold_of_movie = _distribute_movies(n_positive, n_clips, n_used_folds)
     folds = fold_of_movie[movie_of]
-    for fold in range(n):
+    for fold in range(n_used_folds):
         training = labels[folds != fold]
         if training.all() or not training.any():
             missing = "no negative" if training.all() else "no positive"
@@ -69,6 +55,42 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
                 f"{training_movies} alone hold {missing} clip; label more films"
             )
     return folds
+
+
+def _distribute_movies(
+    n_positive: NDArray[np.float64], n_clips: NDArray[np.int64], n_folds: int
+) -> NDArray[np.int64]:
+    """Assign each of M movies to a fold; folds get similar numbers of positive clips and of all clips.
+
+    The movies with the most positive clips are assigned first, each to the fold with the fewest so far.
+
+    Parameters
+    ----------
+    n_positive, n_clips : ndarray, shape [M]
+        Number of positive clips and of all clips of each movie.
+    n_folds : int
+        At most M.
+
+    Returns
+    -------
+    ndarray of int64, shape [M]
+    """
+    positives_in_fold = np.zeros(n_folds)
+    clips_in_fold = np.zeros(n_folds)
+    fold_of_movie = np.empty(len(n_clips), dtype=np.int64)
+    # `lexsort` sorts by its last key first. Movies with equal numbers stay in the order of their names.
+    most_positive_first = np.lexsort((-n_clips, -n_positive))
+    for movie in most_positive_first:
+        if n_positive[movie]:
+            fewest_first = np.lexsort((clips_in_fold, positives_in_fold))
+        else:
+            # By positives first, all movies without a positive clip would go to the same fold.
+            fewest_first = np.lexsort((positives_in_fold, clips_in_fold))
+        fold = int(fewest_first[0])
+        fold_of_movie[movie] = fold
+        positives_in_fold[fold] += n_positive[movie]
+        clips_in_fold[fold] += n_clips[movie]
+    return fold_of_movie
 
 
 @checked
@@ -97,25 +119,29 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     values = np.asarray(scores, dtype=np.float64)
     if not labels.any():
         raise ProtocolError("no threshold can be tuned without a positive clip")
-    order = np.argsort(-values, kind="stable")
-    ranked = values[order]
-    # The numbers of positive clips and of all clips, if the first 1, 2, ... N clips are called positive.
-    n_hits = np.cumsum(labels[order])
+    highest_first = np.argsort(-values, kind="stable")
+    ranked = values[highest_first]
+    # If the 1, 2, ... N clips with the highest scores are called positive: how many of them are positive, and
+    # how many clips are called positive.
+    n_true_positive = np.cumsum(labels[highest_first])
     n_called = np.arange(1, ranked.size + 1)
-    n_positive = n_hits[-1]
-    f1 = 2 * n_hits / (n_called + n_positive)
-    # No threshold divides clips with equal scores.
+    n_positive = n_true_positive[-1]
+    f1 = 2 * n_true_positive / (n_called + n_positive)
+    # A threshold can't lie between clips with equal scores: -1 is below any f1.
     is_tied_with_next = np.append(ranked[:-1] == ranked[1:], False)
-    impossible = -1.0  # below any f1
-    f1[is_tied_with_next] = impossible
-    last_called = int(np.argmax(f1))  # of equally good ones the first, with the highest score
+    f1[is_tied_with_next] = -1.0
+    last_called = int(np.argmax(f1))  # of equally good ones the first, which has the highest score
     all_are_called = last_called == ranked.size - 1
     if all_are_called:
         return float(ranked[last_called])
-    lowest_called = ranked[last_called]
-    highest_not_called = ranked[last_called + 1]
-    middle = highest_not_called + (lowest_called - highest_not_called) / 2
-    # There is no float between two neighbouring ones: the middle is then rounded to one of them.
-    if middle > highest_not_called:
-        return float(middle)
-    return float(lowest_called)
+    return _middle(low=float(ranked[last_called + 1]), high=float(ranked[last_called]))
+
+
+def _middle(*, low: float, high: float) -> float:
+    """Return the middle between two numbers, which is above `low`.
+
+    There is no float between two neighbouring ones: the middle may then be rounded to `low`, and `high` is
+    returned in its place.
+    """
+    middle = low + (high - low) / 2
+    return middle if middle > low else high

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from obygaze_models.protocol.held_out import HeldOut, find_intercepts
+from obygaze_models.protocol.held_out import HeldOut, find_intercepts, rows_of_groups
 
 if TYPE_CHECKING:
     from scipy.interpolate import CubicSpline
@@ -87,21 +87,20 @@ class SlopePosterior:
         """Compute quantiles of the slope [B], in logits per unit of the score.
 
         The posterior has a point mass of 1 - `p_skilled` at the slope 0; the slopes above 0 have the
-        distribution `cumulative`. With a point mass of .2, the quantile at .1 is 0, and the quantile at .6 is
-        the median of the slopes above 0: (.6 - .2) / .8 = .5.
+        distribution `cumulative`. If the point mass is .2, all quantiles up to the level .2 are 0. The level
+        .6 is then the level (.6 - .2) / .8 = .5 among the slopes above 0, which is their median.
 
         Parameters
         ----------
         probabilities : array-like, shape [B]
-            Which quantiles: 0.5 is the median.
+            Levels of the quantiles: 0.5 is the median.
         """
-        p_of_slope_0 = 1 - self.p_skilled
-        p_beyond_slope_0 = np.asarray(probabilities, np.float64) - p_of_slope_0
+        point_mass = 1 - self.p_skilled
+        levels_above_mass = np.asarray(probabilities, np.float64) - point_mass
         # Without skill every quantile is 0; the maximum only avoids a division by 0.
-        p_among_positive = p_beyond_slope_0 / max(self.p_skilled, 1e-12)
-        positive_quantiles = np.interp(p_among_positive, self.cumulative, GRID)
-        is_positive = p_among_positive > 0
-        logits_per_deviation = np.where(is_positive, positive_quantiles, 0.0)
+        levels_among_positive = levels_above_mass / max(self.p_skilled, 1e-12)
+        quantiles_among_positive = np.interp(levels_among_positive, self.cumulative, GRID)
+        logits_per_deviation = np.where(levels_among_positive > 0, quantiles_among_positive, 0.0)
         return logits_per_deviation / self.unit
 
 
@@ -126,40 +125,43 @@ class SlopeLikelihood:
     def of_scores(cls, held_out: HeldOut) -> "SlopeLikelihood":
         """Compute the log likelihood of each film at `KNOTS`, given one model's held-out scores [N].
 
-        A cell is the clips of one film that one fold scored. Scores of different cells are not comparable:
-        each cell has its own intercept, and a film's log likelihood is the sum over its cells. Cells whose
-        clips all have the same label are left out, as they do not depend on the slope.
+        A film's log likelihood is the sum over its cells. A cell is the clips of one film that one fold
+        scored; scores of different cells are not comparable, so that each has its own intercept. Cells whose
+        clips all have the same label are left out, as their likelihood does not depend on the slope.
         """
-        standard, deviations = held_out.standardised()
-        scores = standard[:, 0]
-        log_likelihood_of: dict[Any, Floats] = {}  # by movie, [K] each
+        standardised, deviations = held_out.standardised()
+        scores = standardised[:, 0]
+        log_likelihood_of_movie: dict[Any, Floats] = {}  # [K] each
         for rows in rows_of_groups(held_out.cells()):
             labels = held_out.y[rows].astype(np.float64)
             has_both_labels = labels.min() < labels.max()
             if not has_both_labels:
                 continue
             movie = held_out.movies[rows[0]]
+            sum_of_cells_before = log_likelihood_of_movie.get(movie, np.zeros(len(KNOTS)))
             log_likelihood_of_cell = conditional_log_likelihood(scores[rows], labels)
-            log_likelihood_of[movie] = log_likelihood_of.get(movie, 0.0) + log_likelihood_of_cell
-        log_likelihoods = np.zeros((len(log_likelihood_of), len(KNOTS)))
-        for row, log_likelihood in enumerate(log_likelihood_of.values()):
-            log_likelihoods[row] = log_likelihood
+            log_likelihood_of_movie[movie] = sum_of_cells_before + log_likelihood_of_cell
+        # The shape must be stated for the case that there are no movies.
+        log_likelihoods = np.array(list(log_likelihood_of_movie.values())).reshape(-1, len(KNOTS))
         return cls(
-            movies=np.array(list(log_likelihood_of)),
+            movies=np.array(list(log_likelihood_of_movie)),
             log_likelihoods=log_likelihoods,
             unit=float(deviations[0]),
         )
 
     @cached_property
     def _film_splines(self) -> "CubicSpline":
-        """Cubic splines of the films' log likelihoods through their values at the knots."""
+        """Interpolate each film's log likelihood between its values at `KNOTS`, by a cubic spline.
+
+        The result maps slopes [G] to log likelihoods [M, G].
+        """
         from scipy.interpolate import CubicSpline  # noqa: PLC0415 - slow, and films are opened without it
 
         return CubicSpline(KNOTS, self.log_likelihoods, axis=1)  # along the knots, for each film
 
     @cached_property
     def _sums_on_grid(self) -> "_SumsOnGrid":
-        """Sums of the films' log likelihoods at `GRID`, of which any film can be left out."""
+        """Sum the films' log likelihoods at `GRID` such that any film can be left out of the sum."""
         log_likelihoods = self._film_splines(GRID)  # [M, G]
         n_films = len(log_likelihoods)
         before = np.zeros((n_films + 1, len(GRID)))
@@ -175,19 +177,15 @@ class SlopeLikelihood:
 
         The posterior is proportional to prior times likelihood, at slope 0 and at each slope of `GRID`.
         """
-        from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
-
         log_likelihood = self._log_likelihood_on_grid(without)
         log_likelihood_at_0 = 0.0  # log likelihoods are relative to slope 0
-        # All likelihoods are divided by the highest one, so that exp does not overflow. The shares below
-        # remain the same.
+        # All likelihoods are divided by the highest one, so that exp does not overflow. The factor cancels
+        # in the quotients below.
         highest = max(float(log_likelihood.max()), log_likelihood_at_0)
         likelihood = np.exp(log_likelihood - highest)
         likelihood_at_0 = float(np.exp(log_likelihood_at_0 - highest))
-        # Half a Student's t has twice the density of the whole one.
-        prior_density = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_DEGREES_OF_FREEDOM) / SLOPE_SCALE
-        width_of_step = np.gradient(GRID)
-        mass_on_grid = prior_density * width_of_step * likelihood
+        # Prior times likelihood: on the grid, given that the slope is above 0, and of both cases.
+        mass_on_grid = _prior_mass_on_grid() * likelihood
         mass_above_0 = (1 - P_UNSKILLED) * float(mass_on_grid.sum())
         mass_at_0 = P_UNSKILLED * likelihood_at_0
         return SlopePosterior(
@@ -212,6 +210,7 @@ class SlopeLikelihood:
             index_of_left_out = int(np.flatnonzero(~is_used)[0])
             log_likelihood = self._sums_on_grid.of_all_but(index_of_left_out)
         slope_at_maximum = float(GRID[np.argmax(log_likelihood)])
+        # The second argument of a spline is the order of the derivative.
         first_derivatives = self._film_splines(slope_at_maximum, 1)[is_used]
         second_derivatives = self._film_splines(slope_at_maximum, 2)[is_used]
         power = _likelihood_power(first_derivatives, second_derivatives)
@@ -244,21 +243,27 @@ class _SumsOnGrid(NamedTuple):
         return np.asarray(self.before[film] + self.from_film_on[film + 1])
 
 
-def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the rows of each group, given the group of each row [N], numbered from 0."""
-    order = np.argsort(group_of, kind="stable")
-    ends = np.cumsum(np.bincount(group_of))
-    return np.split(order, ends[:-1])
+def _prior_mass_on_grid() -> Floats:
+    """Compute the prior probability [G] of the slopes around each slope of `GRID`, given a slope above 0."""
+    from scipy.stats import t  # noqa: PLC0415 - slow to import, and not needed to apply a model
+
+    # Half a Student's t has twice the density of the whole one.
+    density = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_DEGREES_OF_FREEDOM) / SLOPE_SCALE
+    width_of_step = np.gradient(GRID)
+    return np.asarray(density * width_of_step)
 
 
 def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> float:
     """Compute the power, at most 1, to which the likelihood is raised because clips are not independent.
 
-    If ten clips of a film are copies of one, the likelihood counts them as ten observations. Theory says when
-    it counts right: if clips are independent and all films have the same slope, the curvature of the log
-    likelihood at its maximum equals the variance of its first derivative over draws of films. Copies increase
-    the variance more than the curvature. A power of curvature / variance makes the posterior as wide as the
-    estimate varies over films (the sandwich correction; see the module).
+    The power is ``curvature / variance``: the curvature of the log likelihood at its maximum, over the
+    variance of its first derivative between sets of films (the sandwich correction; see the module). The two
+    are equal if clips are independent and all films have the same slope. If clips of a film are alike, the
+    likelihood counts them as several observations, and the variance is larger than the curvature. The power
+    then makes the posterior as wide as the estimate varies between sets of films.
+
+    The power is 1 if there are fewer than two films, which have no variance, or if the likelihood has no
+    maximum.
 
     Parameters
     ----------
@@ -269,10 +274,10 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
     n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
         return 1.0
-    # The variance of one film's derivative is estimated by squares / (n - 1). That of a sum of n independent
-    # derivatives is n times as large.
-    squares = float(np.sum((first_derivatives - first_derivatives.mean()) ** 2))
-    variance_of_sum = n_films / (n_films - 1) * squares
+    # The variance of a sum of n independent derivatives is n times that of one, which is estimated by the sum
+    # of squares over n - 1.
+    sum_of_squares = float(np.sum((first_derivatives - first_derivatives.mean()) ** 2))
+    variance_of_sum = n_films / (n_films - 1) * sum_of_squares
     if variance_of_sum <= curvature:
         return 1.0
     return max(curvature / variance_of_sum, LEAST_POWER)
@@ -281,14 +286,13 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
 def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     """Compute the log likelihood of a film's labels given how many are positive, at each slope of `KNOTS`.
 
-    A clip is positive with probability p = expit(slope * score + intercept), independently of the others. The
-    conditional likelihood is ``P(these labels) / P(this number of positive labels)``. It does not depend on
-    the intercept: adding a to all logits multiplies both probabilities by the same factor,
-    exp(a * number of positive labels) over the product of the normalising terms. The intercept used here
-    makes the expected number of positive clips equal to the actual one, where the computation of the second
-    probability is precise.
+    It is ``log(P(these labels) / P(this number of positive labels))``, less its value at slope 0, where a
+    clip is positive with probability expit(slope * score + intercept), independently of the others.
 
-    The result is relative to slope 0: its value there is subtracted.
+    Any intercept gives the same result: if a is added to all logits, both probabilities are multiplied by the
+    same factor, which is exp(a * number of positive labels) over a product of normalising terms. The
+    intercept used here makes the expected number of positive clips equal to the actual one, where the
+    computation of the second probability is precise.
 
     Parameters
     ----------
@@ -301,6 +305,8 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
 
     Examples
     --------
+    Of two clips with scores 1 apart, the positive one scores higher with probability expit(slope):
+
     >>> one_pair = conditional_log_likelihood(np.array([-0.5, 0.5]), np.array([0.0, 1.0]))
     >>> bool(np.allclose(one_pair, np.log(2 * expit(KNOTS))))
     True
@@ -322,21 +328,22 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
 def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
     """Compute the log probability that exactly `n_positive` of N independent clips are positive, [K].
 
-    The number of positive clips has a Poisson binomial distribution. Its probabilities follow from its
+    The number of positive clips, S, has a Poisson binomial distribution. Its probabilities follow from its
     characteristic function by a discrete Fourier transform (Hong 2013, Computational Statistics and Data
-    Analysis 59). The characteristic function at the angle a is the expectation of exp(i a number), which is a
-    product over clips::
+    Analysis 59). The characteristic function at the angle a is the expectation of exp(i * a * S), with the
+    imaginary unit i. It is a product over clips::
 
-        c(a) = product of ((1 - p) + p exp(i a)) = product of (1 + p (exp(i a) - 1))
+        c(a) = product of ((1 - p) + p * exp(i * a)) = product of (1 + p * (exp(i * a) - 1))
 
-    The probability of s positive clips is the mean of c(a) exp(-i s a) over angles a evenly spaced around the
-    circle.
+    The probability of s positive clips is the mean of ``c(a) * exp(-i * s * a)`` over angles a that are
+    evenly spaced around the circle.
 
     Parameters
     ----------
     p : ndarray, shape [K, N]
         Probability of each clip to be positive, for each of K slopes; the expected sum is `n_positive`.
     n_positive : float
+        s.
     """
     circle = _half_circle(_count_angles(p))
     exp_minus_1 = np.exp(1j * circle.angles) - 1  # [A]
@@ -345,7 +352,7 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
     p_of_sum = []
     for p_at_slope in p:
         factors = 1 + p_at_slope[:, None] * exp_minus_1  # [N, A]
-        characteristic_function = np.prod(factors, axis=0)
+        characteristic_function = np.prod(factors, axis=0)  # [A]
         weighted_sum = characteristic_function @ weights
         # The lower half of the circle has conjugate values: the imaginary parts cancel.
         p_of_sum.append(float(weighted_sum.real))
@@ -375,7 +382,10 @@ class _HalfCircle(NamedTuple):
 
 
 def _half_circle(n_angles: int) -> _HalfCircle:
-    """Space angles evenly around a circle, and return those of its upper half."""
+    """Space angles evenly around a circle, and return those of its upper half, 0 to pi.
+
+    Each stands for itself and its mirror image below; 0 and pi are their own mirror images.
+    """
     angles = 2 * np.pi * np.arange(n_angles // 2 + 1) / n_angles
     multiplicity = np.full(len(angles), 2.0)
     multiplicity[0] = 1.0
@@ -388,9 +398,9 @@ def _half_circle(n_angles: int) -> _HalfCircle:
 def _count_angles(p: Floats) -> int:
     """Count the angles that a Fourier transform needs to compute the probability of the expected sum.
 
-    N clips have N + 1 possible sums, for which N + 1 angles are always enough. With fewer, say m, the result
-    is the probability of the expected sum plus that of the sums m, 2 m, ... away from it. If m is
-    `N_DEVIATIONS_APART` standard deviations of the sum, those are negligible.
+    N clips have N + 1 possible sums, for which N + 1 angles are always enough. Fewer angles, m, add the
+    probabilities of the sums that are m, 2 m, ... away from the expected one (aliasing). These are negligible
+    if m is `N_DEVIATIONS_APART` standard deviations of the sum.
 
     Parameters
     ----------

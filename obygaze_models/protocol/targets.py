@@ -70,9 +70,10 @@ class CodebookRecord(TypedDict):
 
 
 def codebook_record(codebook: Codebook) -> CodebookRecord:
-    """Make the record of a codebook for runs and models: name, digest and, unless built in, its texts.
+    """Make the record of a codebook for runs and models: its name, digest and texts.
 
-    The texts are the construct (what the levels measure), and what each level and concept means.
+    The texts are the construct (what the levels measure), the titles of levels, and what each level and
+    concept means, in all languages. Those of built-in codebooks are not recorded, as every reader has them.
     """
     record: CodebookRecord = {"name": codebook.name, "digest": codebook.digest()}
     if codebook.name in BUILTIN:
@@ -96,7 +97,7 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]
 """Negative and positive levels of a task."""
 
 NOT_ASKED = -1
-"""The label of a clip that is not in a target."""
+"""The label of a clip that is not in a target, and the rank of a clip that is not on a scale."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -191,7 +192,7 @@ def _labels_of_clips(manifest: Manifest) -> Labels:
         present[:, index] = _mark_concept(clips, name)
     not_visual = [concept.name for concept in codebook.concepts if concept.name not in concepts]
     seen_score = None
-    if clips and SEEN_SCORE in clips[0].extras:
+    if _has_column(clips, SEEN_SCORE):
         seen_score = np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips])
     return Labels(
         clip_ids=np.array([clip.clip_id for clip in clips], dtype=str),
@@ -206,8 +207,16 @@ def _labels_of_clips(manifest: Manifest) -> Labels:
     )
 
 
+def _has_column(clips: Sequence[Clip], name: str) -> bool:
+    """Tell whether a manifest has a further column; all of its clips have the same columns."""
+    return len(clips) > 0 and name in clips[0].extras
+
+
 def _annotators(manifest: Manifest) -> tuple[str, ...]:
-    """List who labelled the clips of a manifest, sorted; empty if that is unknown of a labelled clip."""
+    """List who labelled the clips of a manifest, sorted.
+
+    The list is empty if a labelled clip does not state its annotator.
+    """
     names = {clip.annotator for clip in manifest if clip.level is not None}
     some_are_unknown = "" in names
     return () if some_are_unknown else tuple(sorted(names))
@@ -219,23 +228,24 @@ def _mark_concept(clips: Sequence[Clip], concept: str) -> NDArray[np.bool_]:
 
 
 def _read_scale_ranks(manifest: Manifest) -> dict[str, NDArray[np.int64]]:
-    """Read the rank of each clip on each further scale of the codebook: scale -> ranks [N], -1 if unknown.
+    """Read the rank of each clip on each further scale of the codebook: scale -> ranks [N].
 
-    Scales without a column in the manifest are left out.
+    The rank is `NOT_ASKED` for clips without a level on the scale. Scales without a column in the manifest
+    are left out.
     """
     clips = manifest.clips
-    ranks_of = {}
+    ranks_on_scales = {}
     for scale in manifest.codebook.scales:
-        if not clips or scale.name not in clips[0].extras:
+        if not _has_column(clips, scale.name):
             continue
-        rank_of = {level.name: rank for rank, level in enumerate(scale.levels)}
+        rank_of_level = {level.name: rank for rank, level in enumerate(scale.levels)}
         ranks = np.full(len(clips), NOT_ASKED, dtype=np.int64)
         for row, clip in enumerate(clips):
             level = scale.level_of(clip.extras[scale.name])
             if level is not None:
-                ranks[row] = rank_of[level]
-        ranks_of[scale.name] = ranks
-    return ranks_of
+                ranks[row] = rank_of_level[level]
+        ranks_on_scales[scale.name] = ranks
+    return ranks_on_scales
 
 
 def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
@@ -244,16 +254,17 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     Clips that an annotator did not judge have no level and no concepts.
     """
     judgements = judgements_of(manifest)
-    labels = {}
+    labels_of_annotator = {}
     for annotator in sorted({clip.annotator for clip in manifest}):
-        # The clips with the labels that this annotator gave.
-        judged = {judgement.clip.clip_id: judgement.clip for judgement in judgements.of(annotator).every}
+        # The clips with the labels that this annotator gave; all others are without labels.
+        judgements_of_annotator = judgements.of(annotator).every
+        judged = {judgement.clip.clip_id: judgement.clip for judgement in judgements_of_annotator}
         clips = []
         for clip in merged:
             unlabelled = replace(clip, level=None, concepts=())
             clips.append(judged.get(clip.clip_id, unlabelled))
-        labels[annotator] = labels_of(merged.with_clips(clips))
-    return labels
+        labels_of_annotator[annotator] = labels_of(merged.with_clips(clips))
+    return labels_of_annotator
 
 
 @made_by("find_target(NAME, CODEBOOK)")
@@ -302,8 +313,8 @@ class Target:
     def n_classes(self) -> int:
         """Number of classes: two, or the number of ordered levels."""
         if self.kind == "concept":
-            # With and without the concept. Here `classes` has another meaning: its one entry holds the levels
-            # of the clips that are used.
+            # With and without the concept. The one entry of `classes` is no class, but the levels of the
+            # clips that are used.
             return 2
         return len(self.classes)
 
@@ -326,10 +337,10 @@ class Target:
             return labels.scales[self.scale]
         if self.kind == "concept":
             return self._presence(labels)
-        ranks = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
-        for rank, levels_of_class in enumerate(self.classes):
-            ranks[_has_level(labels, levels_of_class)] = rank
-        return ranks
+        class_of_clip = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
+        for index, levels_of_class in enumerate(self.classes):
+            class_of_clip[_has_level(labels, levels_of_class)] = index
+        return class_of_clip
 
     def _presence(self, labels: Labels) -> NDArray[np.int64]:
         """Return whether each clip has the concept [N], 1 or 0, or `NOT_ASKED` for clips that are not used.
@@ -362,13 +373,14 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
     # The names as the codebook spells them.
     name = codebook.concept_spelled(concept)
     levels = tuple(codebook.level_spelled(level) for level in against)
-    shown = name if name in codebook.visual_concepts else f"{name} (not visual)"
-    target_name = f"concept:{name}"
-    title = f"{shown}, present or not"
+    concept_title = name if name in codebook.visual_concepts else f"{name} (not visual)"
     if levels:
         target_name = f"concept:{name}-vs-{'+'.join(levels)}"
         union_of_levels = " u ".join(levels)  # u stands for the sign of the union
-        title = f"{shown} vs {union_of_levels} without it"
+        title = f"{concept_title} vs {union_of_levels} without it"
+    else:
+        target_name = f"concept:{name}"
+        title = f"{concept_title}, present or not"
     return Target(
         name=target_name,
         title=title,
@@ -424,13 +436,14 @@ def all_levels(codebook: Codebook) -> Target:
 
 
 def _ordinal_target(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
-    """Make the target of ordered levels, from low to high; of two levels, it is a target of two classes.
+    """Make the target of ordered levels, from low to high.
 
-    `scale` is the name of the further scale that the levels are of, or "".
+    Two levels need no order: their target is one of two classes, like that of a task. `scale` is the name of
+    the further scale that the levels are of, or "".
     """
-    classes = tuple((level,) for level in levels)
     kind: Kind = "ordinal" if len(levels) > 2 else "levels"
-    return Target(name, " < ".join(levels), kind, classes, scale=scale)
+    classes = tuple((level,) for level in levels)
+    return Target(name, title=" < ".join(levels), kind=kind, classes=classes, scale=scale)
 
 
 @checked
@@ -442,7 +455,8 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
     ManifestError
         A level is not in the codebook.
     ProtocolError
-        There are no negative or no positive levels; or a level is both; or a level is no label.
+        There are no negative or no positive levels; or a level is both; or the codebook does not count a
+        level as a label.
     """
     negative = tuple(codebook.level_spelled(level) for level in negatives)
     positive = tuple(codebook.level_spelled(level) for level in positives)
@@ -481,10 +495,12 @@ def choose_targets(
     ManifestError
         The codebook has no such task, concept or level.
     """
-    if task is not None and any(sides):
+    negatives, positives = sides
+    has_levels = bool(negatives or positives)
+    if task is not None and has_levels:
         raise ProtocolError("--task names a task and --negative and --positive make one: give one of the two")
-    if any(sides):
-        train = level_target(*sides, codebook)
+    if has_levels:
+        train = level_target(negatives, positives, codebook)
     elif task is not None:
         train = find_target(task, codebook)
     elif len(codebook.tasks) == 1:

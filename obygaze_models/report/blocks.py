@@ -135,7 +135,7 @@ class Report:
         return (*self.answers, *self.notes)
 
     def _repr_html_(self) -> str:
-        """Write notes and tables as HTML, every text escaped; figures are named by their captions."""
+        """Write notes and tables as HTML, every text escaped; of figures only the captions are shown."""
         return filled(
             __package__,
             "assets/notebook.html.jinja",
@@ -183,12 +183,16 @@ def interval(value: float, low: float, high: float, *, signed: bool = False) -> 
     """Format a number with its interval, as "0.70 [0.60, 0.80]"; with `signed`, numbers have a sign."""
     if math.isnan(value):
         return "undefined"
-    number_format = "+.3f" if signed else ".3f"
-    # -0.0 + 0.0 is 0.0, which is printed without the sign of what was rounded to it.
-    rounded, rounded_low, rounded_high = (round(number, 3) + 0.0 for number in (value, low, high))
+    text = _three_decimals(value, signed=signed)
     if math.isnan(low):
-        return f"{rounded:{number_format}} [undefined]"
-    return f"{rounded:{number_format}} [{rounded_low:{number_format}}, {rounded_high:{number_format}}]"
+        return f"{text} [undefined]"
+    return f"{text} [{_three_decimals(low, signed=signed)}, {_three_decimals(high, signed=signed)}]"
+
+
+def _three_decimals(value: float, *, signed: bool) -> str:
+    """Format a number with three decimals and, with `signed`, a sign; 0 is always positive."""
+    rounded = round(value, 3) + 0.0  # -0.0 + 0.0 is 0.0
+    return f"{rounded:+.3f}" if signed else f"{rounded:.3f}"
 
 
 @checked
@@ -256,44 +260,55 @@ def block(
     cells = tuple(tuple(_row_cells(row, columns)) for row in rows)
     last_cells = tuple(tuple(texts) for texts in last)
     table = Block(title, headers, (*cells, *last_cells), tuple(notes))
-    # A page also draws the first column that has intervals.
-    drawn_column = _first_with_interval(columns)
+    drawn_column = _find_drawn_column(columns)
     if drawn_column is None:
         return table
-    _, _, format_cell = columns[drawn_column]
-    are_differences = format_cell is signed
+    heading, keys, format_cell = columns[drawn_column]
+    has_differences = format_cell is signed
     return replace(
         table,
-        dots=_dots(table, rows, columns, drawn_column),
-        measured=headers[drawn_column],
-        reference=0.0 if are_differences else reference,
+        dots=_make_dots(table, rows, keys, drawn_column),
+        measured=heading,
+        reference=0.0 if has_differences else reference,
     )
 
 
-def _first_with_interval(columns: Sequence[Column]) -> int | None:
-    """Return the index of the first column of values with intervals, which a page draws; None without any."""
+def _find_drawn_column(columns: Sequence[Column]) -> int | None:
+    """Return the index of the column that a page draws: the first with intervals; None without any."""
     for index, (_, _, format_cell) in enumerate(columns):
         if format_cell in FORMATS_WITH_INTERVAL:
             return index
     return None
 
 
-def _dots(
-    table: Block, rows: Sequence[Mapping[Any, Any]], columns: Sequence[Column], drawn_column: int
+def _make_dots(
+    table: Block,
+    rows: Sequence[Mapping[Any, Any]],
+    keys: str | tuple[str | int, ...],
+    drawn_column: int,
 ) -> tuple[Dot, ...]:
-    """Return the numbers of the column that a page draws, each under the name of its row.
+    """Return the numbers that a page draws, each under the name of its row.
 
-    The name of a row is its first cells: those that tell it apart from other rows (`n_key_columns`), without
-    the drawn column and those after it, but at least one.
+    A row is named by its first cells, as many as are needed to tell all rows apart (`n_key_columns`). Only
+    cells before the drawn column are used or, if this is the first column, its own.
+
+    Parameters
+    ----------
+    table : Block
+        May have further rows at the end, which are not drawn.
+    rows : sequence of mapping
+        Key -> value of each row.
+    keys : str or tuple
+        The keys of value, low and high end.
+    drawn_column : int
+        Index of the column.
     """
-    _, keys, _ = columns[drawn_column]
-    value, low, high = _column_keys(keys)
-    n_cells_of_name = min(n_key_columns(table.headers, table.rows), drawn_column)
-    n_cells_of_name = max(n_cells_of_name, 1)
+    value_key, low_key, high_key = _column_keys(keys)
+    n_cells_of_name = min(n_key_columns(table.headers, table.rows), max(drawn_column, 1))
     dots = []
-    for row, cells in zip(rows, table.rows, strict=False):  # the table may have further rows at the end
+    for row, cells in zip(rows, table.rows, strict=False):
         name = " ".join(cells[:n_cells_of_name])
-        dots.append(Dot(name, float(row[value]), float(row[low]), float(row[high])))
+        dots.append(Dot(name, float(row[value_key]), low=float(row[low_key]), high=float(row[high_key])))
     return tuple(dots)
 
 
@@ -312,7 +327,11 @@ def _column_keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
 
 
 def n_key_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return how many leading columns are needed to tell all rows apart; 1 if they can't be told apart."""
+    """Return how many leading columns are needed to tell all rows apart.
+
+    The last column is not counted, as a table has a value beside the names of its rows. If the other columns
+    do not tell the rows apart, the first one names them.
+    """
     for n_columns in range(1, len(headers)):
         different_keys = {tuple(row[:n_columns]) for row in rows}
         if len(different_keys) == len(rows):

@@ -14,6 +14,9 @@ from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.report.blocks import Block, Column, Report, block, interval, number, p_value, signed
 
+LARGEST_P = 0.05
+"""A difference is shown if its p-value is below this."""
+
 FEW_MOVIES = 30
 """Number of movies below which a comparison gets a warning."""
 
@@ -98,9 +101,11 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
 
 def _power_note(n_paired: int) -> str:
     """Write the smallest p that so many paired movies allow, and the smallest difference that they show."""
-    movies = f"with {counted(n_paired, 'movie')}"
     if n_paired < FEW_MOVIES:
         movies = f"{counted(n_paired, 'movie is', 'movies are')} few"
+    else:
+        movies = f"with {counted(n_paired, 'movie')}"
+    # "4 times of 5": a power of 80 %.
     return (
         f"{movies}: no exact p can be below {smallest_p(n_paired):.2g}; a difference must be "
         f"{detectable(n_paired):.2f} of its SD between movies to be found 4 times of 5"
@@ -109,10 +114,12 @@ def _power_note(n_paired: int) -> str:
 
 def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
     """Write which model of which run is side A or B, and what it was trained on, from the side's record."""
+    # The record of a run may lack its training target, and the target its title.
     trained_on = side["task"]
     if side["trained_on"] is not None:
         trained_on = side["trained_on"].get("title", trained_on)
-    line = f"{letter}: {side['model']} of {side['run']}, trained on {trained_on}, store {side['store'][:12]}"
+    store = side["store"][:12]  # enough of the fingerprint to tell stores apart
+    line = f"{letter}: {side['model']} of {side['run']}, trained on {trained_on}, store {store}"
     n_seeds = len(side["seeds"])
     if n_seeds > 1:
         line += f", mean of {n_seeds} seeds"
@@ -127,11 +134,11 @@ def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
     main_rows = [row for row in rows if metrics[row["metric"]].is_main]
     row = main_rows[0] if main_rows else rows[0]
     metric = metrics[row["metric"]]
-    higher, lower = ("A", "B") if row["difference"] > 0 else ("B", "A")
-    better = higher if metric.higher_is_better else lower
+    a_is_higher = row["difference"] > 0
+    a_is_better = a_is_higher == metric.higher_is_better
     verdict = "no difference is shown"
-    if row["p_holm"] < 0.05:
-        verdict = f"{better} is better"
+    if row["p_holm"] < LARGEST_P:
+        verdict = "A is better" if a_is_better else "B is better"
     difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
         f"{verdict} in {metric.title} by movie: A - B is {difference} on "
@@ -143,7 +150,7 @@ def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
 def _comparison_record(comparison: Comparison, n_paired: int) -> dict[str, Any]:
     """Make the record of a comparison as JSON values; `n_paired` is the number of paired movies."""
     table = comparison.a.predictions.table
-    lowest = detectable(n_paired)
+    smallest_difference = detectable(n_paired)  # NaN for fewer than 3 movies
     return {
         "a": _side_record(comparison.a),
         "b": _side_record(comparison.b),
@@ -151,7 +158,7 @@ def _comparison_record(comparison: Comparison, n_paired: int) -> dict[str, Any]:
         "n_clips": int(table["clip_id"].nunique()),
         "n_movies": int(table["movie"].nunique()),
         "smallest_p": smallest_p(n_paired),
-        "detectable_sd": None if math.isnan(lowest) else lowest,
+        "detectable_sd": None if math.isnan(smallest_difference) else smallest_difference,
         "movies": records(comparison.movies),
     }
 

@@ -56,7 +56,7 @@ def layer_pictures(run: Run) -> tuple[Picture, ...]:
 
 
 def shown_metrics(n_classes: int) -> dict[str, str]:
-    """Return names and titles of the metrics that are drawn, of two classes or of ordered levels."""
+    """Return the metrics that are drawn, name -> title, for a target of two classes or of ordered levels."""
     names = DRAWN_METRICS if n_classes == 2 else DRAWN_METRICS_OF_LEVELS
     metrics = metrics_of(n_classes)
     return {name: metrics[name].title for name in names}
@@ -82,6 +82,8 @@ def draw_layers(
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    # Identifiers in an SVG file are random without a salt, and texts depend on the reader's fonts if they are
+    # not drawn as paths.
     with rc_context({"svg.hashsalt": "obygaze", "svg.fonttype": "path", "font.size": 8}):
         figure = Figure(figsize=(7.2, 2.8), layout="constrained")
         FigureCanvasAgg(figure)
@@ -91,19 +93,30 @@ def draw_layers(
             axes.set_xlabel("layer")
             axes.set_ylabel(f"{title} by movie")
         if len(layers) > 1:
-            axes.legend(frameon=False)
+            last_axes = figure.axes[-1]
+            last_axes.legend(frameon=False)
         path.parent.mkdir(parents=True, exist_ok=True)
-        suffixes = [path.suffix] if path.suffix in METADATA_OF else list(METADATA_OF)
-        for suffix in suffixes:
-            file = path if suffix == path.suffix else path.with_name(path.name + suffix)
-            figure.savefig(file, dpi=300, metadata=METADATA_OF[suffix])
+        for file in _figure_files(path):
+            figure.savefig(file, dpi=300, metadata=METADATA_OF[file.suffix])
+
+
+def _figure_files(path: Path) -> list[Path]:
+    """Return the files to draw for a path: itself, or one of each format if it has none of their suffixes."""
+    if path.suffix in METADATA_OF:
+        return [path]
+    return [path.with_name(path.name + suffix) for suffix in METADATA_OF]
 
 
 def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]]) -> None:
     """Draw one metric by layer into axes: a line with intervals for each model, and one at chance.
 
-    `metrics` holds the metric's rows, by the names of models; `layers` maps a model to its layers, and these
-    to the names of their models.
+    Parameters
+    ----------
+    axes : Axes
+    metrics : DataFrame
+        The metric's rows, by the names of models.
+    layers : mapping
+        Model -> layer -> the name of the layer's model. Models beyond the number of `COLOURS` are not drawn.
     """
     for colour, (model, model_of_layer) in zip(COLOURS, layers.items(), strict=False):
         rows = metrics.loc[list(model_of_layer.values())]

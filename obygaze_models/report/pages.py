@@ -68,7 +68,7 @@ def page(
     package
         Package with the template in its folder `assets`.
     sources
-        Further sources that the policy allows, for a page that a server sends.
+        Further sources that the policy allows, such as those of a server that sends the page: kind -> source.
     values
         Values of the template, including `title` and `language`.
     """
@@ -79,8 +79,8 @@ def page(
         _environment(package)
         .get_template(template)
         .render(
-            style=Markup(whole_style),  # noqa: S704 - ours
-            script=Markup(script),  # noqa: S704 - ours
+            style=Markup(whole_style),  # noqa: S704 - from this package, not from a user
+            script=Markup(script),  # noqa: S704 - from this package, not from a user
             policy=_content_security_policy(whole_style, script, sources or {}),
             version=version("obygaze"),
             **values,
@@ -114,15 +114,17 @@ def _content_security_policy(style: str, script: str, sources: Mapping[str, str]
 
 def _digest_source(text: str) -> str:
     """Return the source expression of a style sheet or script in a security policy: its SHA-256."""
-    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+    digest = sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 @checked
 def json_data(value: object) -> Markup:
     """Write JSON for <script type="application/json">, escaped so that no text closes the element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    # In JSON, a character may be written as its code, such as \u003c for "<".
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # noqa: S704 - every character special to HTML is escaped
 
 
@@ -220,26 +222,22 @@ def _chart(block: Block) -> _Chart | None:
     dots = [dot for dot in block.dots if not math.isnan(dot.low)]
     if len(dots) < 2:
         return None
-    reference = block.reference
-    if reference is not None and math.isnan(reference):
-        reference = None
-    numbers: list[float] = [] if reference is None else [reference]
+    numbers: list[float] = []
     for dot in dots:
         numbers += [dot.value, dot.low, dot.high]
+    reference = block.reference
+    has_reference = reference is not None and not math.isnan(reference)
+    if reference is not None and has_reference:
+        numbers.append(reference)
     axis = _axis_around(numbers)
     rows = [
         (dot.name, axis.position(dot.value), axis.position(dot.low), axis.position(dot.high)) for dot in dots
     ]
     reference_lines = []
-    if reference is not None:
+    if reference is not None and has_reference:
         label = f"chance {reference:.2f}" if reference else "no difference"
         reference_lines.append((axis.position(reference), label))
-    n_digits = max(0, -math.floor(math.log10(axis.step)))
-    ticks = []
-    for number in range(axis.first, axis.last + 1):
-        tick = number * axis.step
-        ticks.append((axis.position(tick), f"{tick:.{n_digits}f}"))
-    return _Chart(rows, reference_lines, ticks)
+    return _Chart(rows, reference_lines, axis.ticks())
 
 
 class _Axis(NamedTuple):
@@ -262,19 +260,32 @@ class _Axis(NamedTuple):
         width_between_ends = 100 - 2 * MARGIN_PERCENT
         steps_from_first = value / self.step - self.first
         n_steps = self.last - self.first
-        return f"{MARGIN_PERCENT + width_between_ends * steps_from_first / n_steps:.2f}%"
+        percent = MARGIN_PERCENT + width_between_ends * steps_from_first / n_steps
+        return f"{percent:.2f}%"
+
+    def ticks(self) -> list[tuple[str, str]]:
+        """List the position and the label of each tick, with as many decimals as the step needs."""
+        n_decimals = max(0, -math.floor(math.log10(self.step)))
+        ticks = []
+        for number in range(self.first, self.last + 1):
+            value = number * self.step
+            ticks.append((self.position(value), f"{value:.{n_decimals}f}"))
+        return ticks
 
 
 def _axis_around(numbers: Sequence[float]) -> _Axis:
     """Make the shortest axis that has all of these numbers between its first and last tick."""
-    step = _tick_distance(max(numbers) - min(numbers))
-    first = math.floor(min(numbers) / step)
-    last = max(math.ceil(max(numbers) / step), first + 1)
-    return _Axis(step, first, last)
+    lowest = min(numbers)
+    highest = max(numbers)
+    step = _tick_distance(highest - lowest)
+    first = math.floor(lowest / step)
+    last = math.ceil(highest / step)
+    # If all numbers are equal and at a tick, the axis still needs a length.
+    return _Axis(step, first, max(last, first + 1))
 
 
 def _tick_distance(span: float) -> float:
-    """Choose the smallest of `TICK_DISTANCES` of which at most `MOST_TICKS` make up the length `span`."""
+    """Choose the smallest of `TICK_DISTANCES` of which `MOST_TICKS` reach over a length of `span`."""
     for distance in TICK_DISTANCES:
         if span <= distance * MOST_TICKS:
             return distance
@@ -286,4 +297,5 @@ def _embedded(picture: Picture) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{picture.name}.svg")
         picture.draw(path)
-        return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
+        encoded = base64.b64encode(path.read_bytes()).decode()
+    return f"data:image/svg+xml;base64,{encoded}"

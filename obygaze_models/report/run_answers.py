@@ -13,7 +13,7 @@ from obygaze_models.evaluation.intervals import Interval, difference_bounds, rat
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
-from obygaze_models.models.layers import LAYER_PREFIX
+from obygaze_models.models.layers import LAYER_PREFIX, LayerClassifier
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.blocks import CHANCE_ROW, interval, number, p_value
@@ -32,13 +32,14 @@ YARDSTICKS = {*HOMES[BASELINES], LENGTH, STAGING}
 """Baselines, which read no features: what other models are compared with."""
 
 MEANING = "of two clips of one movie, one positive and one negative, "
-"""Begins the sentence on what an AUC means, which short reports leave out."""
+"""Beginning of the sentence on what an AUC means, by which short reports find and omit it."""
 
 
 def answers(run: Run) -> tuple[str, ...]:
-    """Write the answers of a run as sentences: which models beat the baselines, and what concepts hold.
+    """Write the answers of a run as sentences.
 
-    There are sentences for each task; those on refits come last.
+    For each task they say which models beat the baselines and, if clips are ranked by AUC, how much of the
+    information on the label the concepts contain. Sentences on refits come last.
     """
     metrics = metrics_of(run.predictions.n_classes)
     main_metric = next(metric for metric in metrics.values() if metric.is_main)
@@ -97,12 +98,18 @@ class _Task(NamedTuple):
 
 def _tasks_by_movie(run: Run, metric: Metric) -> Iterator[_Task]:
     """Yield each task of a run, with the values by movie of one metric for each model."""
+    # A row for each task, model and movie, with the columns of these names, and `value`.
     table = by_movie(run.predictions, {metric.name: metric})
     for task, rows_of_task in table.groupby("task", sort=False):
         values = {}
         for model, rows_of_model in rows_of_task.groupby("model", sort=False):
             values[str(model)] = rows_of_model.set_index("movie")["value"]
-        yield _Task(title_prefix(run, task), str(task), values, constant_models(run.predictions, str(task)))
+        yield _Task(
+            prefix=title_prefix(run, task),
+            name=str(task),
+            values=values,
+            constant=constant_models(run.predictions, str(task)),
+        )
 
 
 # --- which models beat the baselines
@@ -163,7 +170,8 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     """Find the models of a task that beat all baselines; None if there are no models or no baselines.
 
     A model beats a baseline if the interval of their difference by movie lies above 0. The intervals are
-    those of the methods, and hold for all models together (Bonferroni), as the best of several is named.
+    those of retrained models ("method"). They hold for all models together (Bonferroni), as the best of
+    several models is named.
     """
     values = task.values
     models = [name for name in values if name != OTHER and not is_yardstick(name)]
@@ -195,29 +203,27 @@ def _lead_over_nearest(
 ) -> _Lead:
     """Compute the lead of a model over the nearest baseline: that whose interval has the lowest lower end.
 
-    A baseline counts as nearer than one before if its end is not above the other's. So of equal ends, and of
-    undefined ones (NaN), the last baseline counts.
+    Of baselines with equal ends the last one is taken, and so is one whose end is undefined (NaN).
     """
     first, *others = baselines
-    smallest = _lead_over(task, metric, model, first, n_models=n_models)
+    nearest = _lead_over(task, metric, model, first, n_models=n_models)
     for baseline in others:
         lead = _lead_over(task, metric, model, baseline, n_models=n_models)
-        is_farther = lead.interval.low > smallest.interval.low  # False if either end is NaN
-        if is_farther:
-            continue
-        smallest = lead
-    return smallest
+        is_farther = lead.interval.low > nearest.interval.low  # False if either end is NaN
+        if not is_farther:
+            nearest = lead
+    return nearest
 
 
 def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_models: int) -> _Lead:
     """Compute by how much a model is better than a baseline in a metric by movie.
 
-    The interval is that of the methods. Its level is such that the intervals of `n_models` models hold
+    The interval is that of retrained models. Its level is such that the intervals of `n_models` models hold
     together with 95 % (Bonferroni).
     """
     level = 1 - 0.05 / n_models
     differences = task.values[model] - task.values[baseline]  # by movie
-    # A baseline whose scores do not vary has a known AUC, which narrows the possible differences.
+    # A baseline whose scores do not vary has a known AUC, so that fewer differences are possible.
     value_of_baseline = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
     least, most = difference_bounds(metric.bounds, second=value_of_baseline)
     if metric.higher_is_better:
@@ -245,23 +251,23 @@ def _baseline_sentences(task: _Task, metric: Metric) -> list[str]:
     if comparison is None:
         return []
     if comparison.difference.n_movies == 0:
-        line = (
+        nothing_ranked = (
             "no movie has clips of both classes, and scores of different movies come from different models: "
             "nothing can be ranked, and calls are shown over all clips"
         )
-        return [task.prefix + line]
-    line = (
-        f"{task.prefix}{_describe_beating(comparison)}; {comparison.best} is {_describe_lead(comparison)} in "
+        return [task.prefix + nothing_ranked]
+    beating = (
+        f"{_describe_beating(comparison)}; {comparison.best} is {_describe_lead(comparison)} in "
         f"{metric.title} by movie, {_describe_movies(comparison)} ({_describe_interval(comparison)})"
     )
     if metric.name != "auc":
-        return [line]
+        return [task.prefix + beating]
     n_higher = f"{100 * comparison.mean:.0f}"
-    meaning = (
-        f"{task.prefix}{MEANING}{comparison.best} gives the positive one the higher score in {n_higher} of "
-        "100 draws; chance: 50"
+    meaning_of_auc = (
+        f"{MEANING}{comparison.best} gives the positive one the higher score in {n_higher} of 100 draws; "
+        "chance: 50"
     )
-    return [line, meaning]
+    return [task.prefix + beating, task.prefix + meaning_of_auc]
 
 
 def _describe_beating(comparison: _BaselineComparison) -> str:
@@ -277,13 +283,14 @@ def _describe_lead(comparison: _BaselineComparison) -> str:
     mean = comparison.difference.mean
     low = comparison.difference.low
     high = comparison.difference.high
-    if not high > low:  # there is no interval if the lead is the same on every movie
+    has_interval = high > low  # not if the lead is the same on every movie, or undefined
+    if not has_interval:
         low = math.nan
         high = math.nan
     if mean >= 0:
         ahead = interval(mean, low, high, signed=True)
         return f"ahead of the nearest of these, {comparison.nearest}, by {ahead}"
-    # Seen from behind, signs change, and with them the ends of the interval change places.
+    # How far the model is behind is the negative of the lead, so that the ends of the interval change places.
     behind = interval(-mean, low=-high, high=-low)
     return f"behind the nearest of these, {comparison.nearest}, by {behind}"
 
@@ -291,44 +298,50 @@ def _describe_lead(comparison: _BaselineComparison) -> str:
 def _describe_movies(comparison: _BaselineComparison) -> str:
     """Write on how many movies the best model is better than the nearest baseline."""
     movies = f"on {comparison.n_better} of {counted(comparison.difference.n_movies, 'movie')}"
-    if comparison.difference.mean < 0:
-        return f"ahead {movies}"
-    return movies
+    # After "behind ... by", the number would be taken for that of movies on which it is behind.
+    is_behind = comparison.difference.mean < 0
+    return f"ahead {movies}" if is_behind else movies
 
 
 def _describe_interval(comparison: _BaselineComparison) -> str:
     """Write what the interval of the lead covers, and why it may differ from one in the table."""
-    together = f" for {comparison.n_models} models together" if comparison.n_models > 1 else ""
-    scale = ""
+    text = "95 %"
+    if comparison.n_models > 1:
+        text += f" for {comparison.n_models} models together"
+    text += ", retrained"
     has_interval = comparison.difference.high > comparison.difference.low  # False if the ends are NaN
     if comparison.is_auc_above_half and has_interval:
-        # The lead is the AUC less .5, with a symmetric interval. The table's interval of the AUC is computed
-        # on the logit scale: its ends, less .5, are other numbers.
-        scale = "; on another scale than the AUC's own interval"
-    return f"95 %{together}, retrained{scale}"
+        # The lead is the AUC less .5, with a symmetric interval. The table shows an interval of the AUC that
+        # is symmetric on the logit scale. Less .5, its ends are other numbers.
+        text += "; on another scale than the AUC's own interval"
+    return text
 
 
 # --- which layer
 # ---------------------------------------------------------------------------
 def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
-    """Group the models of a run that are of single layers: model -> layer -> its name in the run."""
-    by_model: dict[str, dict[str, str]] = {}
+    """Group the models of a run that read a single layer: model -> layer -> name in the run.
+
+    The model "linear" of layer 6 is named "linear:6" in the run.
+    """
+    name_of_layer: dict[str, dict[str, str]] = {}
     for name, settings in run.record["models"].items():
         model, _, layer = name.rpartition(":")
-        if model and settings.get("estimator") == "LayerClassifier":
-            by_model.setdefault(model, {})[layer] = name
-    return by_model
+        if model and settings.get("estimator") == LayerClassifier.__name__:
+            name_of_layer.setdefault(model, {})[layer] = name
+    return name_of_layer
 
 
 def chosen_layers(run: Run) -> list[str]:
     """Write for each model that chooses a layer which layers inner folds chose, and in how many folds."""
-    chosen = run.selection[run.selection["chosen"] == 1]
-    layer = chosen["candidate"].astype(str).str.extract(rf"{LAYER_PREFIX}(\d+)$", expand=False)
-    chosen_with_layer = chosen.assign(layer=layer).dropna(subset="layer")
+    chosen = run.selection[run.selection["chosen"] == 1]  # a row for each model and fold
+    # A candidate that is a layer is named "layer 6"; others, such as "C=0.1", have no layer.
+    layers = chosen["candidate"].astype(str).str.extract(rf"{LAYER_PREFIX}(\d+)$", expand=False)
+    rows_with_layer = chosen.assign(layer=layers).dropna(subset="layer")
     lines = []
-    for model, rows in chosen_with_layer.groupby("model", sort=False):
+    for model, rows in rows_with_layer.groupby("model", sort=False):
         n_folds_of_layer = rows["layer"].value_counts()
-        counts = ", ".join(f"{layer} in {n}" for layer, n in n_folds_of_layer.items())
+        counts = ", ".join(f"{layer} in {n_folds}" for layer, n_folds in n_folds_of_layer.items())
         lines.append(f"{model}: layer chosen by inner folds: {counts} of {counted(len(rows), 'fold')}")
     return lines
 
@@ -336,7 +349,7 @@ def chosen_layers(run: Run) -> list[str]:
 def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Write for each model which layer is best, and what the best of as many layers reaches by chance.
 
-    `layers` maps a model to its layers, and these to the names of their models.
+    `layers` is what `models_of_layers` returns.
     """
     lines = []
     for model, model_of_layer in layers.items():
@@ -363,46 +376,47 @@ class _Completeness:
 
     Attributes
     ----------
-    features : str
+    model_of_features : str
         The model of all features.
     auc_labels, auc_features : float
         AUC by movie of the model of annotated concepts, and of the model of all features.
     share : Interval
-        (auc_labels - .5) / (auc_features - .5), and its interval.
-    gains_beyond_labels : list of str
-        Texts such as "linear +0.05 [0.02, 0.08]": by how much a model's AUC exceeds that of the concepts'
-        labels.
+        Completeness (Yeh et al. 2020), (auc_labels - .5) / (auc_features - .5), with its interval.
+    gain_of_model : dict of str to Interval
+        By how much the AUC of a model of features or of learnt concepts exceeds that of the concepts' labels.
     """
 
-    features: str
+    model_of_features: str
     auc_labels: float
     auc_features: float
     share: Interval
-    gains_beyond_labels: list[str]
+    gain_of_model: dict[str, Interval]
 
 
 def _measure_completeness(task: _Task) -> _Completeness | None:
-    """Measure completeness: what share of the features' lead over chance the annotated concepts reach.
+    """Measure the completeness of the annotated concepts, and how much models gain beyond their labels.
 
-    It is the AUC of a model of the concepts' labels less .5, divided by that of a model of all features less
-    .5 (Yeh et al. 2020). The AUC of the model of features, and those of models of learnt concepts, less that
-    of the concepts' labels are measured with it. None if the task has no model of the concepts' labels, or
-    none of all features.
+    None if the task has no model of the concepts' labels, or none of all features.
     """
-    values = task.values  # model -> AUC by movie
-    features = next((name for name in MODELS_OF_FEATURES if name in values), "")
-    if CONCEPT_LABELS not in values or not features:
+    aucs = task.values  # model -> AUC by movie
+    models_of_features = [name for name in MODELS_OF_FEATURES if name in aucs]
+    if CONCEPT_LABELS not in aucs or not models_of_features:
         return None
-    auc_labels = float(values[CONCEPT_LABELS].mean())
-    auc_features = float(values[features].mean())
-    share = ratio_interval(values[CONCEPT_LABELS] - 0.5, values[features] - 0.5, covers="method")
+    model_of_features = models_of_features[0]
+    aucs_of_labels = aucs[CONCEPT_LABELS]
+    aucs_of_features = aucs[model_of_features]
     possible = difference_bounds((0.0, 1.0))
-    gains = []
-    for name in (features, *MODELS_OF_CONCEPTS):
-        if name in values:
-            gain = t_interval(values[name] - values[CONCEPT_LABELS], covers="method", possible=possible)
-            gains.append(f"{name} {interval(gain.mean, gain.low, gain.high, signed=True)}")
-    return _Completeness(features, auc_labels, auc_features, share, gains)
+    gain_of_model = {}
+    for name in (model_of_features, *MODELS_OF_CONCEPTS):
+        if name in aucs:
+            gain_of_model[name] = t_interval(aucs[name] - aucs_of_labels, covers="method", possible=possible)
+    return _Completeness(
+        model_of_features=model_of_features,
+        auc_labels=float(aucs_of_labels.mean()),
+        auc_features=float(aucs_of_features.mean()),
+        share=ratio_interval(aucs_of_labels - 0.5, aucs_of_features - 0.5, covers="method"),
+        gain_of_model=gain_of_model,
+    )
 
 
 def _concept_sentences(task: _Task) -> list[str]:
@@ -414,13 +428,17 @@ def _concept_sentences(task: _Task) -> list[str]:
     if completeness is None:
         return []
     share = completeness.share
+    # Features that are no better than chance have no information, of which concepts could contain a share.
     is_defined = completeness.auc_features > 0.5
-    measured = interval(share.mean, share.low, share.high) if is_defined else "undefined"
-    features = f"all features ({completeness.features})"
+    share_text = interval(share.mean, share.low, share.high) if is_defined else "undefined"
+    features = f"all features ({completeness.model_of_features})"
+    gains = []
+    for model, gain in completeness.gain_of_model.items():
+        gains.append(f"{model} {interval(gain.mean, gain.low, gain.high, signed=True)}")
     sentence = (
         f"{task.prefix}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of "
-        f"{features} {number(completeness.auc_features)}: completeness {measured}; "
-        f"found beyond the labels: {', '.join(completeness.gains_beyond_labels)} (95 %, retrained)"
+        f"{features} {number(completeness.auc_features)}: completeness {share_text}; "
+        f"found beyond the labels: {', '.join(gains)} (95 %, retrained)"
     )
     return [sentence]
 
@@ -431,17 +449,17 @@ def _refit_sentences(run: Run, metrics: Mapping[str, Metric]) -> list[str]:
     """Write the p-value of each model that was tested by refits with exchanged labels, if the run has any."""
     if "refits" not in run.record:
         return []
-    refits: Mapping[str, Any] = run.record["refits"]
-    title = metrics[refits["metric"]].title
-    failed = f"; {refits['left_out']} could not be trained" if refits["left_out"] else ""
+    record: Mapping[str, Any] = run.record["refits"]
+    title = metrics[record["metric"]].title
+    failed = f"; {record['left_out']} could not be trained" if record["left_out"] else ""
     lines = []
-    for model in refits["models"]:
-        prefix = title_prefix(run, model["task"])
-        p = p_value(model["p"])
-        observed = number(model["observed"])
-        mean = number(model["refits"])
+    for test in record["models"]:
+        prefix = title_prefix(run, test["task"])
+        p = p_value(test["p"])
+        observed = number(test["observed"])
+        mean_of_refits = number(test["refits"])
         lines.append(
-            f"{prefix}{model['model']}: p {p} by {refits['n']} refits with films' sequences of labels "
-            f"exchanged ({title} by movie {observed}, of refits {mean} on average{failed})"
+            f"{prefix}{test['model']}: p {p} by {record['n']} refits with films' sequences of labels "
+            f"exchanged ({title} by movie {observed}, of refits {mean_of_refits} on average{failed})"
         )
     return lines

@@ -38,7 +38,7 @@ def limits(run: Run) -> tuple[str, ...]:
 
 
 def _limits(run: Run) -> Iterator[str]:
-    """Yield the sentences of `limits`, which may still hold control characters."""
+    """Yield sentences on what limits all numbers of a run; names in them may hold control characters."""
     record = run.record
     if record["protocol"] == SEEN_MOVIES:
         yield f"protocol {SEEN_MOVIES}"
@@ -127,15 +127,17 @@ def _starts_notes(run: Run) -> list[str]:
 
     If they are far apart, training from a single start could fail.
     """
-    # Each row of a training's curve repeats the lowest and highest loss of its starts: one row is enough.
+    # A training that tried several starts has the lowest and highest loss of these in every row of its curve,
+    # of which one is enough.
     curves = run.curves.dropna(subset="start_loss_low")
     trainings = curves.drop_duplicates(["model", "fold", "seed", "inner_fold"])
     medians = trainings.groupby("model", sort=False)[["start_loss_low", "start_loss_high"]].median()
     lines = []
-    for model, low, high in medians.itertuples():
+    for model, median_low, median_high in medians.itertuples():
         lines.append(
             f"{model}: trained on from the best of several starts; their training losses after "
-            f"{N_TRIAL_EPOCHS} epochs lie between {low:.2f} and {high:.2f} (medians of the inner trainings)"
+            f"{N_TRIAL_EPOCHS} epochs lie between {median_low:.2f} and {median_high:.2f} (medians of the "
+            "inner trainings)"
         )
     return lines
 
@@ -147,12 +149,13 @@ def _intervals_note() -> str:
 
 
 def _rare_concepts_note(record: Mapping[str, Any]) -> list[str]:
-    """Write which concepts were too rare to be learnt, and in how many folds, if a model reads concepts."""
-    n_folds_of = Counter[str]()
+    """Write which concepts were too rare to be learnt, and in how many folds, if a model learns concepts."""
+    n_folds_of_concept = Counter[str]()
     for fold in record["folds"]:
-        n_folds_of.update(fold["concepts_left_out"])
+        n_folds_of_concept.update(fold["concepts_left_out"])
+    # Models that learn concepts are post-hoc concept bottleneck models, and named so.
     has_concept_model = any("pcbm" in name for name in record["models"])
-    if not n_folds_of or not has_concept_model:
+    if not n_folds_of_concept or not has_concept_model:
         return []
-    counts = ", ".join(f"{name} {n_folds}" for name, n_folds in n_folds_of.items())
+    counts = ", ".join(f"{name} {n_folds}" for name, n_folds in n_folds_of_concept.items())
     return [f"concepts too rare to be learnt, in so many folds: {counts}"]

@@ -66,15 +66,21 @@ def run_report(run: Run) -> Report:
 def _tables_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> list[Block]:
     """Make a table by movie of each metric that some movie defines, and the table over all clips."""
     tested = _describe_tested_clips(run, task.name)
-    names = [name for name in _metrics_by_movie(metrics, task.models) if _count_movies(task.models, name)]
-    tables = [_movie_table(task.models, metrics[name], task.prefix, tested) for name in names]
+    tables = []
+    for name in _metrics_by_movie(metrics, task.models):
+        is_defined = _count_movies(task.models, name) > 0
+        if is_defined:
+            tables.append(_movie_table(task.models, metrics[name], task.prefix, tested))
     tables.append(_pooled_table(task.models, metrics, task.prefix, tested))
     constant = constant_controls(run, task.name)
     return [_drop_constant_controls(table, constant) for table in tables]
 
 
 def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
-    """Remove the rows of controls whose scores do not vary within movies, and add a note on each."""
+    """Remove the rows of controls whose scores do not vary within movies, and add a note on each.
+
+    The first cell of a row is the model's name.
+    """
     if not controls:
         return block
     rows = tuple(row for row in block.rows if row[0] not in controls)
@@ -96,21 +102,24 @@ def short_report(run: Run) -> Report:
     answers all but the sentences on what an AUC means.
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
-    blocks = []
-    for task in _tasks_with_metrics(run):
-        tested = _describe_tested_clips(run, task.name)
-        names = _metrics_by_movie(metrics, task.models)
-        names.sort(key=lambda name: not metrics[name].is_main)  # the main metric first
-        n_movies = _count_movies(task.models, names[0])
-        if n_movies:
-            title = f"{task.prefix}by movie, mean of {n_movies}; {tested}"
-            table = _short_table(title, task.models, [metrics[name] for name in names])
-            blocks.append(_drop_constant_controls(table, constant_controls(run, task.name)))
-        else:
-            blocks.append(_pooled_table(task.models, metrics, task.prefix, tested))
+    blocks = [_short_table_of_task(run, task, metrics) for task in _tasks_with_metrics(run)]
     full_report = run_report(run)
     short_answers = tuple(line for line in full_report.answers if MEANING not in line)
     return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short_answers)
+
+
+def _short_table_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> Block:
+    """Make the table of a task in a short report: by movie or, if no movie defines metrics, of all clips."""
+    tested = _describe_tested_clips(run, task.name)
+    names = _metrics_by_movie(metrics, task.models)
+    # The main metric first; the others stay in their order.
+    names.sort(key=lambda name: not metrics[name].is_main)
+    n_movies = _count_movies(task.models, names[0])
+    if not n_movies:
+        return _pooled_table(task.models, metrics, task.prefix, tested)
+    title = f"{task.prefix}by movie, mean of {n_movies}; {tested}"
+    table = _short_table(title, task.models, [metrics[name] for name in names])
+    return _drop_constant_controls(table, constant_controls(run, task.name))
 
 
 def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: Sequence[Metric]) -> Block:
@@ -124,22 +133,28 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     metrics : sequence of Metric
         The first one is shown with its interval.
     """
-    shown_models = {model: values for model, values in models.items() if model not in HOMES[BASELINES]}
+    baselines = HOMES[BASELINES]
+    shown_models = {model: values for model, values in models.items() if model not in baselines}
     if not shown_models:  # a run of baselines alone
         shown_models = dict(models)
     names = [metric.name for metric in metrics]
     rows = {}
     for model, values in shown_models.items():
+        # OTHER stands for the other annotators of a clip.
         rows[model] = _people_cells(values, metrics) if model == OTHER else _model_cells(values, names)
-    first_model = next(iter(models.values()))
-    rows[CHANCE_ROW] = _format_numbers(first_model, names, "movie_chance")  # the same for all models
+    # The chance level is the same for all models.
+    any_model = next(iter(models.values()))
+    rows[CHANCE_ROW] = _format_numbers(any_model, names, "movie_chance")
     first, *others = metrics
     headers = [f"{first.title} [95 %]", *(metric.title for metric in others)]
     return _models_table(title, headers, rows)
 
 
 def _model_cells(values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
-    """Format the mean over movies of each metric of a model, the first with its interval."""
+    """Format the mean over movies of each metric of a model, the first with its interval.
+
+    `values` maps the names of metrics to their rows in the run's metrics.
+    """
     first, *others = names
     row = values[first]
     mean_with_interval = interval(row["movie_mean"], row["movie_low"], row["movie_high"])
@@ -149,12 +164,12 @@ def _model_cells(values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
 def _people_cells(values: Mapping[Any, Any], metrics: Sequence[Metric]) -> list[str]:
     """Format the mean over movies of each metric of the other annotators.
 
-    Their calls rank no clips, so that metrics of scores do not apply to them.
+    Annotators label clips, but give no scores, so that metrics of scores do not apply to them.
     """
     cells = []
     for metric in metrics:
-        ranks_clips = metric.reads == "score"
-        cells.append(NOTHING if ranks_clips else number(values[metric.name]["movie_mean"]))
+        needs_scores = metric.reads == "score"
+        cells.append(NOTHING if needs_scores else number(values[metric.name]["movie_mean"]))
     return cells
 
 
@@ -187,17 +202,15 @@ def _tasks_with_metrics(run: Run) -> Iterator[_Task]:
 def _metrics_by_movie(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
     """List the names of the metrics that get a table by movie, in the order of the tables.
 
-    Balanced accuracy is among them only if the other annotators, who give calls, are compared.
+    Balanced accuracy is among them only if models are compared with the other annotators, who give no scores.
     """
-    # `Metric.by_movie` is the position of a metric's table among the tables by movie; 0 if it has none.
-    first_model = next(iter(models.values()))
+    any_model = next(iter(models.values()))  # all models have the same metrics
     names = []
     for name, metric in metrics.items():
-        has_table = metric.by_movie != 0 and metric.shown and name in first_model
-        is_for_annotators_only = name == "balanced_accuracy"
-        if is_for_annotators_only and OTHER not in models:
-            has_table = False
-        if has_table:
+        if name == "balanced_accuracy" and OTHER not in models:
+            continue
+        # `Metric.by_movie` is the position of a metric's table among the tables by movie; 0 if it has none.
+        if metric.by_movie != 0 and metric.shown and name in any_model:
             names.append(name)
     return sorted(names, key=lambda name: metrics[name].by_movie)
 
@@ -228,14 +241,16 @@ def _pooled_table(
     Metrics of scores are left out if the scores come from the models of different folds. `prefix` begins the
     title, and `tested` ends it.
     """
-    first_model = next(iter(models.values()))
+    any_model = next(iter(models.values()))  # metrics and chance are the same for all models of a task
     names = []
     for name, metric in metrics.items():
-        # The column is the same for all models of a task.
-        if name in first_model and metric.shown and not first_model[name]["across_models"]:
+        if name not in any_model or not metric.shown:
+            continue
+        compares_scores_across_models = any_model[name]["across_models"]
+        if not compares_scores_across_models:
             names.append(name)
     rows = {model: _format_numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
-    rows[CHANCE_ROW] = _format_numbers(first_model, names, "pooled_chance")
+    rows[CHANCE_ROW] = _format_numbers(any_model, names, "pooled_chance")
     return _models_table(f"{prefix}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
 
 
@@ -252,27 +267,38 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
     """
     rows = []
     for model, by_metric in models.items():
-        # The other annotators give calls, for which metrics of scores are not defined.
+        # The other annotators give no scores.
         if model == OTHER and metric.reads == "score":
             continue
         rows.append({"model": model, **by_metric[metric.name]})
-    # Movies and chance are the same for all models.
-    first = rows[0]
-    n_undefined = int(first["n_undefined"])
-    notes = []
-    if n_undefined:
-        movies = counted(n_undefined, "movie")
-        notes.append(f"left out: {movies} without both classes")
-    if metric.name == "average_precision" and any(row["movie_mean"] > NEAR_BOUND_AP for row in rows):
-        notes.append(CAPTIONS["near bound"])
+    any_row = rows[0]  # movies and chance are the same for all models
+    chance = float(any_row["movie_chance"])
     columns: list[Column] = [
         ("model", "model", str),
         ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
         ("method [95 %]", ("method_low", "method_high"), _format_interval),
     ]
-    title = f"{prefix}{metric.title} by movie, mean of {int(first['n_movies'])}; {tested}"
-    chance = float(first["movie_chance"])
-    return block(title, columns, rows, notes, [(CHANCE_ROW, number(chance), NOTHING)], reference=chance)
+    chance_cells = (CHANCE_ROW, number(chance), NOTHING)
+    return block(
+        f"{prefix}{metric.title} by movie, mean of {int(any_row['n_movies'])}; {tested}",
+        columns,
+        rows,
+        notes=_movie_table_notes(metric, rows),
+        last=[chance_cells],
+        reference=chance,
+    )
+
+
+def _movie_table_notes(metric: Metric, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """Write the notes of a table of one metric by movie, given the metric's row of each model."""
+    notes = []
+    n_undefined = int(rows[0]["n_undefined"])  # the same for all models
+    if n_undefined:
+        movies = counted(n_undefined, "movie")
+        notes.append(f"left out: {movies} without both classes")
+    if metric.name == "average_precision" and any(row["movie_mean"] > NEAR_BOUND_AP for row in rows):
+        notes.append(CAPTIONS["near bound"])
+    return notes
 
 
 def _format_interval(low: float, high: float) -> str:
@@ -284,8 +310,9 @@ def _format_interval(low: float, high: float) -> str:
 
 def _seed_spread_table(run: Run, metrics: Mapping[str, Metric]) -> Block:
     """Make the table of standard deviations of pooled metrics between seeds, for each model."""
-    # Pooled scores of different folds, which come from different models, are not compared.
-    comparable = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
+    # Metrics that compare scores of different folds are left out, as these come from different models.
+    is_comparable = ~run.metrics["across_models"]
+    comparable = set(run.metrics.loc[is_comparable, "metric"])
     names = [name for name in metrics if metrics[name].shown and name in comparable]
     rows_with_seeds = run.metrics[run.metrics["n_seeds"] > 1]
     rows = {}

@@ -31,6 +31,12 @@ MOST_SHOWN_ROWS = 100
 N_FIRST_ROWS = 20
 """Rows that a terminal shows of a longer table."""
 
+GAP = 2
+"""Characters that tabulate puts between two columns."""
+
+ADDED_TO_HEADING = 2
+"""Characters by which tabulate makes a column wider than its heading, if its cells are no wider."""
+
 CONTENTS = "contents.json"
 """File that lists every file of the folder with its SHA-256; folders with other files are kept."""
 
@@ -101,12 +107,8 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     """
     n_keys = n_key_columns(block.headers, block.rows)
     key_columns = range(n_keys)
-    gap = 2  # characters that tabulate puts between two columns, and that it adds to a heading
-    widths = []
-    for heading, *cells in zip(block.headers, *block.rows, strict=True):
-        widest_cell = max((len(cell) for cell in cells), default=0)
-        widths.append(max(len(heading) + gap, widest_cell))
-    room_beside_keys = width - sum(widths[column] + gap for column in key_columns)
+    widths = _column_widths(block)
+    room_beside_keys = width - sum(widths[column] + GAP for column in key_columns)
     texts = []
     for group in _group_columns(widths, n_keys, room_beside_keys):
         columns = [*key_columns, *group]
@@ -114,6 +116,15 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
         rows = [_select_cells(cells, columns) for cells in block.rows]
         texts.append(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
     return texts
+
+
+def _column_widths(block: Block) -> list[int]:
+    """Compute the characters that each column takes up in a text table."""
+    widths = []
+    for column, heading in enumerate(block.headers):
+        widest_cell = max((len(row[column]) for row in block.rows), default=0)
+        widths.append(max(len(heading) + ADDED_TO_HEADING, widest_cell))
+    return widths
 
 
 def _group_columns(widths: Sequence[int], n_keys: int, room: int) -> list[list[int]]:
@@ -128,7 +139,7 @@ def _group_columns(widths: Sequence[int], n_keys: int, room: int) -> list[list[i
             groups.append([])
             room_left = room
         groups[-1].append(column)
-        room_left -= widths[column] + 2
+        room_left -= widths[column] + GAP
     return groups
 
 
@@ -166,15 +177,35 @@ def latex(report: Report) -> str:
     once, as comments at the top. A wide table spans both columns of a page, in smaller letters; no table is
     wider than the text.
     """
-    filters = {"tex": _escape_latex, "cell": _latex_cell, "line": _one_line, "braced": "{{{}}}".format}
-    tables = [_latex_table(block, report.titles) for block in report.blocks]
+    tables = [_latex_table(_with_titles(block, report.titles)) for block in report.blocks]
     return filled(
-        __package__, "assets/report.tex.jinja", {"report": report, "tables": tables}, filters=filters
+        __package__,
+        "assets/report.tex.jinja",
+        {"report": report, "tables": tables},
+        filters={
+            "tex": _escape_latex,
+            "cell": _latex_cell,
+            "line": _one_line,
+            "braced": _in_braces,
+        },
     )
 
 
-def _latex_table(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
-    """Compute the layout of a table in LaTeX; models are shown by their titles.
+def _in_braces(text: str) -> str:
+    """Write a text in braces, as an argument of a LaTeX command."""
+    return "{" + text + "}"
+
+
+def _with_titles(block: Block, titles: Mapping[str, str]) -> Block:
+    """Replace the names of models in the first column of a table by their titles."""
+    if block.headers[0] != "model":
+        return block
+    rows = tuple((titles.get(model, model), *cells) for model, *cells in block.rows)
+    return replace(block, rows=rows)
+
+
+def _latex_table(block: Block) -> dict[str, Any]:
+    """Compute the layout of a table in LaTeX.
 
     Returns
     -------
@@ -182,14 +213,11 @@ def _latex_table(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
         ``block``; ``headings``, the lines of each; ``sides``, to which each column is aligned ("l" or "r");
         and ``width``, the letters of a row.
     """
-    if block.headers[0] == "model":
-        rows = tuple((titles.get(model, model), *cells) for model, *cells in block.rows)
-        block = replace(block, rows=rows)
-    columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
     headings = []
     widths = []
     sides = []
-    for heading, cells in zip(block.headers, columns, strict=True):
+    for column, heading in enumerate(block.headers):
+        cells = [row[column] for row in block.rows]
         lines = _break_heading(heading, cells)
         headings.append(lines)
         widths.append(max(len(text) for text in [*lines, *cells]))
@@ -205,15 +233,19 @@ def _break_heading(heading: str, cells: Sequence[str]) -> list[str]:
     `cells` are those of the column.
     """
     words = heading.split()
-    column_width = max(map(len, cells), default=0)
-    if len(words) < 2 or len(heading) <= column_width:
+    if len(words) < 2 or len(heading) <= _widest(cells):
         return [heading]
-    best = [heading]
+    best_lines = [heading]
     for n_first in range(1, len(words)):
         lines = [" ".join(words[:n_first]), " ".join(words[n_first:])]
-        if max(map(len, lines)) < max(map(len, best)):
-            best = lines
-    return best
+        if _widest(lines) < _widest(best_lines):
+            best_lines = lines
+    return best_lines
+
+
+def _widest(texts: Sequence[str]) -> int:
+    """Return the number of characters of the longest text; 0 if there are none."""
+    return max((len(text) for text in texts), default=0)
 
 
 def is_numeric(cells: Sequence[str]) -> bool:
@@ -247,8 +279,10 @@ def to_csv(table: pd.DataFrame) -> str:
     Floats have the shortest form that reads back as the same number, booleans are "true" and "false", and
     missing or undefined values are empty cells.
     """
+    header = sheet_line([str(name) for name in table])
+    lines = [header]
+    # Cells are formatted column by column, and already escaped.
     columns = [_csv_cells(values) for _, values in table.items()]
-    lines = [sheet_line([str(name) for name in table])]
     if columns:
         lines += [f"{','.join(cells)}\n" for cells in zip(*columns, strict=True)]
     return "".join(lines)
@@ -257,13 +291,7 @@ def to_csv(table: pd.DataFrame) -> str:
 def _csv_cells(values: "pd.Series[Any]") -> list[str]:
     """Format the cells of a column for a CSV file; texts are escaped, numbers and booleans need not be."""
     if isinstance(values.dtype, pd.StringDtype):
-        # Each different text is formatted once, as tables of predictions repeat few names many times.
-        index_of_text, different_texts = pd.factorize(values)
-        different_cells = [sheet_cell(text) for text in different_texts.tolist()]
-        index_of_missing = -1
-        return [
-            "" if index == index_of_missing else different_cells[index] for index in index_of_text.tolist()
-        ]
+        return _csv_cells_of_texts(values)
     cells = []
     for value, is_missing in zip(values.tolist(), values.isna().tolist(), strict=True):
         if is_missing:
@@ -272,10 +300,23 @@ def _csv_cells(values: "pd.Series[Any]") -> list[str]:
             cells.append(str(value).lower())
         else:
             cells.append(str(value))
+    # Booleans, integers, unsigned integers and floats, by numpy's letters.
     has_numbers = values.dtype.kind in "biuf"
     if has_numbers:
         return cells
     return [sheet_cell(text) for text in cells]
+
+
+def _csv_cells_of_texts(values: "pd.Series[Any]") -> list[str]:
+    """Format the cells of a column of texts for a CSV file; missing texts are empty cells.
+
+    Each different text is formatted once, as tables of predictions repeat few names many times.
+    """
+    index_of_text, different_texts = pd.factorize(values)  # the index of a missing text is -1
+    cell_of_index = {-1: ""}
+    for index, text in enumerate(different_texts.tolist()):
+        cell_of_index[index] = sheet_cell(text)
+    return [cell_of_index[index] for index in index_of_text.tolist()]
 
 
 @checked
@@ -311,6 +352,8 @@ def texts(report: Report) -> dict[str, str]:
 @checked
 def write_report(report: Report, folder: Path | str) -> list[str]:
     """Write a report's files into a folder and return their names.
+
+    Each figure is written in the three formats of `Picture.draw`.
 
     Examples
     --------
@@ -348,13 +391,13 @@ def write_beside(report: Report, stem: Path, suffixes: Sequence[str]) -> None:
 def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty folder to write into; it is renamed to `folder` at the end.
 
-    Before that, `CONTENTS` is added, which lists the files with their digests. By it a later call with
-    `force` recognises the folder as an output that it may replace.
+    Before that, `CONTENTS` is added, which lists the files with their digests. A later call with `force`
+    replaces the folder only if all of its files are listed there.
 
     Raises
     ------
     OutputError
-        The folder exists.
+        The folder exists, and may not be replaced (`check_folder`).
     """
     check_folder(folder, force=force)
     with whole_folder(folder) as partial:
@@ -377,10 +420,11 @@ def check_folder(folder: Path, *, force: bool) -> None:
     for path in folder.rglob("*"):
         if not path.is_dir() and not is_temporary(path):
             present.add(path.relative_to(folder).as_posix())
-    try:
-        listed = parse_json(read_bytes(folder / CONTENTS)) if CONTENTS in present else ()
-        unlisted = present - set(listed) - {CONTENTS}
-    except (ValueError, TypeError, RecursionError) as error:
-        raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
-    foreign = [f"{name} is not in {CONTENTS}" for name in unlisted]
-    refuse_taken(folder, present, foreign, "an output of ours", force=force)
+    listed = {CONTENTS}
+    if CONTENTS in present:
+        try:
+            listed.update(parse_json(read_bytes(folder / CONTENTS)))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
+    reasons_to_keep = [f"{name} is not in {CONTENTS}" for name in present - listed]
+    refuse_taken(folder, present, reasons_to_keep, "an output of ours", force=force)
