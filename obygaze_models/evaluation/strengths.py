@@ -295,7 +295,7 @@ def _draw_strengths(
     mixture = before.mixture
     # Which judgements count, and how precisely each tells the difference of its two strengths. Given its
     # Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with the
-    # precision w and the mean 1 / (2 w). A random judgement does not depend on the margin: its precision is 0.
+    # precision w and the mean 1 / (2 w). A random judgement is independent of the margin: its precision is 0.
     margin = comparisons.margin(before.of_item)
     is_not_random = _draw_not_random(margin, reliabilities.of_worker[comparisons.worker], rng)
     judgement_precision = np.where(is_not_random, polya_gamma(margin, rng), 0.0)
