@@ -48,15 +48,17 @@ def read_annotated(path: Path) -> "manifests.Manifest":
     Raises an error if an annotator's name has two spellings, or labels were given under two definitions.
     """
     manifest = manifests.read_manifest(path)
-    manifests.judgements_of(manifest).refuse_two_definitions()
+    judgements = manifests.judgements_of(manifest)
+    judgements.refuse_two_definitions()
     _refuse_two_spellings_of_annotators(manifest, path)
     return manifest
 
 
 def _refuse_two_spellings_of_annotators(manifest: "manifests.Manifest", path: Path) -> None:
     """Raise if the name of an annotator is spelled in two ways; the message names a clip of each spelling."""
+    # The first clip of each annotator: clips are gone through from the last to the first, so that it is what
+    # remains.
     places = {}
-    # From the last clip to the first, so that the first clip of each annotator is kept.
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
     manifests.refuse_twins("annotator", places)
@@ -430,6 +432,7 @@ def alttest(
 
     labels = read_annotated(manifest)
     common = project_free_segments(labels)
+    # The labels as they are tell which annotators are machines; those of common clips are compared.
     results = compare_machines(labels, common.labels, machines, task)
     if not results:
         raise ProtocolError(

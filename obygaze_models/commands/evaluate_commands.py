@@ -269,6 +269,7 @@ def evaluate(
         raise click.UsageError("--refits trains models again and again: name them by --model")
     _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     several_layers = _several_layers(layer)
+    # Options that cannot be combined with --fuse -> their values.
     has_other_model = fuse == "concepts" and models not in ((), (IN_TIME,))
     not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)

@@ -122,11 +122,11 @@ def _exclusion_remarks(run: "Run") -> list[str]:
 
 
 def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
-    """Write how often an annotator labels positive and negative clips correctly, by the estimated rates.
+    """Write how often an annotator labels positive and negative clips correctly, as estimated in two ways.
 
-    `rates` maps names of rates to shares of clips: "positive" and "negative" as estimated from labels and
-    features together, and both with the prefix "dawid_skene_" as estimated from the labels alone, by the
-    method of Dawid and Skene.
+    `rates` maps names of rates to shares of clips. "positive" and "negative" are estimated from labels and
+    features together; the same names with the prefix "dawid_skene_" are estimated from the labels alone, by
+    the method of Dawid and Skene.
     """
     return (
         f"{annotator} calls {rates['positive']:.2f} of positive and {rates['negative']:.2f} of negative "

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,15 +87,17 @@ def _list_tasks(ctx: click.Context) -> Iterator[str]:
     # click stops parsing at the word that it completes. The manifest is then among `ctx.args`, which hold the
     # words that are not parsed yet.
     possible_manifests = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
-    with suppress(OSError, ManifestError):
+    try:
         if possible_manifests:
             codebook = manifests.read_manifest(possible_manifests[0]).codebook
         else:
             codebook = manifests.default_codebook()
-        yield from (task.name for task in codebook.tasks)
-        yield from (f"concept:{concept.name}" for concept in codebook.concepts)
-        yield from (f"scale:{scale.name}" for scale in codebook.scales)
-        yield "levels"
+    except (OSError, ManifestError):
+        return
+    yield from (task.name for task in codebook.tasks)
+    yield from (f"concept:{concept.name}" for concept in codebook.concepts)
+    yield from (f"scale:{scale.name}" for scale in codebook.scales)
+    yield "levels"
 
 
 complete_model = completed(lambda _: model_names())

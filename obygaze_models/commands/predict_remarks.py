@@ -129,8 +129,8 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
     lines = []
     for modality in model.card.modalities:
         name = modality["name"]
-        lacks_modality = predicted.has(f"{WITHOUT}{name}")  # such as the flag without_sound
-        n_clips = int(lacks_modality.sum())
+        flag = f"{WITHOUT}{name}"  # such as without_sound
+        n_clips = int(predicted.has(flag).sum())
         if n_clips:
             clips = counted(n_clips, "clip has", "clips have")
             lines.append(f"{clips} no {name}: such clips are judged by what they have")

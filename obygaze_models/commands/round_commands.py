@@ -337,8 +337,9 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
 
 def _refuse_two_spellings_of_workers(judgements: Sequence[Judgement]) -> None:
     """Raise if the name of a worker is spelled in two ways; the message has a line of each spelling."""
+    # The first place of each worker: judgements are gone through from the last to the first, so that it is
+    # what remains.
     places = {}
-    # From the last judgement to the first, so that the first place of each worker is kept.
     for judgement in reversed(judgements):
         places[judgement.worker] = (judgement.path, f"line {judgement.line}")
     manifests.refuse_twins("worker", places)

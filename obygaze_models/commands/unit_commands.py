@@ -134,6 +134,7 @@ def units(
         _, text_vectors = read_texts(of.open_store(texts), group.name, group)
     usable_rows = np.flatnonzero(group.usable)  # clips whose features are there
     clips = StoredClips(group, features, usable_rows)
+    # All that the units depend on: an unfinished run is resumed only with the same settings.
     settings: dict[str, Any] = {
         "store": opened.fingerprint,
         "backbone": group.name,
@@ -262,8 +263,8 @@ def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | N
     from obygaze_models.concepts.dictionary import Dictionary
 
     try:
-        content = io.BytesIO(read_bytes(path, MOST_UNFINISHED_BYTES))
-        with np.load(content, allow_pickle=False) as stored:
+        file = io.BytesIO(read_bytes(path, MOST_UNFINISHED_BYTES))
+        with np.load(file, allow_pickle=False) as stored:
             arrays = dict(stored)
         if not np.array_equal(arrays.pop(DIGEST_OF_SETTINGS), digest):
             return None

@@ -163,7 +163,7 @@ class ConceptBottleneck(LogitClassifier):
         self.residual_ = tuned.residual_
         self.threshold_ = selection.threshold_
         self.candidates_ = selection.candidates_
-        # A selection without movies holds nothing out; an earlier fit may have left these scores.
+        # Without movies, the selection has no held-out scores. Those of an earlier fit are removed.
         self.__dict__.pop("held_out_", None)
         if hasattr(selection, "held_out_"):
             self.held_out_ = selection.held_out_
@@ -383,7 +383,10 @@ class ConceptBottleneck(LogitClassifier):
         return selection.fit(inputs, labels, movies)
 
     def _concept_values(self, X: Floats) -> NDArray[np.float64]:
-        """Compute the concept values of clips X [N, D]: [N, K], or [N, V K] if a concept has V values."""
+        """Compute the concept values of clips X [N, D]: [N, K], or [N, V K] if a concept has V values.
+
+        The first K columns are the first value of each concept, the next K the second value, and so on.
+        """
         if self.bank_ is None:
             return X.astype(np.float64)
         values: NDArray[np.float64] = self.bank_.transform(X)

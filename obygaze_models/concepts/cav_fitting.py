@@ -237,8 +237,8 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
 def _ridge_weights(A: NDArray[np.float64], y: NDArray[np.float64], C: float) -> NDArray[np.float64]:
     """Compute the weights [K, D] of ridge regression of y [N, K] on A [N, D], with inverse penalty C.
 
-    They are ``inv(A' A + I / C) A' y``, a system of D equations, or by the Woodbury identity
-    ``A' inv(A A' + I / C) y``, with a system of N equations. The smaller system is solved.
+    With A' the transpose of A, they are ``inv(A' A + I / C) A' y``, a system of D equations, or by the
+    Woodbury identity ``A' inv(A A' + I / C) y``, a system of N equations. The smaller system is solved.
     """
     n_clips, n_features = A.shape
     if n_features <= n_clips:

@@ -114,14 +114,15 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
 def fit_directions(
     centred: CentredFrames, present: NDArray[np.float64], scatter: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Fit for each concept a direction [K, D] that separates frames of clips with and without it.
+    """Fit for each of K concepts a direction that separates frames of clips with and without it, [K, D].
 
     A direction is Fisher's linear discriminant: the inverse covariance of frames within films, times the
-    difference of the mean frames of the two classes; it is scaled so that frames deviate by 1 along it. A
-    concept shows in few frames of a clip. After a first round, in which all frames of a clip weigh the same,
-    there are therefore `N_REWEIGHTINGS` further rounds, in which frames weigh more if they have a high score
-    along the direction of the round before. A concept whose clips are all of one class gets a direction of
-    zeros.
+    difference of the mean frames of the two classes. It is scaled so that frames deviate by 1 along it. A
+    concept whose clips are all of one class gets a direction of zeros.
+
+    As a concept shows in few frames of a clip, directions are fitted in several rounds. In the first round,
+    all frames of a clip weigh the same. In the `N_REWEIGHTINGS` further rounds, frames weigh more if they
+    have a high score along the direction of the round before.
 
     Parameters
     ----------

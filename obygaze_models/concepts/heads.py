@@ -101,8 +101,8 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         """
         values = X[:, : self.n_concepts]
         self.classes_ = np.array([0, 1])
-        # The bottleneck has validated values and parameters; to do so again takes a fifth of a small fit. A
-        # shallow copy of the unfitted estimator is enough, as a fit only sets new attributes.
+        # The bottleneck has validated values and parameters; to do so again takes a fifth of a small fit. For
+        # the same reason the estimator is not cloned: a fit only sets new attributes of a shallow copy.
         with config_context(
             assume_finite=True, skip_parameter_validation=True, enable_metadata_routing=False
         ):
@@ -137,11 +137,10 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         if not all(head._is_plain_logistic() for head in heads):
             return None
         n_subsets = subsets.shape[1]
-        # One fit for each head and subset: all subsets with the first head, all with the second, and so on.
-        C_of_fits = []
-        for head in heads:
-            C_of_fits += [head.estimator.C] * n_subsets
-        subsets_of_fits = np.concatenate([subsets for _ in heads], axis=1)  # [N, H F]
+        # There are H F fits: all subsets with the first head, all with the second, and so on.
+        C_of_heads = [head.estimator.C for head in heads]
+        C_of_fits = np.repeat(C_of_heads, n_subsets).tolist()
+        subsets_of_fits = np.tile(subsets, (1, len(heads)))  # [N, H F]
         values = X[:, : heads[0].n_concepts].astype(np.float64)
         logits = few_features.logits_of_subsets(values, y, subsets_of_fits, C_of_fits)  # [H F, N]
         return logits.reshape(len(heads), n_subsets, len(y))

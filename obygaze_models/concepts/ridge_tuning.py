@@ -179,7 +179,7 @@ def _tune(
     """
     fits = _fit_every_penalty(features, present)
     clips_of_movies = [movie_of_clip == movie for movie in range(movie_of_clip.max() + 1)]
-    errors = _errors_without_movie(features, fits, clips_of_movies)  # [V, N, K]
+    errors = _errors_without_movie(features, fits, clips_of_movies)  # for each of V penalties, [V, N, K]
     losses = np.mean(errors * errors, axis=1)  # [V, K]
     # Of equal losses argmin takes the first, that of the largest penalty.
     chosen = np.argmin(losses, axis=0)
@@ -236,8 +236,9 @@ def _hyperplanes_of_all_clips(features: DecomposedFeatures, fits: _Fits, best: _
     A clip x has the coordinates t = axes' (x - centre). A hyperplane w t + b = 0 of coordinates is therefore
     the hyperplane (axes w) x + b - (axes w) centre = 0 of features.
     """
-    # The coordinates of all clips add up to 0, since their mean was subtracted.
-    sum_of_all = np.zeros(len(features.sums_of_squares))
+    # The coordinates of all clips add up to 0 along each axis, since their mean was subtracted.
+    n_axes = len(features.sums_of_squares)
+    sum_of_all = np.zeros(n_axes)
     offsets = _midway_offsets(best.weights, fits.sums_of_present, sum_of_all, fits.y)  # b, [K]
     directions = np.ascontiguousarray((features.axes @ best.weights).T)  # axes w, [K, D]
     return Hyperplanes(directions, offsets - directions @ features.centre)

@@ -92,10 +92,10 @@ class TimeBank(ConceptBank):
         self._validate_params()
         frames = check_frames(X)
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
+        present = None  # with the parameter `directions`, nothing is learnt from presences
         if self.directions is None:
             present = self._read_training_presences(y, movies)
         else:
-            present = None  # nothing is learnt from presences
             self.concepts_ = self._concept_names(len(np.asarray(self.directions)), None)
         check_consistent_length(frames, movies, present)
         self.n_features_in_ = frames.shape[2]
@@ -274,8 +274,8 @@ def _weighted_positions(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     frame_weights: NDArray[np.float64] = softmax(POSITION_SHARPNESS * scores, axis=1)
     is_present = scores > -np.inf
     if is_present.all():
-        # The frames of all clips have the same positions, [F]. In most stores clips have the same number of
-        # frames; that is faster than a loop over clips.
+        # The frames of all clips have the same positions, [F], as in most stores. A loop over clips, as
+        # below, would be slower.
         positions = _frame_positions(scores.shape[1])
         return np.asarray(np.einsum("nfk,f->nk", frame_weights, positions))
     # A frame is present or absent for all concepts alike.

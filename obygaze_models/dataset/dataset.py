@@ -195,7 +195,10 @@ class Dataset:
 
     @property
     def title(self) -> str:
-        """The features' name in tables; "(untrained)" is added for a backbone with random weights."""
+        """The features' name in tables: the label, or the backbone if there is no label.
+
+        "(untrained)" is added for a backbone with random weights.
+        """
         name = self.label or self.backbone
         return f"{name} (untrained)" if self.untrained else name
 
@@ -380,14 +383,14 @@ def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool
         return np.zeros(X.shape[1], bool)
     y = classes[has_class] - classes[has_class].mean()
     values = X[has_class] - X[has_class].mean(axis=0, dtype=np.float64)
-    # The squared correlation is the squared covariance divided by the product of the variances. All three are
-    # sums here, as the number of clips cancels out; and both sides of the comparison are multiplied by the
-    # denominator, which is 0 for a constant feature.
+    # squared correlation = squared covariance / product of the variances. Sums over clips take the place of
+    # means, as their number cancels out.
     squared_covariance = (y @ values) ** 2
     product_of_variances = np.sum(values**2, axis=0) * np.sum(y**2)
+    # The comparison is without a division, as the product is 0 for a constant feature.
     varies = product_of_variances > 0
-    least_squared_correlation = 1 - MOST_UNEXPLAINED
-    is_correlated = squared_covariance >= least_squared_correlation * product_of_variances
+    smallest_squared_correlation = 1 - MOST_UNEXPLAINED
+    is_correlated = squared_covariance >= smallest_squared_correlation * product_of_variances
     is_equal: NDArray[np.bool_] = varies & is_correlated
     return is_equal
 

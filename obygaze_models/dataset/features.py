@@ -331,10 +331,11 @@ class StoredClips:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Read the clips [N, T, D]."""
         del copy  # reading always makes an array of its own
+        type_of_result = self.dtype if dtype is None else dtype
         if self.group.is_ragged(self.array):
             padded = read_padded(self.group, self.array, self.rows, self.n_frames)
-            return padded if dtype is None else padded.astype(dtype)
-        values = np.empty(self.shape, self.dtype if dtype is None else dtype)
+            return padded.astype(type_of_result, copy=False)
+        values = np.empty(self.shape, type_of_result)
         for index, row in enumerate(self.rows.tolist()):
             values[index] = self.group.read(self.group.clip_ids[row], self.array)
         return values

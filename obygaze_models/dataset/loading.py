@@ -88,14 +88,9 @@ def load_dataset(
     [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
     if not isinstance(store, Store):
-        stores = store
-        parts = []
-        for one_store, name in zip(stores, _backbone_of_each(stores, backbone), strict=True):
-            part = load_dataset(
-                one_store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
-            )
-            parts.append(part)
-        return join_modalities([one_store.name for one_store in stores], parts, manifest)
+        return _load_modalities(
+            store, manifest, backbone, features=features, pool=pool, unlabelled=unlabelled
+        )
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
@@ -128,6 +123,25 @@ def load_dataset(
         reduction=reduction,
         seconds=lengths_of(store, usable.rows.tolist()),
     )
+
+
+def _load_modalities(
+    stores: Sequence[Store],
+    manifest: Manifest,
+    backbone: str | Sequence[str | None] | None,
+    *,
+    features: Features | None,
+    pool: Pool,
+    unlabelled: bool,
+) -> Dataset:
+    """Load a dataset from each of several stores, and join them; parameters are those of `load_dataset`."""
+    parts = []
+    for store, name in zip(stores, _backbone_of_each(stores, backbone), strict=True):
+        part = load_dataset(
+            store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
+        )
+        parts.append(part)
+    return join_modalities([store.name for store in stores], parts, manifest)
 
 
 def _backbone_of_each(
@@ -176,13 +190,17 @@ def _usable_clips(store: Store, group: Group, labels: Labels, is_wanted: NDArray
     excluded = []
     for index in np.flatnonzero(is_wanted).tolist():
         clip_id = str(labels.clip_ids[index])
+        level = str(labels.levels[index])
         row = row_of.get(clip_id)
-        reason = "not in the store" if row is None else why_unusable(store, group, row)
-        if row is not None and reason is None:
-            indices.append(index)
-            rows.append(row)
-        else:
-            excluded.append(Exclusion(clip_id, str(labels.levels[index]), str(reason)))
+        if row is None:
+            excluded.append(Exclusion(clip_id, level, "not in the store"))
+            continue
+        reason = why_unusable(store, group, row)
+        if reason is not None:
+            excluded.append(Exclusion(clip_id, level, reason))
+            continue
+        indices.append(index)
+        rows.append(row)
     return _Usable(np.array(indices, dtype=np.intp), np.array(rows, dtype=np.intp), tuple(excluded))
 
 

@@ -469,7 +469,7 @@ def _balancing_weights(others: Ints) -> Floats:
         is_known = labels != UNKNOWN
         known_labels = labels[is_known]
         n_of_class = np.bincount(known_labels)
-        n_classes = max((n_of_class > 0).sum(), 1)
+        n_classes = max((n_of_class > 0).sum(), 1)  # not 0 if nothing is labelled, to divide by it
         weights[row, is_known] = len(known_labels) / n_classes / n_of_class[known_labels]
     return weights
 

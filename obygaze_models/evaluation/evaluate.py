@@ -38,6 +38,9 @@ from obygaze_models.protocol.targets import NOT_ASKED, Target
 LabelsByFold = Mapping[SeededFold, DenoisedLabels]
 """Fold -> the estimated labels of its training clips, where annotators' errors are modelled."""
 
+_Input = tuple[Reads, bool]
+"""What a model reads, and whether it is streamed from the store."""
+
 OTHER_TITLE: Final = "the other annotators"
 """Title of the rows that hold each test's mean label of the other annotators."""
 
@@ -234,10 +237,6 @@ def _train_and_test(
                 all_results.selection += results.selection
                 all_results.curves += results.curves
     return all_results
-
-
-_Input = tuple[Reads, bool]
-"""What a model reads, and whether it is streamed from the store."""
 
 
 def _input_of(spec: ModelSpec) -> _Input:

@@ -169,8 +169,12 @@ def _refuse_incomparable(target: Target, tested: Target) -> None:
 
 
 def _first_label(arrays: Sequence[Ints]) -> Ints:
-    """Return the first label of each clip [N] in several arrays of labels; `NOT_ASKED` if it has none."""
+    """Return the first label of each clip [N] in several arrays of labels; `NOT_ASKED` if it has none.
+
+    By it a clip is counted once in checks and folds, even if it is trained on with several labels.
+    """
     has_label = [labels != NOT_ASKED for labels in arrays]
+    # For each clip, the entry of the first array in which it has a label.
     return np.select(has_label, arrays, default=NOT_ASKED)
 
 
@@ -183,15 +187,16 @@ def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Teste
     n_left_out : int
         Number of clips removed from some test.
     """
-    judged_with_score = data.labels.seen_score
+    judged_with_score = data.labels.seen_score  # [N]
     if judged_with_score is None:
         return tests, 0
-    is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     remaining_tests = []
     for test in tests:
         labels = np.where(judged_with_score, NOT_ASKED, test.labels)
         remaining_tests.append(test._replace(labels=labels))
-    return remaining_tests, int((judged_with_score & is_tested).sum())
+    was_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
+    n_left_out = int((judged_with_score & was_tested).sum())
+    return remaining_tests, n_left_out
 
 
 # --- folds
@@ -247,9 +252,9 @@ def _make_folds(
     table = _fold_table(data, rows_in_use, seen=seen, n_folds=n_folds)
     folds = []
     for split in splits(table, is_learnable[rows_in_use], is_testable[rows_in_use]):
-        # The split has indices among the clips in use; the fold has rows of the dataset.
-        split_of_all = Split(split.fold, rows_in_use[split.train], rows_in_use[split.test])
-        fold = _make_fold(data, split_of_all, seen=seen)
+        # The split has indices among the clips in use, which are converted to rows of the dataset.
+        split_of_rows = Split(split.fold, rows_in_use[split.train], rows_in_use[split.test])
+        fold = _make_fold(data, split_of_rows, seen=seen)
         for suffix, labels in first_labels.items():
             _check_learnable(fold, labels, suffix, seen=seen)
         folds.append(fold)
@@ -444,6 +449,7 @@ def _drop_concept_models(
     ConceptError
         Models that the user named would be left out.
     """
+    # These models request the presences of concepts.
     concept_models = [spec for spec in specs if "present" in spec.requests()]
     folds_without_concepts = [name for name, learnable in concepts.items() if not learnable]
     if not concept_models or not folds_without_concepts:

@@ -422,9 +422,8 @@ def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
     total = np.nansum(all_calls, axis=0)
     differences = {}
     for name, values in calls.items():
-        # The mean of the n - 1 others is (total - call) / (n - 1). The difference is therefore
-        # call - (total - call) / (n - 1) = (n call - total) / (n - 1), of which only the right side is
-        # computed. The maximum avoids a division by 0 for clips that nobody else called.
+        # call - mean of the n - 1 others = call - (total - call) / (n - 1) = (n call - total) / (n - 1).
+        # The maximum avoids a division by 0 for clips that nobody else called.
         difference = (values * n_calls - total) / np.maximum(n_calls - 1, 1)
         differences[name] = np.where(n_calls > 1, difference, np.nan)
     return differences
@@ -438,8 +437,9 @@ def _count_calls(calls: Mapping[str, Floats]) -> NDArray[np.int64]:
 def _share_independent(calls: Mapping[str, Floats]) -> float:
     """Compute the share of the annotators' differences from others that are independent.
 
-    A clip with k calls has k differences, which add up to 0: any k - 1 of them determine the last. So
-    k - 1 of k are independent, a share of 1 - 1 / k. It is averaged over the clips with several calls.
+    Only independent differences count as degrees of freedom (`drifts`). A clip with k calls has k
+    differences, which add up to 0: any k - 1 of them determine the last. So k - 1 of k are independent, a
+    share of 1 - 1 / k. It is averaged over the clips with several calls.
     """
     n_calls = _count_calls(calls)
     compared = n_calls[n_calls > 1]

@@ -397,10 +397,10 @@ class Links(NamedTuple):
     ) -> Floats:
         """Draw n jointly normal numbers with precision matrix Q and mean inv(Q) b.
 
-        Q is made of the links and of `prior_precision` (`_precision`); b is `linear_term`. With noise of mean
-        0 and covariance Q, inv(Q) (b + noise) is such a draw: its mean is inv(Q) b, and its covariance is
-        inv(Q) Q inv(Q) = inv(Q) (Papandreou and Yuille, NeurIPS 2010). The linear system is solved by
-        conjugate gradients: Q is sparse, while a Cholesky factor of it would not be.
+        Q is made of the links and of `prior_precision` (`_precision`); b is `linear_term`. The draw is
+        inv(Q) (b + noise), where the noise has the mean 0 and the covariance Q: its mean is inv(Q) b, and its
+        covariance is inv(Q) Q inv(Q) = inv(Q) (Papandreou and Yuille, NeurIPS 2010). The linear system is
+        solved by conjugate gradients: Q is sparse, while a Cholesky factor of it would not be.
 
         Parameters
         ----------

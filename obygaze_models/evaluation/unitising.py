@@ -46,8 +46,9 @@ class Units:
         ends after the film's end stays whole, and passes the end.
         """
         shifted = self.spans + seconds
-        begins_after_end = shifted[:, :1] > end
-        return Units(np.where(begins_after_end, shifted - (end - start), shifted), self.ranks)
+        starts = shifted[:, 0]
+        shifted[starts > end] -= end - start
+        return Units(shifted, self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +256,10 @@ def _draw_chance_pairs(
             # An annotator who marked nothing was drawn twice. That has no disorder: draw again.
             continue
         left_shift = rng.uniform(0, duration)
-        # In a circle, a difference of nearly the whole film is a small one in the other direction.
+        # In a circle, shifts that differ by nearly the whole film are close in the other direction.
         difference = rng.uniform(least_difference, duration - least_difference)
-        right_shift = left_shift + difference
-        yield (
-            left.shifted(left_shift % duration, start, end),
-            right.shifted(right_shift % duration, start, end),
-        )
+        right_shift = (left_shift + difference) % duration
+        yield left.shifted(left_shift % duration, start, end), right.shifted(right_shift, start, end)
         n_drawn += 1
 
 

@@ -331,20 +331,20 @@ class Joint:
         others = self.without(movies)
         columns = [self.about.column(target)]
         regression = others._ridge(columns, penalty)
-        # A hyperplane whose weights are 0 predicts its intercept for every clip.
+        # The second model is a hyperplane whose weights are 0: it predicts its intercept for every clip.
         share = others._moments_of_all.mean[columns]
-        no_weights = np.zeros_like(regression.weights)
-        share_model = replace(regression, weights=no_weights, intercepts=share)
+        constant = replace(regression, weights=np.zeros_like(regression.weights), intercepts=share)
         error = self._mean_error(regression, target, movies)
-        error_of_share = self._mean_error(share_model, target, movies)
+        error_of_share = self._mean_error(constant, target, movies)
         return error, error_of_share
 
     def _mean_error(self, planes: Planes, target: str, movies: Collection[str]) -> float:
         """Compute the mean squared error of a hyperplane over all clips of some films."""
-        errors = list(self.film_errors(planes, target).values())
-        # Films count by their clips, and other films not at all.
-        film_weights = np.where(np.isin(self.about.movies, list(movies)), self.sums.counts, 0.0)
-        return float(np.average(errors, weights=film_weights))
+        error_of_film = self.film_errors(planes, target)
+        # The mean over clips is the mean over films, weighted by their numbers of clips; other films weigh 0.
+        is_selected = np.isin(self.about.movies, list(movies))
+        n_clips = np.where(is_selected, self.sums.counts, 0.0)
+        return float(np.average(list(error_of_film.values()), weights=n_clips))
 
     # --- arithmetic
     @cached_property
@@ -383,8 +383,8 @@ class Joint:
         for column in columns:
             share = self._moments_of_all.mean[column]
             if not 0 < share < 1:
-                name = name_of_column[column]
-                raise ModelError(f"{where}: {name} is in {'all' if share else 'none'} of the clips")
+                how_many = "all" if share else "none"
+                raise ModelError(f"{where}: {name_of_column[column]} is in {how_many} of the clips")
 
     def _ridge(self, columns: list[int], penalty: float | None) -> Planes:
         """Fit ridge regression of K targets, given by their columns.
@@ -604,8 +604,9 @@ class _Moments(NamedTuple):
 def _solve_system(products: Floats, products_with_targets: Floats, penalty: float) -> Floats:
     """Solve the normal equations (products + penalty I) w = products_with_targets of ridge regression.
 
-    Without a penalty they may have many solutions. The result is then the solution of smallest length: the
-    inverse along the axes (eigenvectors) of the products, without the axes along which features do not vary.
+    Without a penalty they may have many solutions. The result is then the solution of smallest length, by the
+    pseudo-inverse of the products: their inverse along their axes (eigenvectors), except for axes along which
+    features do not vary.
     """
     if penalty > 0:
         penalised = products + penalty * np.eye(len(products))
