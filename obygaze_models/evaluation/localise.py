@@ -110,7 +110,7 @@ def localise(
     n_left_out = 0
     for movie, frames_of_movie in table.groupby("movie", sort=True):
         clips = _split_into_clips(frames_of_movie)
-        # Clips with frames inside and outside of segments.
+        # "Mixed" clips have frames inside and outside of segments: only in these there is something to find.
         mixed = [index for index, clip in enumerate(clips) if clip.inside.any() and not clip.inside.all()]
         n_left_out += len(clips) - len(mixed)
         if not mixed:

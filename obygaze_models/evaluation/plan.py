@@ -127,6 +127,7 @@ def _find_target(task: str | Target, data: Dataset) -> Target:
     """Find a target by its name, unless it is given as an object; "" stands for the codebook's only task."""
     if isinstance(task, Target):
         return task
+    # The second target is that of the test, which is not asked for here.
     target, _ = choose_targets(data.codebook, task=task or None, test=None)
     return target
 

@@ -331,7 +331,7 @@ def _linear_term(comparisons: Comparisons, is_not_random: Bools) -> Floats:
 def _link_strengths(comparisons: Comparisons, mixture: Mixture, judgement_precision: Floats) -> "Links":
     """Link the two items of every judgement, and every item with the centre of its component.
 
-    The numbers that are linked are those that `_draw_strengths` draws: the strengths of items 0 to N - 1, and
+    Links are between the numbers that `_draw_strengths` draws: the strengths of items 0 to N - 1, and
     then the centres, so that the centre of component k is number N + k.
 
     Parameters

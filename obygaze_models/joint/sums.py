@@ -83,7 +83,7 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def holds_derivatives(self) -> bool:
-        """Whether the sums are gradients and curvatures of the logistic loss, not means and products."""
+        """Whether the sums are gradients and curvatures of the logistic loss, and not means and products."""
         return self.at == "losses"
 
     def column(self, concept: str = LABEL) -> int:
