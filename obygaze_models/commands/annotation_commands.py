@@ -15,6 +15,7 @@ from obygaze_models.commands import annotation_tables
 from obygaze_models.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from obygaze_features.manifest.agreement import PairLevels
     from obygaze_models.evaluation.alttest import Alternative
 
 N_CHANCE_SAMPLES = 62
@@ -47,35 +48,38 @@ def read_annotated(path: Path) -> "manifests.Manifest":
     Raises an error if an annotator's name has two spellings, or labels were given under two definitions.
     """
     manifest = manifests.read_manifest(path)
-    manifests.judgements_of(manifest).refuse_two_definitions()
+    judgements = manifests.judgements_of(manifest)
+    judgements.refuse_two_definitions()
     _refuse_two_spellings_of_annotators(manifest, path)
     return manifest
 
 
 def _refuse_two_spellings_of_annotators(manifest: "manifests.Manifest", path: Path) -> None:
     """Raise if the name of an annotator is spelled in two ways; the message names a clip of each spelling."""
+    # The first clip of each annotator: clips are gone through from the last to the first, so that it is what
+    # remains.
     places = {}
-    # From the last clip to the first, so that the first clip of each annotator is kept.
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
     manifests.refuse_twins("annotator", places)
 
 
 def project_free_segments(labels: "manifests.Manifest") -> CommonClips:
-    """Project free segments of several annotators onto windows that all share, and print how.
+    """Project free segments onto windows, which are the same for all annotators of a film.
 
-    A window gets the level of a segment that covers at least the threshold, a share of the window. Labels
-    without free segments are returned unchanged, since clips of the same id can be compared as they are.
+    A window gets the level of a segment that covers at least the threshold, a share of the window. The length
+    and threshold are printed. Labels without free segments are returned unchanged, since clips of the same id
+    can be compared as they are.
     """
     from obygaze_features.manifest.agreement import on_common_clips
 
     projected, window_s = on_common_clips(labels)
     has_free_segments = window_s is not None
     if not has_free_segments:
-        return CommonClips(projected, None, None)
+        return CommonClips(projected, window_s=None, threshold=None)
     threshold = manifests.DEFAULT_THRESHOLD
     click.echo(f"projected onto windows of {window_s:g} s, threshold {threshold:g}", err=True)
-    return CommonClips(projected, window_s, threshold)
+    return CommonClips(projected, window_s=window_s, threshold=threshold)
 
 
 @command()
@@ -129,22 +133,12 @@ def agreement(
     document = {
         "manifest": str(manifest),
         "codebook": labels.codebook.name,
-        **result.method,
+        **result.parameters,
         "pairs": result.records,
         "krippendorff": result.krippendorff,
-        "mean_gamma": result.means,
+        "mean_gamma": result.mean_gammas,
     }
-    n_undefined = 0
-    for record in result.records:
-        gammas = [record[view]["gamma"] for view in result.means]
-        if None in gammas:
-            n_undefined += 1
-    remarks = []
-    if n_undefined and not json:
-        remarks.append(
-            f"undefined for {n_undefined} of {counted(len(result.records), 'pair')}, "
-            f"which the means leave out: {result.why_undefined}"
-        )
+    remarks = [] if json else _undefined_gammas_remark(result)
     return Answer(document, "\n".join(result.lines), remarks)
 
 
@@ -153,12 +147,12 @@ class _Agreement(NamedTuple):
 
     Attributes
     ----------
-    method
+    parameters
         Parameters of the method, for the JSON document.
     records
         The gammas of each pair of annotators, as JSON values.
-    means
-        View of the labels (`_views`) -> mean gamma of all pairs.
+    mean_gammas
+        Selection of levels (`_level_selections`) -> mean gamma of all pairs.
     krippendorff
         Krippendorff's alpha, as JSON values.
     lines
@@ -167,12 +161,28 @@ class _Agreement(NamedTuple):
         Why a gamma may be undefined.
     """
 
-    method: Mapping[str, Any]
+    parameters: Mapping[str, Any]
     records: list[dict[str, Any]]
-    means: dict[str, float | None]
+    mean_gammas: dict[str, float | None]
     krippendorff: Any
     lines: list[str]
     why_undefined: str
+
+
+def _undefined_gammas_remark(result: _Agreement) -> list[str]:
+    """Write for how many pairs of annotators a gamma is undefined, and why, if there are any."""
+    n_undefined = 0
+    for record in result.records:
+        gammas = [record[selection]["gamma"] for selection in result.mean_gammas]
+        if None in gammas:
+            n_undefined += 1
+    if not n_undefined:
+        return []
+    remark = (
+        f"undefined for {n_undefined} of {counted(len(result.records), 'pair')}, "
+        f"which the means leave out: {result.why_undefined}"
+    )
+    return [remark]
 
 
 def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float) -> _Agreement:
@@ -180,16 +190,17 @@ def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float)
     from obygaze_models.evaluation.unitising import unitised_agreement
 
     pairs = unitised_agreement(labels, alpha=position_weight, samples=N_CHANCE_SAMPLES)
-    records = _pair_records(pairs, _views(labels))
-    means = _mean_gammas(records, _views(labels))
+    records = _pair_records(pairs, _level_selections(labels))
+    mean_gammas = _mean_gammas(records, _level_selections(labels))
     films = manifests.unitised_alphas(labels)
     return _Agreement(
-        method={"alpha": position_weight, "beta": 1.0, "samples": N_CHANCE_SAMPLES, "seed": 0},
+        # `unitised_agreement` weights differences of levels by beta, and draws with this seed.
+        parameters={"alpha": position_weight, "beta": 1.0, "samples": N_CHANCE_SAMPLES, "seed": 0},
         records=records,
-        means=means,
+        mean_gammas=mean_gammas,
         krippendorff=[asdict(film) for film in films],
         lines=[
-            *annotation_tables.agreement_on_segments(pairs, means, _excluded_levels(labels)),
+            *annotation_tables.agreement_on_segments(pairs, mean_gammas, _excluded_levels(labels)),
             "",
             *annotation_tables.alphas_of_segments(films),
         ],
@@ -201,17 +212,17 @@ def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
     """Measure the agreement on clips that annotators share; free segments are projected onto windows."""
     common = project_free_segments(labels)
     pairs = manifests.agreement(common.labels)
-    records = _pair_records(pairs, _views(labels))
-    means = _mean_gammas(records, _views(labels))
+    records = _pair_records(pairs, _level_selections(labels))
+    mean_gammas = _mean_gammas(records, _level_selections(labels))
     all_levels, labels_only = manifests.level_alphas(common.labels)
     excluded_levels = _excluded_levels(labels)
     return _Agreement(
-        method=common.projection_record(),
+        parameters=common.projection_record(),
         records=records,
-        means=means,
+        mean_gammas=mean_gammas,
         krippendorff={"all_levels": asdict(all_levels), "labels_only": asdict(labels_only)},
         lines=[
-            *annotation_tables.agreement_on_clips(pairs, means, excluded_levels),
+            *annotation_tables.agreement_on_clips(pairs, mean_gammas, excluded_levels),
             "",
             *annotation_tables.alphas_of_levels(all_levels, labels_only, excluded_levels),
         ],
@@ -227,10 +238,10 @@ def _excluded_levels(labels: "manifests.Manifest") -> list[str]:
     return [level for level in labels.codebook.level_names if level not in labels.codebook.labels]
 
 
-def _views(labels: "manifests.Manifest") -> list[str]:
-    """List the views of the labels that are compared: all levels, and the levels of tasks if these are fewer.
+def _level_selections(labels: "manifests.Manifest") -> list[str]:
+    """List the selections of levels that gamma is computed for: the names of fields of `PairAgreement`.
 
-    They are the names of the fields of a `PairAgreement`.
+    They are "all_levels" and, if the codebook has levels that are in no task, "labels_only" without these.
     """
     if _excluded_levels(labels):
         return ["all_levels", "labels_only"]
@@ -238,33 +249,35 @@ def _views(labels: "manifests.Manifest") -> list[str]:
 
 
 def _pair_records(
-    pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[str]
+    pairs: "Sequence[manifests.PairAgreement[Any]]", selections: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return the agreement of each pair of annotators as JSON values, by view (`_views`).
-
-    The field `value` of a gamma is called ``gamma`` in JSON.
-    """
+    """Return the gammas of each pair of annotators as JSON values, by selection of levels."""
     records = []
     for pair in pairs:
         record: dict[str, Any] = {"movie": pair.movie, "annotators": pair.annotators}
-        for view in views:
-            gamma_fields = asdict(getattr(pair, view))
-            record[view] = {}
-            for name, value in gamma_fields.items():
-                key = "gamma" if name == "value" else name
-                record[view][key] = value
+        for selection in selections:
+            record[selection] = _gamma_record(getattr(pair, selection))
         records.append(record)
     return records
 
 
-def _mean_gammas(records: Sequence[Mapping[str, Any]], views: Sequence[str]) -> dict[str, float | None]:
-    """Compute the mean gamma of each view (`_views`), over the pairs whose gamma is defined."""
+def _gamma_record(gamma: Any) -> dict[str, Any]:
+    """Return a gamma (a dataclass) as JSON values; its field ``value`` is called ``gamma`` in JSON."""
+    record = {}
+    for name, value in asdict(gamma).items():
+        key = "gamma" if name == "value" else name
+        record[key] = value
+    return record
+
+
+def _mean_gammas(records: Sequence[Mapping[str, Any]], selections: Sequence[str]) -> dict[str, float | None]:
+    """Compute for each selection of levels the mean gamma, over the pairs whose gamma is defined."""
     from obygaze_features.manifest.agreement import mean_defined
 
     means = {}
-    for view in views:
-        gammas = [record[view]["gamma"] for record in records]
-        means[view] = mean_defined(gammas)
+    for selection in selections:
+        gammas = [record[selection]["gamma"] for record in records]
+        means[selection] = mean_defined(gammas)
     return means
 
 
@@ -300,25 +313,13 @@ def disagreements(
         _write_conflicts(labels, out, force=force)
     common = project_free_segments(labels)
     levels = labels.codebook.level_names
-    lowest_level = levels[0]
     pairs = manifests.level_pairs(common.labels)
-    records = []
-    for pair in pairs:
-        # A row for each level of the first annotator, with a count for each level of the second.
-        counts_by_level = [[pair.counts.get((first, second), 0) for second in levels] for first in levels]
-        record = {
-            "movie": pair.movie,
-            "annotators": pair.annotators,
-            **pair.counts_by_outcome(lowest_level),
-            "levels": counts_by_level,
-        }
-        records.append(record)
     document: dict[str, Any] = {
         "manifest": str(manifest),
         "codebook": labels.codebook.name,
         **common.projection_record(),
         "levels": levels,
-        "pairs": records,
+        "pairs": [_disagreement_record(pair, levels) for pair in pairs],
     }
     lines = annotation_tables.disagreements(pairs, levels)
     results_of_machines = _compare_machines_if_possible(labels, common)
@@ -328,19 +329,34 @@ def disagreements(
     return Answer(document, "\n".join(lines))
 
 
+def _disagreement_record(pair: "PairLevels", levels: Sequence[str]) -> dict[str, Any]:
+    """Return how often two annotators gave which levels, as JSON values.
+
+    The key "levels" has a matrix of counts: a row for each level of the first annotator, and in it a number
+    for each level of the second. `levels` are those of the codebook, the lowest first.
+    """
+    count_matrix = []
+    for first in levels:
+        counts = [pair.counts.get((first, second), 0) for second in levels]
+        count_matrix.append(counts)
+    return {
+        "movie": pair.movie,
+        "annotators": pair.annotators,
+        **pair.counts_by_outcome(lowest=levels[0]),
+        "levels": count_matrix,
+    }
+
+
 def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool) -> None:
-    """Write an ELAN document for each film that two annotators labelled, with the spans that they differ in.
+    """Write an ELAN document for each film that two annotators labelled, with the spans where they differ.
 
     Labels of whole files have no times, so that they are in no document; their number is printed.
     """
+    annotated_clips = [clip for clip in labels if clip.annotator]
+    n_whole_files = sum(clip.start_s is None for clip in annotated_clips)
     annotators_of_movie: dict[str, set[str]] = {}
-    n_whole_files = 0
-    for clip in labels:
-        if not clip.annotator:
-            continue
-        if clip.start_s is None:
-            n_whole_files += 1
-        else:
+    for clip in annotated_clips:
+        if clip.start_s is not None:
             annotators_of_movie.setdefault(clip.movie, set()).add(clip.annotator)
     documents = {}
     for movie in labels.movies:
@@ -358,7 +374,7 @@ def _compare_machines_if_possible(
     """Compare machines among the annotators with people (`compare_machines`): name of a machine -> result.
 
     If they can't be compared, for instance with too few clips in common, the reason is printed, and the
-    result is empty.
+    result is empty. `labels` tell which annotators are machines; their labels in `common` are compared.
     """
     from obygaze_models.evaluation.alttest import compare_machines
 
@@ -416,6 +432,7 @@ def alttest(
 
     labels = read_annotated(manifest)
     common = project_free_segments(labels)
+    # The labels as they are tell which annotators are machines; those of common clips are compared.
     results = compare_machines(labels, common.labels, machines, task)
     if not results:
         raise ProtocolError(

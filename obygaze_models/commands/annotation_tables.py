@@ -42,16 +42,16 @@ def agreement_on_clips(
     pairs
         Gamma of each pair of annotators of a film.
     means
-        View of the labels -> mean gamma: "all_levels" and, if levels are excluded, "labels_only". These are
-        fields of a `PairAgreement`. A row has columns for each view.
+        Selection of levels -> mean gamma: "all_levels" and, if levels are excluded, "labels_only". These are
+        fields of a `PairAgreement`. A row has columns for each selection.
     excluded_levels
-        Levels that the second view leaves out.
+        Levels that the second selection leaves out.
     """
     rows = []
     for pair in pairs:
         row = [pair.movie, " / ".join(pair.annotators)]
-        for view in means:
-            gamma: Gamma = getattr(pair, view)
+        for selection in means:
+            gamma: Gamma = getattr(pair, selection)
             row += [str(gamma.n_clips), _format_coefficient(gamma.value)]
         rows.append(row)
     return _table_with_means(rows, ["clips", "gamma"], means, excluded_levels)
@@ -66,12 +66,13 @@ def agreement_on_segments(
     rows = []
     for pair in pairs:
         row = [pair.movie, " / ".join(pair.annotators)]
-        for view in means:
-            gamma: UnitGamma = getattr(pair, view)
-            error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
-            n_of_first, n_of_second = gamma.n_units
-            segments = f"{n_of_first} / {n_of_second}"
-            row += [segments, str(gamma.n_aligned), _format_coefficient(gamma.value) + error]
+        for selection in means:
+            gamma: UnitGamma = getattr(pair, selection)
+            n_of_first, n_of_second = gamma.n_units  # segments of each annotator
+            value = _format_coefficient(gamma.value)
+            if gamma.standard_error is not None:
+                value += f" ± {gamma.standard_error:.3f}"
+            row += [f"{n_of_first} / {n_of_second}", str(gamma.n_aligned), value]
         rows.append(row)
     return _table_with_means(rows, ["segments", "aligned", "gamma"], means, excluded_levels)
 
@@ -87,22 +88,22 @@ def _table_with_means(
     Parameters
     ----------
     rows
-        Film, annotators, and the columns of each view.
+        Film, annotators, and the columns of each selection of levels.
     columns
-        Headings of the columns of a view, of which gamma is the last.
+        Headings of the columns of a selection, of which gamma is the last.
     means
-        View -> mean gamma, in the order of the columns.
+        Selection of levels -> mean gamma, in the order of the columns.
     excluded_levels
-        Levels that the second view leaves out; empty if there is only one view.
+        Levels that the second selection leaves out; empty if there is only one selection.
     """
     headings = ["movie", "annotators", *columns]
     if excluded_levels:
         without = ", ".join(excluded_levels)
         headings += [f"{column}\nwithout\n{without}" for column in columns]
+    empty_cells = [""] * (len(columns) - 1)
     mean_row = ["mean", ""]
     for mean in means.values():
-        mean_row += [""] * (len(columns) - 1)
-        mean_row.append(_format_coefficient(mean))
+        mean_row += [*empty_cells, _format_coefficient(mean)]
     return table([*rows, mean_row], headings).split("\n")
 
 
@@ -125,38 +126,38 @@ def alphas_of_levels(
     excluded_levels
         Names of the levels that are in no task, such as NS.
     """
-    views = {"Krippendorff's alpha": all_levels}
+    alphas_of_title = {"Krippendorff's alpha": all_levels}
     if excluded_levels:
-        views[f"without {', '.join(excluded_levels)}"] = labels_only
+        alphas_of_title[f"without {', '.join(excluded_levels)}"] = labels_only
     lines = []
-    for view, alphas in views.items():
+    for title, alphas in alphas_of_title.items():
         values = [
             f"nominal {_format_coefficient(alphas.nominal)}",
             f"ordinal {_format_coefficient(alphas.ordinal)}",
             f"interval {_format_coefficient(alphas.interval)}",
         ]
-        n_annotators = alphas.annotators
-        basis = f"{n_annotators} annotators, {counted(alphas.n_clips, 'clip')} with two labels or more"
-        lines.append(f"{view}: {', '.join(values)} ({basis})")
+        clips = counted(alphas.n_clips, "clip")
+        basis = f"{alphas.annotators} annotators, {clips} with two labels or more"
+        lines.append(f"{title}: {', '.join(values)} ({basis})")
     return lines
 
 
 def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
     """Format the table of Krippendorff's alpha of segments, with a row for each film.
 
-    There are three alphas: of segments and their levels, of what is marked at all, and of the levels where
-    two annotators marked. The last column is the share of the time in which two did.
+    There are three alphas: of segments and their levels, of what is marked at all, and of the levels at times
+    when two annotators marked something. The last column is the share of these times.
     """
     rows = []
     for film in films:
-        alpha = film.value
+        alphas = film.value
         row = [
             film.movie,
             str(len(film.annotators)),
-            _format_coefficient(alpha.segments),
-            _format_coefficient(alpha.marked),
-            _format_coefficient(alpha.values),
-            f"{alpha.coverage:.0%}",
+            _format_coefficient(alphas.segments),
+            _format_coefficient(alphas.marked),
+            _format_coefficient(alphas.values),
+            f"{alphas.coverage:.0%}",
         ]
         rows.append(row)
     headings = [
@@ -187,16 +188,14 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
         The levels of the codebook, the lowest first.
     """
     lowest = levels[0]
+    counts_of_pairs = [pair.counts_by_outcome(lowest) for pair in pairs]
+    totals = {}
+    for name in COUNTS_OF_SPANS:
+        totals[name] = sum(counts[name] for counts in counts_of_pairs)
     rows = []
-    totals = dict.fromkeys(COUNTS_OF_SPANS, 0)
-    for pair in pairs:
-        counts = pair.counts_by_outcome(lowest)
-        row: list[object] = [pair.movie, " / ".join(pair.annotators)]
-        for name in COUNTS_OF_SPANS:
-            row.append(counts[name])
-            totals[name] += counts[name]
-        rows.append(row)
-    rows.append(["all", "", *totals.values()])
+    for pair, counts in zip(pairs, counts_of_pairs, strict=True):
+        rows.append([pair.movie, " / ".join(pair.annotators), *_cells_of_counts(counts)])
+    rows.append(["all", "", *_cells_of_counts(totals)])
     columns_of_counts = range(2, 2 + len(COUNTS_OF_SPANS))
     by_pair = table(rows, ["movie", "annotators", *COUNTS_OF_SPANS], right=columns_of_counts)
     n_different = totals["overlooked"] + totals["other readings"]
@@ -205,6 +204,11 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
         f"is at {lowest} and the other above it"
     )
     return [*by_pair.split("\n"), "", *_level_matrix(pairs, levels), "", summary]
+
+
+def _cells_of_counts(counts: Mapping[str, int]) -> list[str]:
+    """Return counts of spans as cells, in the order of `COUNTS_OF_SPANS`."""
+    return [str(counts[name]) for name in COUNTS_OF_SPANS]
 
 
 def _level_matrix(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
@@ -224,15 +228,14 @@ def machines(results: "Mapping[str, Alternative]") -> list[str]:
     lines: list[str] = []
     for name, result in results.items():
         if lines:
-            lines.append("")
+            lines.append("")  # a blank line between two machines
         annotators = []
         for annotator, n_clips in result.annotators.items():
             annotators.append(f"{annotator} ({counted(n_clips, 'clip')})")
-        n_films = result.films
         lines += [
             *_alt_test_table(result),
             "",
-            f"{counted(n_films, 'film')}; left out in turn: {', '.join(annotators)}",
+            f"{counted(result.films, 'film')}; left out in turn: {', '.join(annotators)}",
             "win: share of annotators that it is as good as, less a margin of 0 to .2",
             f"{name}: {result.answer}",
         ]
@@ -242,8 +245,10 @@ def machines(results: "Mapping[str, Alternative]") -> list[str]:
 def _alt_test_table(result: "Alternative") -> list[str]:
     """Format the table of an alt-test: the machine and its controls, each in the forms of `TITLES_OF_FORMS`.
 
-    The column "below annotators" is by how much the machine agrees less than annotators do. The advantage
-    probability is defined with clips as units only.
+    The advantage probability is the share of clips for which the machine agrees with the other annotators at
+    least as well as the annotator left out; it is defined with clips as units only. The column "below
+    annotators" is the difference in agreement, annotators' less the machine's. The columns "win" are the
+    winning rates.
     """
     from obygaze_models.evaluation.alttest import MARGINS
 

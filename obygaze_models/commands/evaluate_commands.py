@@ -1,7 +1,6 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
 import re
-from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from obygaze_features.same_pictures import Shared
     from obygaze_features.store import Store
+    from obygaze_models.commands.evaluate_remarks import Difference, FilmProblems, SavedModel
     from obygaze_models.commands.inputs import Modalities
     from obygaze_models.dataset.dataset import Dataset
     from obygaze_models.evaluation import Run
@@ -46,9 +46,6 @@ MOST_TIME_DIFFERENCE_S = 1.0
 
 Fuse = Literal["concat", "late", "max", "mean", "concepts"]
 Layer = Literal["each", "chosen"]
-
-SEVERAL_LAYERS = ("each", "chosen")
-"""Values of `--layer` that stand for several layers."""
 
 IN_TIME = "pcbm_time"
 """The only model that --model may name with --fuse concepts: concepts are then learnt from frames."""
@@ -256,8 +253,9 @@ def evaluate(
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
       obygaze evaluate films.csv stores/films --task hn_s --layer each
     """
+    from obygaze_features.manifest.identity import check_identity
+    from obygaze_models.commands.evaluate_remarks import remarks
     from obygaze_models.commands.inputs import read_modalities, under_policy
-    from obygaze_models.evaluation.refits import with_refits
     from obygaze_models.evaluation.run_folder import to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import check_can_be_saved
@@ -269,26 +267,25 @@ def evaluate(
     _check_output(out, html, save, seen=seen, force=force)
     if refits and not (models or fuse):
         raise click.UsageError("--refits trains models again and again: name them by --model")
+    _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
+    several_layers = _several_layers(layer)
+    # Options that cannot be combined with --fuse -> their values.
     has_other_model = fuse == "concepts" and models not in ((), (IN_TIME,))
-    # Option -> what was given for it; with --fuse all must be empty.
     not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
-    several_layers = _read_several_layers(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
     labelled, policy_notes = under_policy(inputs.manifest, policy)
     target, tested_target = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
     # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
     # base models are evaluated themselves.
-    model_names = _base_model_names(models, is_made_into_others=bool(fuse or several_layers))
-    base_specs = models_for(target.kind, model_names, imbalance=imbalance)
-    _check_models(base_specs, save, reduce, several_layers)
+    base_names = _base_model_names(models, for_layers_or_modalities=bool(fuse or several_layers))
+    base_specs = models_for(target.kind, base_names, imbalance=imbalance)
+    _check_saved_models(base_specs, save, several_layers)
+    _check_reduce(base_specs, reduce)
 
     # --- read the features, and make the models
     data = _load_features(inputs, labelled, fuse, reduce, layer)
     specs = _models_to_evaluate(base_specs, data, fuse, several_layers, in_time=bool(models))
-    # The requested models come first in the base models, before the baselines.
-    n_requested = len(set(models)) if models else 1
-    requested_specs = base_specs[:n_requested]
-    names_to_refit = _names_to_refit(requested_specs, specs, several_layers)
+    specs_to_refit = _specs_to_refit(base_names or (), base_specs, specs, fuse, several_layers)
     data, table_notes, digests = _with_tables(data, labelled, variables, answers, target)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
@@ -309,43 +306,48 @@ def evaluate(
         "test_seen_scores": test_seen_scores,
         "experts": experts,
     }
-    # `om.evaluate` finds models by their names, or the whole zoo. It gets the models themselves if some were
-    # made here, of layers, modalities or texts, which have no name in the zoo.
+    # `om.evaluate` finds models by their names, and the whole zoo for None. Models that were made here, of
+    # layers, modalities or texts, have no name in the zoo: these it gets as specs.
     has_new_models = bool(fuse or several_layers or texts is not None)
-    models_to_evaluate = specs if has_new_models else models or None
+    names_in_zoo = models or None
+    models_to_evaluate = specs if has_new_models else names_in_zoo
     origin = {"manifest_sha256": inputs.manifest.digest(), "label_policy": policy, **digests}
     run = om.evaluate(data, models_to_evaluate, **settings, origin=origin, progress=True)
     if refits:
-        specs_to_refit = [spec for spec in specs if spec.name in names_to_refit]
-        with _announce_refits(specs_to_refit, refits) as show_refit:
-            run = with_refits(run, data, specs_to_refit, refits, show_refit, **settings)
+        run = _refit(run, data, specs_to_refit, refits, settings)
 
     # --- print and write the results
     report = om.run_report(run)
     # Printed before anything is written, so that a full disk does not lose the results.
     click.echo(to_json(run) if json else plain(short_report(run)), nl=False)
     write_page(report, html, force=force)
-    similar_films = [*_similar_films(inputs.stores, data)]
+    film_problems = _film_problems(inputs, data)
     model_files: dict[str, Path] = {}
     if out is not None:
         model_files = _write_run_folder(
             run, report, data, specs, save, licence or NO_LICENCE, out, force=force
         )
-    lines = _write_remarks(
-        run, data, specs, inputs, policy_notes, table_notes, similar_films, model_files, out
+    lines = remarks(
+        run,
+        data,
+        specs,
+        policy_notes=policy_notes,
+        other_notes=[*check_identity(inputs.manifest), *table_notes],
+        film_problems=film_problems,
+        saved_models=_read_saved_models(model_files),
+        out=out,
     )
     click.echo("\n".join(lines), err=True)
 
 
-def _base_model_names(models: "Sequence[str]", *, is_made_into_others: bool) -> "Sequence[str] | None":
-    """Return the names of the base models: those of --model, by default the linear probe or the whole zoo.
+def _base_model_names(models: "Sequence[str]", *, for_layers_or_modalities: bool) -> "Sequence[str] | None":
+    """Return the names of the base models: those of --model or, by default, None for the whole zoo.
 
-    By default only the linear probe is made into models of layers or modalities (`is_made_into_others`). None
-    stands for the zoo.
+    If models of layers or modalities are made of the base models, the default is the linear probe alone.
     """
     if models:
         return models
-    if is_made_into_others:
+    if for_layers_or_modalities:
         return ("linear",)
     return None
 
@@ -354,23 +356,29 @@ def _load_features(
     inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None, layer: str | None
 ) -> "Dataset":
     """Load the features that models read: of one store, one layer, all layers, or all fused modalities."""
-    from obygaze_models.dataset.features import layer_groups
-
     if fuse is not None:
         data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
         # A modality is called as in NAME=STORE; without NAME it keeps the name of its backbone.
         return data.named(inputs.names)
-    (store,) = inputs.stores
-    (backbone,) = inputs.backbones
-    if layer in SEVERAL_LAYERS:
+    # Without --fuse there is one store.
+    store = inputs.stores[0]
+    backbone = inputs.backbones[0]
+    if _several_layers(layer):
         return om.load_layers(store, labelled, backbone=backbone)
     if layer is not None:
-        groups = layer_groups(store, backbone)
-        if int(layer) not in groups:
-            known = ", ".join(map(str, groups))
-            raise click.UsageError(f"--layer {layer}: the store has layers {known}")
-        backbone = groups[int(layer)]
+        backbone = _group_of_layer(store, backbone, int(layer))
     return om.load_dataset(store, labelled, backbone=backbone, reduce=reduce, progress=True)
+
+
+def _group_of_layer(store: "Store", backbone: str | None, layer: int) -> str:
+    """Return the name of the group in a store that holds a layer of a backbone."""
+    from obygaze_models.dataset.features import layer_groups
+
+    groups = layer_groups(store, backbone)
+    if layer not in groups:
+        known = ", ".join(map(str, groups))
+        raise click.UsageError(f"--layer {layer}: the store has layers {known}")
+    return groups[layer]
 
 
 def _models_to_evaluate(
@@ -398,36 +406,58 @@ def _models_to_evaluate(
     """
     if layers is not None:
         return om.layered(specs, data, layers)
-    if fuse == "concepts":
-        return om.fused_by_concepts(data, in_time=in_time)
     if fuse is None:
         return list(specs)
+    if fuse == "concepts":
+        return om.fused_by_concepts(data, in_time=in_time)
     return om.fused(specs, data, fuse)
 
 
-def _names_to_refit(
-    requested_specs: "Sequence[ModelSpec]", specs: "Sequence[ModelSpec]", layers: "Layer | None"
-) -> set[str]:
-    """Return the names of the models that --refits tests: the requested ones, as they are evaluated.
-
-    - With several layers, all models that were made of them are tested.
-    - With --fuse, the model of all modalities has the name of the requested model, such as "linear".
-    - Only models that are fused by concepts have other names, `FUSED_BY_CONCEPTS`. These are always in the
-      result: it is a set of names, and no other model is called so.
+def _specs_to_refit(
+    base_names: "Sequence[str]",
+    base_specs: "Sequence[ModelSpec]",
+    specs: "Sequence[ModelSpec]",
+    fuse: "Fuse | None",
+    layers: "Layer | None",
+) -> "list[ModelSpec]":
+    """Select the models that --refits tests: the requested ones, as they are evaluated.
 
     Parameters
     ----------
-    requested_specs
-        The requested models.
+    base_names
+        Names of the requested models. A name may stand twice, and may be `MODULE:FACTORY`.
+    base_specs
+        The requested models in the order of their names, each once, and after them the baselines.
     specs
-        All models that are evaluated, and baselines.
+        The models that are evaluated, and baselines.
+    fuse
+        How modalities are fused; None for one modality.
     layers
-        "each" or "chosen" if models read several layers.
+        "each" or "chosen" if models read several layers, else None.
     """
     if layers is not None:
-        return {spec.name for spec in specs if spec.looks_at_features}
-    names = {spec.name for spec in requested_specs}
-    return names.union(FUSED_BY_CONCEPTS)
+        # All models that were made of layers.
+        return [spec for spec in specs if spec.looks_at_features]
+    if fuse == "concepts":
+        return [spec for spec in specs if spec.name in FUSED_BY_CONCEPTS]
+    # With --fuse, the model of all modalities has the name of the requested model, such as "linear".
+    n_requested = len(set(base_names))
+    requested_names = [spec.name for spec in base_specs[:n_requested]]
+    return [spec for spec in specs if spec.name in requested_names]
+
+
+def _refit(
+    run: "Run",
+    data: "Dataset",
+    specs: "Sequence[ModelSpec]",
+    n_refits: int,
+    settings: "Mapping[str, Any]",
+) -> "Run":
+    """Add to a run the p of a permutation test of some models, which trains each again `n_refits` times."""
+    from obygaze_models.evaluation.refits import with_refits
+
+    with _announce_refits(specs, n_refits) as show_refit:
+        return with_refits(run, data, specs, n_refits, show_refit, **settings)
 
 
 def _write_run_folder(
@@ -455,74 +485,26 @@ def _write_run_folder(
     return {name: folder / file.name for name, file in saved.items()}
 
 
-def _write_remarks(
-    run: "Run",
-    data: "Dataset",
-    specs: "Sequence[ModelSpec]",
-    inputs: "Modalities",
-    policy_notes: "Sequence[str]",
-    table_notes: "Sequence[str]",
-    similar_films: "Sequence[tuple[Shared, Store]]",
-    model_files: "Mapping[str, Path]",
-    out: Path | None,
-) -> list[str]:
-    """Write the remarks that are printed after the tables, on labels, features and saved models.
-
-    Parameters
-    ----------
-    run, data, specs, inputs
-        The run, the dataset and models that were evaluated, and the manifest and stores of the dataset.
-    policy_notes
-        Notes on the label policy.
-    table_notes
-        Notes on the tables of variables and answers.
-    similar_films
-        Pairs of films whose pictures are similar, each with the store that has them.
-    model_files
-        Name -> file of each saved model.
-    out
-        Folder of the run; None if it is not saved.
-    """
-    from obygaze_features.manifest.identity import check_identity
-    from obygaze_models.commands.evaluate_remarks import FilmProblems, remarks
-    from obygaze_models.models.names import model_names
-    from obygaze_models.persistence.model_file import read_model
+def _film_problems(inputs: "Modalities", data: "Dataset") -> "FilmProblems":
+    """Find signs that films of a dataset have wrong names or times, or are in the data twice."""
+    from obygaze_models.commands.evaluate_remarks import FilmProblems
     from obygaze_models.prediction.training_films import films_of_one_content
 
-    reads_frames = "frames" in {spec.reads for spec in specs}
-    without_frames = []
-    for modality, part in zip(data.modalities, data.parts, strict=True):
-        if reads_frames and "frames" not in part.stored:
-            without_frames.append(modality.name)
     differing = differing_clips(inputs.stores, inputs.manifest, data)
-    film_problems = FilmProblems(
-        similar_films=similar_films,
+    return FilmProblems(
+        similar_films=list(_similar_films(inputs.stores, data)),
         equal_films=films_of_one_content(data),
         other_films=differing.films,
         other_times=differing.times,
     )
-    # A dataset of several modalities has a part for each; any other is its only part.
-    parts = data.parts or (data,)
-    has_signatures = any(part.signatures is not None for part in parts)
-    reasons = Counter(clip["reason"] for clip in run.record["excluded"])
-    # The cards are read back from the files: they hold what was saved.
-    saved_models = []
-    for name, file in model_files.items():
-        saved_models.append((name, file, read_model(file).card))
-    return remarks(
-        policy_notes=policy_notes,
-        modalities=data.modalities,
-        without_frames=without_frames,
-        noise=run.record.get("noise", {}),
-        other_notes=[*check_identity(inputs.manifest), *table_notes],
-        excluded=reasons.most_common(),
-        film_problems=film_problems,
-        models=saved_models,
-        n_movies=len(set(data.movies)),
-        loadable=model_names(),
-        has_signatures=has_signatures,
-        out=out,
-    )
+
+
+def _read_saved_models(model_files: "Mapping[str, Path]") -> "list[SavedModel]":
+    """Read the cards of saved models (name -> file) back from their files, which hold what was saved."""
+    from obygaze_models.commands.evaluate_remarks import SavedModel
+    from obygaze_models.persistence.model_file import read_model
+
+    return [SavedModel(name, file, read_model(file).card) for name, file in model_files.items()]
 
 
 # --- checks before the work
@@ -532,7 +514,7 @@ def _check_output(
 ) -> None:
     """Raise if the options for saving contradict each other, or an output can't be written.
 
-    It can't if it exists and --force is not given, or if nothing may be written where it is.
+    An output can't be written if it exists and --force is not given, or if its folder is read-only.
     """
     from obygaze_models.evaluation.run_folder import check_free
 
@@ -542,55 +524,56 @@ def _check_output(
         raise click.UsageError("--save keeps models in the run's folder: give --out")
     if out is not None:
         check_free(out, force=force)
-        # With force=True an existing folder is no error (`check_free` has decided that): what is left of
-        # `refuse_existing` is its check that the folder can be written.
-        refuse_existing(out, force=True)
+        _check_writable(out)
     refuse_existing(html, force=force)
 
 
-def _read_several_layers(layer: str | None, conflicting_options: "Mapping[str, object]") -> "Layer | None":
-    """Read the value of --layer: "each" or "chosen" if several layers are asked for, and None otherwise.
+def _check_writable(path: Path) -> None:
+    """Raise if nothing may be written where a path is."""
+    # With force=True an existing path is no error, so that only the check of its folder is left.
+    refuse_existing(path, force=True)
+
+
+def _check_layer(layer: str | None, conflicting_options: "Mapping[str, object]") -> None:
+    """Raise if the value of --layer is invalid, or an option is used that cannot be combined with --layer.
 
     Parameters
     ----------
     layer
-        The value: the number of a layer, "each" or "chosen"; None if it was not given.
+        The value; valid are the number of a layer, "each" and "chosen". None if it was not given.
     conflicting_options
         Options that cannot be combined with it -> their values.
-
-    Raises
-    ------
-    UsageError
-        The value is none of these, or an option is used that cannot be combined with it.
     """
     if layer is None:
-        return None
+        return
     used_options = [name for name, value in conflicting_options.items() if value]
     if used_options:
         raise click.UsageError(f"{', '.join(used_options)}: not with --layer {layer}")
+    is_number = re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII)
+    if not is_number and not _several_layers(layer):
+        raise click.UsageError(f"--layer {layer}: expected the number of a layer, each or chosen")
+
+
+def _several_layers(layer: str | None) -> "Layer | None":
+    """Return the value of --layer if it stands for several layers ("each" or "chosen"), else None."""
     if layer == "each":
         return "each"
     if layer == "chosen":
         return "chosen"
-    if not re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII):
-        raise click.UsageError(f"--layer {layer}: expected the number of a layer, each or chosen")
     return None
 
 
-def _check_models(
-    specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None, layers: "Layer | None"
-) -> None:
-    """Raise if --save or --reduce do not fit the models of the evaluation.
+def _check_saved_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", layers: "Layer | None") -> None:
+    """Raise if a model of --save is not among the models of the evaluation, or reads several layers.
 
-    Models to save must be evaluated and read one layer; reduced tokens need a model that reads them. The
-    model "bank", of the directions of all concepts, can be saved without being evaluated.
+    The model "bank", of the directions of all concepts, can be saved without being evaluated.
 
     Parameters
     ----------
     specs
         The models of the evaluation.
-    save, reduce
-        Values of --save and --reduce.
+    save
+        Values of --save.
     layers
         "each" or "chosen" if models read several layers, else None.
     """
@@ -603,6 +586,10 @@ def _check_models(
         if name != "bank" and name not in names:
             known = ", ".join(names)
             raise click.UsageError(f"--save {name}: not among the models of this evaluation: {known}")
+
+
+def _check_reduce(specs: "Sequence[ModelSpec]", reduce: str | None) -> None:
+    """Raise if tokens are reduced (--reduce) although no model reads frames or tokens."""
     if reduce and all(spec.reads == "pooled" for spec in specs):
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
 
@@ -645,8 +632,10 @@ def _with_tables(
     if answers is not None:
         data, notes_of_answers = with_answers(data, answers, target)
         notes += notes_of_answers
-        is_store = answers.is_dir()
-        digests["answers_sha256"] = of.open_store(answers).fingerprint if is_store else file_sha256(answers)
+        if answers.is_dir():
+            digests["answers_sha256"] = of.open_store(answers).fingerprint
+        else:
+            digests["answers_sha256"] = file_sha256(answers)
     return WithTables(data, notes, digests)
 
 
@@ -667,13 +656,13 @@ def _announce_refits(specs: "Sequence[ModelSpec]", n_refits: int) -> "Iterator[C
 
     Yields a function to call after each refit, with the number of refits done.
     """
+    names = ", ".join(spec.name for spec in specs)
     start_s = process_time()
     with progress_bar("training", "refit") as show_progress:
 
         def show_refit(n_done: int) -> None:
             """Show the number of finished refits."""
             if n_done == 1:
-                names = ", ".join(spec.name for spec in specs)
                 cpu_s_of_first = process_time() - start_s
                 cpu_s = n_refits * cpu_s_of_first
                 click.echo(f"note: {n_refits} refits of {names} take about {cpu_s:.0f} s of CPU", err=True)
@@ -692,42 +681,51 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
     reads_all_tokens = "tokens" in reads and data.reduction is None
     if not reads_all_tokens:
         return
+    # Streamed, so that only the shape is read.
     n_clips, n_tokens, width = data.read("tokens", stream=True).shape
     hours = most_cpu_hours(n_clips, n_tokens, width, len(set(data.movies)))
     if hours >= LEAST_ANNOUNCED_HOURS:
         click.echo(
-            f"note: up to {hours:.0f} CPU hours for {counted(n_clips, 'clip')} of {n_tokens} "
-            "tokens, unless probes stop "
-            "early; --reduce mean, or mean+project:SIZE, makes the tokens small first",
+            f"note: up to {hours:.0f} CPU hours for {counted(n_clips, 'clip')} of {n_tokens} tokens, unless "
+            "probes stop early; --reduce mean, or mean+project:SIZE, makes the tokens small first",
             err=True,
         )
 
 
 def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
-    """Print a note before the work begins on how long many folds of whole movies will take."""
+    """Print a note before the work begins on how long many folds of whole movies will take.
+
+    `folds` is the value of --folds. With --seen (`seen`) movies are not held out, and nothing is printed.
+    """
     from obygaze_models.models.probe_search import expected_cpu_s
-    from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS
 
     n_movies = len(set(data.movies))
-    if folds is not None:
-        requested_folds = folds
-    elif n_movies <= MOST_SINGLE_MOVIE_FOLDS:
-        requested_folds = n_movies  # each movie is a fold
-    else:
-        requested_folds = N_GROUPED_FOLDS  # groups of movies are
-    n_folds = min(n_movies, requested_folds)
+    n_folds = _number_of_folds(n_movies, folds)
     if seen or n_folds < LEAST_ANNOUNCED_FOLDS:
         return
-    minutes = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds) / 60
     one_each = ", one for each movie" if n_folds == n_movies else ""
-    whole_minutes = max(round(minutes), 1)
-    unit = "minute" if whole_minutes == 1 else "minutes"
+    cpu_s = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds)
+    minutes = max(round(cpu_s / 60), 1)
+    unit = "minute" if minutes == 1 else "minutes"
     click.echo(
-        f"note: {counted(n_folds, 'fold')}{one_each}: about {whole_minutes} CPU {unit} for a "
-        "linear probe, and for "
+        f"note: {counted(n_folds, 'fold')}{one_each}: about {minutes} CPU {unit} for a linear probe, and for "
         "other models as many times one training; --folds 20 leaves out movies in 20 groups",
         err=True,
     )
+
+
+def _number_of_folds(n_movies: int, requested: int | None) -> int:
+    """Return the number of folds of whole movies: as requested, or the default, but not more than movies.
+
+    The default is a fold for each movie or, for many movies, a fixed number of groups of movies.
+    """
+    from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS
+
+    if requested is not None:
+        return min(requested, n_movies)
+    if n_movies <= MOST_SINGLE_MOVIE_FOLDS:
+        return n_movies
+    return min(N_GROUPED_FOLDS, n_movies)
 
 
 # --- differences between store and manifest
@@ -735,8 +733,8 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
 def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
     """Yield pairs of films whose pictures are similar, each with the store that has them.
 
-    Only local stores with picture signatures are searched; of each store at most `MOST_NAMED_PAIRS` pairs are
-    returned.
+    Only local stores with picture signatures are searched. At most `MOST_NAMED_PAIRS` pairs of each store are
+    yielded.
     """
     from obygaze_features.same_pictures import duplicates, has_signatures
 
@@ -749,42 +747,40 @@ def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tupl
                 yield shared, store
 
 
-Span = tuple[float | None, float | None]
-"""Start and end in seconds; None if unknown."""
-
-
 class DifferingClips(NamedTuple):
     """Clips for which store and manifest differ.
 
     Attributes
     ----------
     films
-        Clip id, film in the store, film in the manifest.
+        Clips with another film in the store than in the manifest.
     times
-        Clip id, span in the store, span in the manifest, in seconds.
+        Clips with other times. A value is a span: start and end in seconds, None if unknown.
     """
 
-    films: list[tuple[str, str, str]]
-    times: list[tuple[str, Span, Span]]
+    films: "list[Difference]"
+    times: "list[Difference]"
 
 
 def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "Dataset") -> DifferingClips:
     """List the clips of a dataset whose film or times differ between a store and the manifest."""
-    clips_of_manifest = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
+    from obygaze_models.commands.evaluate_remarks import Difference
+
+    clips_of_dataset = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
     other_films = []
     other_times = []
     for store in stores:
         for stored in store.clips:
-            clip = clips_of_manifest.get(stored.clip_id)
+            clip = clips_of_dataset.get(stored.clip_id)
             if clip is None:
                 continue
             # The store may not know the film.
             if stored.movie and stored.movie != clip.movie:
-                other_films.append((clip.clip_id, stored.movie, clip.movie))
+                other_films.append(Difference(clip.clip_id, stored.movie, clip.movie))
             if _is_moved(stored.start_s, clip.start_s) or _is_moved(stored.end_s, clip.end_s):
                 span_in_store = (stored.start_s, stored.end_s)
                 span_in_manifest = (clip.start_s, clip.end_s)
-                other_times.append((clip.clip_id, span_in_store, span_in_manifest))
+                other_times.append(Difference(clip.clip_id, span_in_store, span_in_manifest))
     return DifferingClips(other_films, other_times)
 
 

@@ -1,6 +1,7 @@
 """Write the remarks that readers of an evaluation's tables need; every function returns lines."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,9 @@ from obygaze_models.persistence.evidence import evidence_line
 if TYPE_CHECKING:
     from obygaze_features.same_pictures import Shared
     from obygaze_features.store import Store
-    from obygaze_models.dataset.dataset import Modality
+    from obygaze_models.dataset.dataset import Dataset
+    from obygaze_models.evaluation import Run
+    from obygaze_models.models import ModelSpec
     from obygaze_models.persistence.card import Card
 
 NO_SIGNATURES_REMARK = (
@@ -18,8 +21,13 @@ NO_SIGNATURES_REMARK = (
     "encoded again (for the next store: --backbone signature beside the others of 'obygaze extract')"
 )
 
-Differing = Sequence[tuple[str, Any, Any]]
-"""For each clip that differs between store and manifest: its id, its value in the store, in the manifest."""
+
+class Difference(NamedTuple):
+    """A clip whose film, or whose span (start and end in seconds), differs between store and manifest."""
+
+    clip_id: str
+    in_store: Any
+    in_manifest: Any
 
 
 class FilmProblems(NamedTuple):
@@ -37,93 +45,88 @@ class FilmProblems(NamedTuple):
 
     similar_films: Sequence[tuple["Shared", "Store"]]
     equal_films: Sequence[tuple[str, str, float]]
-    other_films: Differing
-    other_times: Differing
+    other_films: Sequence[Difference]
+    other_times: Sequence[Difference]
+
+
+class SavedModel(NamedTuple):
+    """A model that an evaluation saved: its name, its file, and the card in the file."""
+
+    name: str
+    file: Path
+    card: "Card"
 
 
 def remarks(
+    run: "Run",
+    data: "Dataset",
+    specs: "Sequence[ModelSpec]",
     *,
     policy_notes: Sequence[str],
-    modalities: Iterable["Modality"],
-    without_frames: Collection[str],
-    noise: Mapping[str, Mapping[str, float]],
     other_notes: Sequence[str],
-    excluded: Iterable[tuple[str, int]],
     film_problems: FilmProblems,
-    models: Iterable[tuple[str, Path, "Card"]],
-    n_movies: int,
-    loadable: Collection[str],
-    has_signatures: bool,
+    saved_models: Sequence[SavedModel],
     out: Path | None,
 ) -> list[str]:
     """Write the remarks on an evaluation, one per line: on labels, features, films, models, and the folder.
 
     Parameters
     ----------
+    run, data, specs
+        The run, and the dataset and models that were evaluated.
     policy_notes
         Notes on the label policy.
-    modalities
-        The modalities of the dataset.
-    without_frames
-        Names of the modalities that have no frames, if a model reads frames.
-    noise
-        Annotator -> name of a rate -> estimated rate of correct labels; empty if it was not estimated.
     other_notes
         Notes on names of films and annotators, variables and answers.
-    excluded
-        Pairs of a reason and the number of clips that are excluded for it.
     film_problems
         What may be wrong with films.
-    models
-        Name, file and card of each saved model.
-    n_movies
-        Number of films in the dataset.
-    loadable
-        Names of the models that can be loaded from a file without the user's own code.
-    has_signatures
-        Whether a store has picture signatures.
+    saved_models
+        The saved models.
     out
         Folder of the run; None if it is not saved.
     """
-    models = list(models)
-    lines = [*policy_notes, *_modality_remarks(modalities, without_frames)]
-    lines += [_noise_remark(annotator, rates) for annotator, rates in noise.items()]
+    lines = [*policy_notes, *_modality_remarks(data, specs)]
+    # Annotator -> estimated rates of correct labels, with --experts noisy.
+    for annotator, rates in run.record.get("noise", {}).items():
+        lines.append(_noise_remark(annotator, rates))
     lines += other_notes
-    lines += [f"{count} excluded: {reason}" for reason, count in excluded]
+    lines += _exclusion_remarks(run)
     lines += _film_warnings(film_problems)
-    lines += [f"{name} of all {counted(n_movies, 'movie')} kept in {file}" for name, file, _card in models]
-    for name, _file, card in models:
-        lines += _model_remarks(name, card, loadable)
-    if models and not has_signatures:
-        lines.append(NO_SIGNATURES_REMARK)
+    lines += _saved_model_remarks(saved_models, data)
     if out:
         lines.append(f"run kept in {out}; all tables: report.md")
     else:
         lines.append("run not kept: give --out FOLDER")
-    # Names in remarks are from files: characters that would act on a terminal are shown as escapes.
+    # Names in remarks are from files: characters that would act on a terminal are shown as escapes, also tabs
+    # and line feeds.
     return [visible(line, lines=False) for line in lines if line]
 
 
-def _modality_remarks(modalities: Iterable["Modality"], without_frames: Collection[str]) -> list[str]:
-    """Write for each modality how many clips lack it, and whether its one vector is used as a frame.
-
-    `without_frames` are the names of the modalities that have no frames, if a model reads frames.
-    """
+def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str]:
+    """Write for each modality how many clips lack it, and whether its one vector is used as a frame."""
+    reads_frames = any(spec.reads == "frames" for spec in specs)
     lines = []
-    for modality in modalities:
-        if modality.missing:
-            lines.append(f"{modality.name}: {counted(modality.missing, 'clip lacks', 'clips lack')} it")
-        if modality.name in without_frames:
+    for modality, part in zip(data.modalities, data.parts, strict=True):
+        n_missing = modality.missing
+        if n_missing:
+            lines.append(f"{modality.name}: {counted(n_missing, 'clip lacks', 'clips lack')} it")
+        if reads_frames and "frames" not in part.stored:
             lines.append(f"{modality.name} keeps no frames: its vector stands for one")
     return lines
 
 
-def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
-    """Write how often an annotator labels positive and negative clips correctly, by the estimated rates.
+def _exclusion_remarks(run: "Run") -> list[str]:
+    """Write for each reason how many clips were excluded for it, the most frequent reason first."""
+    n_clips_of_reason = Counter(clip["reason"] for clip in run.record["excluded"])
+    return [f"{n_clips} excluded: {reason}" for reason, n_clips in n_clips_of_reason.most_common()]
 
-    `rates` maps names of rates to shares of clips: "positive" and "negative" as estimated from labels and
-    features together, and both with the prefix "dawid_skene_" as estimated from the labels alone, by the
-    method of Dawid and Skene.
+
+def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
+    """Write how often an annotator labels positive and negative clips correctly, as estimated in two ways.
+
+    `rates` maps names of rates to shares of clips. "positive" and "negative" are estimated from labels and
+    features together; the same names with the prefix "dawid_skene_" are estimated from the labels alone, by
+    the method of Dawid and Skene.
     """
     return (
         f"{annotator} calls {rates['positive']:.2f} of positive and {rates['negative']:.2f} of negative "
@@ -142,11 +145,11 @@ def _film_warnings(problems: FilmProblems) -> list[str]:
 
 
 def _similar_films_warning(shared: "Shared", store: "Store") -> str:
-    """Warn of two films whose pictures look alike."""
+    """Warn of two films whose pictures look alike in a number of consecutive clips."""
+    clips = counted(shared.clips, "clip")
     return (
-        f"warning: {shared.movie_a} and {shared.movie_b} look alike in "
-        f"{counted(shared.clips, 'clip')} in a row: if "
-        f"they share pictures, leave one out (obygaze store duplicates {store.where})"
+        f"warning: {shared.movie_a} and {shared.movie_b} look alike in {clips} in a row: if they share "
+        f"pictures, leave one out (obygaze store duplicates {store.where})"
     )
 
 
@@ -158,31 +161,30 @@ def _equal_films_warning(movie: str, other: str, share: float) -> str:
     )
 
 
-def _differing_films_warning(differing: Differing) -> list[str]:
+def _differing_films_warning(differing: Sequence[Difference]) -> list[str]:
     """Warn of clips that store and manifest assign to different films."""
     if not differing:
         return []
-    clip_id, film_in_store, film_in_manifest = differing[0]  # for example
+    example = differing[0]
     warning = (
-        f"warning: {counted(len(differing), 'clip is', 'clips are')} of other films in the "
-        "manifest than in the store "
-        f"({clip_id}: {film_in_manifest}, there {film_in_store}): "
-        "one film under two names is trained on and tested"
+        f"warning: {counted(len(differing), 'clip is', 'clips are')} of other films in the manifest than in "
+        f"the store ({example.clip_id}: {example.in_manifest}, there {example.in_store}): one film under two "
+        "names is trained on and tested"
     )
     return [warning]
 
 
-def _differing_times_warning(differing: Differing) -> list[str]:
+def _differing_times_warning(differing: Sequence[Difference]) -> list[str]:
     """Warn of clips that have different times in store and manifest."""
     if not differing:
         return []
-    clip_id, span_in_store, span_in_manifest = differing[0]  # for example
-    in_manifest = _format_span(span_in_manifest)
-    in_store = _format_span(span_in_store)
+    example = differing[0]
+    in_manifest = _format_span(example.in_manifest)
+    in_store = _format_span(example.in_store)
     warning = (
         f"warning: {counted(len(differing), 'clip has', 'clips have')} other times in the manifest than in "
-        f"the store ({clip_id}: {in_manifest} s, there {in_store} s): unless their "
-        "videos were cut out of the film, their features are of something else"
+        f"the store ({example.clip_id}: {in_manifest} s, there {in_store} s): unless their videos were cut "
+        "out of the film, their features are of something else"
     )
     return [warning]
 
@@ -192,23 +194,48 @@ def _format_span(times: Sequence[float | None]) -> str:
     return " to ".join(map(str, times))
 
 
-def _model_remarks(name: str, card: "Card", loadable: Collection[str]) -> list[str]:
+def _saved_model_remarks(models: Sequence[SavedModel], data: "Dataset") -> list[str]:
+    """Write where models are saved, how well they did, and how they are loaded."""
+    from obygaze_models.models.names import model_names
+
+    if not models:
+        return []
+    movies = counted(len(set(data.movies)), "movie")
+    lines = [f"{model.name} of all {movies} kept in {model.file}" for model in models]
+    loadable = model_names()
+    for model in models:
+        lines.append(_quality_remark(model))
+        lines.append(_loading_remark(model, loadable))
+    # A dataset of several modalities has a part for each; any other is its only part.
+    parts = data.parts or (data,)
+    if all(part.signatures is None for part in parts):
+        lines.append(NO_SIGNATURES_REMARK)
+    return lines
+
+
+def _quality_remark(model: SavedModel) -> str:
     """Write how well a saved model did on films left out, or that it has no calibration.
 
-    If the model is not among the `loadable` ones, add how it can be loaded. The model "bank" holds directions
-    of concepts and does not decide, so that nothing is said of its decisions.
+    The text is empty for the model "bank", which holds directions of concepts and does not decide.
     """
-    lines = []
-    decides = name != "bank"
-    if decides and not card.calibration:
-        lines.append(f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone")
-    if decides and card.calibration:
-        lines.append(f"{name}: {evidence_line(card.evidence, card.levels_left_out or ())}")
+    if model.name == "bank":
+        return ""
+    card = model.card
+    if not card.calibration:
+        return f"{model.name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone"
+    return f"{model.name}: {evidence_line(card.evidence, card.levels_left_out or ())}"
+
+
+def _loading_remark(model: SavedModel, loadable: Collection[str]) -> str:
+    """Write how a saved model can be loaded, if it is not among the `loadable` ones; else an empty text.
+
+    The loadable models are those that can be loaded without the user's own code, by name.
+    """
     # The estimator of another package is stored as its arrays, and read by that package.
-    is_of_other_package = card.kind == "arrays"
-    if is_of_other_package and name not in loadable:
-        lines.append(
-            f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "
-            "package offers it: docs/models.md"
-        )
-    return lines
+    is_of_other_package = model.card.kind == "arrays"
+    if not is_of_other_package or model.name in loadable:
+        return ""
+    return (
+        f"{model.name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "
+        "package offers it: docs/models.md"
+    )

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,15 +87,17 @@ def _list_tasks(ctx: click.Context) -> Iterator[str]:
     # click stops parsing at the word that it completes. The manifest is then among `ctx.args`, which hold the
     # words that are not parsed yet.
     possible_manifests = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
-    with suppress(OSError, ManifestError):
+    try:
         if possible_manifests:
             codebook = manifests.read_manifest(possible_manifests[0]).codebook
         else:
             codebook = manifests.default_codebook()
-        yield from (task.name for task in codebook.tasks)
-        yield from (f"concept:{concept.name}" for concept in codebook.concepts)
-        yield from (f"scale:{scale.name}" for scale in codebook.scales)
-        yield "levels"
+    except (OSError, ManifestError):
+        return
+    yield from (task.name for task in codebook.tasks)
+    yield from (f"concept:{concept.name}" for concept in codebook.concepts)
+    yield from (f"scale:{scale.name}" for scale in codebook.scales)
+    yield "levels"
 
 
 complete_model = completed(lambda _: model_names())
@@ -106,7 +107,7 @@ complete_task = completed(_list_tasks)
 def finish(
     report: "Report", output: Output, files: "Mapping[str, Callable[[Path], object]] | None" = None
 ) -> Answer:
-    """Write a report to the folder and page that the options name, and return it as the command's answer.
+    """Write a report to the folder of --out and the page of --html, and return it as the command's answer.
 
     Parameters
     ----------
@@ -149,7 +150,8 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
     UsageError
         The arguments are in the wrong order: the first is a store, or one of the others a manifest.
     """
-    if manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest):
+    is_store = manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest)
+    if is_store:
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
     for store in stores:
         if store.is_file() and store.suffix == ".csv":
@@ -200,7 +202,8 @@ def read_named(manifest: Path, arguments: Sequence[str]) -> NamedStores:
     """
     parts = [parse_store_argument(Path(argument)) for argument in arguments]
     names = [part.name for part in parts]
-    if not all(names) or len(set(names)) < len(names):
+    have_own_names = all(names) and len(set(names)) == len(names)
+    if not have_own_names:
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
     inputs = read_inputs(manifest, [part.store for part in parts])
     store_of_modality = {}
@@ -212,9 +215,7 @@ def read_named(manifest: Path, arguments: Sequence[str]) -> NamedStores:
 def parse_store_argument(argument: Path) -> StoreArgument:
     """Split an argument `[NAME=]STORE[:BACKBONE]` into its parts.
 
-    Paths may contain "=" and ":" too. "=" separates a name if the text before it is a valid name, and ":" a
-    backbone if the text after it is one; but neither does so in the path of a store that exists. The colons
-    of drive letters and of ports are no separators:
+    As paths may contain "=" and ":" too, an argument that is the path of an existing store is not split:
 
     - ``visual=stores/films:xclip``: "visual", stores/films, "xclip"
     - ``stores/films``: no name, stores/films, no backbone
@@ -223,17 +224,21 @@ def parse_store_argument(argument: Path) -> StoreArgument:
     """
     name, _, location = str(argument).partition("=")
     has_name = bool(location) and fits(name, Name) and not argument.exists()
-    if not has_name:
-        name = ""
-        location = str(argument)
-    text_before_colon, _, text_after_colon = location.rpartition(":")
-    is_drive_letter = len(text_before_colon) == 1  # C:store
-    is_host = re.fullmatch(r"\w+:/+[^/]*", text_before_colon)  # http://host, before the colon of a port
-    may_be_store = bool(text_before_colon) and not is_drive_letter and not is_host
-    has_backbone = may_be_store and fits(text_after_colon, Name) and not Path(location).exists()
-    if has_backbone:
-        return StoreArgument(name, store=Path(text_before_colon), backbone=text_after_colon)
-    return StoreArgument(name, store=Path(location), backbone=None)
+    if has_name:
+        return _split_backbone(location, name)
+    return _split_backbone(str(argument), name="")
+
+
+def _split_backbone(location: str, name: str) -> StoreArgument:
+    """Split `STORE[:BACKBONE]` at the last colon, unless the colon is a part of a path or URL."""
+    store, _, backbone = location.rpartition(":")
+    is_after_drive_letter = len(store) == 1  # C:store
+    is_before_port = re.fullmatch(r"\w+:/+[^/]*", store)  # http://host:8000
+    is_in_existing_path = Path(location).exists()
+    is_separator = not (is_after_drive_letter or is_before_port or is_in_existing_path)
+    if store and is_separator and fits(backbone, Name):
+        return StoreArgument(name, Path(store), backbone)
+    return StoreArgument(name, Path(location), backbone=None)
 
 
 def under_policy(manifest: "Manifest", policy: str) -> Labelled:
@@ -243,22 +248,27 @@ def under_policy(manifest: "Manifest", policy: str) -> Labelled:
     without a visual concept to EN, the notice of "raw" says how many clips that policy would change.
     """
     labelled = manifests.apply_policy(manifest, manifests.LabelPolicy(policy))
-    if policy != "raw":
-        n_changed = _count_changed_levels(manifest, labelled)
-        n_left_out = len(manifest) - len(labelled)
-        notice = f"label policy {policy}: {counted(n_changed, 'clip')} changed level, {n_left_out} left out"
-        return Labelled(labelled, [notice])
+    if policy == "raw":
+        return Labelled(labelled, _notices_on_paper_policy(manifest))
+    n_changed = _count_changed_levels(manifest, labelled)
+    n_left_out = len(manifest) - len(labelled)
+    notice = f"label policy {policy}: {counted(n_changed, 'clip')} changed level, {n_left_out} left out"
+    return Labelled(labelled, [notice])
+
+
+def _notices_on_paper_policy(manifest: "Manifest") -> list[str]:
+    """Write how many clips the policy "paper" would change, if the codebook has it and there are any."""
     if "paper" not in manifest.codebook.policies:
-        return Labelled(labelled, [])
+        return []
     under_paper = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
     n_changed = _count_changed_levels(manifest, under_paper)
     if not n_changed:
-        return Labelled(labelled, [])
+        return []
     notice = (
         "label policy raw: levels as annotated; --policy paper, which published numbers use, would make EN "
         f"of {counted(n_changed, 'clip')} without a visual concept"
     )
-    return Labelled(labelled, [notice])
+    return [notice]
 
 
 def _count_changed_levels(before: "Manifest", after: "Manifest") -> int:

@@ -20,7 +20,7 @@ from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
     from obygaze_models.dataset.dataset import Dataset
-    from obygaze_models.joint import Joint, Sums
+    from obygaze_models.joint import Joint, Planes, Sums
 
 
 # --- sums
@@ -69,40 +69,62 @@ def sums(
     refuse_existing(out, force=force)
     inputs = read_modalities(manifest, (store,), fuse=None, not_with_fuse={})
     labelled = under_policy(inputs.manifest, policy).manifest
-    (opened,) = inputs.stores
+    opened = inputs.stores[0]
     data = om.load_dataset(opened, labelled, backbone=inputs.backbones[0])
     last_round = None if at is None else om.load_model(at)
     summed = sums_over_films(
         data, task, least=least, at=last_round, licence=validate_licence(licence), label_policy=policy
     )
-    # The record lies beside the store.
-    record = opened.path.resolve().with_name(f"{opened.name}.{RECORD}")
-    with record_release(data, summed, record):
+    record_next_to_store = opened.path.resolve().with_name(f"{opened.name}.{RECORD}")
+    with record_release(data, summed, record_next_to_store):
         write_sums(summed, out)
     about = summed.about
-    n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))  # of each film
-    lines = [
-        f"{counted(sum(n_clips.values()), 'clip')} of {counted(len(n_clips), 'film')} summed up in {out}"
-    ]
-    for movie, n_left_out in about.left_out.items():
-        lines.append(f"left out: {movie}, {counted(n_left_out, 'clip')}")
-    lines += _warn_of_films_with_few_clips(n_clips, about.n_features)
-    limits_remark = None
+    n_clips_of_film = _clips_of_films(summed)
+    lines = _sums_summary(summed, out)
+    lines += _warn_of_films_with_few_clips(n_clips_of_film, about.n_features)
+    clipping_remark = None
+    # With --at, sums hold derivatives at a model, from which neither of these can be computed.
     if last_round is None:
-        # Sums at a model hold derivatives, from which neither can be computed.
-        limits_remark = _limited_features_remark(data, summed)
+        clipping_remark = _clipping_remark(data, summed)
         lines += _warn_of_rare_labels(summed, least)
-        lines.append(limits_remark)
-    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": limits_remark}
-    return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
+        lines.append(clipping_remark)
+    document = {
+        "file": str(out),
+        "films": n_clips_of_film,
+        "left_out": about.left_out,
+        "cut": clipping_remark,
+    }
+    return Answer(document, _as_text(lines))
+
+
+def _as_text(lines: Sequence[str]) -> str:
+    """Join lines; control characters in them, as in names of files, are shown as escapes."""
+    return "\n".join(visible(line, lines=False) for line in lines)
+
+
+def _clips_of_films(summed: "Sums") -> dict[str, int]:
+    """Return the number of clips that were summed of each film."""
+    counts = summed.counts.astype(int).tolist()
+    return dict(zip(summed.about.movies, counts, strict=True))
+
+
+def _sums_summary(summed: "Sums", out: Path) -> list[str]:
+    """Write how many clips and films were summed up in a file, and a line for each film left out."""
+    n_clips_of_film = _clips_of_films(summed)
+    clips = counted(sum(n_clips_of_film.values()), "clip")
+    films = counted(len(n_clips_of_film), "film")
+    lines = [f"{clips} of {films} summed up in {out}"]
+    for movie, n_left_out in summed.about.left_out.items():
+        lines.append(f"left out: {movie}, {counted(n_left_out, 'clip')}")
+    return lines
 
 
 def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -> list[str]:
     """Warn of films with so few clips that their sums reveal the label of each clip.
 
-    The products of features and label are one equation for each feature. Labels are 0 or 1: least squares
-    with these bounds finds all labels of up to about twice as many clips as there are features, for somebody
-    who has the features (docs/joint.md).
+    For each feature the sums hold its product with the labels, summed over clips. For somebody who has the
+    features, that is a linear equation in the labels. As labels lie between 0 and 1, bounded least squares
+    finds them from these equations, of up to about two clips for each feature (docs/joint.md).
 
     Parameters
     ----------
@@ -123,10 +145,7 @@ def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -
 
 
 def _warn_of_rare_labels(summed: "Sums", least: int) -> list[str]:
-    """Warn of films with a label or concept in so few clips that the sums reveal these clips' mean feature.
-
-    Fewer than `least` clips are few.
-    """
+    """Warn of films with a label or concept in fewer than `least` clips: sums reveal their mean feature."""
     # The means of features are followed by those of labels, 0 or 1: the share of a film's clips with the
     # label, and with each concept.
     shares = summed.means[:, summed.about.n_features :]
@@ -144,10 +163,10 @@ def _warn_of_rare_labels(summed: "Sums", least: int) -> list[str]:
     return [line]
 
 
-def _limited_features_remark(data: "Dataset", summed: "Sums") -> str:
-    """Write how much scores would change if features were limited, as the zoo's own models do.
+def _clipping_remark(data: "Dataset", summed: "Sums") -> str:
+    """Write how much scores would change if extreme features were clipped, as the zoo's own models do.
 
-    Joint models can't limit features, because sums over clips do not tell which values are beyond the limit.
+    Joint models can't clip features, because sums over clips do not tell which values are beyond the limit.
     The model of all labs is not known yet, so that the change is measured with the model of this lab alone.
     """
     import numpy as np
@@ -161,13 +180,13 @@ def _limited_features_remark(data: "Dataset", summed: "Sums") -> str:
     penalty = float(len(data))
     hyperplanes = join_sums([summed]).linear(penalty=penalty)
     standardised = (data.X - hyperplanes.mean) / hyperplanes.scale
-    limited = np.clip(standardised, -CLIP, CLIP)
-    is_beyond = limited != standardised
-    change = np.abs((standardised - limited) @ hyperplanes.weights[0])  # of each clip's score
+    excess = standardised - np.clip(standardised, -CLIP, CLIP)  # 0 within the limit
+    share_beyond = (excess != 0).mean()
+    change_of_scores = np.abs(excess @ hyperplanes.weights[0])
     return (
-        f"{is_beyond.mean():.2%} of the features lie beyond {CLIP:g} deviations, where the "
+        f"{share_beyond:.2%} of the features lie beyond {CLIP:g} deviations, where the "
         f"zoo's models cut them off and joint models don't: a least-squares score of this lab's films "
-        f"changes by at most {change.max():.3f}, by {change.mean():.4f} in the mean"
+        f"changes by at most {change_of_scores.max():.3f}, by {change_of_scores.mean():.4f} in the mean"
     )
 
 
@@ -224,55 +243,97 @@ def join(
       obygaze model join lab-a-2.sums lab-b-2.sums --C 0.01 --out round-2.model
     """
     from obygaze_models.joint import join as join_sums
-    from obygaze_models.joint import newton_step, read_sums, save_joint
+    from obygaze_models.joint import read_sums, save_joint
 
     refuse_existing(out, force=force)
     labs = [read_sums(path) for path in files]
     joint = join_sums(labs).without(without)
-    # Sums of `model sums --at` hold the derivatives of the loss at a model: from them the next round is made.
-    is_round = joint.about.holds_derivatives
-    if is_round and (concept or penalty is not None):
-        raise click.UsageError(
-            "--concept and --penalty are for sums without --at; these sums are at a model: give --C"
-        )
-    change = None
-    errors: dict[str, LabErrors] = {}
-    if is_round:
-        step = newton_step(joint, C=inverse)
-        hyperplanes = step.planes
-        change = step.change
-        what_next = "this is the last round" if step.is_last else "send it to the labs for another round"
-        result = f"the weights changed by {step.change:.2g} of the largest: {what_next}"
+    # Sums of `model sums --at` hold derivatives of the logistic loss.
+    if joint.about.holds_derivatives:
+        if concept or penalty is not None:
+            raise click.UsageError(
+                "--concept and --penalty are for sums without --at; these sums are at a model: give --C"
+            )
+        fitted = _next_logistic_round(joint, inverse)
     else:
-        hyperplanes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
-        used_penalty = float(hyperplanes.penalties[0])
-        errors = _lab_errors(joint, files, labs, without, used_penalty, concept)
-        result = f"penalty {used_penalty:.4g}"
+        fitted = _fit_ridge(joint, files, labs, without, penalty, concept)
+    hyperplanes = fitted.hyperplanes
     save_joint(joint, hyperplanes, out, concept=concept)
     n_films = len(joint.about.movies)
     n_clips = int(joint.sums.counts.sum())
-    # Known only if the penalty was chosen by leaving films out.
-    squared_error = None if math.isnan(hyperplanes.losses[0]) else float(hyperplanes.losses[0])
+    # NaN unless the penalty was chosen by leaving films out.
+    error_on_films_left_out = float(hyperplanes.losses[0])
+    has_error = not math.isnan(error_on_films_left_out)
     document = {
         "model": str(out),
         "films": n_films,
         "clips": n_clips,
         "penalty": float(hyperplanes.penalties[0]),
-        "squared_error": squared_error,
-        "change": change,
-        "labs": errors,
+        "squared_error": error_on_films_left_out if has_error else None,
+        "change": fitted.change,
+        "labs": fitted.errors_of_labs,
     }
     target = f"concept {concept}" if concept else joint.about.target["name"]
-    summary = f"{target} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}; {result}"
-    if squared_error is not None:
-        summary += f"; squared error on films left out {squared_error:.4f}"
+    clips_of_films = f"{counted(n_clips, 'clip')} of {counted(n_films, 'film')}"
+    summary = f"{target} of {clips_of_films} in {out}; {fitted.summary}"
+    if has_error:
+        summary += f"; squared error on films left out {error_on_films_left_out:.4f}"
     lines = [summary]
-    for path, error in errors.items():
+    for path, error in fitted.errors_of_labs.items():
         lines.append(
             f"{path}: squared error of the others' model on its films {error.of_model:.4f}, of their share "
             f"{error.of_share:.4f}"
         )
-    return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
+    return Answer(document, _as_text(lines))
+
+
+class _FittedJoint(NamedTuple):
+    """A joint model, fitted by ridge regression or by one round of logistic regression.
+
+    Attributes
+    ----------
+    hyperplanes
+        The fitted model.
+    summary
+        What to print of the fit: the penalty, or how much the round changed the weights.
+    errors_of_labs
+        File of a lab -> errors on its films; empty for logistic regression.
+    change
+        How much the round changed the weights, relative to the largest weight; None for ridge regression.
+    """
+
+    hyperplanes: "Planes"
+    summary: str
+    errors_of_labs: "dict[str, LabErrors]"
+    change: float | None
+
+
+def _next_logistic_round(joint: "Joint", inverse_penalty: float) -> _FittedJoint:
+    """Make the next round of a logistic regression, a Newton step from the model that sums were made at."""
+    from obygaze_models.joint import newton_step
+
+    step = newton_step(joint, C=inverse_penalty)
+    what_next = "this is the last round" if step.is_last else "send it to the labs for another round"
+    summary = f"the weights changed by {step.change:.2g} of the largest: {what_next}"
+    return _FittedJoint(step.planes, summary, errors_of_labs={}, change=step.change)
+
+
+def _fit_ridge(
+    joint: "Joint",
+    files: Sequence[Path],
+    labs: "Sequence[Sums]",
+    without: Sequence[str],
+    penalty: float | None,
+    concept: str,
+) -> _FittedJoint:
+    """Fit a ridge regression of the labels or a ridge CAV; parameters are those of `_lab_errors`.
+
+    If `penalty` is None, it is chosen by leaving films out.
+    """
+    hyperplanes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
+    used_penalty = float(hyperplanes.penalties[0])
+    errors = _lab_errors(joint, files, labs, without, used_penalty, concept)
+    return _FittedJoint(hyperplanes, f"penalty {used_penalty:.4g}", errors_of_labs=errors, change=None)
 
 
 class LabErrors(NamedTuple):
@@ -298,7 +359,7 @@ def _lab_errors(
     penalty: float,
     concept: str,
 ) -> dict[str, LabErrors]:
-    """Compute, for each lab, the squared errors on its films of what is fitted to the other labs' films.
+    """Compute for each lab the squared errors on its films of a model fitted to the other labs' films.
 
     Parameters
     ----------
@@ -317,7 +378,7 @@ def _lab_errors(
     -------
     dict
         File of a lab -> its errors. A lab is left out if all its films were left out, or if the joint sums
-        hold no films of other labs.
+        hold no films of other labs, or not of both classes.
     """
     errors = {}
     for path, lab in zip(files, labs, strict=True):
@@ -325,7 +386,8 @@ def _lab_errors(
         films_of_others = set(joint.about.movies) - films
         if not films or not films_of_others:
             continue
-        with suppress(ModelError):  # raised if the other labs do not have both classes
+        # The error is raised if the other labs do not have both classes: such a lab is left out too.
+        with suppress(ModelError):
             of_model, of_share = joint.lab_error(films, penalty, concept)
             errors[str(path)] = LabErrors(of_model, of_share)
     return errors

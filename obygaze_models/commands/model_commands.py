@@ -84,7 +84,7 @@ def card(
     from obygaze_models.persistence.sharing import describe_model
 
     file, markdown_page = describe_model(model, zoo)
-    # Those of the estimator, and those of its calibration and training clips.
+    # The arrays of the estimator, and the others: of its calibration and of its training clips.
     all_arrays = {**file.arrays, **file.other_arrays}
     shapes = {}
     for name, array in all_arrays.items():
@@ -145,12 +145,11 @@ def push(
     """
     from obygaze_models.persistence.sharing import push_model
 
-    text_by_makers = "" if notes is None else read_text(notes)
-    entry = push_model(model, destination, name, version, notes=text_by_makers)
+    makers_notes = "" if notes is None else read_text(notes)
+    entry = push_model(model, destination, name, version, notes=makers_notes)
     document = {"model": entry.label, "file": entry.file, "sha256": entry.sha256, "zoo": destination}
-    return Answer(
-        document, f"{entry.label} in {destination}: {entry.file}, {entry.octets} bytes, {entry.sha256}"
-    )
+    summary = f"{entry.label} in {destination}: {entry.file}, {entry.octets} bytes, {entry.sha256}"
+    return Answer(document, summary)
 
 
 @command()

@@ -94,9 +94,11 @@ def predict(
     if frames is not None and frame_table is not None:
         write_whole(frames, str(frame_table.to_csv(index=False, lineterminator="\n")))
         lines.append(f"{counted(len(frame_table), 'frame')} in {frames}")
-    if out is not None and not json:
+    # Scores that were written to a file are not printed as well, unless --json asks for them.
+    prints_scores = out is None or json
+    if not prints_scores:
         return Answer(None, remarks=lines)
-    # The table is formatted only if it is shown.
+    # The table is formatted only if it is shown, which it is not with --json.
     return Answer(document(predicted, loaded, opened), lambda: _predictions_table(predicted), lines)
 
 
@@ -205,9 +207,9 @@ def localise(
     from obygaze_models.evaluation.predictions import records
 
     scored = read_frames(frames)
+    # Films are named in the manifest as in the table of frames, whatever the spelling there.
     clips = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
-    # Those whose frames have the flag in the table.
-    trained_films = trained_on(scored)
+    trained_films = trained_on(scored)  # films with the flag in the table of frames
     results: dict[str, Localisation] = {}
     document: dict[str, Any] = {}
     remarks = []
@@ -230,38 +232,41 @@ def localise(
 
 
 def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
-    """Format the table of how well frames are ranked, with a row per annotator and measure.
+    """Format the table of how well frames are ranked, followed by lines that explain its columns.
 
-    Lines that explain its columns follow.
+    `results` has the result for each annotator's segments.
     """
     from obygaze_models.evaluation.localise import SEED
-    from obygaze_models.evaluation.predictions import records
 
-    rows = []
-    for annotator, result in results.items():
-        n_clips = int(result.by_movie["n_clips"].sum())
-        for measured in records(result.pooled):
-            low = measured["low"]
-            high = measured["high"]
-            chance = measured["chance"]
-            row = (
-                annotator,
-                measured["measure"].replace("_", " "),
-                f"{measured['value']:.3f}",
-                "" if low is None else f"[{low:.3f}, {high:.3f}]",
-                "" if chance is None else f"{chance:.3f}",
-                f"{measured['p']:.3f}",
-                len(result.by_movie),
-                n_clips,
-            )
-            rows.append(row)
-    headings = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
-    first_result = next(iter(results.values()))
-    n_shifts = first_result.n_shifts  # the same of all annotators
+    # The number of shifts is the same for all annotators.
+    n_shifts = next(iter(results.values())).n_shifts
     explanation = [
         "above chance: the mean is larger than chance, and p is at most .05",
         "chance: mean with the scores of the movie's other clips; blank where there are none",
         f"p: two-sided, {n_shifts} shifts of the clips' scores within movies (seed {SEED})",
         "95 %: interval of the mean over movies like these, not a test against chance",
     ]
-    return [*table(rows, headings, right=range(2, len(headings))).split("\n"), "", *explanation]
+    return [*_localisation_table(results), "", *explanation]
+
+
+def _localisation_table(results: "Mapping[str, Localisation]") -> list[str]:
+    """Format the table of how well frames are ranked, with a row per annotator and measure."""
+    from obygaze_models.evaluation.predictions import records
+
+    rows = []
+    for annotator, result in results.items():
+        n_movies = len(result.by_movie)
+        n_clips = int(result.by_movie["n_clips"].sum())
+        for record in records(result.pooled):
+            measure = record["measure"].replace("_", " ")
+            value = f"{record['value']:.3f}"
+            interval = ""
+            if record["low"] is not None:
+                interval = f"[{record['low']:.3f}, {record['high']:.3f}]"
+            chance = ""
+            if record["chance"] is not None:
+                chance = f"{record['chance']:.3f}"
+            p = f"{record['p']:.3f}"
+            rows.append([annotator, measure, value, interval, chance, p, n_movies, n_clips])
+    headings = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
+    return table(rows, headings, right=range(2, len(headings))).split("\n")

@@ -17,38 +17,51 @@ if TYPE_CHECKING:
 
 
 def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = ()) -> list[str]:
-    """Write all remarks on the predictions, one sentence per line; `stores` know what was read of clips."""
+    """Write all remarks on a model's predictions, one sentence per line.
+
+    Parameters
+    ----------
+    predicted, model
+        The predictions, and the model that made them.
+    stores
+        The stores of the clips, which hold how much of each clip's video could be read.
+    """
     lines = [
-        predicted.evidence,  # one line
+        predicted.evidence,  # one line, on how well the model did on films left out
         _calls_remark(predicted, model),
-        *_planted_labels_remark(model),
-        *_known_film_remarks(predicted),
+        *_artificial_labels_remark(model),
+        *_known_clips_remark(predicted),
+        *_recognised_films_remarks(predicted),
         *_modality_remarks(predicted, model),
         *_partial_clips_remark(predicted, stores),
         *_unlike_clip_remarks(predicted),
         *_calibration_remark(model),
         *_excluded_remarks(predicted.excluded),
     ]
+    # Names are from files: characters that would act on a terminal are shown as escapes.
     return [visible(line, lines=False) for line in lines]
 
 
 def written_remark(predicted: "Predicted", model: "Model", path: str) -> str:
-    """Write how many clips a file has, and of a model that decides how many of them have a probability."""
+    """Write how many clips a file has and, if the model decides, how many of them have a probability."""
     n_clips = len(predicted.table)
     written = f"{counted(n_clips, 'clip')} in {path}"
     if not model.decides:
         return written
-    n_known = int(predicted.table["p"].notna().sum())
-    if not n_known:
-        return f"{written}, none with a probability"
-    return f"{written}, {n_known if n_known < n_clips else 'each'} with a probability"
+    n_with_probability = int(predicted.table["p"].notna().sum())
+    how_many = str(n_with_probability)
+    if n_with_probability == 0:
+        how_many = "none"
+    elif n_with_probability == n_clips:
+        how_many = "each"
+    return f"{written}, {how_many} with a probability"
 
 
 def _calls_remark(predicted: "Predicted", model: "Model") -> str:
-    """Write what the model was trained for and, if it decides, how many clips it calls positive.
+    """Write what the model was trained for and, if it decides, how many clips it classifies as positive.
 
     For example: "PCBM-LR trained for hn_s (codebook obygaze12) on 95 clips of 4 films: 12 of 30 clips called
-    positive, 2 not judged". Clips out of distribution are not judged.
+    positive, 2 not judged". Those not judged are out of distribution.
     """
     card = model.card
     n_clips = len(predicted.table)
@@ -59,8 +72,7 @@ def _calls_remark(predicted: "Predicted", model: "Model") -> str:
     if not model.decides:
         return f"{trained}: {counted(n_clips, 'clip')}"
     n_called_positive = int(predicted.table["called"].sum())
-    has_flag = predicted.has(OUT_OF_DISTRIBUTION)
-    n_not_judged = int(has_flag.sum())
+    n_not_judged = int(predicted.has(OUT_OF_DISTRIBUTION).sum())
     judged_clips = counted(n_clips - n_not_judged, "clip")
     calls = f"{n_called_positive} of {judged_clips} called positive"
     if n_not_judged:
@@ -68,33 +80,37 @@ def _calls_remark(predicted: "Predicted", model: "Model") -> str:
     return f"{trained}: {calls}"
 
 
-def _planted_labels_remark(model: "Model") -> list[str]:
-    """Write that a program gave labels that the model was trained on, if it did."""
+def _artificial_labels_remark(model: "Model") -> list[str]:
+    """Write that the model was trained on labels made by a program, if it was."""
     line = labels_line(model.card)
     return [line] if line else []
 
 
-def _known_film_remarks(predicted: "Predicted") -> list[str]:
-    """Write which films and clips the model was trained on, and by what they were recognised.
+def _known_clips_remark(predicted: "Predicted") -> list[str]:
+    """Write how many clips are of films that the model was trained on, if there are any."""
+    n_clips = int(predicted.has(TRAINED_ON).sum())
+    if not n_clips:
+        return []
+    clips = counted(n_clips, "clip is of a film", "clips are of films")
+    consequence = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
+    return [f"{clips} that the model was trained on: {consequence}"]
 
-    For example: "30 clips are of films that the model was trained on: their scores are no predictions";
-    "alias is tt0097576 by its features: 97 % of their clips are the same"; "2 clips of other films have
-    features that the model was trained on"; or why pictures could not be compared.
+
+def _recognised_films_remarks(predicted: "Predicted") -> list[str]:
+    """Write which films and clips were recognised as training data although they have other names.
+
+    For example: "alias is tt0097576 by its features: 97 % of their clips are the same"; "2 clips of other
+    films have features that the model was trained on". If pictures could not be compared, the reason follows.
     """
     recognition = predicted.recognition
     lines = []
-    n_clips = int(predicted.has(TRAINED_ON).sum())
-    if n_clips:
-        clips = counted(n_clips, "clip is of a film", "clips are of films")
-        consequence = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
-        lines.append(f"{clips} that the model was trained on: {consequence}")
     for film in recognition.films.values():
-        has_other_name = film.movie != film.trained_as
-        if has_other_name:
-            line = f"{film.movie} is {film.trained_as} by its {film.by}"
-            if film.by != "name":
-                line += f": {film.share:.0%} of their clips are the same"
-            lines.append(line)
+        if film.movie == film.trained_as:
+            continue
+        line = f"{film.movie} is {film.trained_as} by its {film.by}"
+        if film.by != "name":
+            line += f": {film.share:.0%} of their clips are the same"
+        lines.append(line)
     # `recognition.clips` are of films that were not recognised as a whole.
     n_single_clips = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())
     if n_single_clips:
@@ -113,8 +129,8 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
     lines = []
     for modality in model.card.modalities:
         name = modality["name"]
-        lacks_modality = predicted.has(f"{WITHOUT}{name}")  # such as the flag without_sound
-        n_clips = int(lacks_modality.sum())
+        flag = f"{WITHOUT}{name}"  # such as without_sound
+        n_clips = int(predicted.has(flag).sum())
         if n_clips:
             clips = counted(n_clips, "clip has", "clips have")
             lines.append(f"{clips} no {name}: such clips are judged by what they have")
@@ -123,53 +139,54 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
 
 def _partial_clips_remark(predicted: "Predicted", stores: Sequence["Store"]) -> list[str]:
     """Write how many clips could be read only in part, and of how many of them less than half was read."""
-    n_clips = int(predicted.has(PARTIAL).sum())
+    is_partial = predicted.has(PARTIAL)
+    n_clips = int(is_partial.sum())
     if not n_clips:
         return []
     partial = counted(n_clips, "clip is partial", "clips are partial")
     line = f"{partial}: a part of the video could not be read"
-    clip_ids = set(predicted.table["clip_id"][predicted.has(PARTIAL)])
-    n_scarcely_read = sum(_n_scarcely_read(store, clip_ids) for store in stores)
-    if n_scarcely_read:
-        clips = counted(n_scarcely_read, "clip")
+    clip_ids = set(predicted.table["clip_id"][is_partial])
+    n_less_than_half = sum(_n_less_than_half_read(store, clip_ids) for store in stores)
+    if n_less_than_half:
+        clips = counted(n_less_than_half, "clip")
+        # When a whole film is scored, such windows are left out of all results.
         line += f"; less than half of {clips} was read: such a window counts nowhere in a scored film"
     return [line]
 
 
-def _n_scarcely_read(store: "Store", clip_ids: Collection[str]) -> int:
+def _n_less_than_half_read(store: "Store", clip_ids: Collection[str]) -> int:
     """Count those of the given clips of a store that have no pictures for more than half of their length."""
     clips = store.table
     n_clips = 0
+    # Row of a clip -> the stretches of it without pictures, each with start and end in seconds.
     for row, stretches in clips.without_pictures_s.items():
         if clips.clip_ids[row] not in clip_ids:
             continue
-        without_pictures_s = sum(end_s - start_s for start_s, end_s in stretches)
+        missing_s = sum(end_s - start_s for start_s, end_s in stretches)
         length_s = float(clips.end_s[row] - clips.start_s[row])
-        if without_pictures_s > length_s / 2:
+        if missing_s > length_s / 2:
             n_clips += 1
     return n_clips
 
 
 def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
-    """Write for each film how many clips have no probability, as they are out of distribution.
-
-    They are farther from the training clips than nearly all training clips are from those of other films.
-    """
+    """Write for each film how many clips have no probability, as they are out of distribution."""
     movies = predicted.table["movie"]
     n_clips_of_movie = Counter(movies)
     n_far_of_movie = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
     lines = []
     for movie, n_far in n_far_of_movie.items():
+        clips = counted(n_clips_of_movie[movie], "clip")
         lines.append(
-            f"{movie}: no probability for {n_far} of {counted(n_clips_of_movie[movie], 'clip')}, farther "
-            "from the training clips "
-            "than 99 % of these are from those of other films"
+            f"{movie}: no probability for {n_far} of {clips}, farther from the training clips than 99 % of "
+            "these are from those of other films"
         )
     return lines
 
 
 def _calibration_remark(model: "Model") -> list[str]:
     """Write why a model gives no probabilities, if it gives none."""
+    # A joint model is fitted to sums, which do not hold the distances of clips that this check needs.
     is_joint = model.out_of_distribution is None
     if is_joint:
         line = (

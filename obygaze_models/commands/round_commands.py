@@ -64,22 +64,24 @@ def progress(
     """
     from obygaze_models.evaluation.rounds import round_progress
 
-    labels = manifests.read_manifest(annotated)
-    assigned = manifests.read_manifest(planned)
+    annotated_clips = manifests.read_manifest(annotated)
+    planned_clips = manifests.read_manifest(planned)
     for column in ("annotator", "movie"):
-        _refuse_two_spellings(column, {annotated: labels, planned: assigned})
-    by_annotator = round_progress(assigned, labels, task)
-    _print_left_out(annotated, "annotators", (clip.annotator for clip in labels), by_annotator.keys())
+        _refuse_two_spellings(column, {annotated: annotated_clips, planned: planned_clips})
+    by_annotator = round_progress(planned_clips, annotated_clips, task)
+    annotators_of_clips = [clip.annotator for clip in annotated_clips]
+    _print_left_out(annotated, "annotators", annotators_of_clips, known=by_annotator.keys())
     films: set[str] = set()
     for progress_of_annotator in by_annotator.values():
         films.update(progress_of_annotator.films)
-    _print_left_out(annotated, "films", (clip.movie for clip in labels), films)
+    films_of_clips = [clip.movie for clip in annotated_clips]
+    _print_left_out(annotated, "films", films_of_clips, known=films)
     document = {name: _progress_record(by_annotator[name]) for name in by_annotator}
     return Answer(document, "\n".join(_progress_lines(by_annotator)))
 
 
 def _refuse_two_spellings(column: str, manifests_of_files: "Mapping[Path, manifests.Manifest]") -> None:
-    """Raise if a name in a column of some manifests is spelled in two ways; the message has a clip of each.
+    """Raise if a name in a column of manifests is spelled in two ways; the message names a clip of each.
 
     `column` is "annotator" or "movie".
     """
@@ -91,8 +93,9 @@ def _refuse_two_spellings(column: str, manifests_of_files: "Mapping[Path, manife
 
 
 def _progress_record(progress_of_annotator: "Progress") -> dict[str, Any]:
-    """Return the progress of an annotator as JSON values; a number of a drift that is undefined is None."""
+    """Return the progress of an annotator as JSON values; undefined numbers of a drift are None."""
     record = asdict(progress_of_annotator)
+    # The drifts of the annotator's own calls, and of their differences from the others' calls.
     for drift in (record["alone"], record["against"]):
         for key, value in drift.items():
             # JSON has no NaN.
@@ -148,7 +151,9 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
             to_do.append(f"{name}: to do {', '.join(progress_of_annotator.to_do)}")
     headings = ["annotator", "films", "clips", "change over films", "against the others", ""]
     lines = table(rows, headings).split("\n")
-    return [*lines, "", *to_do] if to_do else lines
+    if to_do:
+        lines += ["", *to_do]
+    return lines
 
 
 def _format_drift(drift: "Drift") -> str:
@@ -265,19 +270,18 @@ def rank(
     compared = [judgement.comparison for judgement in judgements]
     if ask:
         pairs = next_pairs(sorted(clip_ids), compared)
-        # The cells of worker and chosen are empty, to be filled in.
-        rows = [COLUMNS, *(("", left, right, "") for left, right in pairs)]
-        write_whole(out, "".join(map(csv_line, rows)))
-        return Answer(
-            {"pairs": str(out), "asked": len(pairs)}, f"{out}: {counted(len(pairs), 'pair')} to judge"
-        )
+        _write_pairs(pairs, out)
+        document = {"pairs": str(out), "asked": len(pairs)}
+        return Answer(document, f"{out}: {counted(len(pairs), 'pair')} to judge")
     if not compared:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     cpu_s = expected_s(len(compared))
     if cpu_s >= LEAST_ANNOUNCED_S:
         click.echo(f"note: {len(compared):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
     ranking = rank_items(compared, masters=[name.strip() for name in masters])
-    n_in_one_level = _write_strengths(clips, ranking, scale, out)
+    cells_of_clip = _ranking_cells(ranking, scale)
+    _write_ranked(clips, cells_of_clip, out)
+    n_in_one_level = _count_in_one_level(clips, cells_of_clip, scale)
     workers = ranking.workers.to_dict("records")
     document = {
         "manifest": str(out),
@@ -286,11 +290,18 @@ def rank(
         "workers": workers,
     }
     summary = (
-        f"{out}: {len(ranking.items):,} of {counted(len(clip_ids), 'clip')} ranked; of "
-        f"{n_in_one_level:,} the whole "
-        "interval is in one level"
+        f"{out}: {len(ranking.items):,} of {counted(len(clip_ids), 'clip')} ranked; of {n_in_one_level:,} "
+        "the whole interval is in one level"
     )
     return Answer(document, "\n".join([*_workers_table(workers), "", summary]))
+
+
+def _write_pairs(pairs: Iterable[tuple[str, str]], out: Path) -> None:
+    """Write a table of pairs to judge, whose cells of worker and chosen are left empty to be filled in."""
+    lines = [csv_line(COLUMNS)]
+    for left, right in pairs:
+        lines.append(csv_line(("", left, right, "")))
+    write_whole(out, "".join(lines))
 
 
 def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
@@ -301,11 +312,15 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     """
     judgements = []
     table_of_comparisons = manifests.read_table(path, COLUMNS)
-    # After the last row, `checked` raises an error if problems were added. So the list is returned only if
-    # all rows were valid, and invalid ones need not be left out of it.
     problems = table_of_comparisons.problems
+    # After the last row, `checked` raises an error if there are problems. Then nothing is returned, so that
+    # invalid rows need not be left out here.
     for row in table_of_comparisons.checked():
-        worker, left, right, chosen = (composed(row.cells[name].strip()) for name in COLUMNS)
+        cells = {name: composed(row.cells[name].strip()) for name in COLUMNS}
+        worker = cells["worker"]
+        left = cells["left"]
+        right = cells["right"]
+        chosen = cells["chosen"]
         if not worker:
             problems.add(row.line, "no worker is named", "worker")
         for column, clip_id in (("left", left), ("right", right)):
@@ -322,8 +337,9 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
 
 def _refuse_two_spellings_of_workers(judgements: Sequence[Judgement]) -> None:
     """Raise if the name of a worker is spelled in two ways; the message has a line of each spelling."""
+    # The first place of each worker: judgements are gone through from the last to the first, so that it is
+    # what remains.
     places = {}
-    # From the last judgement to the first, so that the first place of each worker is kept.
     for judgement in reversed(judgements):
         places[judgement.worker] = (judgement.path, f"line {judgement.line}")
     manifests.refuse_twins("worker", places)
@@ -341,35 +357,15 @@ def _print_repeated(judgements: Sequence[Judgement]) -> None:
         click.echo(f"{rows} a worker's judgement of two clips, and each counts", err=True)
 
 
-def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str, out: Path) -> int:
-    """Write a manifest with the strengths and ranks of its clips on a scale in additional columns.
-
-    Parameters
-    ----------
-    clips
-        The manifest.
-    ranking
-        Strengths and ranks of some of its clips; the others get empty cells.
-    name
-        Name of the scale.
-    out
-        File to write.
-
-    Returns
-    -------
-    int
-        The number of clips whose 95 % interval lies in one level of the scale.
-    """
-    scale = clips.codebook.scale(name)
-    strengths = {name: ranking.strength, f"{name}_low": ranking.low, f"{name}_high": ranking.high}
+def _ranking_cells(ranking: "Ranking", scale: str) -> dict[str, dict[str, str]]:
+    """Format the strengths and ranks of clips on a scale: clip id -> column of the manifest -> cell."""
+    strengths = {scale: ranking.strength, f"{scale}_low": ranking.low, f"{scale}_high": ranking.high}
     ranks = {
-        f"{name}_rank": ranking.rank,
-        f"{name}_rank_low": ranking.rank_low,
-        f"{name}_rank_high": ranking.rank_high,
+        f"{scale}_rank": ranking.rank,
+        f"{scale}_rank_low": ranking.rank_low,
+        f"{scale}_rank_high": ranking.rank_high,
     }
-    columns = (*strengths, *ranks)
-    cells_of_clip: dict[str, dict[str, str]] = {}
-    n_in_one_level = 0
+    cells_of_clip = {}
     for index, clip_id in enumerate(ranking.items):
         cells = {}
         for column, numbers in strengths.items():
@@ -377,11 +373,33 @@ def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str,
         for column, numbers in ranks.items():
             cells[column] = f"{numbers[index]:g}"
         cells_of_clip[clip_id] = cells
-        # The levels are computed from the rounded numbers in the cells, as `evaluate` will read them.
-        lowest_level = scale.level_of(cells[f"{name}_low"])
-        highest_level = scale.level_of(cells[f"{name}_high"])
-        if lowest_level == highest_level:
+    return cells_of_clip
+
+
+def _count_in_one_level(
+    clips: "manifests.Manifest", cells_of_clip: Mapping[str, Mapping[str, str]], scale: str
+) -> int:
+    """Count the clips whose 95 % interval lies in one level of a scale.
+
+    Levels are computed from the rounded numbers in the cells (`_ranking_cells`), as `evaluate` reads them.
+    """
+    level_of = clips.codebook.scale(scale).level_of
+    n_in_one_level = 0
+    for cells in cells_of_clip.values():
+        if level_of(cells[f"{scale}_low"]) == level_of(cells[f"{scale}_high"]):
             n_in_one_level += 1
+    return n_in_one_level
+
+
+def _write_ranked(
+    clips: "manifests.Manifest", cells_of_clip: Mapping[str, Mapping[str, str]], out: Path
+) -> None:
+    """Write a manifest with strengths and ranks of its clips in additional columns (`_ranking_cells`).
+
+    Clips without a rank get empty cells. If cells that a clip has in these columns are replaced, a notice
+    with the number of clips is printed.
+    """
+    columns = list(next(iter(cells_of_clip.values())))
     # The extras of a clip are its cells in columns that are not those of every manifest.
     n_replaced = sum(any(clip.extras.get(column) for column in columns) for clip in clips)
     if n_replaced:
@@ -390,10 +408,9 @@ def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str,
     empty_cells = dict.fromkeys(columns, "")
     ranked = []
     for clip in clips:
-        extras = {**clip.extras, **cells_of_clip.get(clip.clip_id, empty_cells)}
-        ranked.append(replace(clip, extras=extras))
+        cells = cells_of_clip.get(clip.clip_id, empty_cells)
+        ranked.append(replace(clip, extras={**clip.extras, **cells}))
     manifests.write_manifest(clips.with_clips(ranked), out)
-    return n_in_one_level
 
 
 def _workers_table(workers: Sequence[Mapping[Any, Any]]) -> list[str]:

@@ -41,14 +41,17 @@ N_SHOWN_UNITS = 40
 N_FRAMES = 5
 """Frames that are named for each unit: those in which it is strongest."""
 
+N_TEXTS = 3
+"""Texts that are named for each unit: those nearest to its direction."""
+
 MOST_UNFINISHED_BYTES = 1 << 31
 """Largest file of an interrupted run that is read: 100,000 units of 1,000 numbers take less."""
 
 ARRAYS_FOR_RESUMING = ("moments", "decays")
 """Arrays of a dictionary that are needed only to resume its training."""
 
-DIGEST_OF_ARGUMENTS = "asked"
-"""Name of the array of an unfinished file that holds the digest of the command's arguments."""
+DIGEST_OF_SETTINGS = "asked"
+"""Name of the array of an unfinished file that holds the digest of the settings of the run."""
 
 ERRORS_OF_DAMAGED_FILES = (
     OSError,
@@ -131,8 +134,8 @@ def units(
         _, text_vectors = read_texts(of.open_store(texts), group.name, group)
     usable_rows = np.flatnonzero(group.usable)  # clips whose features are there
     clips = StoredClips(group, features, usable_rows)
-    # What the units depend on: a file of a run with other arguments is not resumed.
-    arguments: dict[str, Any] = {
+    # All that the units depend on: an unfinished run is resumed only with the same settings.
+    settings: dict[str, Any] = {
         "store": opened.fingerprint,
         "backbone": group.name,
         "features": features,
@@ -141,42 +144,40 @@ def units(
         "n_active": n_active,
         "n_epochs": N_EPOCHS,
     }
-    # Beside the folder, which is written only at the end, as a whole.
+    # Next to the folder, which is written only at the end, as a whole.
     unfinished = out.with_name(f"{out.name}.partial.npz")
-    dictionary = _learn_units(clips, arguments, unfinished)
+    dictionary = _learn_units(clips, settings, unfinished)
     values, strongest_tokens = strongest_activations(dictionary, clips)
-    concepts: Sequence[str] = ()
-    association = None
+    frames = _name_strongest_frames(group, features, values, strongest_tokens)
+    table = _unit_table(dictionary, frames)
     if labels is not None:
         data = om.load_dataset(opened, of.read_manifest(labels), backbone=group.name)
-        concepts = data.labels.concepts
         association = _associate_with_concepts(data, group, clips, values, seed)
-    frames = _name_strongest_frames(group, features, values, strongest_tokens)
-    table = _unit_table(dictionary, frames, concepts, association, text_vectors)
-    directions = {
-        name: array for name, array in dictionary.to_arrays().items() if name not in ARRAYS_FOR_RESUMING
-    }
+        table = table.join(_best_concepts(data.labels.concepts, association))
+    if text_vectors is not None:
+        table["words"] = _nearest_texts(dictionary, text_vectors)
+    table = table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
     answer = finish(
-        _units_report(dictionary, table, arguments),
+        _units_report(dictionary, table, settings),
         Output(out, force=force, json=json),
-        {"units.npz": partial(_write_npz, arrays=directions)},
+        {"units.npz": partial(_write_directions, dictionary=dictionary)},
     )
     unfinished.unlink(missing_ok=True)
     return answer
 
 
-def _learn_units(clips: "StoredClips", arguments: "Mapping[str, Any]", unfinished: Path) -> "Dictionary":
+def _learn_units(clips: "StoredClips", settings: "Mapping[str, Any]", unfinished: Path) -> "Dictionary":
     """Learn units of clips; each epoch is saved to the file `unfinished`, from which a stopped run resumes.
 
-    `arguments` are those that the result depends on. If the file is of other arguments, it is not used.
+    `settings` are all that the result depends on. A file that was written with other settings is not used.
     """
     import numpy as np
 
     from obygaze_models.concepts.dictionary import present_tokens
     from obygaze_models.concepts.dictionary_learning import learn_dictionary
 
-    n_epochs = arguments["n_epochs"]
-    digest = _digest_of_arguments(arguments)
+    n_epochs = settings["n_epochs"]
+    digest = _digest_of_settings(settings)
 
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
         """Read the present tokens of the clips in these rows, one clip after the other [tokens, D]."""
@@ -186,26 +187,26 @@ def _learn_units(clips: "StoredClips", arguments: "Mapping[str, Any]", unfinishe
 
         def save_epoch(learnt: "Dictionary") -> None:
             """Save the dictionary after an epoch, for a stopped command to resume from, and show progress."""
-            _write_npz(unfinished, {**learnt.to_arrays(), DIGEST_OF_ARGUMENTS: digest})
+            _write_npz(unfinished, {**learnt.to_arrays(), DIGEST_OF_SETTINGS: digest})
             show(learnt.epoch, n_epochs)
 
         return learn_dictionary(
             read,
             len(clips),
-            n_units=arguments["n_units"],
-            n_active=arguments["n_active"],
+            n_units=settings["n_units"],
+            n_active=settings["n_active"],
             n_epochs=n_epochs,
-            seed=arguments["seed"],
+            seed=settings["seed"],
             resume_from=_read_unfinished(unfinished, digest),
             after_epoch=save_epoch,
         )
 
 
-def _digest_of_arguments(arguments: "Mapping[str, Any]") -> "NDArray[np.uint8]":
-    """Return the SHA-256 of a command's arguments as an array for an npz file: its digits as ASCII codes."""
+def _digest_of_settings(settings: "Mapping[str, Any]") -> "NDArray[np.uint8]":
+    """Return the SHA-256 of settings as an array for an npz file: the ASCII codes of its 64 digits."""
     import numpy as np
 
-    text = json.dumps(arguments, sort_keys=True)
+    text = json.dumps(settings, sort_keys=True)
     hex_digits = sha256_of(text.encode())
     return np.frombuffer(hex_digits.encode(), np.uint8)
 
@@ -230,33 +231,42 @@ def _associate_with_concepts(
     """
     from obygaze_models.evaluation.significance import associate
 
-    # Labelled clips are those of the dataset, which all have features: units were learnt on them too.
     index_of_clip = {group.clip_ids[row]: index for index, row in enumerate(clips.rows)}
+    # The clips of a dataset have features, so that units were learnt on all of them.
     labelled = [index_of_clip[clip_id] for clip_id in data.clip_ids.tolist()]
     return associate(values[labelled], data.labels.present, data.movies, seed=seed)
+
+
+def _write_directions(path: Path, dictionary: "Dictionary") -> None:
+    """Write the arrays of a dictionary to an npz file, without those that only training needs."""
+    arrays = dictionary.to_arrays()
+    for name in ARRAYS_FOR_RESUMING:
+        arrays.pop(name, None)
+    _write_npz(path, arrays)
 
 
 def _write_npz(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
     """Write arrays to an npz file; the same arrays give the same bytes."""
     import numpy as np
 
-    with whole_file(path) as unnamed, unnamed.open("wb") as file:
+    with whole_file(path) as temporary_path, temporary_path.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # mypy takes the names for allow_pickle
 
 
 def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
-    """Read the dictionary that an interrupted run with the same arguments left; None if there is none.
+    """Read the dictionary that an interrupted run saved; None if there is none with the same settings.
 
-    `digest` is that of the arguments.
+    `digest` is that of the settings (`_digest_of_settings`).
     """
     import numpy as np
 
     from obygaze_models.concepts.dictionary import Dictionary
 
     try:
-        with np.load(io.BytesIO(read_bytes(path, MOST_UNFINISHED_BYTES)), allow_pickle=False) as stored:
+        file = io.BytesIO(read_bytes(path, MOST_UNFINISHED_BYTES))
+        with np.load(file, allow_pickle=False) as stored:
             arrays = dict(stored)
-        if not np.array_equal(arrays.pop(DIGEST_OF_ARGUMENTS), digest):
+        if not np.array_equal(arrays.pop(DIGEST_OF_SETTINGS), digest):
             return None
         return Dictionary.from_arrays(arrays)
     except ERRORS_OF_DAMAGED_FILES:
@@ -286,18 +296,8 @@ def _name_strongest_frames(
     """
     import numpy as np
 
-    from obygaze_models.prediction.frames import frame_times
-
+    times = _strongest_times(group, features, strongest_tokens)
     rows = np.flatnonzero(group.usable)
-    has_clips_of_many_lengths = group.ragged and features == "tokens"
-    if "frames" in group.arrays and not has_clips_of_many_lengths:
-        times = frame_times(group, rows)  # [N, F]
-    else:
-        # Tokens can't be assigned to frames: a clip counts as one frame of unknown time.
-        times = np.full((len(rows), 1), np.nan)
-    n_frames = times.shape[1]
-    n_tokens = n_frames if group.is_ragged(features) else group.shape(features)[1]
-    strongest_frames = _frames_of_tokens(strongest_tokens, n_tokens, n_frames)  # [N, H]
     # The clips in which each unit is most active, the strongest first, [N_FRAMES, H].
     strongest_clips = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
     texts = []
@@ -307,99 +307,112 @@ def _name_strongest_frames(
             is_active = values[clip, unit] > 0
             if not is_active:
                 continue
-            time_s = times[clip, strongest_frames[clip, unit]]
+            time_s = times[clip, unit]
             clip_id = group.clip_ids[rows[clip]]
             names.append(clip_id if np.isnan(time_s) else f"{clip_id} {time_s:.1f} s")
         texts.append("; ".join(names))
     return texts
 
 
-def _frames_of_tokens(tokens: "NDArray[np.int32]", n_tokens: int, n_frames: int) -> "NDArray[np.int32]":
-    """Return the frame of each token of a clip, given as indices, [...].
+def _strongest_times(
+    group: "Group", features: str, strongest_tokens: "NDArray[np.int32]"
+) -> "NDArray[np.float64]":
+    """Return the time in seconds at which each unit is most active in each clip, [N, H]; NaN if unknown.
 
-    Each frame has the same number of tokens. Tokens that are left over, such as a class token, come before
-    those of the first frame, and count to it. Of 1,569 tokens of 8 frames the first is a class token, and
-    each frame has 196: tokens 0 to 196 are of frame 0, and token 197 is the first of frame 1.
+    The parameters are those of `_name_strongest_frames`.
+    """
+    import numpy as np
+
+    from obygaze_models.prediction.frames import frame_times
+
+    has_frames = "frames" in group.arrays
+    # Tokens of clips with different numbers of frames can't be assigned to frames.
+    has_tokens_without_frame = group.ragged and features == "tokens"
+    if not has_frames or has_tokens_without_frame:
+        return np.full(strongest_tokens.shape, np.nan)
+    times = frame_times(group, np.flatnonzero(group.usable))  # [N, F]
+    n_frames = times.shape[1]
+    n_tokens = n_frames if group.is_ragged(features) else group.shape(features)[1]
+    strongest_frames = _frames_of_tokens(strongest_tokens, n_tokens, n_frames)  # [N, H]
+    return np.take_along_axis(times, strongest_frames, axis=1)
+
+
+def _frames_of_tokens(tokens: "NDArray[np.int32]", n_tokens: int, n_frames: int) -> "NDArray[np.int32]":
+    """Return the index of the frame that each token of a clip belongs to.
+
+    Each frame has the same number of tokens. Tokens that are left over, such as a class token, lead the
+    others, and are assigned to the first frame. For example, of 1,569 tokens of 8 frames the first is a class
+    token, and each frame has 196: tokens 0 to 196 are of frame 0, and token 197 is the first of frame 1.
 
     Parameters
     ----------
     tokens : ndarray of int
+        Indices of tokens, in an array of any shape, which is also that of the result.
     n_tokens, n_frames : int
         Numbers of tokens and of frames of a clip.
     """
     import numpy as np
 
     n_tokens_of_frame = n_tokens // n_frames
-    n_tokens_before = n_tokens - n_frames * n_tokens_of_frame
-    tokens_of_frames = np.maximum(tokens - n_tokens_before, 0)
-    return np.asarray(tokens_of_frames // n_tokens_of_frame)
+    n_leading_tokens = n_tokens - n_frames * n_tokens_of_frame
+    indices_after_leading = np.maximum(tokens - n_leading_tokens, 0)
+    return np.asarray(indices_after_leading // n_tokens_of_frame)
 
 
-def _unit_table(
-    dictionary: "Dictionary",
-    frames: "Sequence[str]",
-    concepts: "Sequence[str]",
-    association: "Association | None",
-    texts: "TextVectors | None",
-) -> "pd.DataFrame":
-    """Make the table of units, sorted by how often they are active.
+def _unit_table(dictionary: "Dictionary", frames: "Sequence[str]") -> "pd.DataFrame":
+    """Make the table of units, with the share of tokens in which a unit is active and its strongest frames.
 
-    Its columns are unit; share, the share of tokens in which the unit is active; and frames, the frames in
-    which it is strongest. With an association there are also the concept that the unit separates best, the
-    AUC by film with its interval, and p. With texts there is the column words: the three texts nearest to the
-    unit's direction, after the mean of all texts is subtracted.
+    A row is a unit, in the order of the dictionary; `frames` are the texts of `_name_strongest_frames`.
     """
     import numpy as np
     import pandas as pd
 
-    units = np.arange(len(frames))
-    table = pd.DataFrame({"unit": 1 + units, "share": dictionary.shares, "frames": frames})
-    if association is not None:
-        for column, values in _best_concepts(concepts, association).items():
-            table[column] = values
-    if texts is not None:
-        table["words"] = _nearest_texts(dictionary, texts)
-    return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+    numbers = np.arange(1, len(frames) + 1)
+    return pd.DataFrame({"unit": numbers, "share": dictionary.shares, "frames": frames})
 
 
-def _best_concepts(concepts: "Sequence[str]", association: "Association") -> dict[str, list[Any]]:
+def _best_concepts(concepts: "Sequence[str]", association: "Association") -> "pd.DataFrame":
     """Find for each unit the concept that it separates best: the columns concept, auc with interval, and p.
 
     It is the concept whose AUC, averaged over films, lies farthest from chance, .5, on either side.
     """
     import numpy as np
+    import pandas as pd
 
     from obygaze_models.evaluation.intervals import t_interval
 
-    auc, p = association  # [films, units, concepts], NaN where undefined, and [units, concepts]
-    is_defined = ~np.isnan(auc)
-    n_films = np.maximum(is_defined.sum(axis=0), 1)  # not 0, to divide by it
-    mean_lead_over_chance = np.nansum(auc - 0.5, axis=0) / n_films
-    best = np.abs(mean_lead_over_chance).argmax(axis=1)  # index of a concept, for each unit
-    columns: dict[str, list[Any]] = {"concept": [], "auc": [], "auc_low": [], "auc_high": [], "p": []}
-    for unit, index in enumerate(best):
+    auc = association.auc  # [films, units, concepts], NaN where undefined
+    n_defined = (~np.isnan(auc)).sum(axis=0)
+    mean_above_chance = np.nansum(auc - 0.5, axis=0) / np.maximum(n_defined, 1)  # 0 if nowhere defined
+    best_concepts = np.abs(mean_above_chance).argmax(axis=1)  # index of a concept, for each unit
+    rows = []
+    for unit, index in enumerate(best_concepts):
         interval = t_interval(auc[:, unit, index], bounds=(0, 1))
-        columns["concept"].append(concepts[index])
-        columns["auc"].append(interval.mean)
-        columns["auc_low"].append(interval.low)
-        columns["auc_high"].append(interval.high)
-        columns["p"].append(p[unit, index])
-    return columns
+        row = {
+            "concept": concepts[index],
+            "auc": interval.mean,
+            "auc_low": interval.low,
+            "auc_high": interval.high,
+            "p": association.p[unit, index],
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _nearest_texts(dictionary: "Dictionary", texts: "TextVectors") -> list[str]:
-    """List for each unit the three texts nearest to its direction, after the mean of all is subtracted."""
+    """List for each unit the `N_TEXTS` texts nearest to its direction."""
     import numpy as np
     from sklearn.preprocessing import normalize
 
+    # Vectors of texts have much in common. Without the mean of all, they point in different directions.
     directions_of_texts = normalize(texts.vectors - texts.vectors.mean(axis=0))
     cosines = dictionary.decoder @ directions_of_texts.T  # the decoder's rows have length 1
-    nearest_three = np.argsort(-cosines, axis=1, kind="stable")[:, :3]
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :N_TEXTS]
     all_texts = np.array(texts.texts, dtype=object)
-    return ["; ".join(all_texts[indices]) for indices in nearest_three]
+    return ["; ".join(all_texts[indices]) for indices in nearest]
 
 
-def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: dict[str, Any]) -> "Report":
+def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", settings: dict[str, Any]) -> "Report":
     """Make the report: how well the units explain the features, and a table of the most used ones."""
     from obygaze_models.report.blocks import Report, block, cell, interval, number
 
@@ -413,15 +426,15 @@ def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: di
         columns += [("concept", "concept", str), ("AUC by film", keys_of_auc, interval), ("p", "p", number)]
         n_with_concept = (table["p"] <= LARGEST_P).sum()
         notes.append(
-            f"{counted(n_with_concept, 'unit goes', 'units go')} with a concept: p at most "
-            f"{LARGEST_P:g}, corrected for "
-            "all units and concepts by labels shifted within films. The units have seen all films."
+            f"{counted(n_with_concept, 'unit goes', 'units go')} with a concept: p at most {LARGEST_P:g}, "
+            "corrected for all units and concepts by labels shifted within films. The units have seen all "
+            "films."
         )
     if "words" in table:
         columns.append(("nearest texts", "words", str))
     shown = table.head(N_SHOWN_UNITS).to_dict(orient="records")
     most_used = block(f"The {counted(len(shown), 'unit')} active most often", columns, shown)
-    record = {**arguments, "dead": dictionary.n_dead, "unexplained": dictionary.unexplained}
+    record = {**settings, "dead": dictionary.n_dead, "unexplained": dictionary.unexplained}
     return Report(
         name="units",
         title="Units without labels",

@@ -81,7 +81,7 @@ class ConceptBank(Standardised):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # a column has two values, not more
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
@@ -100,19 +100,13 @@ class ConceptBank(Standardised):
         ------
         ConceptError
             A concept (the message names it) is present in all clips or in none; or there are not as many
-            names as concepts. With C None also: the kind is not ``ridge``; `groups` is not given; or a
-            presence is NaN.
+            names as concepts; or penalties are to be chosen (C is None), and the kind is not ``ridge``,
+            `groups` is not given, or a presence is NaN.
         """
         self._validate_params()
-        columns_of_frame = getattr(y, "columns", None)
-        # X and y are checked by different rules: presences may be NaN, and there may be several columns.
-        rules_of_X = {"dtype": (np.float64, np.float32), "ensure_min_samples": 2, "estimator": self}
-        rules_of_y = {"ensure_2d": False, "ensure_all_finite": "allow-nan", "dtype": np.float64}
-        features, labels = validate_data(self, X, y, validate_separately=(rules_of_X, rules_of_y))
-        check_consistent_length(features, labels)
-        table = labels.reshape(len(labels), -1)
-        self.concepts_ = self._concept_names(table.shape[1], columns_of_frame)
-        present = read_presences(self.concepts_, table)
+        features, labels = self._check_training(X, y)
+        self.concepts_ = self._concept_names(labels.shape[1], getattr(y, "columns", None))
+        present = read_presences(self.concepts_, labels)
         self._forget_tuning()
         if self.C is None:
             self.hyperplanes_ = self._fit_tuned(features, present, groups)
@@ -132,8 +126,17 @@ class ConceptBank(Standardised):
             self.set_moments(distances)
         return self
 
+    def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.float64]]:
+        """Validate features and presences to fit on, and return them as arrays: [N, D] and [N, K]."""
+        # Features and presences are checked by different rules: presences may be NaN, and may be one column.
+        rules_of_X = {"dtype": (np.float64, np.float32), "ensure_min_samples": 2, "estimator": self}
+        rules_of_y = {"ensure_2d": False, "ensure_all_finite": "allow-nan", "dtype": np.float64}
+        features, labels = validate_data(self, X, y, validate_separately=(rules_of_X, rules_of_y))
+        check_consistent_length(features, labels)
+        return features, labels.reshape(len(labels), -1)
+
     def _forget_tuning(self) -> None:
-        """Remove the attributes that `fit` sets with C None only, and that an earlier fit may have set."""
+        """Remove what an earlier fit may have set: the attributes that `fit` sets only if C is None."""
         for name in ("tuned_", "held_out_distances_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -145,8 +148,8 @@ class ConceptBank(Standardised):
     def distances(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's signed distance to each hyperplane [N, K], in the units of the features.
 
-        With `clip` these are the standardised features. The distance is positive on the side of the clips
-        with the concept.
+        If the bank standardises features (the parameter `clip`), the units are those of standardised
+        features. The distance is positive on the side of the clips with the concept.
         """
         check_is_fitted(self, "hyperplanes_")
         features = self._scale(validated_rows(self, X, np.float64, np.float32))
@@ -177,16 +180,18 @@ class ConceptBank(Standardised):
         if chosen_names is None:
             return np.array([f"concept{number}" for number in range(n_concepts)])
         names = [str(name) for name in chosen_names]
-        if len(set(names)) != len(names) or len(names) != n_concepts:
+        has_repeated_names = len(set(names)) < len(names)
+        if has_repeated_names or len(names) != n_concepts:
             raise ConceptError(
-                f"{counted(n_concepts, 'column')} of presences: as many different names of "
-                "concepts are needed: "
-                f"found {len(names)} ({', '.join(names)})"
+                f"{counted(n_concepts, 'column')} of presences: as many different names of concepts are "
+                f"needed: found {len(names)} ({', '.join(names)})"
             )
         return np.array(names)
 
     def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
         """Fit scaler and ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`).
+
+        The attributes `tuned_`, `scaler_` and `held_out_distances_` are set.
 
         Parameters
         ----------
@@ -198,7 +203,7 @@ class ConceptBank(Standardised):
         Returns
         -------
         Hyperplanes
-            Of all concepts. The attributes `tuned_`, `scaler_` and `held_out_distances_` are set too.
+            Of all concepts, in order.
 
         Raises
         ------
@@ -225,7 +230,7 @@ def read_presences(concepts: NDArray[np.str_], labels: NDArray[np.float64]) -> N
     ----------
     concepts : ndarray of str, shape [K]
     labels : ndarray, shape [N, K]
-        Of two values for each concept, the larger of which marks clips with it; NaN where unknown.
+        Each concept has two values, of which the larger marks clips with the concept; NaN where unknown.
     """
     columns = [_presences_of(concept, column) for concept, column in zip(concepts, labels.T, strict=True)]
     return np.column_stack(columns)

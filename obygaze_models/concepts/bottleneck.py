@@ -146,7 +146,6 @@ class ConceptBottleneck(LogitClassifier):
             check_consistent_length(features, movies)
             movies_in_task = movies[in_task]
             folds_in_task = inner_folds(binary_labels, movies_in_task, self.inner_folds)
-            # Concepts are learnt from clips that are not in the task, too, which need a fold as well.
             folds = _assign_all_folds(movies, in_task, folds_in_task)
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
@@ -164,7 +163,7 @@ class ConceptBottleneck(LogitClassifier):
         self.residual_ = tuned.residual_
         self.threshold_ = selection.threshold_
         self.candidates_ = selection.candidates_
-        # A selection without movies holds nothing out; an earlier fit may have left these scores.
+        # Without movies, the selection has no held-out scores. Those of an earlier fit are removed.
         self.__dict__.pop("held_out_", None)
         if hasattr(selection, "held_out_"):
             self.held_out_ = selection.held_out_
@@ -192,13 +191,13 @@ class ConceptBottleneck(LogitClassifier):
         """
         check_is_fitted(self)
         clips = X
-        # A single clip [D] becomes [1, D]. A data frame stays one: scikit-learn compares its column names.
-        if np.ndim(X) == self._n_axes_of_clip:
-            clips = np.asarray(X)[None]
+        is_single_clip = np.ndim(X) == self._n_axes_of_clip
+        if is_single_clip:
+            clips = np.asarray(X)[None]  # [1, D]
+        # A data frame is not converted: scikit-learn compares the names of its columns.
         features = self._check_features(clips)
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
-        # Arrays of one clip.
         base, contributions_of_clips, residuals = self.contributions(clips)
         contributions = contributions_of_clips[0]
         residual = float(residuals[0])
@@ -222,8 +221,8 @@ class ConceptBottleneck(LogitClassifier):
 
         Parameters
         ----------
-        values : ndarray, shape [K] or [V K]
-            If a concept has several values, the first K are shown.
+        values : ndarray, shape [K], or [V K] if a concept has V values
+            The first K, one of each concept, are shown.
         contributions : ndarray, shape [K]
         """
         is_lower_or_equal = self.train_values_ <= values  # [N, values]
@@ -231,15 +230,14 @@ class ConceptBottleneck(LogitClassifier):
         is_linear = hasattr(self.head_, "coef_")
         rows = []
         for index, concept in enumerate(self.concepts_):
-            rows.append(
-                Contribution(
-                    concept=concept,
-                    value=float(values[index]),
-                    percentile=float(percentiles[index]),
-                    contribution=float(contributions[index]),
-                    usual=float(self.centre_[index]) if is_linear else None,
-                )
+            row = Contribution(
+                concept=concept,
+                value=float(values[index]),
+                percentile=float(percentiles[index]),
+                contribution=float(contributions[index]),
+                usual=float(self.centre_[index]) if is_linear else None,
             )
+            rows.append(row)
         return tuple(rows)
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
@@ -316,30 +314,30 @@ class ConceptBottleneck(LogitClassifier):
             The inner fold that holds each clip out.
         """
         if present is None and self.bank is None:
-            return self._take_features_for_concepts(X)
+            return self._use_features_as_concepts(X)
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
         unfitted_bank = self._make_bank(present)
         presences = _check_presences(present, X)
         bank: Any = clone(unfitted_bank).fit(X, presences, groups=movies)
         # Some banks cross-fit as part of their own fit: `TimeBank`, and a bank that chooses its penalties.
-        cross_fits_by_itself = hasattr(bank, "held_out_distances_")
-        if not cross_fits_by_itself:
+        is_cross_fitted = hasattr(bank, "held_out_distances_")
+        if not is_cross_fitted:
             bank.held_out_distances_ = crossfit(unfitted_bank, X, presences, folds)
-        # Concept values are standardised distances. Their moments are those of cross-fitted distances, as
+        # Concept values are distances, standardised by the mean and deviation of cross-fitted distances:
         # distances of the clips that a CAV was fitted on are larger than those of new clips.
         bank.set_moments(bank.held_out_distances_)
         self.bank_ = bank
         self.concepts_ = tuple(bank.concepts_.tolist())
         return np.asarray(bank.held_out_values_)
 
-    def _take_features_for_concepts(self, X: Floats) -> NDArray[np.float64]:
-        """Take the columns of X [N, K] for concepts, without a bank, and return them as concept values."""
+    def _use_features_as_concepts(self, X: Floats) -> NDArray[np.float64]:
+        """Use the columns of X [N, K] as concepts, without a bank, and return them as concept values."""
         if self.residual:
             raise ConceptError("a residual needs features beside the concepts: give `present`")
-        numbered = [f"concept{number}" for number in range(self.n_features_in_)]
-        # The names of the columns, if X is a data frame.
-        names = getattr(self, "feature_names_in_", numbered)
+        numbered_names = [f"concept{number}" for number in range(self.n_features_in_)]
+        # The names of the columns, if X was a data frame.
+        names = getattr(self, "feature_names_in_", numbered_names)
         self.bank_ = None
         self.concepts_ = tuple(str(name) for name in names)
         return X.astype(np.float64)
@@ -376,7 +374,7 @@ class ConceptBottleneck(LogitClassifier):
         inputs = values
         if self.residual:
             residual_C = self.residual_C
-            # The head takes the concept values first, and the features of the residual after them.
+            # A `ConceptHead` reads concept values in its first columns, and features in the others.
             inputs = np.hstack([values, features])
         head = ConceptHead(
             make_head(self.head, self.random_state), n_concepts=values.shape[1], residual_C=residual_C
@@ -385,7 +383,10 @@ class ConceptBottleneck(LogitClassifier):
         return selection.fit(inputs, labels, movies)
 
     def _concept_values(self, X: Floats) -> NDArray[np.float64]:
-        """Compute the concept values of clips X [N, D]: [N, K], or [N, V K] if a concept has V values."""
+        """Compute the concept values of clips X [N, D]: [N, K], or [N, V K] if a concept has V values.
+
+        The first K columns are the first value of each concept, the next K the second value, and so on.
+        """
         if self.bank_ is None:
             return X.astype(np.float64)
         values: NDArray[np.float64] = self.bank_.transform(X)
@@ -413,9 +414,9 @@ def _check_presences(present: Any, X: Floats) -> Any:
 
 
 def _is_in_task(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark the clips [N] that are in the task: all but those with -1 as a third label.
+    """Mark the clips [N] that are in the task: all but those with the label -1, if it is a third label.
 
-    If there are only two labels, -1 is an ordinary one, and so it is among labels that are not numbers.
+    By scikit-learn's convention -1 means unlabelled. With only two labels, as -1 and 1, it is a class.
     """
     are_numbers = labels.dtype.kind in "if"
     if are_numbers and np.unique(labels).size > 2:
@@ -428,7 +429,8 @@ def _assign_all_folds(
 ) -> NDArray[np.int64]:
     """Assign every clip [N] to the inner fold of its movie, from the folds of the clips in the task.
 
-    Movies without any clip in the task get the first fold, 0.
+    Clips that are not in the task need a fold too, since concepts are learnt from them. Movies without any
+    clip in the task get the first fold, 0.
 
     Parameters
     ----------
@@ -444,10 +446,10 @@ def _assign_all_folds(
 def _bottleneck_spec(
     name: str, title: str, head: HeadName = "logistic", control: Directions | None = None
 ) -> ModelSpec:
-    """Make the spec of a concept bottleneck with this head, or of a control of it.
+    """Make the spec of a concept bottleneck with this head.
 
-    A control has other directions in place of CAVs: `control` is their kind ("shuffled" or "random"), or None
-    for a bottleneck that is no control.
+    With `control`, it is a control, which has directions of this kind ("shuffled" or "random") in place of
+    CAVs.
     """
 
     def make(seed: int) -> ConceptBottleneck:

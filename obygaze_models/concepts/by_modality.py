@@ -37,9 +37,9 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     Parameters
     ----------
     data : Dataset
-        With several modalities. Concepts are visual, heard or told (in words). A modality that is called
-        ``visual``, ``heard`` or ``told`` perceives concepts of that kind; what another modality perceives is
-        in the provenance of its features.
+        With several modalities. A concept is visual, heard, or told in words. A modality that is called
+        ``visual``, ``heard`` or ``told`` conveys concepts of that kind. What another modality conveys is
+        stated in the provenance of its features.
     in_time : bool
         Whether concepts are learnt from frames, with presence and position (`TimeBank`), not from vectors.
 
@@ -86,19 +86,18 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     title = "Concepts in time" if in_time else "Concepts"
     specs = []
     for modality_set in sets_of_modalities(data):
-        modality_indices = modality_set.pattern
-        columns_of_set = tuple(columns[index] for index in modality_indices)
-        concepts_of_set = tuple(concepts[index] for index in modality_indices)
-        specs.append(
-            ModelSpec(
-                f"{name}{modality_set.suffix}",  # such as "concepts:left"; of all modalities "concepts"
-                f"{title} of {modality_set.title}",
-                partial(_make_concepts_by_modality, columns_of_set, concepts_of_set),
-                choose=None,
-                reads="frames" if in_time else "pooled",
-                uses=("groups", "present", "unlabelled"),
-            )
+        indices = modality_set.pattern  # of the modalities in the set
+        columns_of_set = tuple(columns[index] for index in indices)
+        concepts_of_set = tuple(concepts[index] for index in indices)
+        spec = ModelSpec(
+            f"{name}{modality_set.suffix}",  # such as "concepts:left"; of all modalities "concepts"
+            f"{title} of {modality_set.title}",
+            partial(_make_concepts_by_modality, columns_of_set, concepts_of_set),
+            choose=None,
+            reads="frames" if in_time else "pooled",
+            uses=("groups", "present", "unlabelled"),
         )
+        specs.append(spec)
     return specs
 
 
@@ -110,8 +109,11 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
     ModelError
         There are none; the message says why.
     """
-    # A modality that is named after a kind of concepts perceives that kind, whatever its provenance says.
-    perceives = PERCEIVED_BY.get(modality.name) or perceived(modality.provenance)
+    if modality.name in PERCEIVED_BY:
+        # A modality that is named after a kind of concepts perceives that kind, whatever its provenance says.
+        perceives = PERCEIVED_BY[modality.name]
+    else:
+        perceives = perceived(modality.provenance)
     # Only clips that have the modality count.
     clips = has_modality(data.X, slice(modality.start, modality.stop))
     movies = data.movies[clips]
@@ -131,15 +133,15 @@ def _perceived_concepts(codebook: Codebook, perceives: Sequence[str]) -> list[st
     """List the concepts of a codebook that a modality perceives.
 
     `perceives` are the kinds of concepts that it perceives, such as "heard". If they are unknown (empty), the
-    list is empty too. Concepts whose kind the codebook does not name are left out.
+    list is empty too. Concepts of unknown kind are left out.
     """
     if not perceives:
         return []
     names = []
     for concept in codebook.concepts:
         has_kind = bool(concept.conveyed)
-        is_perceived = why_unperceived(concept, perceives) == ""
-        if has_kind and is_perceived:
+        can_be_perceived = not why_unperceived(concept, perceives)
+        if has_kind and can_be_perceived:
             names.append(concept.name)
     return names
 
@@ -219,18 +221,7 @@ class ConceptsByModality(LogitClassifier):
         features = np.asarray(X)
         labels = np.asarray(y)
         movies = np.asarray(groups)
-        self.banks_ = []
-        values_of_banks = []
-        for columns, concepts in zip(self.columns, self.concepts, strict=True):
-            # A bank is fitted on the clips that have its modality.
-            has_features = has_modality(features, columns)
-            features_of_modality = features[has_features][..., columns]
-            bank = _fit_bank(features_of_modality, movies[has_features], present[has_features], concepts)
-            if bank is not None:
-                self.banks_.append((columns, bank))
-                values_of_banks.append(_spread_to_all_clips(bank.held_out_values_, has_features))
-        if not values_of_banks:
-            raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
+        values_of_banks = self._fit_banks(features, movies, present)
         # The head reads the values of all banks side by side, and fuses them like modalities.
         all_values = np.concatenate(values_of_banks, axis=1)
         widths = [values.shape[1] for values in values_of_banks]
@@ -241,6 +232,26 @@ class ConceptsByModality(LogitClassifier):
         self.threshold_ = self.head_.threshold_
         return self
 
+    def _fit_banks(
+        self, features: NDArray[Any], movies: NDArray[np.str_], present: pd.DataFrame
+    ) -> list[NDArray[np.float64]]:
+        """Fit a bank on each modality, and set `banks_`; return the banks' cross-fitted values [N, V] each.
+
+        Each bank is fitted on the clips that have its modality; the values of other clips are NaN.
+        """
+        self.banks_ = []
+        values_of_banks = []
+        for columns, concepts in zip(self.columns, self.concepts, strict=True):
+            clips = has_modality(features, columns)
+            features_of_modality = features[clips][..., columns]
+            bank = _fit_bank(features_of_modality, movies[clips], present[clips], concepts)
+            if bank is not None:
+                self.banks_.append((columns, bank))
+                values_of_banks.append(_spread_to_all_clips(bank.held_out_values_, clips))
+        if not values_of_banks:
+            raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
+        return values_of_banks
+
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the concepts of its modalities; a clip without any gets the mean score."""
         check_is_fitted(self)
@@ -248,11 +259,11 @@ class ConceptsByModality(LogitClassifier):
         values_of_banks = []
         for columns, bank in self.banks_:
             clips = has_modality(features, columns)
-            # A bank transforms at least one clip; without any there are no values, of as many columns.
-            n_values_of_clip = len(bank.mean_)
-            values = np.empty((0, n_values_of_clip))
             if clips.any():
                 values = bank.transform(features[clips][..., columns])
+            else:
+                # `transform` needs at least one clip. A bank has a mean for each value that it computes.
+                values = np.empty((0, len(bank.mean_)))
             values_of_banks.append(_spread_to_all_clips(values, clips))
         return self.head_.decision_function(np.concatenate(values_of_banks, axis=1))
 
@@ -272,17 +283,18 @@ def _fit_bank(
     concepts : sequence of str
         The concepts to learn, as far as they are columns of `present`.
     """
-    learnable = []
+    marks = []  # for each learnable concept, whether it is marked in each clip [n]
     for concept in concepts:
         if concept not in present:
             continue
         is_marked = present[concept].to_numpy() == 1
         if _is_learnable(is_marked, movies, MIN_MOVIES_TO_LEARN):
-            learnable.append(is_marked)
-    if not learnable:
+            marks.append(is_marked)
+    if not marks:
         return None
-    bank = TimeBank() if X.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
-    bank.fit(X, np.column_stack(learnable), groups=movies)
+    has_frames = X.ndim == 3
+    bank = TimeBank() if has_frames else ConceptBank("ridge", C=None, clip=CLIP)
+    bank.fit(X, np.column_stack(marks), groups=movies)
     bank.set_moments(bank.held_out_distances_)
     return bank
 

@@ -31,6 +31,9 @@ KINDS: tuple[Kind, ...] = ("svm", "logistic", "ridge", "mean_difference")
 SVM_TOLERANCE = 1e-3
 """Tolerance of the SVM solver: libsvm's default, as in the published models. Decisions are about as exact."""
 
+SVM_CACHE_MB = 500
+"""Memory of the SVM solver for rows of the kernel; the default of 200 MB holds fewer clips."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hyperplanes:
@@ -104,6 +107,7 @@ def fit_hyperplanes(
     for name, column in zip(names, present.T, strict=True):
         refuse_constant(name, column)
     if kind == "svm":
+        # All SVMs are fitted together, as they share the inner products of clips.
         problems = []
         for column in present.T:
             rows = np.flatnonzero(~np.isnan(column))
@@ -140,12 +144,15 @@ def refuse_constant(name: str, column: NDArray[Any]) -> None:
     `column` [N] holds its presence in each clip, 1 or 0, and NaN for clips that it is not learnt from.
     """
     presences = column[~np.isnan(column)]
-    if not presences.size or presences.min() == presences.max():
-        how_many = "all" if presences.size and presences[0] == 1 else "none"
-        raise ConceptError(
-            f"concept {name} is in {how_many} of the {counted(presences.size, 'clip')} to learn it from: "
-            "a CAV needs clips of both classes"
-        )
+    n_clips = presences.size
+    n_present = int((presences == 1).sum())
+    if 0 < n_present < n_clips:
+        return
+    how_many = "all" if n_present else "none"
+    raise ConceptError(
+        f"concept {name} is in {how_many} of the {counted(n_clips, 'clip')} to learn it from: a CAV needs "
+        "clips of both classes"
+    )
 
 
 # --- support vector machines
@@ -179,9 +186,9 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
     X64 = np.ascontiguousarray(X, dtype=np.float64)
     weights = np.empty((len(problems), X64.shape[1]))
     intercepts = np.empty(len(problems))
-    # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
+    # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
-        gram = X64 @ X64.T
+        inner_products = X64 @ X64.T  # [N, N]
         for number, (rows, present, C) in enumerate(problems):
             refuse_constant(f"of SVM {number}", present)
             machine = SVC(
@@ -189,10 +196,10 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
                 C=C,
                 class_weight="balanced" if balanced else None,
                 tol=SVM_TOLERANCE,
-                cache_size=500,
+                cache_size=SVM_CACHE_MB,
             )
-            machine.fit(gram[np.ix_(rows, rows)], present)
-            # The weights w are the sum of the support vectors, each times its coefficient.
+            machine.fit(inner_products[np.ix_(rows, rows)], present)
+            # The weights are the sum of the support vectors, each times its coefficient.
             support_vectors = X64[rows[machine.support_]]
             weights[number] = machine.dual_coef_[0] @ support_vectors
             intercepts[number] = machine.intercept_[0]
@@ -220,18 +227,18 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
     """
     X64 = np.asarray(X, dtype=np.float64)
     # Centring both leaves the weights as they are, and removes the intercept from the problem.
-    centred = X64 - X64.mean(axis=0)  # A, [N, D]
-    centred_present = present - present.mean(axis=0)  # y, [N, K]
+    centred_features = X64 - X64.mean(axis=0)
+    centred_present = present - present.mean(axis=0)
     with one_blas_thread():
-        weights = _ridge_weights(centred, centred_present, C)
-    return Hyperplanes(weights, _midway(weights, X64, present))
+        weights = _ridge_weights(centred_features, centred_present, C)
+    return Hyperplanes(weights, _midway_intercepts(weights, X64, present))
 
 
 def _ridge_weights(A: NDArray[np.float64], y: NDArray[np.float64], C: float) -> NDArray[np.float64]:
     """Compute the weights [K, D] of ridge regression of y [N, K] on A [N, D], with inverse penalty C.
 
-    They are ``inv(A' A + I / C) A' y``, a system of D equations, or by the Woodbury identity
-    ``A' inv(A A' + I / C) y``, with a system of N equations. The smaller system is solved.
+    With A' the transpose of A, they are ``inv(A' A + I / C) A' y``, a system of D equations, or by the
+    Woodbury identity ``A' inv(A A' + I / C) y``, a system of N equations. The smaller system is solved.
     """
     n_clips, n_features = A.shape
     if n_features <= n_clips:
@@ -251,7 +258,7 @@ def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperp
     X64 = np.asarray(X, dtype=np.float64)
     mean_with, mean_without = _class_means(X64, present)
     weights = np.subtract(mean_with, mean_without)
-    return Hyperplanes(weights, _midway(weights, X64, present))
+    return Hyperplanes(weights, _midway_intercepts(weights, X64, present))
 
 
 def _class_means(
@@ -266,11 +273,11 @@ def _class_means(
     return mean_with, mean_without
 
 
-def _midway(
+def _midway_intercepts(
     weights: NDArray[np.float64], X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Compute intercepts [K] that put hyperplanes midway between the mean projections of the two classes."""
     mean_with, mean_without = _class_means(X, present)
     middle = (mean_with + mean_without) / 2
-    # Minus the projection of the middle on each direction, the row sums of weights * middle.
+    # The intercept is minus the projection of the middle on the direction: a dot product for each concept.
     return np.asarray(-np.einsum("kd,kd->k", weights, middle))

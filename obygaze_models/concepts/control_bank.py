@@ -36,9 +36,9 @@ class ControlBank(ConceptBank):
     random_state: int = 0
 
     def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit the control's hyperplanes: CAVs as a bank fits them, of shuffled presences; or random ones.
+        """Fit the control's hyperplanes: CAVs of shuffled presences, or hyperplanes of random directions.
 
-        As in the bank, `scaler_` and `held_out_distances_` are set.
+        As in `ConceptBank._fit_tuned`, the attributes `scaler_` and `held_out_distances_` are set.
         """
         if self.directions == "shuffled":
             # Each clip gets the presences of another clip of its movie.
@@ -47,11 +47,11 @@ class ControlBank(ConceptBank):
         return self._random_hyperplanes(X, n_concepts=present.shape[1])
 
     def _random_hyperplanes(self, X: Floats, n_concepts: int) -> Hyperplanes:
-        """Draw `n_concepts` hyperplanes with normally distributed directions, in scaled features X [N, D]."""
+        """Fit the scaler, and draw hyperplanes with random directions in the scaled features X [N, D]."""
+        self._fit_scaler(X)
         rng = np.random.default_rng(self.random_state)
         directions = rng.normal(size=(n_concepts, X.shape[1]))
         hyperplanes = Hyperplanes(directions, np.zeros(n_concepts))
-        self._fit_scaler(X)
         # The directions were fitted to no clip, so that every clip counts as held out.
         self.held_out_distances_ = hyperplanes.distances(self._scale(X))
         return hyperplanes

@@ -88,24 +88,27 @@ class Dictionary:
         """
         activations = scaled @ self.encoder.T
         activations += self.bias
-        # partition puts the `n_active` largest activations of each token last, the smallest of them first.
+        # `partition` puts the `n_active` largest activations of each token last, the smallest of them first.
         partitioned = np.partition(activations, -self.n_active, axis=1)
         smallest_kept = partitioned[:, -self.n_active]  # [T]
         is_active = (activations >= smallest_kept[:, None]) & (activations > 0)
-        tokens, units = np.nonzero(is_active)  # in order of tokens
-        # A csr_matrix is given the place at which the entries of each row begin, and the end of the last row.
-        n_active_units = is_active.sum(axis=1)
-        starts = np.concatenate([[0], np.cumsum(n_active_units)])
-        return csr_matrix((activations[tokens, units], units, starts), shape=activations.shape)
+        tokens, units = np.nonzero(is_active)  # token by token
+        values = activations[tokens, units]
+        # A sparse matrix in CSR form: the values of all tokens one after the other, the unit of each value,
+        # and the place at which the values of each token begin, with the end of the last one.
+        n_values_of_tokens = is_active.sum(axis=1)
+        starts = np.concatenate([[0], np.cumsum(n_values_of_tokens)])
+        return csr_matrix((values, units, starts), shape=activations.shape)
 
 
 def present_tokens(values: NDArray[Any]) -> Floats:
-    """Collect the present tokens or frames of clips [N, T, D], in order: [n, D].
+    """Collect the present tokens or frames of clips [N, T, D], one clip after the other: [n, D].
 
-    A token is absent, and its values are NaN, where a clip has fewer tokens than the longest.
+    Where a clip has fewer tokens than the longest, tokens are absent: all of their values are NaN.
     """
     tokens = values.reshape(-1, values.shape[-1])
-    return np.asarray(tokens[~np.isnan(tokens[:, 0])], np.float32)
+    is_present = ~np.isnan(tokens[:, 0])
+    return np.asarray(tokens[is_present], np.float32)
 
 
 class ClipActivations(NamedTuple):
@@ -155,7 +158,8 @@ def strongest_activations(
     for row in range(len(clips)):
         # Read as a slice, since clips of a store are read by slices.
         clip = np.asarray(clips[row : row + 1])[0]
-        active = activations_of_clip(dictionary, clip)
-        token_of_largest[row] = active.tokens[active.values.argmax(axis=0)]
-        largest[row] = active.values.max(axis=0)
+        activations = activations_of_clip(dictionary, clip)
+        index_of_largest = activations.values.argmax(axis=0)  # among the present tokens, [H]
+        token_of_largest[row] = activations.tokens[index_of_largest]
+        largest[row] = activations.values.max(axis=0)
     return largest, token_of_largest

@@ -94,17 +94,16 @@ def learn_dictionary(
             raise ModelError("there are no two different frames or tokens to learn units from")
         dictionary = resume_from or _new_dictionary(n_units, n_active, statistics, seed)
         batch_size = min(N_TOKENS_OF_STEP, statistics.n_tokens)
-        n_steps_of_training = n_epochs * (statistics.n_tokens // batch_size)
+        n_steps_of_epoch = statistics.n_tokens // batch_size
         clips = _ShuffledClips(read, n_clips, block_size, batch_size)
-        n_epochs_with_replacement = SHARE_OF_EPOCHS_WITH_REPLACEMENT * n_epochs
         while dictionary.epoch < n_epochs:
-            # Each epoch draws from a seed of its own, so that resumed training draws the same numbers.
-            # `_new_dictionary` draws from (seed, 0).
+            # Each epoch has its own seed, so that resumed training draws the same numbers. `_new_dictionary`
+            # draws from (seed, 0).
             rng = np.random.default_rng((seed, 1 + dictionary.epoch))
-            scaled_batches = clips.batches(dictionary, rng)
-            _run_epoch(dictionary, scaled_batches, n_steps_of_training)  # changes the dictionary
+            _run_epoch(dictionary, clips.batches(dictionary, rng), n_epochs * n_steps_of_epoch)
             dictionary.epoch += 1
-            if dictionary.epoch < n_epochs_with_replacement:
+            replaces_units = dictionary.epoch < SHARE_OF_EPOCHS_WITH_REPLACEMENT * n_epochs
+            if replaces_units:
                 tokens = _read_some_tokens(read, rng.permutation(n_clips))
                 _replace_dead_units(dictionary, dictionary.scaled(tokens), rng)
             after_epoch(dictionary)
@@ -148,11 +147,12 @@ def _token_statistics(read: Read, n_clips: int, block_size: int) -> _TokenStatis
     """Compute the number of tokens, their mean, and their mean distance from the mean, in two passes."""
     blocks = [np.arange(start, min(start + block_size, n_clips)) for start in range(0, n_clips, block_size)]
     n_tokens = 0
-    total: NDArray[np.float64] | float = 0.0
+    total: NDArray[np.float64] | float = 0.0  # an array [D] after the first block
     for rows in blocks:
         tokens = read(rows)
         n_tokens += len(tokens)
         total = total + tokens.sum(axis=0, dtype=np.float64)
+    # Without any token, all statistics are 0; the maximum avoids a division by 0.
     centre = np.asarray(total / max(n_tokens, 1), np.float32)
     # In float64, as squares of large float32 values overflow.
     centre64 = centre.astype(np.float64)
@@ -194,14 +194,15 @@ class _ShuffledClips(NamedTuple):
             tokens = self.read(order[start : start + self.block_size])
             block = np.concatenate([left_over, dictionary.scaled(tokens)])
             block = block[rng.permutation(len(block))]
-            n_in_batches = len(block) // self.batch_size * self.batch_size
+            n_batches = len(block) // self.batch_size
+            n_in_batches = n_batches * self.batch_size
             for first in range(0, n_in_batches, self.batch_size):
                 yield block[first : first + self.batch_size]
             left_over = block[n_in_batches:]
 
 
 def _read_some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
-    """Read clips in the given order up to `N_CANDIDATE_TOKENS` tokens [T, D], to replace dead units by."""
+    """Read clips in the given order until there are `N_CANDIDATE_TOKENS` tokens, and return these [T, D]."""
     blocks = []
     n_tokens = 0
     for index in range(len(order)):
@@ -222,7 +223,7 @@ def _new_dictionary(n_units: int, n_active: int, statistics: _TokenStatistics, s
     n_features = len(statistics.centre)
     decoder = rng.standard_normal((n_units, n_features), np.float32)
     decoder /= np.linalg.norm(decoder, axis=1, keepdims=True)
-    n_parameters = 2 * n_units * n_features + n_units
+    n_parameters = 2 * n_units * n_features + n_units  # of encoder, decoder and bias
     return Dictionary(
         n_active=n_active,
         centre=statistics.centre,
@@ -230,26 +231,27 @@ def _new_dictionary(n_units: int, n_active: int, statistics: _TokenStatistics, s
         encoder=decoder.copy(),
         decoder=decoder,
         bias=np.zeros(n_units, np.float32),
-        moments=np.zeros((2, n_parameters), np.float32),
+        moments=np.zeros((2, n_parameters), np.float32),  # Adam's sums of gradients and of their squares
     )
 
 
 def _run_epoch(dictionary: Dictionary, batches: Iterator[Floats], n_steps_of_training: int) -> None:
     """Train on the batches of scaled tokens of one epoch; set `shares` and `unexplained` of the dictionary.
 
-    The learning rate falls over the steps of the whole training.
+    The dictionary is changed in place. The learning rate falls over the steps of the whole training.
     """
-    counts = np.zeros(len(dictionary.bias))
+    n_active_tokens = np.zeros(len(dictionary.bias))  # of each unit
     n_tokens = 0
     squared_error = 0.0
     squared_length = 0.0
     for tokens in batches:
         step = _training_step(dictionary, tokens, n_steps_of_training)
-        counts += step.counts
+        n_active_tokens += step.counts
         n_tokens += len(tokens)
         squared_error += step.squared_error
         squared_length += float(np.vdot(tokens, tokens))
-    dictionary.shares = counts / n_tokens
+    dictionary.shares = n_active_tokens / n_tokens
+    # Scaled tokens have about the mean 0, so that the sum of their squared lengths measures their variance.
     dictionary.unexplained = squared_error / squared_length
 
 
@@ -275,15 +277,15 @@ def _training_step(dictionary: Dictionary, tokens: Floats, n_steps_of_training: 
     """
     codes = dictionary.encode(tokens)  # [B, H]
     reconstructions = np.asarray(codes @ dictionary.decoder, np.float32)  # [B, D]
-    error = np.subtract(reconstructions, tokens, out=reconstructions)
+    error = np.subtract(reconstructions, tokens, out=reconstructions)  # overwrites them, to save memory
     squared_error = float(np.vdot(error, error))  # summed over tokens and features
     gradients = _gradients(dictionary, tokens, codes, error)
     _take_adam_step(dictionary, gradients, _learning_rate(dictionary.step, n_steps_of_training))
     # The directions keep length 1: longer ones would allow smaller activations without any other effect.
     dictionary.decoder /= np.linalg.norm(dictionary.decoder, axis=1, keepdims=True)
-    n_units = len(dictionary.bias)
-    # The columns of the codes' entries are the active units.
-    return _Step(counts=np.bincount(codes.indices, minlength=n_units), squared_error=squared_error)
+    active_units = codes.indices  # the column of each non-zero activation
+    counts = np.bincount(active_units, minlength=len(dictionary.bias))
+    return _Step(counts, squared_error)
 
 
 class _Gradients(NamedTuple):
@@ -303,9 +305,12 @@ class _Gradients(NamedTuple):
 def _gradients(dictionary: Dictionary, tokens: Floats, codes: csr_matrix, error: Floats) -> _Gradients:
     """Compute the derivatives of the mean squared error of a batch by the parameters.
 
-    The chain rule goes from the error backwards: by the reconstruction (which is codes @ decoder), then by
-    the decoder and the codes, and by the encoder and the bias from the codes (encoder times token plus bias,
-    for active units).
+    The forward pass is codes = encoder times token plus bias, for active units, then reconstruction = codes @
+    decoder. By the chain rule, derivatives are computed in the reverse order:
+
+    1. by the reconstruction, from the error;
+    2. by the decoder and by the codes, from that;
+    3. by the encoder and by the bias, from the derivative by the codes.
 
     Parameters
     ----------
@@ -320,9 +325,8 @@ def _gradients(dictionary: Dictionary, tokens: Floats, codes: csr_matrix, error:
     derivative_by_reconstruction = error * np.float32(2 / len(tokens))  # [B, D]
     gradient_of_decoder = np.asarray(codes.T @ derivative_by_reconstruction, np.float32)  # [H, D]
     # The length of a direction in the decoder stays 1, so that the part of the gradient along it is removed.
-    # Its component along the direction is their dot product, [H].
-    components = np.einsum("hd,hd->h", gradient_of_decoder, dictionary.decoder)
-    gradient_of_decoder -= components[:, None] * dictionary.decoder
+    lengths_along = np.einsum("hd,hd->h", gradient_of_decoder, dictionary.decoder)  # dot products, [H]
+    gradient_of_decoder -= lengths_along[:, None] * dictionary.decoder
     derivative_by_codes = _derivative_by_codes(codes, derivative_by_reconstruction, dictionary.decoder)
     gradient_of_encoder = derivative_by_codes.T @ tokens
     gradient_of_bias = derivative_by_codes.sum(axis=0)  # a matrix [1, H]
@@ -344,9 +348,10 @@ def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate
 
     The gradients are overwritten with intermediate values.
     """
+    gradient_decay, square_decay = dictionary.decays.tolist()
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
-        # A step of each array from the same state but for the moments, which are views of the dictionary's.
-        gradient_decay, square_decay = dictionary.decays.tolist()
+        # `adam_step` changes parameters, moments and state in place. All arrays begin with the same number of
+        # steps and the same decays.
         state = Adam(
             gradient_sum=moments[0],
             square_sum=moments[1],
@@ -355,7 +360,7 @@ def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate
             square_decay=square_decay,
         )
         adam_step(parameters.reshape(-1), gradient.reshape(-1), state, learning_rate)
-    # The step has changed these alike for all three arrays.
+    # After the step, these are again the same for all arrays: those of the last one are kept.
     dictionary.step = state.n_steps
     dictionary.decays = np.array([state.gradient_decay, state.square_decay])
 
@@ -393,12 +398,14 @@ def _derivative_by_codes(
 def _parameters_with_moments(dictionary: Dictionary) -> Iterator[tuple[Floats, Floats]]:
     """Yield encoder, decoder and bias, each with a view of its moments in Adam.
 
-    The moments are decaying sums of the gradient and of its square, [2, number of parameters].
+    The moments are decaying sums of the gradient and of its square, [2, number of parameters]. In the
+    dictionary they are side by side, in the order of the parameters.
     """
-    n_encoder = dictionary.encoder.size
-    n_decoder = dictionary.decoder.size
-    moments = np.split(dictionary.moments, [n_encoder, n_encoder + n_decoder], axis=1)
-    return zip((dictionary.encoder, dictionary.decoder, dictionary.bias), moments, strict=True)
+    parameters = (dictionary.encoder, dictionary.decoder, dictionary.bias)
+    end_of_encoder = dictionary.encoder.size
+    end_of_decoder = end_of_encoder + dictionary.decoder.size
+    moments = np.split(dictionary.moments, [end_of_encoder, end_of_decoder], axis=1)
+    return zip(parameters, moments, strict=True)
 
 
 def _replace_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Generator) -> None:
@@ -409,14 +416,16 @@ def _replace_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.G
     preferred. The dictionary is updated in place.
     """
     dead = np.flatnonzero(dictionary.shares < SMALLEST_LIVE_SHARE)
+    if not len(dead):
+        return
     reconstructions = np.asarray(dictionary.encode(tokens) @ dictionary.decoder)
     errors = tokens - reconstructions  # [T, D]
     lengths = np.linalg.norm(errors, axis=1).astype(np.float64)
     odds = lengths**4
     n_possible = int((odds > 0).sum())
-    if not len(dead) or not n_possible:
+    if not n_possible:
         return
-    # Different tokens, unless there are fewer than dead units.
+    # Each dead unit gets another token, unless there are fewer tokens than dead units.
     may_repeat = len(dead) > n_possible
     drawn = rng.choice(len(tokens), len(dead), replace=may_repeat, p=odds / odds.sum())
     dictionary.decoder[dead] = errors[drawn] / lengths[drawn, None]
@@ -428,6 +437,7 @@ def _replace_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.G
 def _forget_gradients(dictionary: Dictionary, units: NDArray[np.intp]) -> None:
     """Set Adam's moments of some units' parameters to 0, in place, as at the beginning of training."""
     for parameters, moments in _parameters_with_moments(dictionary):
-        # Like the parameters, the moments have a row for each unit.
-        moments_by_unit = moments.reshape(len(moments), len(parameters), -1)
+        # A view of the moments with a row for each unit, like the parameters: [2, H, D], or [2, H, 1].
+        n_units = len(parameters)
+        moments_by_unit = moments.reshape(2, n_units, -1)
         moments_by_unit[:, units] = 0

@@ -119,15 +119,14 @@ def tree_path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -
     for level in walk(tree, one_clip):
         node = level.nodes[0]
         next_node = level.next_nodes[0]
-        concept = int(tree.feature[node])
-        path.append(
-            Step(
-                concept=concepts[concept],
-                value=float(values[concept]),
-                threshold=float(tree.threshold[node]),
-                above=bool(next_node == tree.children_right[node]),
-                n_train=int(tree.n_node_samples[node]),
-                share_positive=float(counts[node, 1] / counts[node].sum()),
-            )
+        column = int(tree.feature[node])  # of the concept that the node tests
+        step = Step(
+            concept=concepts[column],
+            value=float(values[column]),
+            threshold=float(tree.threshold[node]),
+            above=bool(next_node == tree.children_right[node]),
+            n_train=int(tree.n_node_samples[node]),
+            share_positive=float(counts[node, 1] / counts[node].sum()),
         )
+        path.append(step)
     return tuple(path)

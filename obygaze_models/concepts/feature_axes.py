@@ -20,7 +20,7 @@ from obygaze_models.models.scaling import ClippedScaler
 
 Result = TypeVar("Result")
 
-LEAST_SQUARES_SHARE = 1e-12
+SMALLEST_SHARE_OF_SQUARES = 1e-12
 """Share of the largest sum of squares below which a sum of squares is taken to be a rounding error."""
 
 CACHE_BYTES = 200_000_000
@@ -74,12 +74,15 @@ def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
     # The cache's key: equal features that are scaled alike have the same decomposition.
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
-    # A decomposition holds axes [D, R] and coordinates [N, R], of 8 bytes a number.
+    n_to_keep = max(CACHE_BYTES // _bytes_of_decomposition(X), 1)
+    return cached_result(_CACHE, digest.digest(), n_to_keep, lambda: _decompose(X, clip))
+
+
+def _bytes_of_decomposition(X: Floats) -> int:
+    """Estimate the size of a decomposition of X [N, D]: axes [D, R] and coordinates [N, R] in float64."""
     n_clips, n_features = X.shape
     n_axes = min(n_clips, n_features)
-    bytes_of_decomposition = 8 * n_axes * (n_clips + n_features)
-    n_to_keep = max(CACHE_BYTES // bytes_of_decomposition, 1)
-    return cached_result(_CACHE, digest.digest(), n_to_keep, lambda: _decompose(X, clip))
+    return 8 * n_axes * (n_clips + n_features)
 
 
 def cached_result(
@@ -110,8 +113,7 @@ def _decompose(X: Floats, clip: float | None) -> DecomposedFeatures:
     penalty_unit = variance_per_direction(centred)
     n_clips, n_features = centred.shape
     # Both ways give the same axes. The smaller of the two matrices of products is decomposed.
-    find_axes = _axes_by_features if n_clips >= n_features else _axes_by_clips
-    along_axes = find_axes(centred)
+    along_axes = _axes_by_features(centred) if n_clips >= n_features else _axes_by_clips(centred)
     return DecomposedFeatures(
         scaler=scaler,
         penalty_unit=penalty_unit,
@@ -147,7 +149,7 @@ def _axes_by_clips(centred: NDArray[np.float64]) -> _AlongAxes:
     """
     squares, U = linalg.eigh(centred @ centred.T)
     # Eigenvalues rise; those that are tiny or negative are rounding errors.
-    is_above_rounding = squares > LEAST_SQUARES_SHARE * squares[-1]
+    is_above_rounding = squares > SMALLEST_SHARE_OF_SQUARES * squares[-1]
     squares = squares[is_above_rounding]
     U = U[:, is_above_rounding]
     S = np.sqrt(squares)

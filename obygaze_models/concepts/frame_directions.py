@@ -65,7 +65,9 @@ class CentredFrames(NamedTuple):
         """
         scores_of_means = self.film_means @ directions.T  # [M, K]
         scores_of_centred = self.frames[clips] @ directions.T.astype(np.float32)  # [n, F, K]
-        scores: NDArray[np.float64] = scores_of_centred + scores_of_means[movies[clips], None]
+        # The mean frame of the clip's film was subtracted from its frames: its score is added again.
+        scores_of_film = scores_of_means[movies[clips]]  # [n, K]
+        scores: NDArray[np.float64] = scores_of_centred + scores_of_film[:, None]
         scores[~self.is_present[clips]] = np.nan
         return scores
 
@@ -99,27 +101,28 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
         rows_of_film = np.flatnonzero(movies == film)
         total = frames[rows_of_film].sum(axis=(0, 1), dtype=np.float64)
         film_means[film] = total / is_present[rows_of_film].sum()
+        scatter = fold_scatters[fold_of_film[film]]  # a view, to which products are added
         n_blocks = math.ceil(len(rows_of_film) / N_CLIPS_AT_ONCE)
         for rows in np.array_split(rows_of_film, n_blocks):
-            # Absent frames stay 0.
-            block = (frames[rows] - film_means[film]) * is_present[rows, :, None]
-            frames[rows] = block
-            frames_of_block = block.reshape(-1, n_features)
-            fold_scatters[fold_of_film[film]] += frames_of_block.T @ frames_of_block
+            centred = (frames[rows] - film_means[film]) * is_present[rows, :, None]  # absent frames stay 0
+            frames[rows] = centred
+            centred_frames = centred.reshape(-1, n_features)
+            scatter += centred_frames.T @ centred_frames
     return CentredFrames(frames, is_present, film_means, fold_scatters)
 
 
 def fit_directions(
     centred: CentredFrames, present: NDArray[np.float64], scatter: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Fit for each concept a direction [K, D] that separates frames of clips with and without it.
+    """Fit for each of K concepts a direction that separates frames of clips with and without it, [K, D].
 
     A direction is Fisher's linear discriminant: the inverse covariance of frames within films, times the
-    difference of the mean frames of the two classes; it is scaled so that frames deviate by 1 along it. A
-    concept shows in few frames of a clip. After a first round, in which all frames of a clip weigh the same,
-    there are therefore `N_REWEIGHTINGS` further rounds, in which frames weigh more if they have a high score
-    along the direction of the round before. A concept whose clips are all of one class gets a direction of
-    zeros.
+    difference of the mean frames of the two classes. It is scaled so that frames deviate by 1 along it. A
+    concept whose clips are all of one class gets a direction of zeros.
+
+    As a concept shows in few frames of a clip, directions are fitted in several rounds. In the first round,
+    all frames of a clip weigh the same. In the `N_REWEIGHTINGS` further rounds, frames weigh more if they
+    have a high score along the direction of the round before.
 
     Parameters
     ----------
@@ -173,9 +176,11 @@ def _difference_of_means(centred: CentredFrames, weights: Floats) -> Floats:
 
 
 def _contrast_weights(present: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute clip weights [N, K] whose weighted sum is the mean of clips with a concept less that of others.
+    """Compute clip weights [N, K] that contrast clips with and without each concept.
 
-    `present` [N, K] is 1, 0 or NaN. Weights are 0 for a concept whose clips are all of one class.
+    They are 1 / n for the n clips with the concept, and -1 / m for the m clips without it: the weighted sum
+    of clips is the difference of the two means. They are 0 if all clips are of one class, and 0 for clips
+    whose presence (`present` [N, K], 1 or 0) is NaN.
     """
     is_with = present == 1
     is_without = present == 0
@@ -197,11 +202,12 @@ def within_film_covariance(scatter: NDArray[np.float64], n_frames: int) -> NDArr
     average_variance = covariance.trace() / len(scatter)
     added = SHRINKAGE * average_variance
     if not added:
-        added = 1.0
+        added = 1.0  # all frames are equal
     return np.asarray(covariance + added * np.eye(len(scatter)))
 
 
 def scale_directions(directions: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale directions [K, D] so that frames with this covariance [D, D] have deviation 1 along each."""
-    lengths = np.sqrt(np.einsum("kd,de,ke->k", directions, covariance, directions))
-    return directions / np.where(lengths > 0, lengths, 1.0)[:, None]
+    # The variance along a direction d is d' C d, with the covariance C. Directions of 0 stay 0.
+    deviations = np.sqrt(np.einsum("kd,de,ke->k", directions, covariance, directions))
+    return directions / np.where(deviations > 0, deviations, 1.0)[:, None]

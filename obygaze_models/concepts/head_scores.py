@@ -25,9 +25,9 @@ Nodes = NDArray[np.intp]
 def head_scores(head: Any, values: Floats) -> NDArray[np.float64]:
     """Score concept values [N, K]: the logit [N], positive for the positive class.
 
-    A linear head's is values w + b. A tree's is log((n1 + 1) / (n0 + 1)) of the training clips in the leaf,
-    n1 positive and n0 negative ones: one clip of each class is added so that a pure leaf is finite. Its sign
-    is the tree's prediction.
+    The logit of a linear head with weights w and intercept b is values w + b. The logit of a tree is
+    log((n1 + 1) / (n0 + 1)), with n1 positive and n0 negative training clips in the leaf: one clip of each
+    class is added so that a pure leaf is finite. Its sign is the tree's prediction.
 
     Raises
     ------
@@ -67,7 +67,8 @@ def additive_parts(
     contributions : ndarray, shape [N, K]
         Of each concept; base and contributions add up to the score.
     """
-    if not hasattr(head, "tree_"):
+    is_linear = not hasattr(head, "tree_")
+    if is_linear:
         weights = head.coef_[0]
         base = float(head.intercept_[0] + weights @ centre)
         return base, weights * (values - centre)
@@ -75,8 +76,9 @@ def additive_parts(
     contributions = np.zeros(values.shape)
     for level in walk(head.tree_, values):
         # The change of the logit from a node to its child is credited to the concept that the node tests.
-        concepts = head.tree_.feature[level.nodes]
-        contributions[level.rows, concepts] += logits[level.next_nodes] - logits[level.nodes]
+        changes = logits[level.next_nodes] - logits[level.nodes]
+        tested_concepts = head.tree_.feature[level.nodes]
+        contributions[level.rows, tested_concepts] += changes
     root = 0
     return float(logits[root]), contributions
 
@@ -87,12 +89,13 @@ def sum_by_concept(contributions: NDArray[np.float64], n_concepts: int) -> NDArr
     Parameters
     ----------
     contributions : ndarray, shape [N, V K]
-        Of the V values of each of K concepts. With two values: columns 1 to K are those of the concepts'
-        presences, columns K + 1 to 2 K those of their positions.
+        Of the V values of each of K concepts: the first value of all concepts, then the second of all. With
+        presences and positions, the first K columns are of presences, the next K of positions.
     n_concepts : int
         K.
     """
-    return np.asarray(contributions.reshape(len(contributions), -1, n_concepts).sum(axis=1))
+    by_value_and_concept = contributions.reshape(len(contributions), -1, n_concepts)  # [N, V, K]
+    return np.asarray(by_value_and_concept.sum(axis=1))
 
 
 # --- trees
@@ -132,7 +135,7 @@ class LevelOfTree(NamedTuple):
 
 
 def walk(tree: Any, values: NDArray[Any]) -> Iterator[LevelOfTree]:
-    """Move all rows of concept values [N, K] down a decision tree, and yield a `LevelOfTree` for each level.
+    """Move all rows of concept values [N, K] down a decision tree, and yield each step to the next level.
 
     `tree` holds the arrays of scikit-learn's ``tree_``.
     """

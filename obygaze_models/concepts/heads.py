@@ -35,8 +35,8 @@ Without inner folds the middle value is used: 0.1 or 3.
 def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
     """Make the unfitted estimator of a head.
 
-    It is a copy of the given estimator, or the named one with the middle one of its candidate values. Inner
-    folds may replace that value later (`choice_for_head`).
+    It is a copy of the given estimator, or the named one. The parameter of a named head that inner folds may
+    choose (`choice_for_head`) has the middle one of its `CANDIDATES`.
     """
     if isinstance(head, BaseEstimator):
         head._validate_params()
@@ -45,7 +45,10 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
     # The lower of the two middle values if their number is even.
     value = values[(len(values) - 1) // 2]
     if head == "tree":
+        # Leaves have at least 10 clips, since the share of positives among fewer is imprecise.
         return DecisionTreeClassifier(max_depth=int(value), min_samples_leaf=10, random_state=seed)
+    # Tolerances are so small that a fit does not depend on where it stopped; saga, the only solver that
+    # takes both penalties, needs more steps.
     if head == "elastic_net":
         return LogisticRegression(
             C=value, l1_ratio=0.5, solver="saga", tol=1e-5, max_iter=20_000, random_state=seed
@@ -54,7 +57,7 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
 
 
 def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
-    """Return what inner folds choose: the parameter of a named head and the threshold, else the threshold."""
+    """Return what inner folds choose: the threshold, and for a named head also its parameter."""
     if isinstance(head, BaseEstimator):
         return Threshold()
     parameter = _parameter_of(head)
@@ -98,8 +101,8 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         """
         values = X[:, : self.n_concepts]
         self.classes_ = np.array([0, 1])
-        # The bottleneck has validated values and parameters; to do so again takes a fifth of a small fit. A
-        # shallow copy of the unfitted estimator is enough, as a fit only sets new attributes.
+        # The bottleneck has validated values and parameters; to do so again takes a fifth of a small fit. For
+        # the same reason the estimator is not cloned: a fit only sets new attributes of a shallow copy.
         with config_context(
             assume_finite=True, skip_parameter_validation=True, enable_metadata_routing=False
         ):
@@ -134,11 +137,10 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         if not all(head._is_plain_logistic() for head in heads):
             return None
         n_subsets = subsets.shape[1]
-        # One fit for each head and subset: all subsets with the first head, all with the second, and so on.
-        C_of_fits = []
-        for head in heads:
-            C_of_fits += [head.estimator.C] * n_subsets
-        subsets_of_fits = np.concatenate([subsets for _ in heads], axis=1)  # [N, H F]
+        # There are H F fits: all subsets with the first head, all with the second, and so on.
+        C_of_heads = [head.estimator.C for head in heads]
+        C_of_fits = np.repeat(C_of_heads, n_subsets).tolist()
+        subsets_of_fits = np.tile(subsets, (1, len(heads)))  # [N, H F]
         values = X[:, : heads[0].n_concepts].astype(np.float64)
         logits = few_features.logits_of_subsets(values, y, subsets_of_fits, C_of_fits)  # [H F, N]
         return logits.reshape(len(heads), n_subsets, len(y))
@@ -187,11 +189,12 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     # The scaler is to standardise only: its limit is so wide that no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
+    equal_clip_weights = np.ones(len(y))
     weights_and_intercept = logistic(
         standard,
         y,
-        np.ones(len(y)),  # all clips weigh the same
-        offsets=logit,  # is added to the fitted term, and stays as it is
+        equal_clip_weights,
+        offsets=logit,  # fixed; the term that is fitted is added to it
         penalty=1 / C,
         lower_bound=None,  # weights may be negative
     )

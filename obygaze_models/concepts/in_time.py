@@ -61,16 +61,16 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     residual: Annotated[bool, Options(bool, {False})] = False
 
     def frame_values(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute each frame's value on each concept [N, F, K]: the presence in a clip of this frame alone.
+        """Compute each frame's value on each concept, [N, F, K]; NaN for absent frames of X [N, F, D].
 
-        It is in the units of `concept_values`; NaN for absent frames of X [N, F, D].
+        It is the presence that a clip would have if this were its only frame, in the units of
+        `concept_values`.
         """
         check_is_fitted(self)
         bank: Any = self.bank_
-        scores = bank.frame_scores(self._check_features(X))
-        # Presence is a soft maximum over a clip's frames, log(mean(exp(a s))) / a: of one frame it is the
-        # frame's score s.
-        presences = scores
+        # The presence of a concept in a clip is the soft maximum of its frames' scores, which is the score
+        # itself if there is only one frame.
+        presences = bank.frame_scores(self._check_features(X))
         # The bank's moments [2 K] are of the K presences, then of the K positions.
         n_concepts = len(self.concepts_)
         mean_of_presences = bank.mean_[:n_concepts]
@@ -123,7 +123,7 @@ def _time_bottleneck_spec(
         choose=None,
         reads="frames",
         uses=("groups", "present", "unlabelled"),
-        # Of no kind of target by default: it is evaluated only if it is named.
+        # It is a default model for no kind of target, and is evaluated only if it is named.
         kinds=(),
         control=disturb != "none",
         compared_with=compared_with,

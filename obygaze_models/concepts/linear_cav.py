@@ -101,19 +101,15 @@ class LinearCAV(BinaryClassifier):
             C is None, and there are no movies, or without some movie all clips are of one class.
         """
         self._validate_params()
-        features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        self.classes_, labels = encode_labels(y, type(self).__name__)
-        # A bank of one concept fits its hyperplane.
+        features, given_labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        self.classes_, labels = encode_labels(given_labels, type(self).__name__)
+        # The hyperplane is fitted by a bank of one concept, which is named after the positive label.
         concepts = [str(self.classes_[1])]
         bank = ConceptBank(self.kind, C=self.C, balanced=self.balanced, concepts=concepts, clip=self.clip)
         bank.fit(features, labels, groups)
         self.scaler_ = bank.scaler_
         self._set_plane(bank.hyperplanes_)
-        # Held-out scores are set with C None only; an earlier fit may have left them.
-        if hasattr(self, "held_out_"):
-            del self.held_out_
-        self.threshold_ = ABOVE_ZERO
-        self.candidates_: tuple[Candidate, ...] = ()
+        self._forget_choice()
         if self.C is None:
             self._set_choice(bank.tuned_, labels, np.asarray(groups))
         return self
@@ -128,13 +124,20 @@ class LinearCAV(BinaryClassifier):
         self.direction_ = weights / length
         self.offset_ = intercept / length
 
+    def _forget_choice(self) -> None:
+        """Set what is set without a choice by movies, and remove what an earlier fit may have chosen."""
+        self.threshold_ = ABOVE_ZERO
+        self.candidates_: tuple[Candidate, ...] = ()
+        if hasattr(self, "held_out_"):
+            del self.held_out_
+
     def _set_choice(self, tuned: TunedCavs, labels: NDArray[np.int64], movies: NDArray[np.generic]) -> None:
         """Set what was chosen by leaving movies out: held-out distances, the best threshold, and candidates.
 
         Parameters
         ----------
         tuned : TunedCavs
-            Of the one concept.
+            The CAVs of a bank of one concept.
         labels : ndarray of int, shape [N]
             0 or 1.
         movies : ndarray, shape [N]

@@ -87,7 +87,7 @@ def tuned_ridge(
         Standardise features first, and limit them to this many deviations; CAVs are then of standardised
         features.
     names : sequence of str, optional
-        The concepts, for messages; by default their numbers.
+        The concepts, for messages; by default they are numbered from 0.
 
     Raises
     ------
@@ -99,13 +99,20 @@ def tuned_ridge(
     # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
         features = decompose_features(X, clip)
-        # Results are cached with the features they are computed from. They further depend on movies and
-        # presences only.
-        key = movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
-        tuned: TunedCavs = cached_result(
-            features.results, key, N_CACHED_RESULTS, lambda: _tune(features, present, movie_of_clip)
-        )
+
+        def tune() -> TunedCavs:
+            """Compute the result, if it is not cached."""
+            return _tune(features, present, movie_of_clip)
+
+        # Results are cached with the features they are computed from.
+        key = _key_of_result(present, movie_of_clip)
+        tuned: TunedCavs = cached_result(features.results, key, N_CACHED_RESULTS, tune)
     return tuned
+
+
+def _key_of_result(present: NDArray[np.bool_], movie_of_clip: NDArray[np.intp]) -> bytes:
+    """Make the key of a cached result: all that it depends on, except the features, as bytes."""
+    return movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
 
 
 def _refuse_constant_concepts(
@@ -172,7 +179,7 @@ def _tune(
     """
     fits = _fit_every_penalty(features, present)
     clips_of_movies = [movie_of_clip == movie for movie in range(movie_of_clip.max() + 1)]
-    errors = _errors_without_movie(features, fits, clips_of_movies)  # [V, N, K]
+    errors = _errors_without_movie(features, fits, clips_of_movies)  # for each of V penalties, [V, N, K]
     losses = np.mean(errors * errors, axis=1)  # [V, K]
     # Of equal losses argmin takes the first, that of the largest penalty.
     chosen = np.argmin(losses, axis=0)
@@ -189,30 +196,37 @@ def _tune(
 def _fit_every_penalty(features: DecomposedFeatures, present: NDArray[np.bool_]) -> _Fits:
     """Fit ridge regressions of presences [N, K] on the coordinates of all clips, one for each penalty.
 
-    The weights of ridge regression at penalty r are inv(T' T + r) T' y. Coordinates along different axes are
-    uncorrelated: T' T is the diagonal matrix of the sums of squares l, so that each weight is the axis's
-    element of T' y divided by l + r.
+    The weights of ridge regression are inv(T' T + r) T' y, with the penalty r, the coordinates T [N, R] of
+    the clips along R axes, and the presences y [N, K]. Coordinates along different axes are uncorrelated: T'
+    T is the diagonal matrix of the sums of squares l along the axes. So each weight is the axis's element of
+    T' y, divided by l + r.
     """
     y = present.astype(np.float64)
     penalties = features.penalty_unit * np.array(PENALTIES)
-    shrinkage = 1 / (features.sums_of_squares + penalties[:, None])  # [V, R]
+    # A row for each of the V penalties: 1 / (l + r), [V, R].
+    shrinkage = 1 / (features.sums_of_squares + penalties[:, None])
     sums_of_present = features.coordinates.T @ y  # T' y, [R, K]
-    weights = shrinkage[:, :, None] * sums_of_present  # [V, R, 1] * [R, K]: [V, R, K]
+    # For each penalty, every row of `sums_of_present` times the shrinkage of its axis, [V, R, K].
+    weights = shrinkage[:, :, None] * sums_of_present
     return _Fits(y=y, sums_of_present=sums_of_present, shrinkage=shrinkage, weights=weights)
 
 
 def _select_best(fits: _Fits, errors: NDArray[np.float64], chosen: NDArray[np.intp]) -> _BestFits:
-    """Select of each concept the fit at its chosen penalty.
+    """Select for each concept the fit at its chosen penalty.
 
     `errors` [V, N, K] are those without the clip's movie; `chosen` [K] are indices of penalties.
     """
-    shrinkage = [fits.shrinkage[penalty] for penalty in chosen]  # K arrays [R]
-    weights = [fits.weights[penalty, :, concept] for concept, penalty in enumerate(chosen)]  # K arrays [R]
-    errors_at_best = [errors[penalty, :, concept] for concept, penalty in enumerate(chosen)]  # K arrays [N]
+    shrinkage = []
+    weights = []
+    best_errors = []
+    for concept, penalty in enumerate(chosen):
+        shrinkage.append(fits.shrinkage[penalty])  # [R]
+        weights.append(fits.weights[penalty, :, concept])  # [R]
+        best_errors.append(errors[penalty, :, concept])  # [N]
     return _BestFits(
         shrinkage=np.array(shrinkage).T,
         weights=np.array(weights).T,
-        errors=np.array(errors_at_best).T,
+        errors=np.array(best_errors).T,
     )
 
 
@@ -222,8 +236,9 @@ def _hyperplanes_of_all_clips(features: DecomposedFeatures, fits: _Fits, best: _
     A clip x has the coordinates t = axes' (x - centre). A hyperplane w t + b = 0 of coordinates is therefore
     the hyperplane (axes w) x + b - (axes w) centre = 0 of features.
     """
-    # The coordinates of all clips add up to 0, since their mean was subtracted.
-    sum_of_all = np.zeros(len(features.sums_of_squares))
+    # The coordinates of all clips add up to 0 along each axis, since their mean was subtracted.
+    n_axes = len(features.sums_of_squares)
+    sum_of_all = np.zeros(n_axes)
     offsets = _midway_offsets(best.weights, fits.sums_of_present, sum_of_all, fits.y)  # b, [K]
     directions = np.ascontiguousarray((features.axes @ best.weights).T)  # axes w, [K, D]
     return Hyperplanes(directions, offsets - directions @ features.centre)
@@ -234,14 +249,19 @@ def _errors_without_movie(
 ) -> NDArray[np.float64]:
     """Compute for each penalty the error of each clip's presence by the fit without its movie, [V, N, K].
 
-    No fit is repeated. Let e_g be the errors on the clips of movie g by the fit without them. If their
-    presences were replaced by the predictions y_g - e_g of that fit, it would remain the best fit with these
-    clips included. The fit on all clips, which is linear in y, would then give them the values
-    ``yhat_g - H_gg e_g``, with the block H_gg of the hat matrix. Both are the same predictions::
+    No fit is repeated. The symbols, for the clips g of one movie, are:
+
+    - y_g: their presences;
+    - yhat_g: the values that the fit on all clips gives them;
+    - e_g: the errors on them of the fit without them, which are wanted;
+    - T_g: their coordinates;
+    - H_gg: their block of the hat matrix, ``1/n + T_g diag(shrinkage) T_g'`` with n clips in all.
+
+    The fit without the movie predicts y_g - e_g. If these were the movie's presences, that fit would remain
+    the best one with the movie included, since it has no error there. The fit on all clips, which is linear
+    in y, would then give the values ``yhat_g - H_gg e_g``. Both are the same predictions::
 
         y_g - e_g = yhat_g - H_gg e_g,    so that    (I - H_gg) e_g = y_g - yhat_g
-
-    With the coordinates T_g of the movie's clips, ``H_gg = 1/n + T_g diag(shrinkage) T_g'``.
 
     Parameters
     ----------
@@ -271,8 +291,8 @@ def _solve_difference(
 ) -> NDArray[np.float64]:
     """Solve ``(identity_less_mean - S S') errors = residuals`` for the n clips of one movie.
 
-    It is done by a Cholesky decomposition. LAPACK is called directly, as the checks of ``scipy.linalg`` take
-    as long as the arithmetic on so few clips.
+    This is ``scipy.linalg.solve(..., assume_a="pos")``, by a Cholesky decomposition. LAPACK is called
+    directly, as the checks of ``scipy.linalg`` take as long as the arithmetic on so few clips.
 
     Parameters
     ----------
@@ -286,10 +306,10 @@ def _solve_difference(
     """
     difference = S @ S.T
     np.subtract(identity_less_mean, difference, out=difference)
-    # LAPACK works on matrices that are stored by columns, numpy stores by rows. The matrix is symmetric, so
-    # that its transpose is the same matrix stored by columns. It is overwritten, and not copied.
+    # LAPACK reads matrices column by column, numpy stores them row by row. As this matrix is symmetric, its
+    # transpose is the same matrix in LAPACK's order, so that it can be overwritten without a copy.
     stored_by_columns = difference.T
-    # clean=False: the other triangle, which dpotrs does not read, is not set to 0.
+    # The factor is a triangle; clean=False leaves the other one, which dpotrs does not read, as it is.
     factor, failed = dpotrf(stored_by_columns, overwrite_a=True, clean=False)
     if failed:
         raise linalg.LinAlgError("I - H_gg is not positive definite")
@@ -306,9 +326,9 @@ def _distances_without_movie(
 ) -> NDArray[np.float64]:
     """Compute the signed distance of each clip to the CAVs fitted without its movie, [N, K].
 
-    As `_errors_without_movie` explains, the fit without movie g is the fit on all clips with its presences
-    y_g replaced by y_g - e_g, where e_g are the errors of `best`. The weights of a fit are
-    ``shrinkage * (T' y)``, so that those without the movie are ``weights - shrinkage * (T_g' e_g)``.
+    The symbols are those of `_errors_without_movie`, which explains that the fit without movie g is the fit
+    on all clips with the presences y_g replaced by y_g - e_g; e_g are the errors of `best`. The weights of a
+    fit are ``shrinkage * (T' y)``, so that those without the movie are ``weights - shrinkage * (T_g' e_g)``.
 
     Parameters
     ----------
@@ -322,11 +342,12 @@ def _distances_without_movie(
     for is_in_movie in clips_of_movies:
         coordinates = features.coordinates[is_in_movie]  # T_g
         errors = best.errors[is_in_movie]  # e_g
-        weights = best.weights - best.shrinkage * (coordinates.T @ errors)  # without the movie, [R, K]
-        # The coordinates of all clips add up to 0, so those of the others add up to minus the movie's sum.
+        # Weights [R, K] and offsets [K] without the movie. The coordinates of all clips add up to 0, so that
+        # those of the other clips add up to minus the movie's sum.
+        weights = best.weights - best.shrinkage * (coordinates.T @ errors)
         sum_of_others = -coordinates.sum(axis=0)
-        sums_of_present_others = fits.sums_of_present - coordinates.T @ fits.y[is_in_movie]
-        offsets = _midway_offsets(weights, sums_of_present_others, sum_of_others, fits.y[~is_in_movie])
+        sums_of_others_with_concept = fits.sums_of_present - coordinates.T @ fits.y[is_in_movie]
+        offsets = _midway_offsets(weights, sums_of_others_with_concept, sum_of_others, fits.y[~is_in_movie])
         decisions = coordinates @ weights + offsets
         lengths = np.sqrt(np.einsum("rk,rk->k", weights, weights))
         # Weights of 0 have no direction: all distances to such a CAV are its offset.

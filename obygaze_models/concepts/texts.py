@@ -76,7 +76,7 @@ class GivenScore(WithoutLabels):
     """Score clips by their only feature, which is a probability: a vision-language model's answer."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the score [N] of each clip: its probability, the column of X [N, 1], less 0.5."""
+        """Return the score [N] of each clip: its probability less 0.5. X [N, 1] holds the probabilities."""
         check_is_fitted(self)
         probabilities = validate_data(self, X, dtype=np.float64, reset=False)[:, 0]
         return np.asarray(probabilities - 0.5)
@@ -154,9 +154,9 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
             )
         texts_of_concept.setdefault((item.concept, item.kind), []).append(item.text)
     vectors_of_concept = {}
-    for concept_and_kind, its_texts in texts_of_concept.items():
-        rows = [row_of_text[text] for text in its_texts]
-        vectors_of_concept[concept_and_kind] = TextVectors(tuple(its_texts), stored.vectors[rows])
+    for concept_and_kind, own_texts in texts_of_concept.items():
+        rows = [row_of_text[text] for text in own_texts]
+        vectors_of_concept[concept_and_kind] = TextVectors(tuple(own_texts), stored.vectors[rows])
     return vectors_of_concept
 
 
@@ -198,10 +198,10 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     group_of_texts = texts[name]
     if group_of_texts.text is None:
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
-    usable_rows = np.flatnonzero(group_of_texts.usable).tolist()
+    # A text that is stored more than once has the vector of its first row. Rows are gone through from the
+    # last to the first, so that the first one is what remains.
     row_of_text: dict[str, int] = {}
-    for row in reversed(usable_rows):
-        # The vector of a text that is stored more than once is that of its first row, which is set last.
+    for row in reversed(np.flatnonzero(group_of_texts.usable).tolist()):
         row_of_text[group_of_texts.text[row]] = row
     vectors = normalize(group_of_texts.pooled().astype(np.float64))
     rows = list(row_of_text.values())
@@ -211,10 +211,12 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
 def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[ModelSpec]:
     """Make models that score clips by their similarity to the texts of a codebook, for `evaluate`.
 
-    A concept is scored by its own texts, levels by the texts of all visual concepts, so that a clip that
-    shows any of them scores high. Labels choose the threshold only, on movies left out. If the clips have
-    frames, there is also a bottleneck that learns from the task's labels how to decide by when and how
-    strongly each concept's texts are matched; it needs no labels of concepts.
+    For each kind of text, definitions and instances of concepts, there are up to two models:
+
+    - one that scores a clip by the nearest text: of the concept, if the target is a concept, or of any visual
+      concept, if the target are levels. Labels choose the threshold only, on movies left out;
+    - if the clips have frames, a bottleneck. Its concepts are directions of the texts, which need no labels
+      of concepts. It learns from the task's labels how to decide by when and how strongly they are matched.
 
     Parameters
     ----------
@@ -236,15 +238,14 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
         Texts and clips are not in the same embedding space, or a text is missing.
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
-    vectors_of_concept_and_kind = read_concept_texts(texts, data)
-    # What the texts of all concepts have in common tells none of them apart: the mean of all is subtracted
-    # from directions of frames.
-    all_vectors = [text_vectors.vectors for text_vectors in vectors_of_concept_and_kind.values()]
+    texts_by_concept_and_kind = read_concept_texts(texts, data)
+    # What all texts have in common does not tell concepts apart: the bottleneck's directions are without it.
+    all_vectors = [text_vectors.vectors for text_vectors in texts_by_concept_and_kind.values()]
     mean_of_texts = np.vstack(all_vectors).mean(axis=0)
     has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
-        vectors_of_concept = _texts_for_target(vectors_of_concept_and_kind, kind, target)
+        vectors_of_concept = _texts_for_target(texts_by_concept_and_kind, kind, target)
         if not vectors_of_concept:
             continue
         specs.append(_zero_shot_spec(kind, _all_texts(vectors_of_concept)))
@@ -255,14 +256,14 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
 
 
 def _texts_for_target(
-    vectors_of_concept_and_kind: Mapping[tuple[str, TextKind], TextVectors], kind: TextKind, target: Target
+    texts_by_concept_and_kind: Mapping[tuple[str, TextKind], TextVectors], kind: TextKind, target: Target
 ) -> dict[str, TextVectors]:
     """Select the texts of one kind that a target is scored by, for each concept.
 
-    They are those of the target's concept; of a target of levels, which has none, those of all concepts.
+    If the target is a concept, they are the texts of this concept; for levels, those of all concepts.
     """
     vectors_of_concept = {}
-    for (concept, kind_of_texts), text_vectors in vectors_of_concept_and_kind.items():
+    for (concept, kind_of_texts), text_vectors in texts_by_concept_and_kind.items():
         is_in_target = not target.concept or target.concept == concept
         if kind_of_texts == kind and is_in_target:
             vectors_of_concept[concept] = text_vectors

@@ -94,10 +94,7 @@ class TimeBank(ConceptBank):
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
         present = None  # with the parameter `directions`, nothing is learnt from presences
         if self.directions is None:
-            labels = np.asarray(y, np.float64)
-            table = labels.reshape(len(labels), -1)
-            self.concepts_ = self._concept_names(table.shape[1], getattr(y, "columns", None))
-            present = self._training_presences(table, movies)
+            present = self._read_training_presences(y, movies)
         else:
             self.concepts_ = self._concept_names(len(np.asarray(self.directions)), None)
         check_consistent_length(frames, movies, present)
@@ -129,20 +126,24 @@ class TimeBank(ConceptBank):
                 scores[row] = standard @ self.weights_.T
         return scores
 
-    def _training_presences(
-        self, labels: NDArray[np.float64], movies: NDArray[np.generic]
+    def _read_training_presences(
+        self, y: ArrayLike | None, movies: NDArray[np.generic]
     ) -> NDArray[np.float64]:
         """Convert the presences of the concepts to 0 and 1, [N, K]; refuse concepts without both classes.
 
-        For the control ``disturb="concepts"`` they are exchanged between the clips of each movie.
+        The names of the concepts are set (`concepts_`). For the control ``disturb="concepts"`` presences are
+        exchanged between the clips of each movie.
 
         Parameters
         ----------
-        labels : ndarray, shape [N, K]
-            Presences of two values each.
+        y : array-like, shape [N, K] or [N]
+            Presences, of two values for each concept.
         movies : ndarray, shape [N]
         """
-        present = read_presences(self.concepts_, labels)
+        labels = np.asarray(y, np.float64)
+        table = labels.reshape(len(labels), -1)
+        self.concepts_ = self._concept_names(table.shape[1], getattr(y, "columns", None))
+        present = read_presences(self.concepts_, table)
         for name, column in zip(self.concepts_, present.T, strict=True):
             refuse_constant(name, column)
         if self.disturb == "concepts":
@@ -209,7 +210,7 @@ class TimeBank(ConceptBank):
         scatter : ndarray, shape [D, D]
             Sum of products of the features of those clips' frames, x x'.
         """
-        if present is None:
+        if present is None:  # then the parameter `directions` is given
             n_frames = centred.is_present[clips].sum()
             return self._scaled_directions(within_film_covariance(scatter, n_frames))
         # Clips whose presences are NaN are not used.
@@ -273,7 +274,8 @@ def _weighted_positions(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     frame_weights: NDArray[np.float64] = softmax(POSITION_SHARPNESS * scores, axis=1)
     is_present = scores > -np.inf
     if is_present.all():
-        # The frames of all clips have the same positions, [F].
+        # The frames of all clips have the same positions, [F], as in most stores. A loop over clips, as
+        # below, would be slower.
         positions = _frame_positions(scores.shape[1])
         return np.asarray(np.einsum("nfk,f->nk", frame_weights, positions))
     # A frame is present or absent for all concepts alike.

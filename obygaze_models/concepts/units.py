@@ -67,7 +67,7 @@ class UnitBank(FrameReader, Standardised):
         frames = self._check_frames_to_fit(X)
 
         def read(rows: NDArray[np.intp]) -> NDArray[np.float32]:
-            """Read the frames of the clips of these rows that are present [frames, D]."""
+            """Read the present frames of the clips in these rows, one clip after the other [frames, D]."""
             return present_tokens(frames[rows])
 
         self.dictionary_ = learn_dictionary(
@@ -88,9 +88,9 @@ class UnitBank(FrameReader, Standardised):
         check_is_fitted(self)
         frames = self._check_frames(X)
         scores = np.full((*frames.shape[:2], self.n_units), np.nan)
-        for clip, scores_of_clip in zip(frames, scores, strict=True):
-            active = activations_of_clip(self.dictionary_, clip)
-            scores_of_clip[active.tokens] = active.values
+        for row, clip in enumerate(frames):
+            activations = activations_of_clip(self.dictionary_, clip)
+            scores[row, activations.tokens] = activations.values
         return scores
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:

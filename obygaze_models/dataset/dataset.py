@@ -155,8 +155,8 @@ class Dataset:
         return len(self.X)
 
     def __repr__(self) -> str:
-        movies = len(np.unique(self.movies))
-        summary = f"{counted(len(self), 'clip')} of {movies} movies, {self.features} of {self.backbone}"
+        n_movies = len(np.unique(self.movies))
+        summary = f"{counted(len(self), 'clip')} of {n_movies} movies, {self.features} of {self.backbone}"
         return f"Dataset({summary}, X {list(self.X.shape)})"
 
     def _repr_html_(self) -> str:
@@ -195,7 +195,10 @@ class Dataset:
 
     @property
     def title(self) -> str:
-        """The features' name in tables; "(untrained)" is added for a backbone with random weights."""
+        """The features' name in tables: the label, or the backbone if there is no label.
+
+        "(untrained)" is added for a backbone with random weights.
+        """
         name = self.label or self.backbone
         return f"{name} (untrained)" if self.untrained else name
 
@@ -218,9 +221,9 @@ class Dataset:
         return round(float(np.median(self.seconds[rows])), 3)
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
-        """Return the dataset of the clips in these rows, with all that it holds of each clip."""
+        """Return the dataset of the clips in these rows, in this order."""
         selected = {}
-        # The fields with a row per clip; `group`, `reduction` and `parts` find clips by their ids.
+        # These fields have a row per clip; `group`, `reduction` and `parts` find clips by their ids.
         for name in ("X", "seconds", "bags", "variables", "answers"):
             array = getattr(self, name)
             if array is not None:
@@ -258,13 +261,17 @@ class Dataset:
             return self.bags
         if what == "frames" and any("frames" in part.stored for part in self.parts):
             return self._join_frames()
-        if self.group is None or what not in self.stored:
+        return self._read_stored(what, stream=stream)
+
+    def _read_stored(self, array: str, *, stream: bool) -> Any:
+        """Read the frames or tokens of each clip from the store, as `read` does."""
+        if self.group is None or array not in self.stored:
             stored = ", ".join(self.stored) or f"{self.features} alone"
-            raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
+            raise DatasetError(f"backbone {self.backbone} has no {array} in this store: it has {stored}")
         rows = self._stored_rows(self.group)
         if stream:
-            return StoredClips(self.group, what, rows)
-        return read_array(self.group, what, rows)
+            return StoredClips(self.group, array, rows)
+        return read_array(self.group, array, rows)
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -285,7 +292,7 @@ class Dataset:
             if self.seconds is None:
                 raise DatasetError("the store does not tell how long its clips are")
             return np.log(self.seconds)[:, None]
-        return self.X
+        return self.X  # "pooled"
 
     def _join_frames(self) -> NDArray[np.float32]:
         """Join the frames of all modalities side by side: [N, F, D], NaN where absent."""
@@ -294,13 +301,11 @@ class Dataset:
         most_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
         joined = np.full((len(self), most_frames, self.X.shape[1]), np.nan, np.float32)
         for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
-            # A modality may lack clips of this dataset, and may have others. `rows` skips clips that are not
-            # there: it finds the common clips in the part, and then the same clips here.
-            rows_in_part = part.rows(self.clip_ids.tolist())
-            common_clips = part.clip_ids[rows_in_part].tolist()
-            rows_here = self.rows(common_clips)
+            # A modality may lack clips of this dataset, and may have others.
+            common_clips = [clip_id for clip_id in self.clip_ids.tolist() if clip_id in part.row_of]
             n_frames = frames_of_part.shape[1]
-            joined[rows_here, :n_frames, modality.start : modality.stop] = frames_of_part[rows_in_part]
+            columns = slice(modality.start, modality.stop)
+            joined[self.rows(common_clips), :n_frames, columns] = frames_of_part[part.rows(common_clips)]
         return joined
 
     def _stored_rows(self, group: Group) -> NDArray[np.intp]:
@@ -320,26 +325,35 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
     labels : mapping of str to ndarray of int, shape [N]
         Name of a target -> the class of each clip, or `NOT_ASKED` for clips that are not in the target.
     """
-    is_imported = _imported_features(data)  # [D]
-    values_of_variables = [] if data.variables is None else list(data.variables.T)  # [N] each
     for name, classes in labels.items():
-        is_label = _equal_label(data.X, classes)
-        leaking = np.flatnonzero(is_imported & is_label)
-        if len(leaking):
+        _refuse_label_among_features(data, name, classes)
+        _refuse_label_among_variables(data, name, classes)
+
+
+def _refuse_label_among_features(data: Dataset, name: str, classes: NDArray[np.int64]) -> None:
+    """Raise if an imported feature equals the classes [N] of the target `name`."""
+    is_leaking = _imported_features(data) & _equal_label(data.X, classes)  # [D]
+    if not is_leaking.any():
+        return
+    first = np.flatnonzero(is_leaking)[0]
+    n_clips = int((classes != NOT_ASKED).sum())
+    raise ProtocolError(
+        f"{data.backbone}: feature {first} (of 0 to {len(is_leaking) - 1}) equals the label {name} of all "
+        f"{counted(n_clips, 'clip')}: a label was imported as a feature; import the features without it "
+        "(store import --columns)"
+    )
+
+
+def _refuse_label_among_variables(data: Dataset, name: str, classes: NDArray[np.int64]) -> None:
+    """Raise if a variable equals the classes [N] of the target `name`, in all clips that have a value."""
+    if data.variables is None:
+        return
+    for column, values in zip(data.variable_names, data.variables.T, strict=True):
+        classes_with_value = np.where(np.isnan(values), NOT_ASKED, classes)
+        if _equal_label(values[:, None], classes_with_value).any():
             raise ProtocolError(
-                f"{data.backbone}: feature {leaking[0]} (of 0 to {len(is_imported) - 1}) equals the label "
-                f"{name} of all {counted(int((classes != NOT_ASKED).sum()), 'clip')}: a label "
-                "was imported as a feature; "
-                "import the features without it (store import --columns)"
+                f"variable {column} equals the label {name} of all clips that have one: leave its column out"
             )
-        for column, values in zip(data.variable_names, values_of_variables, strict=True):
-            # Clips without a value of the variable are not compared.
-            classes_with_value = np.where(np.isnan(values), NOT_ASKED, classes)
-            if _equal_label(values[:, None], classes_with_value).any():
-                raise ProtocolError(
-                    f"variable {column} equals the label {name} of all clips that have one: leave its "
-                    "column out"
-                )
 
 
 def _imported_features(data: Dataset) -> NDArray[np.bool_]:
@@ -348,7 +362,8 @@ def _imported_features(data: Dataset) -> NDArray[np.bool_]:
     for modality in data.modalities:
         is_imported[modality.start : modality.stop] = _is_imported(modality.provenance)
     if not data.modalities:
-        is_imported[:] = _is_imported({} if data.group is None else data.group.provenance)
+        provenance = {} if data.group is None else data.group.provenance
+        is_imported[:] = _is_imported(provenance)
     return is_imported
 
 
@@ -368,14 +383,14 @@ def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool
         return np.zeros(X.shape[1], bool)
     y = classes[has_class] - classes[has_class].mean()
     values = X[has_class] - X[has_class].mean(axis=0, dtype=np.float64)
-    # The squared correlation is the squared covariance divided by the product of the variances. All three are
-    # sums here, as the number of clips cancels out; and both sides of the comparison are multiplied by the
-    # denominator, which is 0 for a constant feature.
+    # squared correlation = squared covariance / product of the variances. Sums over clips take the place of
+    # means, as their number cancels out.
     squared_covariance = (y @ values) ** 2
     product_of_variances = np.sum(values**2, axis=0) * np.sum(y**2)
+    # The comparison is without a division, as the product is 0 for a constant feature.
     varies = product_of_variances > 0
-    least_squared_correlation = 1 - MOST_UNEXPLAINED
-    is_correlated = squared_covariance >= least_squared_correlation * product_of_variances
+    smallest_squared_correlation = 1 - MOST_UNEXPLAINED
+    is_correlated = squared_covariance >= smallest_squared_correlation * product_of_variances
     is_equal: NDArray[np.bool_] = varies & is_correlated
     return is_equal
 

@@ -71,10 +71,30 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
     DatasetError
         The store has no layers, or those of several networks and none is named.
     """
-    layers_of: dict[str, dict[int, str]] = {}  # network -> number of a layer -> its group
+    layers_of_networks = _layers_of_networks(store)
+    if backbone is None and len(layers_of_networks) > 1:
+        networks = ", ".join(layers_of_networks)
+        raise DatasetError(
+            f"store {store.name} has layers of several backbones ({networks}): name one, STORE:BACKBONE"
+        )
+    if backbone is None:
+        layers = next(iter(layers_of_networks.values()), {})  # those of the only network, if there is any
+    else:
+        layers = layers_of_networks.get(backbone, {})
+    if not layers:
+        which = backbone if backbone is not None else "any backbone"
+        raise DatasetError(f"store {store.name} has no layers of {which}: extract with --layers")
+    return dict(sorted(layers.items()))
+
+
+def _layers_of_networks(store: Store) -> dict[str, dict[int, str]]:
+    """Find the groups of a store that are layers of a network: network -> number of a layer -> its group.
+
+    The provenance of such a group names the network's group, under "beside", and the number of the layer.
+    """
+    layers_of: dict[str, dict[int, str]] = {}
     for name in store.names:
         provenance = store[name].provenance
-        # A layer is stored beside its network: its provenance names the network's group and the layer.
         network = provenance.get("beside")
         layer = provenance.get("layer")
         if not isinstance(network, str) or not isinstance(layer, str):
@@ -82,19 +102,7 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
         is_number = re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII) is not None
         if is_number:
             layers_of.setdefault(network, {})[int(layer)] = name
-    if backbone is None and len(layers_of) > 1:
-        raise DatasetError(
-            f"store {store.name} has layers of several backbones ({', '.join(layers_of)}): name one, "
-            "STORE:BACKBONE"
-        )
-    network_to_read = backbone
-    if network_to_read is None:
-        network_to_read = next(iter(layers_of), "")  # the only one, if there is any
-    layers = layers_of.get(network_to_read, {})
-    if not layers:
-        which = backbone if backbone is not None else "any backbone"
-        raise DatasetError(f"store {store.name} has no layers of {which}: extract with --layers")
-    return dict(sorted(layers.items()))
+    return layers_of
 
 
 def why_unusable(store: Store, group: Group, row: int) -> str | None:
@@ -115,10 +123,11 @@ def find_array(store: Store, group: Group, features: Features | None) -> Feature
     DatasetError
         The store has no such array.
     """
-    for array in ARRAYS if features is None else (features,):
+    candidates = ARRAYS if features is None else (features,)
+    for array in candidates:
         if array in group.arrays:
             return array
-    names = " or ".join(ARRAYS) if features is None else features
+    names = " or ".join(candidates)
     raise DatasetError(
         f"backbone {group.name} of store {store.name} has no {names} features: "
         f"it has {', '.join(group.arrays)}"
@@ -164,17 +173,18 @@ class _Part(NamedTuple):
 def _read_by_piece(group: Group, array: str, rows: NDArray[np.intp]) -> Iterator[_Part]:
     """Yield the values of some rows [N] of an array, grouped by the piece in which they are stored.
 
-    Each piece is read once, and pieces without any of the rows are not read. Rows may be in any order.
+    Each piece is read once, and pieces without any of the rows are not read. Rows may be in any order. For
+    example, pieces start at the rows 0, 16 and 32, and the rows 20, 3, 40 and 17 are requested. Three parts
+    are yielded: of the row 3 (index 1), of the rows 17 and 20 (indices 3 and 0), and of the row 40 (index 2).
     """
     if not len(rows):
         return
     starts = np.array([piece.start for piece in group.pieces(array)], np.intp)
-    order = np.argsort(rows, kind="stable")
-    # Each row, in rising order, as the number of pieces that start at or before it: rows of the same piece
-    # have the same number.
+    order = np.argsort(rows, kind="stable")  # in the example: 1, 3, 0, 2
+    # The number of pieces that start at or before each row numbers its piece from 1: 1, 2, 2, 3.
     piece_of_row = np.searchsorted(starts, rows[order], side="right")
-    places_of_change = np.flatnonzero(np.diff(piece_of_row)) + 1
-    for indices in np.split(order, places_of_change):
+    first_of_next_piece = np.flatnonzero(np.diff(piece_of_row)) + 1  # 1, 3
+    for indices in np.split(order, first_of_next_piece):
         rows_of_piece = rows[indices]
         first = int(rows_of_piece[0])
         last = int(rows_of_piece[-1])
@@ -197,7 +207,7 @@ def read_padded(
         The number T; None for that of the longest of these clips.
     """
     if n_frames is None:
-        n_frames = int(group.row_size[rows].max(initial=1))
+        n_frames = _most_frames(group, rows)
     width = group.shape(array)[1:]
     values = np.full((len(rows), n_frames, *width), np.nan, group.dtype(array))
     order = np.argsort(rows, kind="stable")
@@ -205,6 +215,11 @@ def read_padded(
     for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
         values[index, : len(frames)] = frames
     return values
+
+
+def _most_frames(group: Group, rows: NDArray[np.intp]) -> int:
+    """Return the number of frames of the longest of some clips; 1 without any clip."""
+    return int(group.row_size[rows].max(initial=1))
 
 
 @checked
@@ -234,9 +249,11 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
     is_damaged = ~np.isfinite(X).all(axis=1)
     if is_damaged.any():
         first = int(np.flatnonzero(is_damaged)[0])
+        clip_id = group.clip_ids[rows[first]]
+        n_damaged = int(is_damaged.sum())
         raise DatasetError(
-            f"backbone {group.name}, {array} of clip {group.clip_ids[rows[first]]}: "
-            f"a feature is not finite ({int(is_damaged.sum())} such clips); run: obygaze store verify --full"
+            f"backbone {group.name}, {array} of clip {clip_id}: a feature is not finite ({n_damaged} such "
+            "clips); run: obygaze store verify --full"
         )
     return X
 
@@ -260,14 +277,15 @@ def _pool_vectors(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
 def _read_vectors(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float32]:
     """Read the pooled vectors [N, D] of some clips.
 
-    If at least half of the rows from the first to the last are wanted, this whole range is read at once.
+    If at least half of the rows from the first to the last are wanted, this whole range is read at once:
+    pieces of a range on a server are requested at the same time, others one after another.
     """
     if not len(rows):
         return np.empty((0, group.shape("pooled")[1]), np.float32)
     first = int(rows.min())
     end = int(rows.max()) + 1
-    if 2 * len(rows) >= end - first:
-        # Pieces of a range on a server are requested at the same time.
+    share_of_range = len(rows) / (end - first)
+    if share_of_range >= 0.5:
         whole_range = group.rows("pooled", slice(first, end))
         return np.ascontiguousarray(whole_range[rows - first], dtype=np.float32)
     return np.asarray(read_array(group, "pooled", rows), dtype=np.float32)
@@ -297,7 +315,7 @@ class StoredClips:
         sizes = group.shape(array)[1:]
         if group.is_ragged(array):
             if n_frames is None:
-                n_frames = int(group.row_size[rows].max(initial=1))
+                n_frames = _most_frames(group, rows)
             sizes = (n_frames, *sizes)
         self.n_frames = n_frames
         self.shape = (len(rows), *sizes)
@@ -313,10 +331,11 @@ class StoredClips:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Read the clips [N, T, D]."""
         del copy  # reading always makes an array of its own
+        type_of_result = self.dtype if dtype is None else dtype
         if self.group.is_ragged(self.array):
             padded = read_padded(self.group, self.array, self.rows, self.n_frames)
-            return padded if dtype is None else padded.astype(dtype)
-        values = np.empty(self.shape, self.dtype if dtype is None else dtype)
+            return padded.astype(type_of_result, copy=False)
+        values = np.empty(self.shape, type_of_result)
         for index, row in enumerate(self.rows.tolist()):
             values[index] = self.group.read(self.group.clip_ids[row], self.array)
         return values

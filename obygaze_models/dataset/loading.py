@@ -88,27 +88,27 @@ def load_dataset(
     [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
     if not isinstance(store, Store):
-        parts = []
-        for one_store, name in zip(store, _backbone_of_each(store, backbone), strict=True):
-            part = load_dataset(
-                one_store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
-            )
-            parts.append(part)
-        return join_modalities([one_store.name for one_store in store], parts, manifest)
+        return _load_modalities(
+            store, manifest, backbone, features=features, pool=pool, unlabelled=unlabelled
+        )
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
     array = find_array(store, group, features)
     labels = labels_of(manifest)
     is_annotated = annotated_clips(labels, manifest)
-    is_wanted = is_annotated | unlabelled  # all clips, if those without a label are wanted too
+    is_wanted = np.ones(len(is_annotated), bool) if unlabelled else is_annotated
     usable = _usable_clips(store, group, labels, is_wanted)
     if not len(usable.rows):
         raise DatasetError(_explain_no_clips(store, manifest, usable.excluded))
-    lengths = lengths_of(store, usable.rows.tolist())
     n_partial = sum(store.clips[row].status == "partial" for row in usable.rows.tolist())
+    n_in_store_only = len(set(group.clip_ids) - set(labels.clip_ids.tolist()))
+    X = read_features(group, array, pool, usable.rows)
+    reduction = None
+    if reduce is not None:
+        reduction = reduce_tokens(store, group.name, reduce, progress=progress)
     return Dataset(
-        X=read_features(group, array, pool, usable.rows),
+        X=X,
         labels=labels.take(usable.indices),
         pool="as stored" if array == "pooled" else pool,
         **_source_fields(store, group, manifest, array),
@@ -117,12 +117,31 @@ def load_dataset(
             **counts_of(labels, is_annotated),
             "with_features": len(usable.rows),
             "partial": n_partial,
-            "in_store_only": len(set(group.clip_ids) - set(labels.clip_ids.tolist())),
+            "in_store_only": n_in_store_only,
         },
         group=group,
-        reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
-        seconds=lengths,
+        reduction=reduction,
+        seconds=lengths_of(store, usable.rows.tolist()),
     )
+
+
+def _load_modalities(
+    stores: Sequence[Store],
+    manifest: Manifest,
+    backbone: str | Sequence[str | None] | None,
+    *,
+    features: Features | None,
+    pool: Pool,
+    unlabelled: bool,
+) -> Dataset:
+    """Load a dataset from each of several stores, and join them; parameters are those of `load_dataset`."""
+    parts = []
+    for store, name in zip(stores, _backbone_of_each(stores, backbone), strict=True):
+        part = load_dataset(
+            store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
+        )
+        parts.append(part)
+    return join_modalities([store.name for store in stores], parts, manifest)
 
 
 def _backbone_of_each(
@@ -171,13 +190,17 @@ def _usable_clips(store: Store, group: Group, labels: Labels, is_wanted: NDArray
     excluded = []
     for index in np.flatnonzero(is_wanted).tolist():
         clip_id = str(labels.clip_ids[index])
+        level = str(labels.levels[index])
         row = row_of.get(clip_id)
-        reason = "not in the store" if row is None else why_unusable(store, group, row)
-        if row is not None and reason is None:
-            indices.append(index)
-            rows.append(row)
-        else:
-            excluded.append(Exclusion(clip_id, str(labels.levels[index]), str(reason)))
+        if row is None:
+            excluded.append(Exclusion(clip_id, level, "not in the store"))
+            continue
+        reason = why_unusable(store, group, row)
+        if reason is not None:
+            excluded.append(Exclusion(clip_id, level, reason))
+            continue
+        indices.append(index)
+        rows.append(row)
     return _Usable(np.array(indices, dtype=np.intp), np.array(rows, dtype=np.intp), tuple(excluded))
 
 
@@ -277,8 +300,11 @@ def counts_of(labels: Labels, is_annotated: NDArray[np.bool_]) -> dict[str, int]
 
 def _source_fields(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
     """Collect the fields of a `Dataset` that describe its store, group, array and codebook."""
+    signatures = None
+    # Signatures are not read from a server: they have 40 kB per clip.
     is_on_server = "://" in store.where
-    signatures = store[SIGNATURE] if has_signatures(store) and not is_on_server else None
+    if has_signatures(store) and not is_on_server:
+        signatures = store[SIGNATURE]
     return {
         "codebook": manifest.codebook,
         "backbone": group.name,
@@ -313,23 +339,13 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         raise DatasetError("the same backbone of the same store is given twice")
     labels = _labels_of_parts(parts, manifest)
     row_of = {clip_id: row for row, clip_id in enumerate(labels.clip_ids.tolist())}
-    n_clips = len(row_of)
-    n_features = sum(part.X.shape[1] for part in parts)
-    X = np.full((n_clips, n_features), np.nan, np.float32)
-    modalities: list[Modality] = []
-    start = 0
-    for name, part in zip(_unambiguous_names(names, parts), parts, strict=True):
-        modality = _describe_modality(name, part, start, n_missing=n_clips - len(part))
-        rows = [row_of[clip_id] for clip_id in part.clip_ids.tolist()]
-        X[rows, modality.start : modality.stop] = part.X
-        modalities.append(modality)
-        start = modality.stop
+    modalities = _describe_modalities(_unambiguous_names(names, parts), parts, n_clips=len(row_of))
     title = " + ".join(modality.name for modality in modalities)
     fingerprints = "\n".join(part.store for part in parts)
-    # Fields that hold a single value are those of the first part; `modalities` holds the values of each.
+    # Where a dataset holds one value, it is that of the first part; `modalities` holds the values of all.
     first = parts[0]
     return Dataset(
-        X=X,
+        X=_join_features(modalities, parts, row_of),
         labels=labels,
         codebook=first.codebook,
         backbone=title,
@@ -341,25 +357,55 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         excluded=_collect_exclusions(parts, row_of),
         counts={
             **first.counts,
-            "with_features": n_clips,
+            "with_features": len(row_of),
             # Not the sum: a clip may be partial in several parts.
             "partial": max(part.counts["partial"] for part in parts),
         },
-        modalities=tuple(modalities),
+        modalities=modalities,
         seconds=_join_lengths(parts, row_of),
         parts=tuple(parts),
     )
 
 
+def _describe_modalities(
+    names: Sequence[str], parts: Sequence[Dataset], n_clips: int
+) -> tuple[Modality, ...]:
+    """Describe datasets as modalities of a joined one with `n_clips` clips, their columns side by side."""
+    modalities = []
+    start = 0
+    for name, part in zip(names, parts, strict=True):
+        modality = _describe_modality(name, part, start, n_missing=n_clips - len(part))
+        modalities.append(modality)
+        start = modality.stop
+    return tuple(modalities)
+
+
+def _join_features(
+    modalities: Sequence[Modality], parts: Sequence[Dataset], row_of: Mapping[str, int]
+) -> NDArray[np.float32]:
+    """Join the features of several datasets side by side, [N, D], with NaN where a clip lacks them.
+
+    `row_of` is the row of each clip in the result.
+    """
+    X = np.full((len(row_of), modalities[-1].stop), np.nan, np.float32)
+    for modality, part in zip(modalities, parts, strict=True):
+        rows = [row_of[clip_id] for clip_id in part.clip_ids.tolist()]
+        X[rows, modality.start : modality.stop] = part.X
+    return X
+
+
 def _labels_of_parts(parts: Sequence[Dataset], manifest: Manifest) -> Labels:
-    """Return the labels of the clips that are in some of the datasets, in the manifest's order.
+    """Return the labels of the clips that are in any of the datasets, in the manifest's order.
 
     Concepts that are not visual are moved to the visual ones, so that all can be learnt: other modalities may
     convey them.
     """
+    clip_ids: set[str] = set()
+    for part in parts:
+        clip_ids.update(part.row_of)
     labels = labels_of(manifest)
-    clip_ids = {clip_id for part in parts for clip_id in part.row_of}
-    labels = labels.take(np.flatnonzero(np.isin(labels.clip_ids, sorted(clip_ids))))
+    is_in_a_part = np.isin(labels.clip_ids, sorted(clip_ids))
+    labels = labels.take(np.flatnonzero(is_in_a_part))
     all_present = np.column_stack([labels.present, *labels.not_visual.values()])
     return replace(labels, present=all_present, concepts=(*labels.concepts, *labels.not_visual))
 
@@ -392,6 +438,11 @@ def _join_lengths(parts: Sequence[Dataset], row_of: Mapping[str, int]) -> NDArra
 def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset, ...]:
     """Load the features of every backbone of every store, for the clips that all of them have.
 
+    Returns
+    -------
+    tuple of Dataset
+        One for each backbone of each store, in this order, of the same clips.
+
     Raises
     ------
     DatasetError
@@ -408,7 +459,9 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     sources = {(data.store, data.backbone) for data in datasets}
     if len(sources) < len(datasets):
         raise DatasetError(f"store {store_names[-1]} is given twice")
-    common = set.intersection(*(set(data.clip_ids.tolist()) for data in datasets))
+    common = set(datasets[0].clip_ids.tolist())
+    for data in datasets[1:]:
+        common.intersection_update(data.clip_ids.tolist())
     if not common:
         raise DatasetError(f"the {len(datasets)} backbones have no clip in common: are they of one manifest?")
     excluded = _collect_exclusions(datasets, common)
@@ -429,7 +482,8 @@ def _collect_exclusions(parts: Sequence[Dataset], clip_ids: Container[str]) -> t
     for part in parts:
         for exclusion in part.excluded:
             exclusion_of.setdefault(exclusion.clip_id, exclusion)
-    return tuple(exclusion_of[clip_id] for clip_id in sorted(exclusion_of) if clip_id not in clip_ids)
+    excluded_ids = [clip_id for clip_id in sorted(exclusion_of) if clip_id not in clip_ids]
+    return tuple(exclusion_of[clip_id] for clip_id in excluded_ids)
 
 
 def _explain_no_clips(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
@@ -440,9 +494,9 @@ def _explain_no_clips(store: Store, manifest: Manifest, excluded: Sequence[Exclu
             f"among its {len(manifest)}: are its levels filled in?"
         )
     first = excluded[0]
+    clips = counted(len(excluded), "clip")
     return (
-        f"none of the {counted(len(excluded), 'clip')} of the manifest to use has features in "
-        f"store {store.name} "
+        f"none of the {clips} of the manifest to use has features in store {store.name} "
         f"(the first: {first.clip_id}, {first.reason}): is this the store made from this manifest?"
     )
 
@@ -454,9 +508,8 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     """Load the labels of a manifest's clips, and for each clip the windows whose middles lie in it.
 
     This is how deep multiple instance learning sees a clip (Ilse et al., ICML 2018): a bag with a label, of
-    windows without labels. Models of vectors read the maximum over a bag, models of frames its windows. Where
-    each annotator chose segments of their own, a segment has the label of the annotator who chose it, and
-    none by the others.
+    windows without labels. Models of vectors read the maximum over a bag, models of frames its windows. If
+    annotators chose their own segments, each segment has a label only by the annotator who chose it.
 
     Parameters
     ----------
@@ -484,20 +537,14 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     array = find_array(store, group, None)
     windows = _list_windows(store, group)
     vectors = read_features(group, array, "max", windows.rows)
-    labels = labels_of(manifest)
-    # `labels_of` keeps the labels of annotators (`experts`) if a clip has rows of several. If it has not, and
-    # there are several annotators, then each of them chose segments of their own.
-    n_annotators = len({clip.annotator for clip in manifest})
-    has_own_segments = not labels.experts and n_annotators > 1
-    if has_own_segments:
-        # As each segment has one row, the manifest is already what merging its annotators would give.
-        labels = replace(labels, experts=experts_of(manifest, merged=manifest))
+    labels = _labels_by_annotator(manifest)
     is_annotated = annotated_clips(labels, manifest)
     bags = _fill_bags(labels, is_annotated, manifest, windows)
     if not bags.windows:
         raise DatasetError(f"no annotated clip of the manifest holds the middle of a window of {store.name}")
     is_partial = np.array([store.clips[row].status == "partial" for row in windows.rows.tolist()])
-    n_used = len(np.unique(np.concatenate(bags.windows)))
+    n_partial = sum(bool(is_partial[bag].any()) for bag in bags.windows)
+    n_used_windows = len(np.unique(np.concatenate(bags.windows)))
     return Dataset(
         X=np.stack([vectors[bag].max(axis=0) for bag in bags.windows]),
         labels=labels.take(bags.indices),
@@ -507,12 +554,23 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
         counts={
             **counts_of(labels, is_annotated),
             "with_features": len(bags.windows),
-            "partial": sum(bool(is_partial[bag].any()) for bag in bags.windows),
-            "in_store_only": len(windows.rows) - n_used,
+            "partial": n_partial,
+            "in_store_only": len(windows.rows) - n_used_windows,
         },
         seconds=bags.seconds,
         bags=_frames_of_bags(vectors, bags.windows),
     )
+
+
+def _labels_by_annotator(manifest: Manifest) -> Labels:
+    """Return the labels of a manifest, with those of each annotator also if they chose their own segments."""
+    labels = labels_of(manifest)
+    # `labels_of` returns the labels of annotators (`experts`) only if some clip has rows of several.
+    n_annotators = len({clip.annotator for clip in manifest})
+    if labels.experts or n_annotators < 2:
+        return labels
+    # As each segment has one row, the manifest is already what merging its annotators would give.
+    return replace(labels, experts=experts_of(manifest, merged=manifest))
 
 
 class _Bags(NamedTuple):
@@ -627,9 +685,13 @@ def _list_windows(store: Store, group: Group) -> _Windows:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise DatasetError(f"clip {clip.clip_id} of store {store.name} has no times: it is no window")
-        middle = (clip.start_s + clip.end_s) / 2
-        windows.append((clip.movie, middle, row))
+        middle_s = (clip.start_s + clip.end_s) / 2
+        windows.append((clip.movie, middle_s, row))
     if not windows:
         raise DatasetError(f"store {store.name} has no clip with features of {group.name}")
-    movies, middles, rows = zip(*sorted(windows), strict=True)
-    return _Windows(np.array(rows, np.intp), np.array(movies, str), np.array(middles))
+    windows.sort()
+    return _Windows(
+        rows=np.array([row for _, _, row in windows], np.intp),
+        movies=np.array([movie for movie, _, _ in windows], str),
+        middles=np.array([middle_s for _, middle_s, _ in windows]),
+    )

@@ -1,10 +1,10 @@
 """Add inputs of models to a dataset: variables of a table, such as of staging, and answers of a machine."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,38 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
     is_store = path.is_dir() or path.suffix == ".zip"
     answers = _read_stored_answers(path) if is_store else read_answered(path)
+    used = _use_answers(answers, data, target)
+    clips_of_reasons = [f"{reason} ({counted(n, 'clip')})" for reason, n in used.n_unperceived.items()]
+    has_answer = ~np.isnan(used.p_positive)
+    if not has_answer.any():
+        why = f": {'; '.join(clips_of_reasons)}" if clips_of_reasons else ""
+        raise DatasetError(f"{path}: it has no answer on {target.title} for any clip of the evaluation{why}")
+    notes = []
+    n_without = int((~has_answer).sum())
+    if n_without:
+        notes.append(f"{path.name}: {counted(n_without, 'clip')} of {len(data):,} without an answer")
+    notes += [f"{path.name}: {clips_of_reason}" for clips_of_reason in clips_of_reasons]
+    p_positive = np.where(has_answer, used.p_positive, P_WITHOUT_ANSWER)
+    return replace(data, answers=p_positive[:, None]), notes  # [N, 1]
+
+
+class _UsedAnswers(NamedTuple):
+    """What a machine's answers say of a target.
+
+    Attributes
+    ----------
+    p_positive : ndarray, shape [N]
+        Probability of the positive class of each clip of a dataset; NaN for clips without an answer.
+    n_unperceived : Counter
+        Reason why the machine cannot perceive the target's concept -> number of clips.
+    """
+
+    p_positive: NDArray[np.float64]
+    n_unperceived: Counter[str]
+
+
+def _use_answers(answers: Iterable[Answered], data: Dataset, target: "Target") -> _UsedAnswers:
+    """Turn the answers on the clips of a dataset into probabilities of a target's positive class."""
     p_positive = np.full(len(data), np.nan)
     n_unperceived: Counter[str] = Counter()
     for clip in answers:
@@ -77,32 +109,22 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
         # A clip with a reason has no answers.
         if row is None or clip.reason:
             continue
+        why = ""
         if target.concept:
-            reason = why_unperceived(data.codebook.concept(target.concept), clip.perceives)
-            if reason:
-                n_unperceived[reason] += 1
-                continue
-        p_positive[row] = _probability_of_positive(clip, target, data.codebook)
-    unperceived = [f"{reason} ({counted(n, 'clip')})" for reason, n in n_unperceived.items()]
-    has_answer = ~np.isnan(p_positive)
-    n_without = int((~has_answer).sum())
-    if n_without == len(data):
-        why = f": {'; '.join(unperceived)}" if unperceived else ""
-        raise DatasetError(f"{path}: it has no answer on {target.title} for any clip of the evaluation{why}")
-    notes = []
-    if n_without:
-        notes.append(f"{path.name}: {counted(n_without, 'clip')} of {len(data):,} without an answer")
-    notes += [f"{path.name}: {line}" for line in unperceived]
-    column = np.where(has_answer, p_positive, P_WITHOUT_ANSWER)[:, None]  # [N, 1]
-    return replace(data, answers=column), notes
+            why = why_unperceived(data.codebook.concept(target.concept), clip.perceives)
+        if why:
+            n_unperceived[why] += 1
+        else:
+            p_positive[row] = _probability_of_positive(clip, target, data.codebook)
+    return _UsedAnswers(p_positive, n_unperceived)
 
 
 def _probability_of_positive(clip: Answered, target: "Target", codebook: Codebook) -> float:
     """Return the probability of a target's positive class by a clip's answers; NaN if there is no answer.
 
     For levels it is the probability of the positive levels, divided by that of positive and negative levels.
-    Answers may spell a concept or level differently from the codebook, by whose spelling they are looked up.
     """
+    # Answers may spell a concept or level differently from the codebook.
     if target.concept:
         p_of_concept = {}
         for name, p in clip.probabilities("concept").items():
@@ -132,15 +154,13 @@ def _read_stored_answers(path: Path) -> Iterator[Answered]:
     perceives = modalities_of(
         group.provenance.get("perceives", PICTURES), f"{path}: provenance of {ANSWERS_GROUP}"
     )
-    probabilities_of_clips = group.pooled().tolist()
-    for clip_id, usable, probabilities in zip(
-        group.clip_ids, group.usable, probabilities_of_clips, strict=True
-    ):
+    probabilities = group.pooled().tolist()  # [N, questions]
+    for row, clip_id in enumerate(group.clip_ids):
         yield Answered(
             clip_id,
             cells={"clip_id": clip_id},
-            answers=dict(zip(questions, probabilities, strict=True)),
-            reason="" if usable else "no answer",
+            answers=dict(zip(questions, probabilities[row], strict=True)),
+            reason="" if group.usable[row] else "no answer",
             perceives=perceives,
         )
 
@@ -177,39 +197,104 @@ def with_variables(
         A clip has two rows, its film or times differ from the manifest's, or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
-    unperceived = _unperceived_columns(table.columns, target, data.codebook)  # column -> why
+    unperceived = _unperceived_columns(table.columns, target, data.codebook)
     descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == DESCRIBES_ONLY]
     are_no_variables = {*FIELDS, *unperceived, *descriptions}
     names = [name for name in table.columns if name not in are_no_variables]
     values_of_clip = table.numbers(names, clips)
-    no_values = [np.nan] * len(names)
-    values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])
-    varies = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
-    n_without = len(data.row_of.keys() - values_of_clip)
-    has_no_clip = n_without == len(data)
-    if has_no_clip or not any(varies):
+    variables = _varying_columns(names, values_of_clip, data.clip_ids.tolist())
+    has_no_clip = data.row_of.keys().isdisjoint(values_of_clip)
+    if has_no_clip or not variables.names:
         reason = "no clip of the evaluation" if has_no_clip else "no column of numbers that vary"
         why = f" beside {'; '.join(unperceived.values())}" if unperceived else ""
         raise DatasetError(
             f"{path}: it has {reason}{why}: measure the clips by 'obygaze film variables --windows'"
         )
-    used = [name for name, is_varying in zip(names, varies, strict=True) if is_varying]
-    variables = values[:, varies]
-    titles = _titles_of_columns(used, variables, len(data) - n_without)
-    # The note: what was used, and then what was not, as far as there is any.
-    parts = [f"{path.name}: staging by {', '.join(titles)}"]
-    left_out = [name for name in table.columns if name not in {"clip_id", *used, *unperceived}]
+    left_out = [name for name in table.columns if name not in {"clip_id", *variables.names, *unperceived}]
+    note = _note_on_variables(
+        path.name,
+        variables,
+        clips=data.row_of.keys(),
+        clips_of_table=values_of_clip.keys(),
+        left_out=left_out,
+        unperceived=unperceived.values(),
+    )
+    return replace(data, variables=variables.values, variable_names=tuple(variables.names)), [note]
+
+
+class _Columns(NamedTuple):
+    """Columns of a table, with their values for the clips of a dataset.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the V columns.
+    values : ndarray, shape [N, V]
+        NaN where a clip has none.
+    """
+
+    names: list[str]
+    values: NDArray[np.float64]
+
+
+def _varying_columns(
+    names: Sequence[str], values_of_clip: Mapping[str, Sequence[float]], clip_ids: Iterable[str]
+) -> _Columns:
+    """Arrange a table's values by clip, and leave out columns that have the same value in every clip.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the columns.
+    values_of_clip : mapping of str to sequence of float
+        Clip id -> its value in each column; NaN in an empty cell.
+    clip_ids : iterable of str
+        The clips to arrange, of which some may have no values.
+    """
+    no_values = [np.nan] * len(names)
+    values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in clip_ids])
+    is_varying = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
+    varying_names = [name for name, varies in zip(names, is_varying, strict=True) if varies]
+    return _Columns(varying_names, values[:, is_varying])
+
+
+def _note_on_variables(
+    file_name: str,
+    variables: _Columns,
+    *,
+    clips: Collection[str],
+    clips_of_table: Collection[str],
+    left_out: Sequence[str],
+    unperceived: Collection[str],
+) -> str:
+    """Write one sentence on a table: what was used of it, then what was left out, as far as there is any.
+
+    Parameters
+    ----------
+    file_name
+        Name of the table's file.
+    variables
+        The columns that are used.
+    clips, clips_of_table
+        Ids of the clips of the dataset, and of the clips that have a row in the table.
+    left_out
+        Names of other columns.
+    unperceived
+        Names, with the reason, of columns measured in a medium that cannot convey the target's concept.
+    """
+    n_without_row = len(set(clips) - set(clips_of_table))
+    n_rows_of_others = len(set(clips_of_table) - set(clips))
+    titles = _titles_of_columns(variables.names, variables.values, len(clips) - n_without_row)
+    parts = [f"{file_name}: staging by {', '.join(titles)}"]
     if left_out:
         parts.append(f"left out {', '.join(left_out)}")
     if unperceived:
-        parts.append(f"absent: {'; '.join(unperceived.values())}")
-    if n_without:
-        parts.append(f"{counted(n_without, 'clip')} of {len(data):,} without a row")
-    n_rows_of_others = len(values_of_clip.keys() - data.row_of)
+        parts.append(f"absent: {'; '.join(unperceived)}")
+    if n_without_row:
+        parts.append(f"{counted(n_without_row, 'clip')} of {len(clips):,} without a row")
     if n_rows_of_others:
         parts.append(f"{counted(n_rows_of_others, 'row')} of other clips")
-    note = "; ".join(parts)
-    return replace(data, variables=variables, variable_names=tuple(used)), [note]
+    return "; ".join(parts)
 
 
 def _titles_of_columns(names: Sequence[str], values: NDArray[np.float64], n_rows: int) -> list[str]:
@@ -227,9 +312,9 @@ def _titles_of_columns(names: Sequence[str], values: NDArray[np.float64], n_rows
 def _unperceived_columns(
     columns: Iterable[str], target: "Target | None", codebook: Codebook
 ) -> dict[str, str]:
-    """List the columns measured in a medium that cannot convey the target's concept: name -> text.
+    """Map each column measured in a medium that cannot convey the target's concept to "NAME (REASON)".
 
-    The text has the name and the reason. Columns that are not measured in a known medium are not listed. The
+    Columns that are not measured in a known medium are not listed. The
     result is empty if the target is no concept.
     """
     if target is None or not target.concept:

@@ -7,8 +7,9 @@ a machine that always answers no agrees with most labels. In balanced agreement 
 annotator's labels has the same weight.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -94,16 +95,15 @@ class MachineComparison:
         """Compute a one-sided p-value for each annotator left out [J], by Student's t.
 
         The null hypothesis is that the machine's shortfall is at least the margin. A small p shows that it is
-        smaller.
+        smaller. An error of 0 makes p 0 or 1, whether the shortfall is below the margin or not.
         """
         shortfall = self.by_form[form]
         above_margin = shortfall.mean - margin
         with np.errstate(divide="ignore", invalid="ignore"):
             t = above_margin / shortfall.error
             p_of_t = stdtr(shortfall.degrees_of_freedom, t)
-        # With an error of 0 there is no doubt on which side of the margin the machine is.
-        p_without_doubt = (above_margin >= 0).astype(np.float64)
-        p: Floats = np.where(shortfall.error > 0, p_of_t, p_without_doubt)
+        p_without_error = (above_margin >= 0).astype(np.float64)
+        p: Floats = np.where(shortfall.error > 0, p_of_t, p_without_error)
         return p
 
     def winning_rate(self, form: Form, margin: float) -> float:
@@ -117,7 +117,7 @@ class MachineComparison:
 
     @property
     def passes(self) -> bool:
-        """Whether the machine is as good as half of the annotators in balanced agreement, within .1."""
+        """Whether the winning rate in `DECIDING_TEST` is at least `LEAST_WINNING_RATE`."""
         form, margin = DECIDING_TEST
         return self.winning_rate(form, margin) >= LEAST_WINNING_RATE
 
@@ -144,20 +144,22 @@ class Alternative:
     answer: str
 
     def record(self) -> dict[str, Any]:
-        """Describe the result as JSON values: the answer, and a row for each machine and form of the test."""
+        """Describe the result as JSON values: the answer, and a row for each machine and form of the test.
+
+        In a row, "by" is the form, and "below" by how much the machine agrees less than annotators do.
+        """
         rows = []
         for comparison in self.comparisons:
             for form in FORMS:
                 winning_rates = {f"{margin:g}": comparison.winning_rate(form, margin) for margin in MARGINS}
-                rows.append(
-                    {
-                        "name": comparison.name,
-                        "by": form,
-                        "advantage_probability": comparison.advantage,
-                        "below": comparison.mean_shortfall(form),
-                        "winning_rate": winning_rates,
-                    }
-                )
+                row = {
+                    "name": comparison.name,
+                    "by": form,
+                    "advantage_probability": comparison.advantage,
+                    "below": comparison.mean_shortfall(form),
+                    "winning_rate": winning_rates,
+                }
+                rows.append(row)
         return {"answer": self.answer, "annotators": self.annotators, "films": self.films, "rows": rows}
 
 
@@ -197,52 +199,52 @@ def alt_test(
     n_shared = dict(zip(annotators, n_shared_clips, strict=True))
     _refuse_too_few(machine_name, n_shared)
     left_out_in_turn = [row for row, n in enumerate(n_shared_clips) if n >= FEWEST_CLIPS]
-    compared_annotators = {annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS}
     labels = _sort_labels(machine[is_shared], humans[:, is_shared], films[is_shared])
-    labels_of_humans = labels.humans[labels.humans != UNKNOWN]
-    if np.ptp(labels_of_humans) == 0:
-        raise ProtocolError(f"{machine_name}: annotators call all clips alike, which tells nothing")
-    most_frequent = np.bincount(labels_of_humans).argmax()
-    constant = np.full_like(labels.machine, most_frequent)
-    # All shuffles are controls of the answer; only the first is reported.
-    first_shuffle, *more_shuffles = _shuffles(labels.machine, labels.film)
-    names = (name, *CONTROLS)
-    answers_of = (labels.machine, constant, first_shuffle)
-    comparisons = []
-    for compared_name, answers in zip(names, answers_of, strict=True):
-        compared_labels = labels._replace(machine=answers)
-        comparisons.append(_compare_with_annotators(compared_name, compared_labels, left_out_in_turn))
+    constant = _most_frequent_answer(labels, machine_name)
+    shuffles = _shuffles(labels.machine, labels.film)
+
+    def compare(compared_name: str, answers: Ints) -> MachineComparison:
+        """Compare the answers of the machine or a control with the annotators."""
+        return _compare_with_annotators(compared_name, labels._replace(machine=answers), left_out_in_turn)
+
+    constant_name, shuffled_name = CONTROLS
+    comparison = compare(name, labels.machine)
+    controls = [compare(constant_name, constant), compare(shuffled_name, shuffles[0])]
+    # The other shuffles are not reported, and are compared only as far as the answer needs them.
+    more_controls = (compare(shuffled_name, shuffle) for shuffle in shuffles[1:])
     return Alternative(
-        comparisons=tuple(comparisons),
-        annotators=compared_annotators,
+        comparisons=(comparison, *controls),
+        annotators={annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS},
         films=int(labels.film.max()) + 1,
-        answer=_answer(comparisons, labels, more_shuffles, left_out_in_turn),
+        answer=_answer(comparison, chain(controls, more_controls)),
     )
 
 
-def _answer(
-    comparisons: Sequence[MachineComparison],
-    labels: "_LabelsOfClips",
-    more_shuffles: Sequence[Ints],
-    left_out_in_turn: Sequence[int],
-) -> str:
-    """Say whether a machine may stand in, given its comparison, then those of the controls.
+def _answer(comparison: MachineComparison, controls: Iterable[MachineComparison]) -> str:
+    """Say whether a machine may stand in, given its comparison with the annotators and those of controls.
 
-    If a control passes the test too, although it ignores the clips, then passing it shows nothing. The other
-    shuffles are compared here, one by one, only until one passes.
+    If a control passes the test too, although it ignores the clips, then passing it shows nothing. No further
+    control is then taken from the iterable.
     """
-    comparison_of_machine, *comparisons_of_controls = comparisons
-    if not comparison_of_machine.passes:
+    if not comparison.passes:
         return "not shown that it may stand in"
-    a_control_passes = any(control.passes for control in comparisons_of_controls)
-    for shuffle in more_shuffles:
-        if a_control_passes:
-            break
-        shuffled_labels = labels._replace(machine=shuffle)
-        a_control_passes = _compare_with_annotators("", shuffled_labels, left_out_in_turn).passes
-    if a_control_passes:
+    if any(control.passes for control in controls):
         return "these annotators agree too little to tell"
     return "may stand in"
+
+
+def _most_frequent_answer(labels: "_LabelsOfClips", machine_name: str) -> Ints:
+    """Return a constant answer to all clips [N]: the label that annotators give most often.
+
+    Raises
+    ------
+    ProtocolError
+        All labels of annotators are the same.
+    """
+    labels_of_humans = labels.humans[labels.humans != UNKNOWN]
+    if labels_of_humans.min() == labels_of_humans.max():
+        raise ProtocolError(f"{machine_name}: annotators call all clips alike, which tells nothing")
+    return np.full_like(labels.machine, np.bincount(labels_of_humans).argmax())
 
 
 def _refuse_too_few(machine_name: str, n_shared: Mapping[str, int]) -> None:
@@ -278,22 +280,24 @@ class _LabelsOfClips(NamedTuple):
 
 def _sort_labels(machine: Ints, humans: Ints, films: NDArray[Any]) -> _LabelsOfClips:
     """Sort clips by film and then by labels, so that shuffles do not depend on the order of the clips."""
-    film = np.unique(films, return_inverse=True)[1]
-    order = np.lexsort((*humans, machine, film))  # the last key comes first
+    _, film = np.unique(films, return_inverse=True)
+    # `lexsort` sorts by its last key first: by film, then by the machine's label, then by the humans'.
+    order = np.lexsort((*humans, machine, film))
     return _LabelsOfClips(machine[order], humans[:, order], film[order])
 
 
 def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
-    """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times.
+    """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times, always in the same way.
 
     Clips must be sorted by film.
     """
     rng = np.random.default_rng(0)
     shuffles = []
     for _ in range(N_SHUFFLES):
-        # Sorting by film, then by a random number, keeps films in place and shuffles their clips.
-        random_key = rng.random(len(film))
-        shuffles.append(machine[np.lexsort((random_key, film))])
+        random_numbers = rng.random(len(film))
+        # Sorted by film, then by the random number: films stay in place, and their clips are shuffled.
+        order = np.lexsort((random_numbers, film))
+        shuffles.append(machine[order])
     return shuffles
 
 
@@ -305,26 +309,27 @@ def compare_machines(
     Parameters
     ----------
     labels : Manifest
-        Rows of annotators, people and machines.
+        Rows of annotators, people and machines, as imported: they state which annotators are machines, and
+        what these perceive.
     common : Manifest
-        The same labels on clips that annotators have in common (`on_common_clips`).
+        The same labels on clips that annotators have in common (`on_common_clips`), which are compared.
     machines : sequence of str
         Annotators that are machines; by default those whose answers were imported.
     task : str, optional
         Task of levels, or concept:NAME; by default all levels are compared.
 
+    Returns
+    -------
+    dict
+        Name of a machine -> its result; empty if there are no machines.
+
     Raises
     ------
     ProtocolError
-        A machine is none of the annotators, or cannot perceive the concept, or as `alt_test`.
+        A machine is none of the annotators, or cannot perceive the concept; or for a reason of `alt_test`.
     """
     requested = [composed(name) for name in machines]
-    annotators = {clip.annotator for clip in labels if clip.annotator}
-    unknown = [name for name in requested if name not in annotators]
-    if unknown:
-        raise ProtocolError(
-            f"no annotator {unknown[0]!r}: there are {', '.join(sorted(annotators)) or 'none'}"
-        )
+    _refuse_unknown_annotators(requested, labels)
     imported = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
     tested = requested or imported
     if not tested:
@@ -333,18 +338,26 @@ def compare_machines(
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
     _refuse_unperceived(labels, target, tested)
     answers_of_annotator = {name: target.of(own_labels) for name, own_labels in clips.experts.items()}
-    # People are all annotators but the machines, tested or not.
-    people = {}
-    for name, answers in answers_of_annotator.items():
-        is_machine = name in tested or name in imported
-        if not is_machine:
-            people[name] = answers
+    # Imported machines are no people, even if they are not tested.
+    names_of_machines = {*tested, *imported}
+    people = {
+        name: answers for name, answers in answers_of_annotator.items() if name not in names_of_machines
+    }
     no_answers = np.full(len(clips.movies), UNKNOWN)
-    alternatives = {}
+    results = {}
     for name in tested:
         answers = answers_of_annotator.get(name, no_answers)
-        alternatives[name] = alt_test(answers, people, clips.movies, name)
-    return alternatives
+        results[name] = alt_test(answers, people, clips.movies, name)
+    return results
+
+
+def _refuse_unknown_annotators(names: Sequence[str], labels: Manifest) -> None:
+    """Raise if one of the names is no annotator of a manifest."""
+    annotators = {clip.annotator for clip in labels if clip.annotator}
+    for name in names:
+        if name not in annotators:
+            known = ", ".join(sorted(annotators)) or "none"
+            raise ProtocolError(f"no annotator {name!r}: there are {known}")
 
 
 def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str]) -> None:
@@ -422,7 +435,7 @@ class _Shortfall(NamedTuple):
 
 
 def _shortfall(human: Ints, machine: Ints, others: Ints) -> _Shortfall:
-    """Compare the agreement of a human and of a machine with the other annotators, in each clip.
+    """Compute by how much a machine agrees with the other annotators less than a human does, in each clip.
 
     Parameters
     ----------
@@ -456,7 +469,7 @@ def _balancing_weights(others: Ints) -> Floats:
         is_known = labels != UNKNOWN
         known_labels = labels[is_known]
         n_of_class = np.bincount(known_labels)
-        n_classes = max((n_of_class > 0).sum(), 1)
+        n_classes = max((n_of_class > 0).sum(), 1)  # not 0 if nothing is labelled, to divide by it
         weights[row, is_known] = len(known_labels) / n_classes / n_of_class[known_labels]
     return weights
 
@@ -473,9 +486,15 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     """Compute the mean of values [N] and its standard error, where values of one cluster may be correlated.
 
     `clusters` [N] is the cluster of each value. The error is that of the jackknife over clusters (the
-    estimator CV3 of MacKinnon, Nielsen and Webb 2023, arXiv 2301.04527). Without a cluster that has the share
-    h of the values, with residuals that add up to S, the mean changes by -S / (1 - h) / N. With G clusters,
-    the variance is (G - 1) / G times the sum of the squares of these changes.
+    estimator CV3 of MacKinnon, Nielsen and Webb 2023, arXiv 2301.04527), which leaves out one cluster at a
+    time. With the symbols
+
+    - G: number of clusters,
+    - h: share of the values that are in a cluster,
+    - S: sum of the cluster's residuals, the values less the mean of all,
+
+    the mean changes by -S / ((1 - h) N) when the cluster is left out. The variance is (G - 1) / G times the
+    sum of the squares of these changes.
     """
     mean = float(values.mean())
     sizes = np.bincount(clusters)
@@ -486,9 +505,10 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     n_values = len(values)
     n_clusters = len(sizes)
     if n_clusters < 2:
+        # The error of one cluster is unknown: an infinite one makes p 1/2, so that nothing is shown.
         return _ClusteredMean(mean, error=np.inf, degrees_of_freedom=1)
     shares = sizes / n_values
-    changes_without_cluster = residual_sums / (1 - shares)  # times -N, by which the error is divided below
-    sum_of_squares = np.sum(changes_without_cluster**2)
+    changes_times_n = residual_sums / (1 - shares)  # their sign does not count, as they are squared
+    sum_of_squares = np.sum(changes_times_n**2)
     error = float(np.sqrt(sum_of_squares * (n_clusters - 1) / n_clusters)) / n_values
     return _ClusteredMean(mean, error, degrees_of_freedom=n_clusters - 1)

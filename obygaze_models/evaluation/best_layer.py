@@ -63,7 +63,7 @@ def best_layer(
     """Find the layer that ranks the clips of each movie best, and compare it with the best by chance.
 
     The metric is the AUC within movies for two classes, and Spearman's correlation within movies for ordered
-    levels. By chance means: with labels exchanged at random within movies.
+    levels. The best by chance is the best layer after labels are exchanged at random within movies.
 
     Parameters
     ----------
@@ -83,24 +83,26 @@ def best_layer(
         None if no movie has clips of two classes or levels.
     """
     table = predictions.table[predictions.table["task"] == task]
-    is_of_classes = predictions.n_classes == 2
-    as_weighted_sum = _auc_as_weighted_sum if is_of_classes else _spearman_as_weighted_sum
-    films = [as_weighted_sum(clips) for clips in _ranked_clips(table, list(names.values()))]
+    metric = "auc" if predictions.n_classes == 2 else "spearman"
+    films = []
+    for clips in _ranked_clips(table, list(names.values())):
+        film = _auc_as_weighted_sum(clips) if metric == "auc" else _spearman_as_weighted_sum(clips)
+        films.append(film)
     if not films:
         return None
     metrics_of_films = []
     for film in films:
-        one_order = film.weights[None]  # [1, n]
-        metrics_of_films.append(film.metric(one_order))  # [1, L]
+        true_order = film.weights[None]  # [1, n]
+        metrics_of_films.append(film.metric(true_order))  # [1, L]
     values = np.mean(metrics_of_films, axis=0)[0]  # [L]
     best = int(np.argmax(values))
-    best_by_chance = _best_by_chance(films, np.random.default_rng(seed))
+    best_by_chance = _best_by_chance(films, np.random.default_rng(seed))  # [N_EXCHANGES]
     n_as_good = int((best_by_chance >= values[best] - ROUNDING).sum())
     return BestLayer(
         model=model,
         layer=list(names)[best],
         n_layers=len(names),
-        metric="auc" if is_of_classes else "spearman",
+        metric=metric,
         value=float(values[best]),
         chance=float(best_by_chance.mean()),
         high=float(np.quantile(best_by_chance, 0.95)),
@@ -111,7 +113,7 @@ def best_layer(
 def _best_by_chance(films: "list[_MetricOfFilm]", rng: np.random.Generator) -> NDArray[np.float64]:
     """Compute the best layer's mean metric under each random exchange of labels within films, [N_EXCHANGES].
 
-    The weights of a film's clips depend on their labels only, so that weights are exchanged in their place.
+    Instead of labels the weights of clips are exchanged, which depend on the labels only.
     """
     n_layers = films[0].rank_terms.shape[1]
     values = np.zeros((N_EXCHANGES, n_layers))
@@ -165,18 +167,18 @@ class _MetricOfFilm(NamedTuple):
 def _auc_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     """Write the AUC of each layer in a film as a weighted sum of its clips' ranks (Mann and Whitney 1947).
 
-    The rank sum of the positive clips, less the least value that it can have, 1 + 2 + ... + n, is the number
-    of pairs of a positive and a negative clip in the right order. The AUC is this number divided by that of
-    all pairs: sum over clips of (label / pairs) * rank, minus (least rank sum / pairs).
+    The rank sum of the n positive clips is at least 1 + 2 + ... + n. What it is above this minimum is the
+    number of pairs of a positive and a negative clip in the right order. The AUC is this number divided by
+    that of all pairs: sum over clips of (label / pairs) * rank, minus (smallest rank sum / pairs).
     """
     n_positive = clips.labels.sum()
     n_negative = len(clips.labels) - n_positive
     n_pairs = n_positive * n_negative
-    least_rank_sum = n_positive * (n_positive + 1) / 2
+    smallest_rank_sum = n_positive * (n_positive + 1) / 2
     return _MetricOfFilm(
         weights=clips.labels / n_pairs,
         rank_terms=clips.ranks.mean(axis=0),  # [seeds, clips, layers] -> [clips, layers]
-        constant=float(-least_rank_sum / n_pairs),
+        constant=float(-smallest_rank_sum / n_pairs),
     )
 
 
@@ -190,10 +192,10 @@ def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     label_ranks = rankdata(clips.labels)
     n_clips = len(label_ranks)
     weights = (label_ranks - label_ranks.mean()) / (label_ranks.std() * n_clips)
-    # Of each seed and layer, over clips: [seeds, clips, layers].
-    deviations = clips.ranks - clips.ranks.mean(axis=1, keepdims=True)
+    # The ranks of scores are standardised over the clips (axis 1), for each seed and layer.
+    deviations = clips.ranks - clips.ranks.mean(axis=1, keepdims=True)  # [seeds, clips, layers]
     scale = deviations.std(axis=1, keepdims=True)
-    # 0 if all scores are equal, where the scale is 0.
+    # Scores that are all equal have the scale 0; their standardised ranks are set to 0.
     standardised = np.divide(deviations, scale, out=np.zeros_like(deviations), where=scale > 0)
     return _MetricOfFilm(weights, rank_terms=standardised.mean(axis=0), constant=0.0)
 
@@ -201,22 +203,26 @@ def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
 def _ranked_clips(table: pd.DataFrame, models: list[str]) -> list[_Clips]:
     """Rank the clips of each film by the scores of each model and seed.
 
-    Films whose clips all have one label are left out.
+    Films whose clips all have one label are left out. All models were tested on the same clips with the same
+    seeds, so that clips sorted by id are in the same order for each model and seed.
     """
     films = []
     for _, rows_of_film in table[table["model"].isin(models)].groupby("movie", sort=True):
         clips = rows_of_film.drop_duplicates("clip_id").sort_values("clip_id")
         labels = clips["label"].to_numpy(np.float64)
-        if not np.ptp(labels):
+        has_one_label = labels.min() == labels.max()
+        if has_one_label:
             continue
-        ranks_of_models = []  # of each model [seeds, clips]
-        for model in models:
-            rows_of_model = rows_of_film[rows_of_film["model"] == model]
-            ranks_of_seeds = []
-            for _, rows_of_seed in rows_of_model.groupby("seed"):
-                scores = rows_of_seed.sort_values("clip_id")["score"]
-                ranks_of_seeds.append(rankdata(scores))
-            ranks_of_models.append(np.stack(ranks_of_seeds))
-        ranks = np.stack(ranks_of_models, axis=2)  # [seeds, clips, layers]
+        rows_of_models = [rows_of_film[rows_of_film["model"] == model] for model in models]
+        ranks = np.stack([_ranks_by_seed(rows) for rows in rows_of_models], axis=2)  # [seeds, clips, layers]
         films.append(_Clips(labels, ranks))
     return films
+
+
+def _ranks_by_seed(rows: pd.DataFrame) -> NDArray[np.float64]:
+    """Rank clips by a model's scores in one film, for each seed: [seeds, clips], with clips sorted by id."""
+    ranks_of_seeds = []
+    for _, rows_of_seed in rows.groupby("seed"):
+        scores = rows_of_seed.sort_values("clip_id")["score"]
+        ranks_of_seeds.append(rankdata(scores))
+    return np.stack(ranks_of_seeds)

@@ -113,7 +113,7 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
 
 @checked
 def compare(a: Side, b: Side) -> Comparison:
-    """Compare two models, paired by movie.
+    """Compare two models metric by metric, paired by movie, with intervals and tests of the differences.
 
     They may be trained on different data, but must be tested on the same clips and labels. The metric ``auc``
     is the AUC within each movie.
@@ -141,10 +141,10 @@ def compare(a: Side, b: Side) -> Comparison:
     movies = values_a[["metric", "movie"]].assign(a=values_a["value"], b=values_b["value"])
     movies["difference"] = movies["a"] - movies["b"]
     rows = []
-    for name, of_metric in movies.groupby("metric", sort=False):
-        rows.append(_compare_by_metric(a, b, metrics[str(name)], of_metric))
+    for name, movies_of_metric in movies.groupby("metric", sort=False):
+        rows.append(_compare_by_metric(a, b, metrics[str(name)], movies_of_metric))
     table = pd.DataFrame(rows, columns=COLUMNS)
-    # Holm's method adjusts within one of `FAMILIES`.
+    # Holm's method adjusts p for the number of metrics that answer one question, a key of `FAMILIES`.
     family = "two classes" if a.predictions.n_classes == 2 else "levels"
     for column in ("p", "method_p"):
         table[f"{column}_holm"] = in_family(table["metric"].tolist(), table[column], family)
@@ -152,17 +152,18 @@ def compare(a: Side, b: Side) -> Comparison:
 
 
 def _compare_by_metric(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -> dict[str, object]:
-    """Compute the row of `Comparison.metrics` of one metric.
+    """Compute the row of one metric in `Comparison.metrics`, whose docstring describes the columns.
 
     `movies` holds the values of both models by movie, and their differences.
     """
     differences = movies["difference"]
-    # The least and the greatest difference that is possible. They are nearer to each other if the value of a
-    # model is known in advance, as the AUC of a baseline is .5.
+    # The smallest and the largest difference that is possible. The range is narrower if the value of a model
+    # is known in advance, as the AUC of a baseline is .5.
     possible = difference_bounds(
         metric.bounds, first=_value_known_in_advance(a, metric), second=_value_known_in_advance(b, metric)
     )
-    # Of these trained models, and of the methods when retrained.
+    # The interval and test "models" are of these two trained models; "method" are of the two methods, if
+    # their models are trained anew on other movies.
     models_interval = t_interval(differences, covers="models", possible=possible)
     method_interval = t_interval(differences, covers="method", possible=possible)
     models_test = sign_flip(differences)
@@ -185,10 +186,7 @@ def _compare_by_metric(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -
 
 
 def _value_known_in_advance(side: Side, metric: Metric) -> float | None:
-    """Return the AUC of a model whose scores do not vary within movies: it is .5 in every movie.
-
-    Return None for other models and metrics, whose value depends on the movies.
-    """
+    """Return .5 for the AUC of a model whose scores do not vary within movies, and None otherwise."""
     if metric.name != "auc":
         return None
     has_constant_scores = side.model in constant_models(side.predictions, side.task)
@@ -203,22 +201,36 @@ def _check_comparable(a: Side, b: Side) -> None:
         value_b = b.run.record.get(name)
         if value_a != value_b:
             raise CompareError(f"{refusal}: {name} differs, {value_a!r} and {value_b!r}")
-    clips_a = a.predictions.table.drop_duplicates("clip_id").set_index("clip_id")
-    clips_b = b.predictions.table.drop_duplicates("clip_id").set_index("clip_id")
-    for clips, others, where in ((clips_a, clips_b, a.run.where), (clips_b, clips_a, b.run.where)):
-        only_here = clips.index.difference(others.index)
-        if len(only_here):
-            raise CompareError(
-                f"{refusal}: their test clips differ, {len(only_here)} are in {where} alone, "
-                f"the first is {only_here[0]}"
-            )
+    clips_a = _clips_of(a)
+    clips_b = _clips_of(b)
+    _refuse_more_clips(clips_a, clips_b, a.run.where, refusal)
+    _refuse_more_clips(clips_b, clips_a, b.run.where, refusal)
     for column in ("movie", "label"):
+        values_a = clips_a[column]
         values_b = clips_b.loc[clips_a.index, column]
-        differs = clips_a[column] != values_b
+        differs = values_a != values_b
         if differs.any():
-            clip = clips_a.index[differs][0]
+            n_differing = counted(int(differs.sum()), "clip")
+            clip_id = clips_a.index[differs][0]
             raise CompareError(
-                f"{refusal}: the {column} of {counted(int(differs.sum()), 'clip')} differs, "
-                f"the first is {clip}: "
-                f"{clips_a.loc[clip, column]} and {values_b[clip]}"
+                f"{refusal}: the {column} of {n_differing} differs, the first is {clip_id}: "
+                f"{values_a[clip_id]} and {values_b[clip_id]}"
             )
+
+
+def _clips_of(side: Side) -> pd.DataFrame:
+    """Return one row for each clip that a model was tested on, by clip id; predictions have one per seed."""
+    return side.predictions.table.drop_duplicates("clip_id").set_index("clip_id")
+
+
+def _refuse_more_clips(clips: pd.DataFrame, other_clips: pd.DataFrame, where: str, refusal: str) -> None:
+    """Raise if one model was tested on clips that the other was not tested on.
+
+    The error begins with `refusal`, and names the run (`where`) that has more clips.
+    """
+    only_here = clips.index.difference(other_clips.index)
+    if len(only_here):
+        raise CompareError(
+            f"{refusal}: their test clips differ, {len(only_here)} are in {where} alone, "
+            f"the first is {only_here[0]}"
+        )

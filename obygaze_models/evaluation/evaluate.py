@@ -38,6 +38,9 @@ from obygaze_models.protocol.targets import NOT_ASKED, Target
 LabelsByFold = Mapping[SeededFold, DenoisedLabels]
 """Fold -> the estimated labels of its training clips, where annotators' errors are modelled."""
 
+_Input = tuple[Reads, bool]
+"""What a model reads, and whether it is streamed from the store."""
+
 OTHER_TITLE: Final = "the other annotators"
 """Title of the rows that hold each test's mean label of the other annotators."""
 
@@ -134,16 +137,19 @@ def evaluate(
         experts=experts,
     )
     known_metrics = metrics_of(plan.target.n_classes, metrics)  # refused before models are trained
+
+    # --- train and test
     denoised = _denoise_labels_by_fold(plan, data)
     results = _train_and_test(plan, data, denoised, progress)
+
+    # --- assemble the run
     specs = [variant.spec for variant in plan.variants]
     titles = {spec.name: spec.title for spec in specs}
     rows_of_other_annotators = _rows_of_other_annotators(plan, data)
     if rows_of_other_annotators:
         titles[OTHER] = OTHER_TITLE
-    predictions = gather(
-        [*results.predictions, *rows_of_other_annotators], list(titles), plan.target.n_classes
-    )
+    blocks = [*results.predictions, *rows_of_other_annotators]
+    predictions = gather(blocks, list(titles), plan.target.n_classes)
     record = record_of(
         data,
         plan.target,
@@ -210,33 +216,45 @@ def _train_and_test(
 ) -> _Results:
     """Train and test every model in all of its folds, and collect the results in the order of the folds."""
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
-    n_models = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)
-    # All features are read before the first training, so that missing ones are found before hours of work.
-    # Models that read the same array in the same way share it.
-    features: dict[tuple[Reads, bool], Any] = {}
-    for variant in plan.variants:
-        reads_and_streams = (variant.spec.reads, variant.spec.streams)
-        if reads_and_streams not in features:
-            features[reads_and_streams] = data.read(variant.spec.reads, stream=variant.spec.streams)
-    # Models are trained group by group, and results are collected fold by fold.
-    results_of: dict[tuple[SeededFold, str], _Results] = {}
+    n_trainings = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)
+    features = _read_features(plan.variants, data)
+    results_of: dict[tuple[SeededFold, str], _Results] = {}  # by fold and name of the model
     with shown_progress(progress, "training", "model") as show:
         for group in _group_for_training(plan.variants):
-            for fold, spec, model in _train_side_by_side(plan, data, group, features, denoised):
-                X = features[spec.reads, spec.streams]
-                results_of[fold, spec.name] = _test_in_fold(
-                    plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
+            for trained in _train_side_by_side(plan, data, group, features, denoised):
+                fold = trained.fold
+                results_of[fold, trained.spec.name] = _test_in_fold(
+                    plan, data, trained, X=features[_input_of(trained.spec)], record=records[fold]
                 )
-                show(len(results_of), n_models)
+                show(len(results_of), n_trainings)
+    # Models are trained group by group, but results are listed fold by fold.
     all_results = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
-            if (fold, variant.spec.name) in results_of:
-                results_of_fold = results_of[fold, variant.spec.name]
-                all_results.predictions += results_of_fold.predictions
-                all_results.selection += results_of_fold.selection
-                all_results.curves += results_of_fold.curves
+            results = results_of.get((fold, variant.spec.name))
+            if results is not None:
+                all_results.predictions += results.predictions
+                all_results.selection += results.selection
+                all_results.curves += results.curves
     return all_results
+
+
+def _input_of(spec: ModelSpec) -> _Input:
+    """Return the key of a model's input: models with the same key share the array."""
+    return spec.reads, spec.streams
+
+
+def _read_features(variants: Sequence[Variant], data: Dataset) -> dict[_Input, Any]:
+    """Read what the models read of all clips, each array once.
+
+    All are read before the first training, so that missing features are found before hours of work.
+    """
+    features: dict[_Input, Any] = {}
+    for variant in variants:
+        spec = variant.spec
+        if _input_of(spec) not in features:
+            features[_input_of(spec)] = data.read(spec.reads, stream=spec.streams)
+    return features
 
 
 class _TrainedModel(NamedTuple):
@@ -251,7 +269,7 @@ def _train_side_by_side(
     plan: Plan,
     data: Dataset,
     group: Sequence[Variant],
-    features: Mapping[tuple[Reads, bool], Any],
+    features: Mapping[_Input, Any],
     denoised: LabelsByFold,
 ) -> Iterator[_TrainedModel]:
     """Train all models of a group in one fold before the next, and yield each once it is trained.
@@ -262,24 +280,23 @@ def _train_side_by_side(
     data : Dataset
     group : sequence of Variant
     features : mapping
-        What models read of all clips, by `ModelSpec.reads` and `ModelSpec.streams`.
+        What models read of all clips (`_read_features`).
     denoised : mapping
         Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
-    # `_train_in_folds` yields a model's trained copies, one for each of its folds, in order. It trains in one
-    # more fold each time that `next` is called.
     trainings = []
     for variant in group:
         spec = variant.spec
         folds = _folds_of(plan, spec)
-        X = features[spec.reads, spec.streams]
-        copies = _train_in_folds(plan, data, variant, folds=folds, X=X, denoised=denoised)
-        trainings.append((spec, folds, copies))
+        # A generator, which trains the model in one more of these folds each time that `next` is called.
+        models = _train_in_folds(
+            plan, data, variant, folds=folds, X=features[_input_of(spec)], denoised=denoised
+        )
+        trainings.append((spec, folds, models))
     for fold in plan.folds:
-        for spec, folds, copies in trainings:
+        for spec, folds, models in trainings:
             if fold in folds:
-                trained = next(copies)
-                yield _TrainedModel(fold, spec, trained)
+                yield _TrainedModel(fold, spec, next(models))
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
@@ -327,57 +344,63 @@ def _train_in_folds(
     denoised : mapping
         Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
-    spec = variant.spec
+    reads_concepts = "present" in variant.spec.requests()
+    is_ordinal = plan.target.kind == "ordinal"
     return fit_folds(
-        spec,
+        variant.spec,
         X,
         [_training_of_fold(plan, variant, fold, denoised) for fold in folds],
         movies=data.movies,
-        present=data.present if "present" in spec.requests() else None,
-        n_levels=plan.target.n_classes if plan.target.kind == "ordinal" else None,
+        present=data.present if reads_concepts else None,
+        n_levels=plan.target.n_classes if is_ordinal else None,
     )
 
 
 def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: LabelsByFold) -> FoldTraining:
     """List the clips and labels that a model is trained on in a fold.
 
-    There may be several arrays of labels, such as those of two annotators. All clips are then repeated with
-    each of them.
+    There may be several labelings of the clips, such as those of two annotators. All clips are then repeated
+    with the labels of each.
     """
     spec = variant.spec
-    arrays_of_labels = plan.label_plan.training_labels[variant.suffix]  # [N] each
     if plan.label_plan.noisy and spec.looks_at_features:
-        # Labels that are estimated from annotators' noisy ones.
-        arrays_of_labels = denoised[fold].copies
-    # Some models also learn from the clips of the training movies that are not in the task. Such clips have
-    # no label.
+        labelings = denoised[fold].copies  # estimated from annotators' noisy labels
+    else:
+        labelings = plan.label_plan.training_labels[variant.suffix]
+    # Some models also learn from the clips of the training movies that are not in the task.
     rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
-    has_label = np.isin(rows, fold.split.train)
-    y = [np.where(has_label, labels[rows], NOT_ASKED) for labels in arrays_of_labels]
+    is_in_task = np.isin(rows, fold.split.train)
+    y = [np.where(is_in_task, labels[rows], NOT_ASKED) for labels in labelings]
     return FoldTraining(
         name=fold.name,
         seed=seed_of(fold.seed, fold.name),
-        rows=np.tile(rows, len(arrays_of_labels)),
+        rows=np.tile(rows, len(labelings)),
         y=np.concatenate(y),
         concepts=plan.concepts[fold.name],
     )
 
 
 def _test_in_fold(
-    plan: Plan,
-    data: Dataset,
-    fold: SeededFold,
-    *,
-    spec: ModelSpec,
-    model: Fitted | OrdinalModel,
-    X: Any,
-    record: FoldRecord,
+    plan: Plan, data: Dataset, trained: _TrainedModel, *, X: Any, record: FoldRecord
 ) -> _Results:
-    """Score a fold's test clips by a trained model, and collect predictions, selection and curves.
+    """Score the test clips of a model's fold, and collect predictions, selection and curves.
 
     The model's threshold and its mean score of training clips are added to the fold's record. The mean score
     is under the key ``zeros``, as it is the zero from which scores of different folds are counted.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : Dataset
+    trained : _TrainedModel
+    X : ndarray, shape [N, ...]
+        What the model reads, of all clips.
+    record : FoldRecord
+        The record of the model's fold.
     """
+    fold = trained.fold
+    spec = trained.spec
+    model = trained.model
     record["thresholds"][spec.name] = model.threshold
     if isinstance(model, Fitted) and spec.looks_at_features:
         record["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
@@ -398,6 +421,7 @@ def _test_in_fold(
 def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
     """Make the record of a fold before training; thresholds and mean scores of models are added later."""
     train = fold.split.train
+    # With several labelings, such as those of two annotators, a clip counts if it is positive in any.
     is_positive = np.any([labels[train] == 1 for labels in plan.first_labels.values()], axis=0)
     n_tested = {}
     for test in plan.tests:
@@ -423,13 +447,17 @@ def _add_annotators(
     record: dict[str, Any], plan: Plan, experts: Experts | None, denoised: LabelsByFold
 ) -> None:
     """Add to a run's record what was done with the judgements of several annotators."""
+    # Clips that are not tested, because an annotator saw a model's score.
     if plan.n_seen_scores:
         record["clips"]["seen_score"] = plan.n_seen_scores
+    # How models were trained on the labels of several annotators.
     if plan.label_plan.by_annotator:
         record["experts"] = experts or "merged"
+    # How often each annotator is right, as estimated.
     if denoised:
         shares_of_folds = [labels.shares for labels in denoised.values()]
         record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
+    # The other annotators, whose mean label is compared like a model's score.
     if any(test.mean_of_others is not None for test in plan.tests):
         record["models"][OTHER] = {"title": OTHER_TITLE}
 
@@ -445,7 +473,11 @@ def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> LabelsByFold:
 
 
 def _rows_of_other_annotators(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
-    """Make rows of predictions for the other annotators, whose mean label takes the place of a score."""
+    """Make rows of predictions for the other annotators, whose mean label takes the place of a score.
+
+    They show how well people do by the metrics that models are measured with. A test on one annotator's
+    labels has such a mean; any other test has none, and gets no rows.
+    """
     # A clip counts as called positive if at least half of the other annotators call it so.
     model_columns = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
     rows = []
@@ -467,7 +499,7 @@ def _mean_shares(
     annotators : iterable of str
         Names of J annotators.
     shares_of_folds : sequence of ndarray, shape [J, 4]
-        For each fold, the shares that `SHARES` names.
+        For each fold, the shares of positive and of negative clips, each estimated in two ways (`SHARES`).
 
     Returns
     -------

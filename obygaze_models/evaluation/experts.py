@@ -90,9 +90,14 @@ def plan_labels(
 ) -> LabelPlan:
     """Choose the labels that models are trained on, and those that they are tested on.
 
-    With several annotators, every test is repeated with the labels of each annotator, on the clips that
-    another one judged too, and once more on the clips on which all agree. If no clip was judged by two
-    annotators, each test is on all clips of the annotator.
+    With one annotator, both are the labels of the clips. With several annotators there are, for each target
+    in `tests`:
+
+    - a test on each annotator's labels, of the clips that another annotator judged too;
+    - a test on the clips on which all annotators agree.
+
+    If no clip was judged by two annotators, the test on an annotator's labels is of all clips that this
+    annotator judged, and there is no test on agreement.
 
     Parameters
     ----------
@@ -112,6 +117,7 @@ def plan_labels(
         `train_on` is given and the labels are of one annotator; or the target is of ordered levels.
     """
     by_annotator = data.labels.experts
+    # Keys are suffixes of models' names, as `LabelPlan.training_labels` describes.
     merged = {"": [target.of(data.labels)]}
     if not by_annotator and train_on is None:
         return LabelPlan(merged, [Tested(test, test.of(data.labels)) for test in tests])
@@ -130,6 +136,7 @@ def plan_labels(
     if train_on == "each":
         training_labels = {f"@{name}": [classes] for name, classes in classes_of.items()}
     elif train_on in {"soft", "noisy"}:
+        # One model, for which a clip is a training row once for each annotator.
         training_labels = {"": list(classes_of.values())}
     else:
         training_labels = merged
@@ -184,7 +191,8 @@ def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp])
         labels = np.full(len(data), NOT_ASKED, dtype=np.int64)
         labels[judged_rows] = positive > threshold
         copies.append(labels)
-    return DenoisedLabels(copies, np.column_stack([accuracies, accuracies_without_features]))
+    shares = np.column_stack([accuracies, accuracies_without_features])  # in the order of `SHARES`
+    return DenoisedLabels(copies, shares)
 
 
 def _tests_by_annotators(test: Target, by_annotator: Mapping[str, Labels]) -> Iterator[Tested]:
@@ -200,7 +208,7 @@ def _tests_by_annotators(test: Target, by_annotator: Mapping[str, Labels]) -> It
     for row, (name, labels) in enumerate(labels_of.items()):
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
         if has_shared_clips:
-            yield _test_beside_others(target, labels, others=np.delete(all_labels, row, axis=0))
+            yield _test_on_shared_clips(target, labels, others=np.delete(all_labels, row, axis=0))
         else:
             yield Tested(target, labels)
     if has_shared_clips:
@@ -208,8 +216,8 @@ def _tests_by_annotators(test: Target, by_annotator: Mapping[str, Labels]) -> It
         yield Tested(target, _agreed_labels(all_labels))
 
 
-def _test_beside_others(target: Target, labels: Ints, others: Ints) -> Tested:
-    """Make the test on one annotator's labels [N], of the clips that another annotator judged too.
+def _test_on_shared_clips(target: Target, labels: Ints, others: Ints) -> Tested:
+    """Make the test on one annotator's labels [N] that is restricted to clips which others judged too.
 
     `others` [J, N] are the labels of the other annotators.
     """
@@ -284,10 +292,11 @@ def _baselines(label_plan: LabelPlan, data: Dataset) -> list[ModelSpec]:
         reads="answers",
     )
     baselines = []
-    seconds = data.seconds
     # If annotators delimited the clips, lengths may tell the labels, unless they vary by less than 1 %.
-    if label_plan.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
-        baselines.append(length)
+    if label_plan.by_annotator and data.seconds is not None:
+        log_seconds = np.log(data.seconds)
+        if log_seconds.max() - log_seconds.min() > np.log(1.01):
+            baselines.append(length)
     if data.variables is not None:
         baselines.append(staging)
     if data.answers is not None:
@@ -305,6 +314,8 @@ N_EM_STEPS: Final = 30
 """Steps of EM after each fit of the model."""
 PENALTY_STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01)
 """Strengths of the model's penalty, of which the one with the least held-out loss is taken."""
+NEGLIGIBLE_PENALTY: Final = 1e-6
+"""Strength of a penalty that hardly changes the weights, but keeps them finite."""
 N_PRIOR_LABELS: Final = 1.0
 """Number of correct labels, and of wrong ones, that are added to every annotator's labels of each class."""
 
@@ -363,11 +374,14 @@ def _accuracies(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
         Probability of each clip to be positive.
     """
     negative = 1 - positive
-    right_noes = (is_judged & ~is_yes) @ negative
-    right_yeses = (is_judged & is_yes) @ positive
-    of_negatives = (right_noes + N_PRIOR_LABELS) / (is_judged @ negative + 2 * N_PRIOR_LABELS)
-    of_positives = (right_yeses + N_PRIOR_LABELS) / (is_judged @ positive + 2 * N_PRIOR_LABELS)
-    return np.stack([of_negatives, of_positives], axis=1)
+    # Expected numbers for each annotator: sums of the probabilities of clips.
+    n_negatives = is_judged @ negative
+    n_positives = is_judged @ positive
+    n_right_noes = (is_judged & ~is_yes) @ negative
+    n_right_yeses = (is_judged & is_yes) @ positive
+    accuracy_on_negatives = (n_right_noes + N_PRIOR_LABELS) / (n_negatives + 2 * N_PRIOR_LABELS)
+    accuracy_on_positives = (n_right_yeses + N_PRIOR_LABELS) / (n_positives + 2 * N_PRIOR_LABELS)
+    return np.stack([accuracy_on_negatives, accuracy_on_positives], axis=1)
 
 
 def _log_odds_of_calls(is_yes: Bools, is_judged: Bools, accuracies: Floats) -> Floats:
@@ -400,29 +414,26 @@ def _prior_log_odds(positive: Floats, scores: Floats | None) -> Floats:
     """
     mean_log_odds = float(logit(positive.mean()))
     same_for_all = np.full(len(positive), mean_log_odds)
-    if scores is None or np.ptp(scores) == 0:
+    if scores is None or scores.min() == scores.max():
         return same_for_all
-    one_feature = scores[:, None]
-    # One strength of the penalty, next to none. The regression is fitted on all clips, and applied to them.
-    (scaled_scores,) = soft_logits(one_feature, positive, one_feature, (1e-6,))
-    # Scaled scores are a linear function of the scores: it rises if their covariance is above 0.
+    # The logistic regression on one feature, the score, is fitted on all clips and applied to the same clips.
+    feature = scores[:, None]
+    scaled_scores = soft_logits(feature, positive, feature, (NEGLIGIBLE_PENALTY,))[0]
+    # Scaled scores are a linear function of the scores, which rises if their covariance is above 0.
     covariance = float((scores - scores.mean()) @ (scaled_scores - scaled_scores.mean()))
     return scaled_scores if covariance > 0 else same_for_all
 
 
 def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
-    """Score clips [N] by logistic regressions that are fitted on other films.
+    """Score clips [N] by logistic regressions that are fitted on other movies.
 
     The soft labels `positive` [N] are the clips' probabilities to be positive. Of `PENALTY_STRENGTHS` the one
     with the lowest held-out loss is used.
     """
-    deviation = np.nanstd(X, axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    # Clips without features (NaN) get the mean of each feature, which is 0 after standardisation.
-    standardised = np.nan_to_num((X - np.nanmean(X, axis=0)) / scale)
-    # If there is only one film, single clips are held out.
-    has_films = len(np.unique(movies)) > 1
-    groups = movies if has_films else np.arange(len(movies))
+    standardised = _standardise(X)
+    # If there is only one movie, single clips are held out.
+    has_several_movies = len(np.unique(movies)) > 1
+    groups = movies if has_several_movies else np.arange(len(movies))
     folds = GroupKFold(min(N_FOLDS, len(np.unique(groups))))
     logits = np.zeros((len(PENALTY_STRENGTHS), len(X)))
     for train, test in folds.split(X, groups=groups):
@@ -433,3 +444,10 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
     log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)  # of each strength
     best = int(log_losses.argmin())
     return np.asarray(logits[best])
+
+
+def _standardise(X: Floats) -> Floats:
+    """Standardise features [N, D]; clips without features (NaN) get 0, the mean after standardisation."""
+    deviation = np.nanstd(X, axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    return np.nan_to_num((X - np.nanmean(X, axis=0)) / scale)

@@ -110,7 +110,7 @@ def localise(
     n_left_out = 0
     for movie, frames_of_movie in table.groupby("movie", sort=True):
         clips = _split_into_clips(frames_of_movie)
-        # Clips with frames inside and outside of segments.
+        # "Mixed" clips have frames inside and outside of segments: only in these there is something to find.
         mixed = [index for index, clip in enumerate(clips) if clip.inside.any() and not clip.inside.all()]
         n_left_out += len(clips) - len(mixed)
         if not mixed:
@@ -150,7 +150,8 @@ def _means_of_shifts(
     one_group = np.zeros(n_clips, np.intp)
     orders = circular_shifts(one_group, n_shifts, rng)  # [n_shifts, clips]
     clip_of_scores = orders[:, mixed]  # whose scores each mixed clip takes, [n_shifts, mixed clips]
-    every_mixed_clip = np.arange(len(mixed))
+    every_mixed_clip = np.arange(len(mixed))  # pairs with the columns of `clip_of_scores`
+    # Entry [:, shift, m] is the value of the mixed clip m with the scores of clip_of_scores[shift, m].
     values_of_shifts = values[:, every_mixed_clip, clip_of_scores]  # [measures, n_shifts, mixed clips]
     means: NDArray[np.float64] = values_of_shifts.mean(axis=2)
     return means
@@ -159,12 +160,17 @@ def _means_of_shifts(
 def _scored_frames(
     frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]], score: str
 ) -> pd.DataFrame:
-    """Select the frames that have a score, in order of time.
+    """Select the frames that have a score, in order of time; the parameters are those of `localise`.
 
     Returns
     -------
     DataFrame
         Columns movie, clip_id, time_s, score, and inside: whether the frame lies in a segment.
+
+    Raises
+    ------
+    ProtocolError
+        There is no column `score`, or a frame has no time.
     """
     if score not in frames.columns:
         raise ProtocolError(f"no column {score!r} among {', '.join(frames.columns)}")
@@ -188,18 +194,15 @@ class _FramesOfClip(NamedTuple):
 
         Frames are repeated or skipped if the clip has another number of them.
         """
-        return self.scores[np.arange(n_frames) * self.scores.size // n_frames]
+        positions = np.arange(n_frames) * self.scores.size // n_frames
+        return self.scores[positions]
 
 
 def _split_into_clips(frames: pd.DataFrame) -> list[_FramesOfClip]:
     """Split the frames of a movie, sorted by time, into clips in order of their first frames."""
-    clip_of, names = pd.factorize(frames["clip_id"])
-    inside = frames["inside"].to_numpy()
-    scores = frames["score"].to_numpy()
     clips = []
-    for clip in range(len(names)):
-        rows = np.flatnonzero(clip_of == clip)
-        clips.append(_FramesOfClip(inside[rows], scores[rows]))
+    for _, frames_of_clip in frames.groupby("clip_id", sort=False):
+        clips.append(_FramesOfClip(frames_of_clip["inside"].to_numpy(), frames_of_clip["score"].to_numpy()))
     return clips
 
 
@@ -218,8 +221,7 @@ def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDAr
     ndarray, shape [measures, mixed clips, clips]
         The last axis is the clip whose scores the mixed clip is given.
     """
-    # The scores of all clips, stretched to the number of frames of a mixed clip. Most clips have the same
-    # number, so that they are kept by number.
+    # Number of frames -> the scores of all clips, stretched to that number. Most clips have the same number.
     scores_by_n_frames: dict[int, NDArray[np.float64]] = {}
     values = []
     for index in mixed:
@@ -235,28 +237,35 @@ def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDAr
 def _movie_row(
     clips: Sequence[_FramesOfClip], mixed: Sequence[int], values: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Summarise a movie as a row of `Localisation.by_movie`, from the values of `_measure_movie`.
+    """Summarise a movie as a row of `Localisation.by_movie`, which describes the columns.
 
-    Each measure is averaged over the mixed clips with their own scores, and with those of other clips.
+    Parameters
+    ----------
+    clips : sequence of _FramesOfClip
+        All clips of the movie.
+    mixed : sequence of int
+        Indices of the clips that are measured.
+    values : ndarray, shape [measures, mixed clips, clips]
+        As `_measure_movie` returns them.
     """
-    # Marks the values that a mixed clip has with its own scores.
+    mixed_clips = [clips[index] for index in mixed]
+    # Marks the values that a mixed clip has with its own scores; the others are of chance.
     has_own_scores = np.zeros((len(mixed), len(clips)), np.bool_)
-    for place, index in enumerate(mixed):
-        has_own_scores[place, index] = True
+    has_own_scores[np.arange(len(mixed)), mixed] = True
+    has_other_clips = len(clips) > 1
     row = {
         "n_clips": len(mixed),
-        "n_frames": sum(clips[index].inside.size for index in mixed),
-        "share": np.mean([clips[index].inside.mean() for index in mixed]),
+        "n_frames": sum(clip.inside.size for clip in mixed_clips),
+        "share": np.mean([clip.inside.mean() for clip in mixed_clips]),
     }
     for measure, values_of_measure in zip(MEASURES, values, strict=True):
         row[measure] = values_of_measure[has_own_scores].mean()
-        has_other_clips = len(clips) > 1
         row[f"{measure}_chance"] = values_of_measure[~has_own_scores].mean() if has_other_clips else np.nan
     return row
 
 
 def _pooled(by_movie: pd.DataFrame, shifted: NDArray[np.float64], n_shifts: int) -> pd.DataFrame:
-    """Average each measure over movies, with its interval, its chance level and p.
+    """Average each measure over movies, with its interval, its chance level and p (`POOLED_COLUMNS`).
 
     Parameters
     ----------
@@ -272,15 +281,22 @@ def _pooled(by_movie: pd.DataFrame, shifted: NDArray[np.float64], n_shifts: int)
         n_below = int((values_of_shifts <= interval.mean + ROUNDING).sum())
         # Two-sided; the unshifted scores count as one of the shifts.
         p = min(1.0, 2 * (1 + min(n_above, n_below)) / (1 + n_shifts))
-        chance = float(by_movie[f"{measure}_chance"].mean())
-        rows.append((measure, interval.mean, interval.low, interval.high, chance, p))
+        row = {
+            "measure": measure,
+            "value": interval.mean,
+            "low": interval.low,
+            "high": interval.high,
+            "chance": float(by_movie[f"{measure}_chance"].mean()),
+            "p": p,
+        }
+        rows.append(row)
     return pd.DataFrame(rows, columns=POOLED_COLUMNS)
 
 
 def marked_segments(
     manifest: Manifest, positive: Sequence[str] = (), concept: str | None = None
 ) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """Collect the segments that each annotator marked: annotator -> movie -> start and end in seconds.
+    """Collect the segments that each annotator marked with one of some levels, or with a concept.
 
     Parameters
     ----------
@@ -291,6 +307,11 @@ def marked_segments(
     concept : str, optional
         Concept to find, instead of levels.
 
+    Returns
+    -------
+    dict
+        Annotator -> movie -> list of the start and end of each segment, in seconds.
+
     Raises
     ------
     ProtocolError
@@ -300,15 +321,16 @@ def marked_segments(
     _check_what_to_find(manifest, positive, concept)
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for clip in manifest:
-        is_marked = clip.level in positive if positive else concept in clip.concepts
-        if not is_marked:
+        has_level = clip.level in positive
+        has_concept = concept is not None and concept in clip.concepts
+        if not has_level and not has_concept:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise ProtocolError(
                 f"clip {clip.clip_id} of the manifest has no span: start_s and end_s are needed"
             )
-        of_annotator = segments.setdefault(clip.annotator or UNNAMED_ANNOTATOR, {})
-        of_annotator.setdefault(clip.movie, []).append((clip.start_s, clip.end_s))
+        segments_of_movies = segments.setdefault(clip.annotator or UNNAMED_ANNOTATOR, {})
+        segments_of_movies.setdefault(clip.movie, []).append((clip.start_s, clip.end_s))
     if not segments:
         raise ProtocolError(
             f"no clip of the manifest is marked {', '.join(positive) or concept}: nothing to find"
@@ -319,12 +341,14 @@ def marked_segments(
 def _check_what_to_find(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
     """Raise unless either levels or a concept are to be found, and the codebook has them."""
     codebook = manifest.codebook
-    has_levels = bool(positive)
-    has_concept = concept is not None
-    if has_levels == has_concept:
+    if positive and concept is None:
+        names = list(positive)
+        known = list(codebook.level_names)
+    elif concept is not None and not positive:
+        names = [concept]
+        known = list(codebook.concept_names)
+    else:
         raise ProtocolError("say what is to be found: levels (--positive) or a concept (--concept), not both")
-    names = positive if has_levels else (str(concept),)
-    known = codebook.level_names if has_levels else codebook.concept_names
     for name in names:
         if name not in known:
             raise ProtocolError(
@@ -347,15 +371,15 @@ def read_frames(path: Path) -> pd.DataFrame:
     columns_of_texts = [name for name in ("clip_id", "movie", "flags") if name in table.columns]
     columns_of_numbers = [name for name in table.columns if name not in columns_of_texts]
     types_of_texts = dict.fromkeys(columns_of_texts, str)
-    # `read_table` has checked the table. pandas then reads its numbers from plain CSV; it recognises missing
-    # values in columns of numbers only, as a clip may be named NA.
+    # `read_table` accepts any spelling of a table, and checks it. pandas reads the numbers, from the same
+    # table as plain CSV. Only columns of numbers can have missing values, as a clip may be named NA.
     frames = pd.read_csv(
         StringIO(table.as_csv(types_of_texts)),
         dtype=types_of_texts,
         keep_default_na=False,
         na_values={name: ["", "nan", "NaN"] for name in columns_of_numbers},
     )
-    for column in sorted(set(frames.columns) - set(columns_of_texts)):
+    for column in sorted(columns_of_numbers):
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")
     return frames

@@ -76,7 +76,7 @@ def _confusion(y: LabelArray, called: LabelArray) -> _Confusion:
 
 @checked
 def f1_pos(y: LabelArray, called: LabelArray) -> float:
-    """F1 of the positive class; NaN without a positive clip, where no model could have any but 0."""
+    """F1 of the positive class; NaN without a positive clip, where every model would get 0."""
     return _confusion(y, called).f1_of_positives()
 
 
@@ -133,9 +133,10 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
         return NAN
     order = np.argsort(-np.asarray(scores), kind="stable")
     ranked_scores = np.asarray(scores)[order]
-    # The places of the last clip of each distinct score: where the next score is another, and the last place.
-    is_last_of_score = np.append(ranked_scores[1:] != ranked_scores[:-1], True)
-    last_places = np.flatnonzero(is_last_of_score)
+    # For each distinct score, the place of the last clip that has it: the next clip has another score, or is
+    # missing.
+    next_differs = np.append(ranked_scores[1:] != ranked_scores[:-1], True)
+    last_places = np.flatnonzero(next_differs)
     n_ranked = last_places + 1  # clips down to each distinct score
     n_positive = np.cumsum(is_positive[order])[last_places]  # positive ones among them
     precision = n_positive / n_ranked
@@ -182,8 +183,10 @@ def rows_by_movie(movies: LabelArray) -> list[NDArray[np.intp]]:
     >>> [rows.tolist() for rows in rows_by_movie(np.array(["b", "a", "b"]))]
     [[1], [0, 2]]
     """
-    _, movie_of, sizes = np.unique(movies, return_inverse=True, return_counts=True)
-    return np.split(np.argsort(movie_of, kind="stable"), np.cumsum(sizes)[:-1])
+    _, movie_of_row, n_rows = np.unique(movies, return_inverse=True, return_counts=True)
+    sorted_by_movie = np.argsort(movie_of_row, kind="stable")
+    ends = np.cumsum(n_rows)
+    return np.split(sorted_by_movie, ends[:-1])
 
 
 def within_movie_auc(y: LabelArray, scores: ScoreArray, movies: LabelArray) -> float:
@@ -206,15 +209,16 @@ def quadratic_kappa(y: LabelArray, called: LabelArray) -> float:
     """Compute Cohen's kappa with quadratic weights; NaN where labels and calls are all of one level.
 
     It is 1 minus the mean squared difference of a clip's label and call, divided by the mean over all pairs
-    of a label and a random clip's call (Cohen 1968). Calls that are independent of the labels have 0,
-    whichever level they prefer.
+    of a label and a random clip's call (Cohen 1968). The kappa of calls that are independent of the labels is
+    0, whichever level they prefer.
     """
     if not len(y):
         return NAN
     labels = np.asarray(y, dtype=np.float64)
     calls = np.asarray(called, dtype=np.float64)
     observed = np.mean((labels - calls) ** 2)
-    # The mean squared difference over all pairs.
+    # The mean squared difference over all pairs of a label and a call. For independent a and b, the mean of
+    # (a - b)^2 is the variance of a plus that of b plus the squared difference of their means.
     expected = labels.var() + calls.var() + (labels.mean() - calls.mean()) ** 2
     return float(1 - observed / expected) if expected > 0 else NAN
 
@@ -269,7 +273,7 @@ def ap_of_random_ranking(groups: Sequence[LabelArray]) -> float:
 
 
 def chance_of_constant_calls(metric: Callable[[LabelArray, LabelArray], float]) -> Chance:
-    """Make the chance level of a metric of calls: that of calling all clips positive, or none, if better.
+    """Make the chance level of a metric of calls: the better of calling all clips positive, and none.
 
     `metric` takes labels [N] and calls [N], and higher values of it are better.
     """
@@ -280,6 +284,7 @@ def chance_of_constant_calls(metric: Callable[[LabelArray, LabelArray], float]) 
             return NAN
         none_positive = np.mean([metric(y, np.full(len(y), fill_value=False)) for y in groups])
         all_positive = np.mean([metric(y, np.full(len(y), fill_value=True)) for y in groups])
+        # `fmax` returns the other value if one is NaN, undefined.
         return float(np.fmax(none_positive, all_positive))
 
     return chance
@@ -297,6 +302,9 @@ def error_of_median_level(groups: Sequence[LabelArray]) -> float:
 
 # --- lists of metrics
 # ---------------------------------------------------------------------------
+
+AFTER_BUILT_IN = 9
+"""Position of a metric's table by movie after those of all built-in metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +337,7 @@ class Metric:
     shown : bool
         Whether printed tables show it; the files of a run always have it.
     by_movie : int
-        Its position among the tables by movie, after the built-in ones by default; 0 for a metric without
+        Its position among the tables by movie, from 1; by default `AFTER_BUILT_IN`. 0 for a metric without
         such a table.
     is_main : bool
         Whether models are compared by this metric, to decide which one is better. One metric of two classes,
@@ -352,7 +360,7 @@ class Metric:
     higher_is_better: bool = True
     method_interval: bool = True
     shown: bool = True
-    by_movie: int = 9
+    by_movie: int = AFTER_BUILT_IN
     is_main: bool = False
     of_levels: bool = False
 
@@ -368,12 +376,13 @@ class Metric:
 
     def __call__(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
         """Compute the metric of clips, given their labels, scores and calls [N]."""
-        value = self.point(y, score if self.reads == "score" else called)
-        least, most = self.bounds
-        is_outside = value < least - ROUNDING or value > most + ROUNDING  # NaN, undefined, is neither
+        outputs = score if self.reads == "score" else called
+        value = self.point(y, outputs)
+        lowest, highest = self.bounds
+        is_outside = value < lowest - ROUNDING or value > highest + ROUNDING  # not if the value is NaN
         if is_outside:
             raise ProtocolError(
-                f"metric {self.name}: {value:.6g} is outside its bounds, {least:g} to {most:g}: "
+                f"metric {self.name}: {value:.6g} is outside its bounds, {lowest:g} to {highest:g}: "
                 "state them, as in Metric(..., bounds=(-1.0, 1.0)); either may be infinite"
             )
         return value
@@ -385,7 +394,7 @@ class Metric:
         clips are positive, AP is 1 whatever the model.
         """
         is_built_in_of_two_classes = self.name in METRICS
-        has_one_class = not np.ptp(y)
+        has_one_class = np.min(y) == np.max(y)
         if is_built_in_of_two_classes and has_one_class:
             return NAN
         return self(y, score, called)
@@ -396,13 +405,13 @@ def _metric_of_calls(
     title: str,
     point: Callable[[LabelArray, LabelArray], float],
     *,
-    by_movie: int = 9,
+    by_movie: int = AFTER_BUILT_IN,
     shown: bool = True,
     method_interval: bool = True,
 ) -> Metric:
-    """Make a metric of calls whose chance level is that of the best constant call.
+    """Make a metric that compares calls with labels; its chance level is that of the best constant call.
 
-    `point` computes the metric from labels [N] and calls [N]; the other parameters are fields of `Metric`.
+    The parameters are fields of `Metric`.
     """
     return Metric(
         name,
@@ -479,14 +488,15 @@ def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
     if has_levels:
         error = known["mean_absolute_error"]
         known[error.name] = replace(error, bounds=(0.0, n_classes - 1.0))
-    further = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
-    further += [("metrics=", metric) for metric in own]
-    for where, metric in further:
+    # Where a metric comes from, for messages, and the metric.
+    added = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
+    added += [("metrics=", metric) for metric in own]
+    for source, metric in added:
         if not isinstance(metric, Metric):
-            raise ProtocolError(f"{where}: expected a Metric, found {type(metric).__name__}")
+            raise ProtocolError(f"{source}: expected a Metric, found {type(metric).__name__}")
         if metric.of_levels != has_levels:
             continue
         if metric.name in known:
-            raise ProtocolError(f"{where}: there is a metric {metric.name} already; give it another name")
+            raise ProtocolError(f"{source}: there is a metric {metric.name} already; give it another name")
         known[metric.name] = metric
     return known

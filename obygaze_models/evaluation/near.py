@@ -54,22 +54,30 @@ def _components(pairs: Pairs, shape: tuple[int, int]) -> list[NDArray[np.intp]]:
     list of ndarray of int
         Indices of the pairs of each component, rising.
     """
-    # A graph whose nodes are the items of both lists, those of the second numbered after those of the first,
-    # and whose links are the pairs.
+    # The items of both lists are the nodes of a graph, and the pairs are its links. Items of the second list
+    # are numbered after those of the first.
     n_first, n_second = shape
     n_items = n_first + n_second
+    nodes_of_second = n_first + pairs.second
     is_linked = np.ones(len(pairs.first))
-    links = coo_array((is_linked, (pairs.first, n_first + pairs.second)), shape=(n_items, n_items))
+    links = coo_array((is_linked, (pairs.first, nodes_of_second)), shape=(n_items, n_items))
     _, component_of_item = connected_components(links, directed=False)
     component_of_pair = component_of_item[pairs.first]
     # Sort the pairs by component, and split them where the component changes.
     order = np.argsort(component_of_pair, kind="stable")
-    changes = np.flatnonzero(np.diff(component_of_pair[order]))
-    return np.split(order, changes + 1)
+    first_of_next_component = np.flatnonzero(np.diff(component_of_pair[order])) + 1
+    return np.split(order, first_of_next_component)
 
 
 def _solve_assignment(first: NDArray[np.intp], second: NDArray[np.intp], gains: Floats) -> NDArray[np.intp]:
-    """Choose pairs with the largest sum of gains such that no item is in two, given items and gains [P].
+    """Choose pairs with the largest sum of gains such that no item is in two pairs.
+
+    Parameters
+    ----------
+    first, second : ndarray of int, shape [P]
+        The two items of each pair.
+    gains : ndarray, shape [P]
+        Gain of each pair.
 
     Returns
     -------

@@ -91,10 +91,7 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
         sums = _sums_of_all_sign_patterns(values)
         p = float(np.mean(np.abs(sums) >= least_distance))
         return SignFlip(p, n, len(sums), exact=True)
-    rng = np.random.default_rng(seed)
-    zeros_and_ones = rng.integers(0, 2, (N_DRAWS, n), dtype=np.int8)
-    signs = zeros_and_ones * 2 - 1  # -1 or 1
-    sums = signs @ values
+    sums = _sums_of_drawn_sign_patterns(values, seed)
     n_as_far = int(np.count_nonzero(np.abs(sums) >= least_distance))
     p = (n_as_far + 1) / (N_DRAWS + 1)  # the observed pattern counts as drawn
     return SignFlip(p, n, N_DRAWS, exact=False)
@@ -106,6 +103,15 @@ def _sums_of_all_sign_patterns(values: NDArray[np.float64]) -> NDArray[np.float6
     for value in values:
         # Every pattern of the values before goes on with this value's sign, or with the opposite one.
         sums = np.concatenate([sums + value, sums - value])
+    return sums
+
+
+def _sums_of_drawn_sign_patterns(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Compute the sum of K values under each of `N_DRAWS` random patterns of signs, [N_DRAWS]."""
+    rng = np.random.default_rng(seed)
+    zeros_and_ones = rng.integers(0, 2, (N_DRAWS, len(values)), dtype=np.int8)
+    signs = zeros_and_ones * 2 - 1  # -1 or 1
+    sums: NDArray[np.float64] = signs @ values
     return sums
 
 
@@ -127,11 +133,12 @@ class CorrectedT:
 
 @checked
 def corrected_t(differences: ArrayLike) -> CorrectedT:
-    """Test by a corrected t test whether two methods differ, given their difference on each movie [K].
+    """Test whether two methods differ by the corrected paired t test of Nadeau and Bengio (2003).
 
-    The variance of the mean difference is corrected for models of different folds that learn from nearly the
-    same movies: it is 1/K + 1/(K - 1) times the variance between movies (Nadeau and Bengio 2003; `t_interval`
-    with ``covers="method"`` gives the interval). Differences that are NaN are left out.
+    `differences` [K] are those of the two methods on each movie; those that are NaN are left out. The
+    variance of the mean difference is corrected for models of different folds that learn from nearly the same
+    movies: it is 1/K + 1/(K - 1) times the variance between movies (`t_interval` with ``covers="method"``
+    gives the interval).
 
     Examples
     --------
@@ -149,15 +156,19 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     if error:
         t = mean / error
     elif mean:
-        t = float(np.copysign(np.inf, mean))  # differences that are all equal leave no doubt
+        t = float(np.copysign(np.inf, mean))  # all differences are equal and not 0: p is 0
     else:
-        t = 0.0
+        t = 0.0  # all differences are 0: p is 1
     return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)))
 
 
 @checked
 def smallest_p(n_pairs: int) -> float:
-    """Return the smallest p-value that the exact test can give: 2 of 2^K patterns, all pairs on one side."""
+    """Return the smallest p-value that the exact sign-flip test can give with K pairs.
+
+    It is that of differences which all have the same sign. Of the 2^K patterns only that one, and the pattern
+    with all signs reversed, are as far from 0: p is 2 / 2^K. Without a pair it is 1.
+    """
     return min(1.0, 2.0 ** (1 - n_pairs))
 
 
@@ -191,12 +202,13 @@ def detectable(n_pairs: int) -> float:
 
 
 def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArray[np.float64]:
-    """Adjust the p-values [K] of several metrics by Holm's method, within a family of `FAMILIES`.
+    """Adjust the p-values [K] of those of several metrics that are in a family, by Holm's method.
 
-    The result is NaN for metrics outside of the family.
+    `family` is a key of `FAMILIES`. The result is NaN for metrics outside of the family.
     """
     is_in_family = np.isin(metrics, FAMILIES[family])
-    return holm(np.where(is_in_family, np.asarray(p_values, np.float64), np.nan))
+    p_of_family = np.where(is_in_family, np.asarray(p_values, np.float64), np.nan)
+    return holm(p_of_family)
 
 
 @checked
@@ -209,8 +221,9 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     raw = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full_like(raw, np.nan)
-    tests = np.flatnonzero(~np.isnan(raw))
-    order = tests[np.argsort(raw[tests], kind="stable")]
+    defined = np.flatnonzero(~np.isnan(raw))
+    rising = np.argsort(raw[defined], kind="stable")
+    order = defined[rising]  # indices of the tests, from the smallest p-value to the largest
     multiplied = raw[order] * np.arange(order.size, 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(multiplied), 1.0)
     return adjusted

@@ -86,20 +86,26 @@ def make_plan(
     ProtocolError, ModelError, ConceptError
         See `evaluate`.
     """
+    # --- targets and models
     target = _find_target(task, data)
     tested_targets = _tested_targets(test, target, data)
     for tested in tested_targets:
         _refuse_incomparable(target, tested)
     named_models = (models,) if isinstance(models, str) else models
     specs = models_for(target.kind, named_models, imbalance=imbalance)
+
+    # --- labels
     label_plan = plan_labels(data, target, tested_targets, experts)
     tests = label_plan.tests
     n_seen_scores = 0
     if not test_seen_scores:
         tests, n_seen_scores = _without_seen_scores(data, label_plan.tests)
+    # A clip that has a label in several arrays is counted once: its first label decides on its class.
     first_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
     _check_classes(target, first_labels, tests, data.levels)
-    _refuse_leaking_features(data, target, first_labels, tests)
+    _refuse_labels_among_features(data, target, first_labels, tests)
+
+    # --- folds, and what can be learnt in them
     folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, models_left_out = _drop_concept_models(specs, concepts, named_by_user=models is not None)
@@ -121,6 +127,7 @@ def _find_target(task: str | Target, data: Dataset) -> Target:
     """Find a target by its name, unless it is given as an object; "" stands for the codebook's only task."""
     if isinstance(task, Target):
         return task
+    # The second target is that of the test, which is not asked for here.
     target, _ = choose_targets(data.codebook, task=task or None, test=None)
     return target
 
@@ -137,13 +144,13 @@ def _tested_targets(
 
 
 def _refuse_incomparable(target: Target, tested: Target) -> None:
-    """Raise if models of one target cannot be tested on another: other classes, or classes exchanged."""
-    is_same_kind = (tested.kind, tested.n_classes, tested.scale) == (
-        target.kind,
-        target.n_classes,
-        target.scale,
-    )
-    if not is_same_kind:
+    """Raise if models of one target cannot be tested on another.
+
+    They cannot if the targets have other classes, or if a level is negative in one and positive in the other.
+    """
+    trained_form = (target.kind, target.n_classes, target.scale)
+    tested_form = (tested.kind, tested.n_classes, tested.scale)
+    if tested_form != trained_form:
         raise ProtocolError(
             f"a model trained on {target.name} ({target.kind}) can't be tested on {tested.name} "
             f"({tested.kind})"
@@ -163,8 +170,12 @@ def _refuse_incomparable(target: Target, tested: Target) -> None:
 
 
 def _first_label(arrays: Sequence[Ints]) -> Ints:
-    """Return the first label of each clip [N] in several arrays of labels; `NOT_ASKED` if it has none."""
+    """Return the first label of each clip [N] in several arrays of labels; `NOT_ASKED` if it has none.
+
+    By it a clip is counted once in checks and folds, even if it is trained on with several labels.
+    """
     has_label = [labels != NOT_ASKED for labels in arrays]
+    # For each clip, the entry of the first array in which it has a label.
     return np.select(has_label, arrays, default=NOT_ASKED)
 
 
@@ -177,15 +188,16 @@ def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Teste
     n_left_out : int
         Number of clips removed from some test.
     """
-    judged_with_score = data.labels.seen_score
+    judged_with_score = data.labels.seen_score  # [N]
     if judged_with_score is None:
         return tests, 0
-    is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     remaining_tests = []
     for test in tests:
         labels = np.where(judged_with_score, NOT_ASKED, test.labels)
         remaining_tests.append(test._replace(labels=labels))
-    return remaining_tests, int((judged_with_score & is_tested).sum())
+    was_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
+    n_left_out = int((judged_with_score & was_tested).sum())
+    return remaining_tests, n_left_out
 
 
 # --- folds
@@ -241,9 +253,9 @@ def _make_folds(
     table = _fold_table(data, rows_in_use, seen=seen, n_folds=n_folds)
     folds = []
     for split in splits(table, is_learnable[rows_in_use], is_testable[rows_in_use]):
-        # The split has indices among the clips in use; the fold has rows of the dataset.
-        split_of_all = Split(split.fold, rows_in_use[split.train], rows_in_use[split.test])
-        fold = _make_fold(data, split_of_all, seen=seen)
+        # The split has indices among the clips in use, which are converted to rows of the dataset.
+        split_of_rows = Split(split.fold, rows_in_use[split.train], rows_in_use[split.test])
+        fold = _make_fold(data, split_of_rows, seen=seen)
         for suffix, labels in first_labels.items():
             _check_learnable(fold, labels, suffix, seen=seen)
         folds.append(fold)
@@ -251,7 +263,7 @@ def _make_folds(
 
 
 def _fold_table(data: Dataset, rows_in_use: Rows, *, seen: bool, n_folds: int | None) -> FoldTable:
-    """Assign clips to folds: of whole movies, or of blocks of scenes if movies may be `seen`."""
+    """Assign clips to folds: of whole movies or, with `seen`, of blocks of scenes."""
     clip_ids = tuple(data.clip_ids[rows_in_use].tolist())
     movies = tuple(data.movies[rows_in_use].tolist())
     if seen:
@@ -262,8 +274,8 @@ def _fold_table(data: Dataset, rows_in_use: Rows, *, seen: bool, n_folds: int | 
 def _make_fold(data: Dataset, split: Split, *, seen: bool) -> _Fold:
     """Name a fold after what it tests, and list its context rows.
 
-    These are all clips of the movies that are trained on, in the task or not. If movies may be `seen`, they
-    are the training clips only, as the other clips of these movies may be tested.
+    These are all clips of the movies that are trained on, in the task or not. With `seen`, where folds are
+    blocks of scenes, they are the training clips only: other clips of these movies may be tested.
     """
     if seen:
         name = f"block {split.fold}"
@@ -339,28 +351,41 @@ def _check_classes(
     levels : ndarray of str, shape [N]
         Level of each clip, for the message.
     """
-    labels_by_purpose = {}
+    needed = _needed_classes(target)
     for suffix, labels in first_labels.items():
-        labels_by_purpose[f"trained on{_by_annotator(suffix)}"] = labels
+        _check_classes_of_labels(labels, needed, levels, purpose=f"trained on{_by_annotator(suffix)}")
     for test in tests:
-        labels_by_purpose[f"tested on ({test.target.name})"] = test.labels
-    if target.kind == "ordinal":
-        lowest = 0
-        highest = target.n_classes - 1
-        needed = {lowest: target.classes[lowest][0], highest: target.classes[highest][0]}
-    else:
-        needed = {0: "negative", 1: "positive"}
-    for purpose, labels in labels_by_purpose.items():
-        has_label = labels != NOT_ASKED
-        for rank, title in needed.items():
-            if not (labels == rank).any():
-                raise ProtocolError(
-                    f"no {title} clip to be {purpose}: {counted(int(has_label.sum()), 'clip')} with "
-                    f"features, of the levels {', '.join(np.unique(levels[has_label])) or 'none'}"
-                )
+        _check_classes_of_labels(test.labels, needed, levels, purpose=f"tested on ({test.target.name})")
 
 
-def _refuse_leaking_features(
+def _needed_classes(target: Target) -> dict[int, str]:
+    """Return the classes of a target that labels must have: label -> title of the class."""
+    if target.kind != "ordinal":
+        return {0: "negative", 1: "positive"}
+    lowest = 0
+    highest = target.n_classes - 1
+    return {lowest: target.classes[lowest][0], highest: target.classes[highest][0]}
+
+
+def _check_classes_of_labels(
+    labels: Ints, needed: Mapping[int, str], levels: NDArray[np.str_], *, purpose: str
+) -> None:
+    """Raise if labels [N] lack one of the `needed` classes (label -> title).
+
+    `purpose` says in the message what the clips are needed for, and `levels` [N] are those of the clips.
+    """
+    has_label = labels != NOT_ASKED
+    for label, title in needed.items():
+        if not (labels == label).any():
+            n_clips = int(has_label.sum())
+            names_of_levels = ", ".join(np.unique(levels[has_label])) or "none"
+            raise ProtocolError(
+                f"no {title} clip to be {purpose}: {counted(n_clips, 'clip')} with features, of the levels "
+                f"{names_of_levels}"
+            )
+
+
+def _refuse_labels_among_features(
     data: Dataset, target: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested]
 ) -> None:
     """Raise if a feature of the dataset equals the labels of training or of a test (`refuse_labels`)."""
@@ -388,16 +413,16 @@ def varying(data: Dataset, rows: Rows) -> list[str]:
     """
     _, movie_of_clip = np.unique(data.movies[rows], return_inverse=True)
     n_clips = np.bincount(movie_of_clip)  # of each movie
-    n_clips_of_others = n_clips.sum() - n_clips  # clips that are left without each movie
-    names = []
-    for name, is_present in zip(data.labels.concepts, data.labels.present[rows].T, strict=True):
+    n_clips_without_movie = n_clips.sum() - n_clips  # when this movie is left out
+    learnable = []
+    for concept, is_present in zip(data.labels.concepts, data.labels.present[rows].T, strict=True):
         n_present = np.bincount(movie_of_clip, weights=is_present, minlength=len(n_clips))
-        n_present_of_others = n_present.sum() - n_present
-        is_in_some = n_present_of_others > 0
-        is_not_in_all = n_present_of_others < n_clips_of_others
-        if (is_in_some & is_not_in_all).all():
-            names.append(name)
-    return names
+        n_present_without_movie = n_present.sum() - n_present
+        has_positive = n_present_without_movie > 0
+        has_negative = n_present_without_movie < n_clips_without_movie
+        if (has_positive & has_negative).all():
+            learnable.append(concept)
+    return learnable
 
 
 def _drop_concept_models(
@@ -425,6 +450,7 @@ def _drop_concept_models(
     ConceptError
         Models that the user named would be left out.
     """
+    # These models request the presences of concepts.
     concept_models = [spec for spec in specs if "present" in spec.requests()]
     folds_without_concepts = [name for name, learnable in concepts.items() if not learnable]
     if not concept_models or not folds_without_concepts:

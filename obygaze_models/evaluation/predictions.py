@@ -130,6 +130,7 @@ class Predictions:
         path = local_path(path)
         try:
             text = read_text(path, MOST_TABLE_BYTES)
+            # All columns are read as texts; `_validate_table` converts them, and names the file in messages.
             table = pd.read_csv(io.StringIO(text), dtype="str", keep_default_na=False)
         except UnicodeDecodeError as error:
             raise PredictionsError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
@@ -183,26 +184,41 @@ def _validate_table(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFr
         raise PredictionsError(
             f"{name}: expected the columns {', '.join(COLUMNS)}; found {', '.join(map(str, names))}"
         )
-    typed = pd.DataFrame(
-        {column: _convert_column(table[column], type_name, name) for column, type_name in COLUMNS.items()}
-    )
+    columns = {}
+    for column, type_name in COLUMNS.items():
+        columns[column] = _convert_column(table[column], type_name, name)
+    typed = pd.DataFrame(columns)
+    _refuse_infinite(typed, name)
+    _refuse_unknown_labels(typed, name, n_classes)
+    _refuse_repeated_rows(typed, name)
+    return typed.reset_index(drop=True)
+
+
+def _refuse_infinite(table: pd.DataFrame, name: str) -> None:
+    """Raise if a score or threshold is not finite."""
     for column in ("score", "threshold"):
-        is_finite = np.isfinite(typed[column])
+        is_finite = np.isfinite(table[column])
         if not is_finite.all():
             first = int(np.flatnonzero(~is_finite)[0])
-            raise PredictionsError(f"{name}: {column} of clip {typed['clip_id'].iloc[first]} is not finite")
-    is_class = typed["label"].between(0, n_classes - 1)
+            raise PredictionsError(f"{name}: {column} of clip {table['clip_id'].iloc[first]} is not finite")
+
+
+def _refuse_unknown_labels(table: pd.DataFrame, name: str, n_classes: int) -> None:
+    """Raise if a label is none of the classes, which are numbered from 0."""
+    is_class = table["label"].between(0, n_classes - 1)
     if not is_class.all():
         expected = "0 or 1" if n_classes == 2 else f"0 to {n_classes - 1}"
-        unknown = typed.loc[~is_class, "label"].iloc[0]
+        unknown = table.loc[~is_class, "label"].iloc[0]
         raise PredictionsError(f"{name}: a label must be {expected}, found {unknown}")
-    is_repeated = typed.duplicated(KEY_COLUMNS)
+
+
+def _refuse_repeated_rows(table: pd.DataFrame, name: str) -> None:
+    """Raise if two rows are of the same clip, model, task, fold and seed (`KEY_COLUMNS`)."""
+    is_repeated = table.duplicated(KEY_COLUMNS)
     if is_repeated.any():
-        key = typed.loc[is_repeated, KEY_COLUMNS].to_dict(orient="records")[0]
-        raise PredictionsError(
-            f"{name}: two rows for {', '.join(f'{column} {value}' for column, value in key.items())}"
-        )
-    return typed.reset_index(drop=True)
+        key = table.loc[is_repeated, KEY_COLUMNS].to_dict(orient="records")[0]
+        row = ", ".join(f"{column} {value}" for column, value in key.items())
+        raise PredictionsError(f"{name}: two rows for {row}")
 
 
 def _convert_column(cells: "pd.Series[Any]", type_name: str, table_name: str) -> "pd.Series[Any]":
@@ -224,9 +240,13 @@ def _convert_column(cells: "pd.Series[Any]", type_name: str, table_name: str) ->
             cells = pd.Series([float(value) for value in cells], index=cells.index)
         return cells.astype(np.dtype(type_name))
     except (ValueError, OverflowError):
-        where = ""
-        for row, value in enumerate(cells, start=1):
-            if not _is_convertible(value, type_name):
-                where = f", first in row {row}: {value!r:.80}"
-                break
+        where = _first_inconvertible(cells, type_name)
         raise PredictionsError(f"{table_name}: column {column} holds what is no {type_name}{where}") from None
+
+
+def _first_inconvertible(cells: "pd.Series[Any]", type_name: str) -> str:
+    """Say, for a message, which is the first cell that cannot be converted to a type; "" if all can."""
+    for row, value in enumerate(cells, start=1):
+        if not _is_convertible(value, type_name):
+            return f", first in row {row}: {value!r:.80}"
+    return ""

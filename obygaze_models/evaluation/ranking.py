@@ -87,7 +87,7 @@ def rank_items(
     masters : sequence of str
         Workers whose reliability is known to be 1.
     draws : int
-        Draws of the posterior that are kept. A fifth as many are made before these and dropped.
+        Draws of the posterior that are used. A fifth as many are made before these and discarded (burn-in).
 
     Raises
     ------
@@ -107,9 +107,7 @@ def rank_items(
     items, item_indices = np.unique([[chosen, other] for _, chosen, other in ordered], return_inverse=True)
     pairs = item_indices.reshape(-1, 2)
     _refuse_many(items)
-    unknown = [name for name in masters if name not in workers]
-    if unknown:
-        raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
+    _refuse_unknown_workers(masters, workers)
     _refuse_unconnected(items, pairs)
     compared = Comparisons(
         chosen=pairs[:, 0],
@@ -123,9 +121,7 @@ def rank_items(
     # Only differences of strengths are known: in each draw they are counted from the centre of all items.
     centres = centre(posterior.strengths)  # [draws]
     strengths = posterior.strengths - centres[:, None]  # [draws, N]
-    strongest_first = (-strengths).argsort(axis=1)
-    places = strongest_first.argsort(axis=1)  # the place of each item in that order, from 0
-    ranks = places + 1.0
+    ranks = _ranks_of_items(strengths)
     lower, upper = INTERVAL
     low, strength, high = np.quantile(strengths, (lower, HALF, upper), axis=0)
     # Ranks are whole numbers: an interval ends at ranks that were drawn.
@@ -143,8 +139,26 @@ def rank_items(
     )
 
 
+def _ranks_of_items(strengths: Floats) -> Floats:
+    """Rank N items by strength in each draw [draws, N]: 1 is the strongest, N the weakest."""
+    strongest_first = (-strengths).argsort(axis=1)
+    # Sorting the order itself gives, for each item, its place in the order, from 0.
+    places = strongest_first.argsort(axis=1)
+    return places + 1.0
+
+
 def _table_of_workers(workers: NDArray[np.str_], n_comparisons: Ints, reliabilities: Floats) -> pd.DataFrame:
-    """Make the table `Ranking.workers` from each worker's name and comparisons, and draws [draws, W]."""
+    """Make the table `Ranking.workers`.
+
+    Parameters
+    ----------
+    workers : ndarray of str, shape [W]
+        Names of the workers.
+    n_comparisons : ndarray of int, shape [W]
+        Number of comparisons that each of them made.
+    reliabilities : ndarray, shape [draws, W]
+        Share of each worker's judgements that are not random, in draws of the posterior.
+    """
     table = pd.DataFrame({"worker": workers, "comparisons": n_comparisons})
     table["reliability"] = reliabilities.mean(axis=0)
     table[["low", "high"]] = np.quantile(reliabilities, INTERVAL, axis=0).T
@@ -183,11 +197,12 @@ def centre(strengths: Floats) -> Floats:
     low = strengths.min(axis=-1)
     high = strengths.max(axis=-1)
     for _ in range(N_HALVINGS):
-        c = (low + high) / 2
-        p_others_are_chosen = expit(strengths - c[..., None]).mean(axis=-1)
+        middle = (low + high) / 2  # c
+        p_others_are_chosen = expit(strengths - middle[..., None]).mean(axis=-1)
+        # The others are chosen more often: c lies above the middle.
         is_too_low = p_others_are_chosen > HALF
-        low = np.where(is_too_low, c, low)
-        high = np.where(is_too_low, high, c)
+        low = np.where(is_too_low, middle, low)
+        high = np.where(is_too_low, high, middle)
     return np.asarray((low + high) / 2)
 
 
@@ -237,13 +252,17 @@ def next_pairs(
         pivots_in_order = rng.permutation(sorted(items)).tolist()
         pairs = _undecided_pairs(pivots_in_order, lead)
         if pairs:
-            # The item on the left is drawn at random, so that a preference for a side does not matter.
-            item_is_left = rng.choice([False, True], len(pairs)).tolist()
-            shown = []
-            for (item, pivot), is_left in zip(pairs, item_is_left, strict=True):
-                shown.append((item, pivot) if is_left else (pivot, item))
-            return shown
+            return _draw_sides(pairs, rng)
     return []
+
+
+def _draw_sides(pairs: list[tuple[str, str]], rng: np.random.Generator) -> list[tuple[str, str]]:
+    """Draw which item of each pair is shown on the left, so that a preference for a side does not matter."""
+    keeps_order = rng.choice([False, True], len(pairs)).tolist()
+    shown = []
+    for (first, second), is_kept in zip(pairs, keeps_order, strict=True):
+        shown.append((first, second) if is_kept else (second, first))
+    return shown
 
 
 def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -282,6 +301,13 @@ def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
         raise ProtocolError(
             f"{counted(len(items), 'item')}: at most {MOST_ITEMS:,} are ranked at once; rank parts of them"
         )
+
+
+def _refuse_unknown_workers(names: Sequence[str], workers: NDArray[np.str_]) -> None:
+    """Raise if one of the names is none of the workers."""
+    for name in names:
+        if name not in workers:
+            raise ProtocolError(f"no worker {name!r}: there are {', '.join(workers.tolist())}")
 
 
 def _refuse_unconnected(items: NDArray[np.str_], pairs: Ints) -> None:

@@ -27,7 +27,7 @@ ROUNDING = 1e-12
 
 
 def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Exchange the label sequences of whole films at random.
+    """Draw from which clip each clip gets its label, if films exchange their whole label sequences at random.
 
     Each film gets the labels of another film, or its own, as a permutation of the films says. If the films
     have different lengths, the sequence of labels is stretched or shrunk: a film of 4 clips gets the labels
@@ -49,7 +49,7 @@ def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[n
     label_rows = np.empty(len(movies), np.intp)
     for rows, other_film in zip(films, order, strict=True):
         rows_of_other = films[other_film]
-        # Clip i of n clips gets the labels of clip i * m / n, rounded down, of the other film's m clips.
+        # Clip i of n clips gets the label of clip i * m / n, rounded down, of the other film's m clips.
         places_in_other = np.arange(len(rows)) * len(rows_of_other) // len(rows)
         label_rows[rows] = rows_of_other[places_in_other]
     return label_rows
@@ -63,7 +63,7 @@ def with_refits(
     report_progress: Callable[[int], object] = lambda _: None,
     **settings: Any,
 ) -> Run:
-    """Test models by refits on exchanged labels, and add their p-values to the run's record (``refits``).
+    """Test models by a permutation test, and add their p-values to the run's record (``refits``).
 
     In each refit the films exchange their sequences of labels, and the models are trained and tested again. p
     is the share of refits whose metric by movie is at least as good as the run's. The run counts as one of
@@ -96,15 +96,13 @@ def with_refits(
     values_of_refits = []
     last_error = None
     for number in range(n):
-        # The labels of other clips, put in the place of the clips' own labels.
-        labels_of_others = data.labels.take(exchanged_films(data.movies, rng))
-        exchanged_labels = replace(labels_of_others, clip_ids=data.clip_ids, movies=data.movies)
         try:
-            refit = evaluate(replace(data, labels=exchanged_labels), specs, progress=False, **settings)
-            values_of_refits.append(_movie_means(refit, names, metric))
+            refit = evaluate(_with_exchanged_labels(data, rng), specs, progress=False, **settings)
         except (ConceptError, ProtocolError) as error:
             # A fold lacks a class: the refit is left out, and counted in the record.
             last_error = error
+        else:
+            values_of_refits.append(_movie_means(refit, names, metric))
         report_progress(number + 1)
     if not values_of_refits:
         raise ProtocolError(f"no refit could be trained: {last_error}")
@@ -121,13 +119,27 @@ def with_refits(
     return replace(run, record=run.record | {"refits": record})
 
 
+def _with_exchanged_labels(data: Dataset, rng: np.random.Generator) -> Dataset:
+    """Return a dataset in which films have exchanged their sequences of labels; features stay in place."""
+    labels_of_others = data.labels.take(exchanged_films(data.movies, rng))
+    labels = replace(labels_of_others, clip_ids=data.clip_ids, movies=data.movies)
+    return replace(data, labels=labels)
+
+
 def _share_as_good(
     observed: "pd.Series[float]", refits: pd.DataFrame, *, higher_is_better: bool
 ) -> "pd.Series[float]":
-    """Compute the share of refits [models, refits] whose metric is at least as good as observed [models].
+    """Compute the p-value of the permutation test: the share of refits at least as good as the run itself.
 
-    The observed value counts as one of the refits. The share is NaN where no value was observed; refits
-    without a value (NaN) are left out.
+    The run counts as one of the refits. Refits without a value (NaN) are left out.
+
+    Parameters
+    ----------
+    observed : Series
+        The run's metric, for each task and model; NaN where it is undefined, which makes p NaN too.
+    refits : DataFrame
+        The metric of each refit, a row for each task and model, and a column for each refit.
+    higher_is_better : bool
     """
     if higher_is_better:
         is_as_good = refits.ge(observed - ROUNDING, axis=0)

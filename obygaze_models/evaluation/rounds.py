@@ -10,7 +10,7 @@ is the test of a trend against annotators by films (analysis of variance).
 """
 
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -73,8 +73,8 @@ def drifts(
         One pair for each annotator. `films` holds for each film the annotator's calls of its clips, or their
         differences from others' calls; `film_numbers` holds each film's position in the order of annotation.
     independent : float
-        Share of the calls that are independent (`_share_independent`): 1 for annotators' own calls, less for
-        their differences from others' calls.
+        Share of the calls that are independent: 1 for annotators' own calls, less for their differences from
+        others' calls, which add up to 0 on each clip (`_share_independent`).
 
     Returns
     -------
@@ -82,10 +82,10 @@ def drifts(
         One for each annotator, with its 95 % interval.
     """
     lines = [_fit_line(films, film_numbers) for films, film_numbers in annotators]
-    half_width_in_errors = _half_width_in_errors(lines, independent)
+    errors_per_half_width = _errors_per_half_width(lines, independent)
     estimates = []
     for line in lines:
-        half_width = float(line.error * half_width_in_errors)
+        half_width = float(line.error * errors_per_half_width)
         drift = Drift(
             films=line.n_films,
             value=line.change,
@@ -96,15 +96,16 @@ def drifts(
     return estimates
 
 
-def _half_width_in_errors(lines: Sequence["_Line"], independent: float) -> float:
-    """Compute the half width of the intervals of drifts, in standard errors of the lines.
+def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> float:
+    """Compute how many standard errors of a line the half width of a drift's interval is.
 
-    The excess is the observed variance of all films around their lines, divided by the variance that their
-    calls explain. A chi-squared test tells whether it exceeds 1 by more than chance:
+    The standard errors assume that the mean calls of films differ from the line only because calls differ
+    within films. Let the excess be the observed sum of squares of all films around their lines, divided by
+    the sum that this predicts. A chi-squared test tells whether the excess is above 1 by more than chance:
 
-    - if not, the half width is a quantile of the normal distribution;
-    - if so, the errors are too small by the root of the excess, which is itself an estimate: the half width
-      is a quantile of Student's t times this root.
+    - if not, the result is a quantile of the normal distribution;
+    - if so, the standard errors are too small by the factor sqrt(excess), which is itself estimated: the
+      result is a quantile of Student's t times this factor.
 
     Parameters
     ----------
@@ -113,20 +114,14 @@ def _half_width_in_errors(lines: Sequence["_Line"], independent: float) -> float
     independent : float
         As `drifts` takes it.
     """
+    fitted = [line for line in lines if np.isfinite(line.change)]
     # A line has two parameters: of n films, n - 2 degrees of freedom are left.
-    degrees_of_freedom = []
-    expected_squares = []
-    observed_sums = []
-    for line in lines:
-        is_fitted = np.isfinite(line.change)
-        if is_fitted:
-            degrees_of_freedom.append(line.n_films - 2)
-            expected_squares.append(line.expected_square)
-            observed_sums.append(line.residual_squares)
-    degrees_of_lines = np.array(degrees_of_freedom, dtype=np.float64)
-    expected_sum = degrees_of_lines @ np.array(expected_squares, dtype=np.float64)
-    excess = np.array(observed_sums, dtype=np.float64).sum() / max(expected_sum, LEAST_VARIANCE)
-    # Residuals of dependent calls are fewer independent ones.
+    degrees_of_lines = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
+    expected_squares = np.array([line.expected_square for line in fitted], dtype=np.float64)
+    observed_sums = np.array([line.residual_squares for line in fitted], dtype=np.float64)
+    expected_sum = degrees_of_lines @ expected_squares
+    excess = observed_sums.sum() / max(expected_sum, LEAST_VARIANCE)
+    # Dependent calls have fewer degrees of freedom.
     total_degrees = max(independent * float(degrees_of_lines.sum()), 1.0)
     p_of_excess = chdtrc(total_degrees, excess * total_degrees)
     quantile = (1 + LEVEL) / 2
@@ -182,17 +177,18 @@ def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
     sum_of_squares = centred_positions @ centred_positions
     slope = float(centred_positions @ means / sum_of_squares)
     residuals = means - means.mean() - slope * centred_positions
-    # The mean of n calls has their variance divided by n; the slope is a weighted sum of the means, in which
-    # y has the weight x / sum(x x).
     variance_of_call = _variance_within(films_with_calls)
+    # The mean of a film's n calls has the variance of a call divided by n.
     inverse_counts = 1 / n_calls
+    # The slope is the sum of x / sum(x x) times y, so that its variance is a sum of their variances.
     sum_of_variances = variance_of_call * (centred_positions**2 @ inverse_counts)
     error_of_slope = float(np.sqrt(sum_of_variances)) / sum_of_squares
-    first_to_last = float(np.ptp(positions))
+    # From slopes, changes for each position, to changes from the first film to the last.
+    n_positions = float(np.ptp(positions))
     return _Line(
         n_films=n_films,
-        change=slope * first_to_last,
-        error=float(error_of_slope) * first_to_last,
+        change=slope * n_positions,
+        error=float(error_of_slope) * n_positions,
         expected_square=variance_of_call * float(inverse_counts.mean()),
         residual_squares=float(np.sum(residuals**2)),
     )
@@ -264,7 +260,7 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         several films, for one annotator.
     """
     film_numbers = _film_numbers(planned)
-    # Further columns, such as the order, differ between the annotators of a clip: they are left out.
+    # Additional columns, such as the order, are left out: they differ between the annotators of a clip.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
     labels = _project_onto_clips(segments, clips)
@@ -314,13 +310,12 @@ def _drifts_of_round(
         calls.setdefault(name, np.full(len(clips), np.nan))
     differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
-    # Whether films differ by more than their calls explain is tested for all annotators that are passed to
-    # `drifts`. An annotator's calls follow what films show, which is the annotator's own: each is passed
-    # alone. In differences it cancels out, so that all are passed together.
+    # `drifts` tests together, for all annotators it is given, whether films differ by more than their calls
+    # explain. Own calls also differ because films show different things, to each annotator other films: each
+    # annotator is tested alone. In differences from others this cancels out: all are tested together.
     alone = {}
     for name, numbers in film_numbers.items():
-        (drift,) = drifts([_split_by_film(calls[name], movies, numbers)])
-        alone[name] = drift
+        alone[name] = drifts([_split_by_film(calls[name], movies, numbers)])[0]
     all_differences = [
         _split_by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
     ]
@@ -337,31 +332,37 @@ def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
     ProtocolError
         A clip has no number, a film has two numbers of one annotator, or two films have the same number.
     """
-    # Each annotator's film with its numbers, and each number with its films: there should be one of each.
-    numbers_of_film = defaultdict[tuple[str, str], set[int]](set)
-    films_of_number = defaultdict[tuple[str, int], set[str]](set)
-    for clip in planned.clips:
-        number = _film_number(clip)
-        numbers_of_film[clip.annotator, clip.movie].add(number)
-        films_of_number[clip.annotator, number].add(clip.movie)
-    for (annotator, film), numbers in numbers_of_film.items():
-        if len(numbers) > 1:
+    planned_films = [_PlannedFilm(clip.annotator, clip.movie, _film_number(clip)) for clip in planned.clips]
+    films = list(dict.fromkeys(planned_films))  # each once, and not once for each of its clips
+    _refuse_ambiguous_numbers(films)
+    film_numbers: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
+    for film in sorted(films, key=lambda film: film.number):
+        film_numbers[film.annotator][film.movie] = film.number
+    return film_numbers
+
+
+class _PlannedFilm(NamedTuple):
+    """A film that an annotator annotates, and its number in the annotator's order."""
+
+    annotator: str
+    movie: str
+    number: int
+
+
+def _refuse_ambiguous_numbers(films: Sequence[_PlannedFilm]) -> None:
+    """Raise if a film has two numbers of one annotator, or two films of an annotator have the same number."""
+    n_numbers = Counter((film.annotator, film.movie) for film in films)
+    for (annotator, movie), n in n_numbers.items():
+        if n > 1:
             raise ProtocolError(
-                f"{ORDER}: {film!r} of {annotator!r} has two numbers: they are of two rounds, or edited"
+                f"{ORDER}: {movie!r} of {annotator!r} has two numbers: they are of two rounds, or edited"
             )
-    for (annotator, number), films in films_of_number.items():
-        if len(films) > 1:
+    n_films = Counter((film.annotator, film.number) for film in films)
+    for (annotator, number), n in n_films.items():
+        if n > 1:
             raise ProtocolError(
                 f"{ORDER}: {number!r} of {annotator!r} is of two films: they are of two rounds, or edited"
             )
-    film_numbers: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
-    # Films are entered by rising number.
-    for annotator, number in sorted(
-        films_of_number, key=lambda annotator_and_number: annotator_and_number[1]
-    ):
-        (film,) = films_of_number[annotator, number]
-        film_numbers[annotator][film] = number
-    return film_numbers
 
 
 def _film_number(clip: Clip) -> int:
@@ -388,20 +389,21 @@ def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
 
 def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:
     """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none."""
-    target, call_of_class = _scale_of_calls(labelled.codebook, task)
+    target, number_of_class = _numbers_of_classes(labelled.codebook, task)
     calls = {}
     for name, labels in experts_of(labelled, clips).items():
         classes = target.of(labels)
-        # NOT_ASKED, which is -1, takes the number of the last class here; it is replaced by NaN.
-        numbers = call_of_class[classes]
-        calls[name] = np.where(classes == NOT_ASKED, np.nan, numbers)
+        is_labelled = classes != NOT_ASKED
+        numbers = np.full(len(classes), np.nan)
+        numbers[is_labelled] = number_of_class[classes[is_labelled]]
+        calls[name] = numbers
     return calls
 
 
-def _scale_of_calls(codebook: Codebook, task: str | None) -> tuple[Target, Floats]:
-    """Find the target of the calls, and the number that stands for each of its classes.
+def _numbers_of_classes(codebook: Codebook, task: str | None) -> tuple[Target, Floats]:
+    """Find the target of a task, and the number by which each of its classes counts.
 
-    By default the target is all levels, and a level's number is its distance from the lowest one.
+    Without a task the target is all levels, and a level counts as its distance from the lowest one.
     """
     if task is None:
         from_lowest = distances(codebook)[0]  # the first row of the distances between all levels
@@ -420,9 +422,8 @@ def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
     total = np.nansum(all_calls, axis=0)
     differences = {}
     for name, values in calls.items():
-        # The mean of the n - 1 others is (total - call) / (n - 1). The difference is therefore
-        # call - (total - call) / (n - 1) = (n call - total) / (n - 1), of which only the right side is
-        # computed. The maximum avoids a division by 0 for clips that nobody else called.
+        # call - mean of the n - 1 others = call - (total - call) / (n - 1) = (n call - total) / (n - 1).
+        # The maximum avoids a division by 0 for clips that nobody else called.
         difference = (values * n_calls - total) / np.maximum(n_calls - 1, 1)
         differences[name] = np.where(n_calls > 1, difference, np.nan)
     return differences
@@ -436,8 +437,9 @@ def _count_calls(calls: Mapping[str, Floats]) -> NDArray[np.int64]:
 def _share_independent(calls: Mapping[str, Floats]) -> float:
     """Compute the share of the annotators' differences from others that are independent.
 
-    A clip with k calls has k differences, which add up to 0: any k - 1 of them determine the last. So
-    k - 1 of k are independent, a share of 1 - 1 / k. It is averaged over the clips with several calls.
+    Only independent differences count as degrees of freedom (`drifts`). A clip with k calls has k
+    differences, which add up to 0: any k - 1 of them determine the last. So k - 1 of k are independent, a
+    share of 1 - 1 / k. It is averaged over the clips with several calls.
     """
     n_calls = _count_calls(calls)
     compared = n_calls[n_calls > 1]

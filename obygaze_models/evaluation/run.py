@@ -133,7 +133,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Write the mean of each metric over movies as an HTML table; `run_report` lays out the rest."""
-        # The mean over movies of within_movie_auc is that of auc.
+        # The mean over movies of within_movie_auc is that of auc, so that one of them is enough.
         rows = self.metrics[self.metrics["metric"] != "within_movie_auc"]
         metrics = rows["metric"].unique().tolist()
         wide = rows.pivot_table(
@@ -233,8 +233,9 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
     # Blocks are in the order of the folds, and the sort is stable, so that folds stay in order.
     rank_of = {name: rank for rank, name in enumerate(models)}
     model_ranks = table["model"].map(rank_of)
-    task_ranks = pd.factorize(table["task"])[0]
-    order = np.lexsort((table["seed"], task_ranks, model_ranks))  # the last key comes first
+    task_ranks, _ = pd.factorize(table["task"])  # by first appearance
+    # `lexsort` sorts by its last key first: by model, then by task, then by seed.
+    order = np.lexsort((table["seed"], task_ranks, model_ranks))
     return Predictions(table.iloc[order].reset_index(drop=True), n_classes)
 
 
@@ -264,7 +265,8 @@ def curves_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) -> 
     """
     for _, estimator in _estimators_of(model):
         for inner_fold, curve in enumerate(getattr(estimator, "curves_", ())):
-            start_losses = curve.start_losses if len(curve.start_losses) else np.array([np.nan])
+            has_several_starts = len(curve.start_losses) > 0
+            start_losses = curve.start_losses if has_several_starts else np.array([np.nan])
             yield pd.DataFrame(
                 {
                     **fold_columns,
@@ -425,10 +427,14 @@ def record_of(
         Further values of the record, on where the labels come from.
     """
     is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
-    is_in_task = is_tested | (target.of(data.labels) != NOT_ASKED)
+    is_trained = target.of(data.labels) != NOT_ASKED
+    clips = {
+        **data.counts,
+        "other_levels": int((~is_tested & ~is_trained).sum()),  # neither trained on nor tested
+        "tested": int(is_tested.sum()),
+    }
     n_movies_tested = len(np.unique(data.movies[is_tested]))
     n_folds = len({fold["fold"] for fold in folds})
-    clips = {**data.counts, "other_levels": int((~is_in_task).sum()), "tested": int(is_tested.sum())}
     record = RunRecord(
         protocol=_protocol(n_folds, n_movies_tested, seen=seen),
         codebook=codebook_record(data.codebook),
@@ -452,9 +458,9 @@ def record_of(
         models={spec.name: spec.settings() for spec in specs},
         versions=software(),
     )
-    values = dict(origin or {})
     # Fields that are not set are left out of the JSON values.
-    values |= {name: value for name, value in asdict(record).items() if value is not UNSET}
+    set_fields = {name: value for name, value in asdict(record).items() if value is not UNSET}
+    values = {**(origin or {}), **set_fields}
     if data.modalities:
         values["modalities"] = [_modality_record(modality) for modality in data.modalities]
     return values
@@ -481,8 +487,9 @@ def _excluded(data: Dataset, target: Target, tests: Sequence[Tested]) -> list[Ex
     levels = set(target.levels)
     for test in tests:
         levels.update(test.target.levels)
-    # The values of a further scale do not depend on the level: clips of any level may be in such a target.
-    excluded = [clip for clip in data.excluded if target.scale or clip.level in levels]
+    # The target of a further scale does not depend on the level: clips of any level may be in it.
+    is_of_any_level = bool(target.scale)
+    excluded = [clip for clip in data.excluded if is_of_any_level or clip.level in levels]
     return [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in excluded]
 
 

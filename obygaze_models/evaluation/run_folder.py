@@ -107,7 +107,9 @@ def to_json(run: Run) -> str:
 
 
 def check_free(folder: Path, *, force: bool) -> None:
-    """Raise if a run cannot be written to a folder: it exists, and `force` is False or it holds other files.
+    """Raise if a run cannot be written to a folder, because it exists.
+
+    With `force` a folder may exist, but may hold nothing except the files of a run.
 
     Raises
     ------
@@ -155,7 +157,7 @@ def write_run(
     True
     """
     with new_run(run, local_path(folder), texts or {}, force=force):
-        pass
+        pass  # nothing is added: the files are written when the block begins, and the folder named at its end
 
 
 @contextmanager
@@ -167,24 +169,32 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
     have added. The same error is then raised, and says that the run is kept.
     """
     check_free(folder.resolve(), force=force)
+    tables = _tables_of(run)
+    failure = None
+    with whole_folder(folder) as temporary_folder:
+        write_whole(temporary_folder / "predictions.csv", run.predictions.to_csv())
+        for name, table in tables.items():
+            write_whole(temporary_folder / name, table.to_csv(index=False, lineterminator="\n"))
+        write_whole(temporary_folder / "run.json", to_json(run))
+        for name, text in texts.items():
+            write_whole(temporary_folder / name, text)
+        try:
+            yield temporary_folder
+        except ObygazeError as error:
+            # Raised below, once the folder has its name: raised here, it would remove the folder.
+            failure = error
+    if failure is not None:
+        raise type(failure)(f"{failure}; the run is kept in {folder}") from failure
+
+
+def _tables_of(run: Run) -> dict[str, pd.DataFrame]:
+    """Collect the tables of a run's folder, by the names of their files; `FILES` says when each is there."""
     tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}
     if len(run.curves):
         tables["curves.csv"] = run.curves
     if len(run.record["seeds"]) > 1:
-        tables["seeds.csv"] = by_seed(run.predictions, metrics_of(run.predictions.n_classes, run.own_metrics))
+        metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
+        tables["seeds.csv"] = by_seed(run.predictions, metrics)
     if run.record["excluded"]:
         tables["excluded.csv"] = pd.DataFrame(run.record["excluded"])
-    with whole_folder(folder) as partial:
-        write_whole(partial / "predictions.csv", run.predictions.to_csv())
-        for name, table in tables.items():
-            write_whole(partial / name, table.to_csv(index=False, lineterminator="\n"))
-        write_whole(partial / "run.json", to_json(run))
-        for name, text in texts.items():
-            write_whole(partial / name, text)
-        failure = None
-        try:
-            yield partial
-        except ObygazeError as error:
-            failure = error  # raised below, once the folder has its name
-    if failure is not None:
-        raise type(failure)(f"{failure}; the run is kept in {folder}") from failure
+    return tables

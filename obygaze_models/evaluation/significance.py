@@ -20,6 +20,7 @@ what long memory and drift do.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,6 +94,11 @@ def permutation_pvalues(
     n_permutations : int
     seed : int
 
+    Returns
+    -------
+    Significance
+        The statistic T of each concept, its p, and the autocorrelation of its labels.
+
     Raises
     ------
     ConceptError
@@ -108,19 +114,22 @@ def permutation_pvalues(
     with one_blas_thread():
         for concepts, clips in _concepts_by_clips(labels):
             movie_of = movie_of_clip[clips]
-            presence = centred_within(labels[np.ix_(clips, concepts)], movie_of)
+            presence = centred_within(labels[np.ix_(clips, concepts)], movie_of)  # [clips, concepts]
             _refuse_unmixed(concepts, presence, movie_of)
             lag1[concepts] = lag_correlation(presence, movie_of)
             operator = leave_movie_out_operator(features[clips], movie_of)
             # Always with the same seed, so that a concept's result does not depend on other concepts.
             orders = circular_shifts(movie_of, n_permutations, np.random.default_rng(seed))
-            for concept, presence_of_concept in zip(concepts, np.ascontiguousarray(presence.T), strict=True):
-                statistic[concept], p[concept] = _shift_test(operator, presence_of_concept, orders)
+            for column, concept in enumerate(concepts):
+                presence_of_concept = np.ascontiguousarray(presence[:, column])
+                test = _shift_test(operator, presence_of_concept, orders)
+                statistic[concept] = test.statistic
+                p[concept] = test.p
     return Significance(statistic, p, holm(p), lag1, n_permutations)
 
 
 def _concepts_by_clips(labels: NDArray[np.float64]) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
-    """Group the concepts that are labelled on the same clips: they share all of the test but their labels.
+    """Group the concepts that are labelled on the same clips, as these can share the matrix of the test.
 
     `labels` [N, K] are NaN where a clip is not labelled for a concept.
 
@@ -143,11 +152,17 @@ def _refuse_unmixed(
 ) -> None:
     """Raise if one of the concepts varies within fewer than two movies.
 
-    `presence` [N, K] is their presence less the mean of each clip's movie, `movies` [N] the clips' movies,
-    and `concepts` [K] their numbers, for the message.
+    Parameters
+    ----------
+    concepts : ndarray of int, shape [K]
+        Numbers of the concepts, for the message.
+    presence : ndarray, shape [N, K]
+        Presence of each concept less the mean of the clip's movie.
+    movies : ndarray of int, shape [N]
     """
-    for concept, column in zip(concepts, presence.T, strict=True):
-        n_mixed = np.unique(movies[np.abs(column) > ROUNDING_OF_PRESENCE]).size
+    for concept, presence_of_concept in zip(concepts, presence.T, strict=True):
+        is_not_mean = np.abs(presence_of_concept) > ROUNDING_OF_PRESENCE
+        n_mixed = np.unique(movies[is_not_mean]).size
         if n_mixed < 2:
             raise ConceptError(
                 f"concept {concept} varies within {counted(n_mixed, 'movie')}: shifts within "
@@ -156,16 +171,20 @@ def _refuse_unmixed(
 
 
 def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Compute the matrix A [N, N] by which A @ z predicts the labels z [N] of each movie by other movies.
+    """Compute the matrix A [N, N] of leave-one-movie-out predictions: A @ z predicts labels z [N].
 
-    The predictions are those of ridge regression of the labels, which must be centred within movies, on the
-    features, without the mean and the linear trend of each movie. The trend is removed since features and
-    labels that drift slowly through a film share it by chance.
+    The labels of each movie are predicted by ridge regression on the other movies. The labels must be centred
+    within movies. From the features, the mean and the linear trend of each movie are removed: features and
+    labels that drift slowly through a film share a trend by chance.
 
-    No regression is repeated without a movie. Let H be the hat matrix of the regression on all movies, whose
-    predictions are H z, and p the predictions for the clips of movie g by the regression on the others o. If
-    the labels z_g were replaced by p, that regression would remain the best one with movie g included. Its
-    predictions for g, which are p, are therefore H_gg p + H_go z_o, so that::
+    The regression is fitted only once, on all movies. The symbols are:
+
+    - H: its hat matrix, so that H z are its predictions;
+    - g: the clips of one movie, and o: the clips of all others;
+    - p: the predictions for g by the regression on o, which are wanted.
+
+    If the labels z_g were p, then the regression on o would also be the best one on all movies, since it fits
+    g without error. Its predictions for g, which are p, are therefore H_gg p + H_go z_o, so that::
 
         p = inv(I - H_gg) H_go z_o
 
@@ -198,7 +217,7 @@ def _ridge_hat_matrix(Z: NDArray[np.float64]) -> NDArray[np.float64]:
         H = Z inv(Z' Z + l I) Z' = inv(Z Z' + l I) Z Z'
 
     The first solves a system of D equations, the second one of N: the smaller system is solved. The penalty
-    is the mean sum of squares of Z along a direction, of which there are min(N, D).
+    is the mean of the min(N, D) largest eigenvalues of Z' Z, which are all but those that are always 0.
     """
     n_clips, n_features = Z.shape
     penalty = float(np.sum(Z * Z)) / min(n_clips, n_features)
@@ -213,9 +232,16 @@ def _ridge_hat_matrix(Z: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(linalg.solve(penalised, products_of_clips, assume_a="pos"))
 
 
+class _ShiftTest(NamedTuple):
+    """The statistic T of a concept, and its p-value under shifts."""
+
+    statistic: float
+    p: float
+
+
 def _shift_test(
     operator: NDArray[np.float64], presence: NDArray[np.float64], orders: NDArray[np.int32]
-) -> tuple[float, float]:
+) -> _ShiftTest:
     """Compute the statistic T = z' A z of a concept, and its p-value under shifts.
 
     p is the share of draws with a statistic at least as large as observed. A statistic that is smaller by
@@ -229,10 +255,6 @@ def _shift_test(
         The vector z: the concept's presence less the mean of each clip's movie.
     orders : ndarray of int, shape [n, N]
         Orders of the clips under n shifts.
-
-    Returns
-    -------
-    statistic, p : float
     """
     observed = float(presence @ operator @ presence)
     sum_of_absolute_terms = float(np.abs(presence) @ np.abs(operator) @ np.abs(presence))
@@ -243,7 +265,7 @@ def _shift_test(
         # z' A z of each row z: the row sums of (z' A) * z.
         statistics = np.einsum("pn,pn->p", shifted @ operator, shifted)
         n_as_large += int(np.count_nonzero(statistics >= least_statistic))
-    return observed, n_as_large / (len(orders) + 1)
+    return _ShiftTest(observed, n_as_large / (len(orders) + 1))
 
 
 def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
@@ -265,8 +287,9 @@ def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) 
     orders = np.empty((n, len(groups)), np.int32)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
-        shift = rng.integers(rows.size, size=(n, 1))
-        orders[:, rows] = rows[(np.arange(rows.size) + shift) % rows.size]
+        shifts = rng.integers(rows.size, size=(n, 1))
+        shifted_places = (np.arange(rows.size) + shifts) % rows.size  # [n, clips of the group]
+        orders[:, rows] = rows[shifted_places]
     return orders
 
 
@@ -274,7 +297,13 @@ def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> N
     """Compute the lag-1 autocorrelation of each column of values within groups of clips, [K].
 
     It is the mean product of the values of neighbouring clips divided by the mean square of all values; NaN
-    for a column that does not vary. `centred` [N, K] are values less their group's mean, in order of time.
+    for a column that does not vary.
+
+    Parameters
+    ----------
+    centred : ndarray, shape [N, K]
+        Values less their group's mean, in the order of time.
+    groups : ndarray of int, shape [N]
     """
     n_columns = centred.shape[1]
     sum_of_products = np.zeros(n_columns)
@@ -304,19 +333,32 @@ def centred_within(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDA
 N_SHIFTS = 199
 """Shifts of labels that units are compared with."""
 
-Association = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""AUC of units for concepts by film [M, H, K], and p [H, K]."""
+
+class Association(NamedTuple):
+    """How well H units separate clips with K concepts from those without, in M films.
+
+    Attributes
+    ----------
+    auc : ndarray, shape [M, H, K]
+        AUC in each film; NaN where undefined.
+    p : ndarray, shape [H, K]
+        p of the mean over films, corrected for all units and concepts.
+    """
+
+    auc: NDArray[np.float64]
+    p: NDArray[np.float64]
 
 
 def associate(
     values: NDArray[np.floating], present: NDArray[np.bool_], movies: NDArray[np.str_], *, seed: int = 0
 ) -> Association:
-    """Compute how well units' activations separate clips with and without concepts, and test it by shifts.
+    """Compute how well units of a dictionary separate clips with and without concepts, and test it by shifts.
 
-    The AUC of each unit for each concept is computed within films, and averaged over films. For p, the
-    largest deviation of a mean AUC from .5, over units and concepts, is compared with the largest under
-    labels that are shifted in a circle within each film. Separate tests of units, adjusted for their number,
-    call too many rare units significant.
+    Units are the directions that were learnt without labels (`learn_dictionary`). The AUC of each unit for
+    each concept is computed within films, and averaged over films. It is tested by its deviation from .5,
+    with the maximum over all units and concepts as the statistic under shifts (a max-statistic permutation
+    test), which corrects for their number. Separate tests of units, adjusted for their number, call too many
+    rare units significant.
 
     Parameters
     ----------
@@ -329,14 +371,12 @@ def associate(
 
     Returns
     -------
-    auc : ndarray, shape [M, H, K]
-        AUC in each film; NaN where a film has no clips with the concept, or none without it.
-    p : ndarray, shape [H, K]
-        Share of the shifts in which the mean AUC of some unit for some concept lies as far from .5; this
-        corrects for the number of units and concepts.
+    Association
+        The AUC is NaN where a film has no clips with the concept, or none without it. p is the share of
+        shifts in which the mean AUC of any unit for any concept lies as far from .5.
     """
-    names, film_of_clip = np.unique(movies, return_inverse=True)
-    films = [np.flatnonzero(movies == movie) for movie in names]  # rows of each film's clips
+    film_names, film_of_clip = np.unique(movies, return_inverse=True)
+    films = [np.flatnonzero(movies == name) for name in film_names]  # rows of each film's clips
     # Shifts exchange labels and leave activations as they are, so that clips are ranked only once.
     ranks_of_films = []
     for rows in films:
@@ -349,7 +389,7 @@ def associate(
         shifted = _deviations_from_chance(_aucs_by_film(ranks_of_films, films, present[order]))
         largest_of_shift = shifted.max(initial=0)  # over all units and concepts
         n_as_far += largest_of_shift >= observed - ROUNDING
-    return auc, n_as_far / (1 + N_SHIFTS)
+    return Association(auc, n_as_far / (1 + N_SHIFTS))
 
 
 def _aucs_by_film(
@@ -376,9 +416,10 @@ def _aucs_by_film(
         n_units, n_clips = ranks_in_film.shape
         n_with_concept = is_positive.sum(axis=0)
         has_both_classes = (n_with_concept > 0) & (n_with_concept < n_clips)  # [K]
+        # From here on, of the concepts with both classes only.
         n_positive = n_with_concept[has_both_classes]
         n_negative = n_clips - n_positive
-        rank_sums = ranks_in_film @ is_positive[:, has_both_classes]  # [H, concepts with both classes]
+        rank_sums = ranks_in_film @ is_positive[:, has_both_classes]  # [H, concepts]
         least_rank_sums = n_positive * (n_positive + 1) / 2
         aucs_of_film = np.full((n_units, present.shape[1]), np.nan)
         aucs_of_film[:, has_both_classes] = (rank_sums - least_rank_sums) / (n_positive * n_negative)

@@ -144,8 +144,8 @@ class Mixture:
     def scaled(self, factor: float) -> "Mixture":
         """Return the mixture of strengths that are all multiplied by `factor`.
 
-        Centres are multiplied by the factor too. Variances, and the scales from which variances and centres
-        are drawn, are multiplied by its square; components and weights stay.
+        Centres are multiplied by the factor too, and variances by its square. So is `rate`, since the
+        distribution of the variances that it sets scales with it. Components and weights stay.
         """
         squared = factor * factor
         return replace(
@@ -180,6 +180,7 @@ class Reliabilities(NamedTuple):
     Attributes
     ----------
     of_worker : ndarray, shape [W]
+        Each is one of `RELIABILITIES`.
     share_of_each : ndarray, shape [len(RELIABILITIES)]
         Share of workers who have each of `RELIABILITIES`, in the population that workers come from.
     """
@@ -212,35 +213,36 @@ class Draws(NamedTuple):
 def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generator) -> Draws:
     """Draw strengths of items and reliabilities of workers from their posterior, by Gibbs sampling.
 
-    Before the `draws` that are returned, a fifth as many are drawn and dropped (burn-in).
+    Before the `draws` that are returned, a fifth as many are drawn and discarded (burn-in).
     """
-    draw = _Draw(_initial_strengths(comparisons.n_items), _initial_reliabilities(len(comparisons.masters)))
+    state = _State(_initial_strengths(comparisons.n_items), _initial_reliabilities(len(comparisons.masters)))
     for _ in range(n_burn_in_draws(draws)):
-        draw = _next_draw(comparisons, draw, rng)
+        state = _next_state(comparisons, state, rng)
     strengths = np.empty((draws, comparisons.n_items))
     reliabilities = np.empty((draws, len(comparisons.masters)))
     for number in range(draws):
-        draw = _next_draw(comparisons, draw, rng)
-        strengths[number] = draw.strengths.of_item
-        reliabilities[number] = draw.reliabilities.of_worker
+        state = _next_state(comparisons, state, rng)
+        strengths[number] = state.strengths.of_item
+        reliabilities[number] = state.reliabilities.of_worker
     return Draws(strengths, reliabilities)
 
 
-class _Draw(NamedTuple):
-    """One draw of everything that is unknown."""
+class _State(NamedTuple):
+    """The state of the sampler: one draw of everything that is unknown."""
 
     strengths: Strengths
     reliabilities: Reliabilities
 
 
-def _next_draw(comparisons: Comparisons, before: _Draw, rng: np.random.Generator) -> _Draw:
+def _next_state(comparisons: Comparisons, before: _State, rng: np.random.Generator) -> _State:
     """Draw everything once more, one part after the other, each given the latest draw of the others."""
     strengths = _draw_strengths(comparisons, before.strengths, before.reliabilities, rng)
+    # A proposal may be rejected; with several, most draws change the scale of strengths.
     for _ in range(N_SCALE_PROPOSALS):
         strengths = _propose_scale(comparisons, strengths, before.reliabilities, rng)
     reliabilities = _draw_reliabilities(comparisons, strengths, before.reliabilities, rng)
     mixture = _draw_mixture(strengths, rng)
-    return _Draw(strengths._replace(mixture=mixture), reliabilities)
+    return _State(strengths._replace(mixture=mixture), reliabilities)
 
 
 def n_burn_in_draws(draws: int) -> int:
@@ -263,7 +265,7 @@ def _initial_strengths(n_items: int) -> Strengths:
 
 
 def _initial_reliabilities(n_workers: int) -> Reliabilities:
-    """Make the sampler's initial reliabilities: the same for all workers, and equal shares of all values."""
+    """Make the sampler's initial reliabilities: the same for all workers, and each value equally common."""
     n_values = len(RELIABILITIES)
     return Reliabilities(
         of_worker=np.full(n_workers, FIRST_RELIABILITY), share_of_each=np.full(n_values, 1 / n_values)
@@ -291,14 +293,18 @@ def _draw_strengths(
     rng : Generator
     """
     mixture = before.mixture
+    # Which judgements count, and how precisely each tells the difference of its two strengths. Given its
+    # Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with the
+    # precision w and the mean 1 / (2 w). A random judgement is independent of the margin: its precision is 0.
     margin = comparisons.margin(before.of_item)
     is_not_random = _draw_not_random(margin, reliabilities.of_worker[comparisons.worker], rng)
-    # Given its Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with
-    # precision w and mean 1 / (2 w). A random judgement does not depend on the margin: its precision is 0.
     judgement_precision = np.where(is_not_random, polya_gamma(margin, rng), 0.0)
+    # Judgements and priors of strengths are densities of differences: links. Only centres have a prior
+    # around 0.
     links = _link_strengths(comparisons, mixture, judgement_precision)
-    no_prior_of_strengths = np.zeros(comparisons.n_items)  # theirs are the links to the centres
+    no_prior_of_strengths = np.zeros(comparisons.n_items)
     prior_of_centres = np.full(N_COMPONENTS, 1 / mixture.centre_variance)
+    # Strengths and centres are drawn as one vector.
     strengths_and_centres = links.draw(
         prior_precision=np.concatenate([no_prior_of_strengths, prior_of_centres]),
         linear_term=_linear_term(comparisons, is_not_random),
@@ -325,7 +331,7 @@ def _linear_term(comparisons: Comparisons, is_not_random: Bools) -> Floats:
 def _link_strengths(comparisons: Comparisons, mixture: Mixture, judgement_precision: Floats) -> "Links":
     """Link the two items of every judgement, and every item with the centre of its component.
 
-    The numbers that are linked are those that `_draw_strengths` draws: the strengths of items 0 to N - 1, and
+    Links are between the numbers that `_draw_strengths` draws: the strengths of items 0 to N - 1, and
     then the centres, so that the centre of component k is number N + k.
 
     Parameters
@@ -391,10 +397,10 @@ class Links(NamedTuple):
     ) -> Floats:
         """Draw n jointly normal numbers with precision matrix Q and mean inv(Q) b.
 
-        Q is made of the links and of `prior_precision` (`_precision`); b is `linear_term`. With noise of mean
-        0 and covariance Q, inv(Q) (b + noise) is such a draw: its mean is inv(Q) b, and its covariance is
-        inv(Q) Q inv(Q) = inv(Q) (Papandreou and Yuille, NeurIPS 2010). The linear system is solved by
-        conjugate gradients: Q is sparse, while a Cholesky factor of it would not be.
+        Q is made of the links and of `prior_precision` (`_precision`); b is `linear_term`. The draw is
+        inv(Q) (b + noise), where the noise has the mean 0 and the covariance Q: its mean is inv(Q) b, and its
+        covariance is inv(Q) Q inv(Q) = inv(Q) (Papandreou and Yuille, NeurIPS 2010). The linear system is
+        solved by conjugate gradients: Q is sparse, while a Cholesky factor of it would not be.
 
         Parameters
         ----------
@@ -452,12 +458,15 @@ def _propose_scale(
 ) -> Strengths:
     """Propose to multiply all strengths and their mixture by one factor; accept by Metropolis-Hastings.
 
-    The acceptance probability is the ratio of the posterior densities after and before. Only two parts of the
-    posterior change: the likelihood of the judgements, and the prior of the two numbers that set the scale of
-    everything else, `Mixture.rate` and `Mixture.centre_variance` (`Mixture.log_scale_prior`). The priors of
-    strengths, centres and variances are relative to these two. Stretching them by a factor f divides their
-    density by f for each strength and centre, and by f^2 for each variance; the Jacobian of the proposal,
-    which is part of the ratio, multiplies by exactly that.
+    The acceptance probability is the ratio of the posterior densities after and before, times the Jacobian of
+    the proposal. With the factor f, N strengths, K centres and K variances:
+
+    - the priors of strengths, centres and variances are relative to the scales `Mixture.rate` and
+      `Mixture.centre_variance`, which are multiplied too: their densities are divided by f^(N + K + 2 K);
+    - the Jacobian of these N + 2 K numbers is f^(N + K + 2 K). The two cancel.
+
+    What is left are the ratios of the likelihood of the judgements, and of the prior of the two scales
+    (`Mixture.log_scale_prior`, of their logarithms, whose Jacobian is 1).
     """
     factor = float(np.exp(SCALE_PROPOSAL_SD * rng.normal()))
     after = Strengths(before.of_item * factor, before.mixture.scaled(factor))
@@ -480,7 +489,7 @@ def _draw_reliabilities(
     """
     masters = comparisons.masters
     log_density = _log_density_of_reliabilities(comparisons, strengths, before)
-    # Masters cannot have any but the last of RELIABILITIES, which is 1.
+    # Masters can only have the last of RELIABILITIES, which is 1.
     log_density[:-1, masters] = -np.inf
     index_of_worker = _draw_indices(log_density, axis=0, rng=rng)
     n_workers_of_reliability = np.bincount(index_of_worker[~masters], minlength=len(RELIABILITIES))
@@ -537,15 +546,18 @@ def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
     strengths.
     """
     before = strengths.mixture
+    # The component of each item, and the components' weights.
     members = _draw_members(strengths.of_item, before, rng)
     n_members = np.bincount(members.component, minlength=N_COMPONENTS)
     weights = _draw_shares(n_members, rng)
+    # The components' variances, from the deviations of their items, and the rate of their distribution.
     deviations = strengths.of_item - before.centres[members.component]
     weighted_squares = members.precision_factor * deviations**2
-    squares = np.bincount(members.component, weighted_squares, N_COMPONENTS).astype(np.float64)
-    variances = _draw_variances(VARIANCE_SHAPE, before.rate, n_members, squares, rng)
+    sums_of_squares = np.bincount(members.component, weighted_squares, N_COMPONENTS).astype(np.float64)
+    variances = _draw_variances(VARIANCE_SHAPE, before.rate, n_members, sums_of_squares, rng)
     variances = np.maximum(variances, LEAST_VARIANCE)
     rate = _draw_rate(variances, rng)
+    # The variance of the centres around 0.
     squares_of_centres = before.centres @ before.centres
     centre_variance = _draw_variances(CENTRE_SHAPE, CENTRE_RATE, N_COMPONENTS, squares_of_centres, rng)
     return Mixture(
@@ -604,14 +616,16 @@ class _Members(NamedTuple):
 def _draw_members(strength: Floats, before: Mixture, rng: np.random.Generator) -> _Members:
     """Draw the component of the mixture that each item belongs to, and its precision factor.
 
-    A component is Student's t with d = `DEGREES_OF_FREEDOM` degrees of freedom around its centre. An item
-    with the squared deviation q from the centre, in units of the component's variance v, has there the
-    density::
+    A component is Student's t around its centre. The density of an item's strength in it is, up to a
+    constant::
 
-        weight / sqrt(v) * (1 + q / d) ** (-(d + 1) / 2)     up to a constant
+        weight / sqrt(v) * (1 + q / d) ** (-(d + 1) / 2)
 
-    The same distribution results if the item's strength is normal with precision f / v, and the factor f is a
-    gamma variable of shape d / 2 and rate d / 2. Given the strength, f is again a gamma variable: the
+    where d is `DEGREES_OF_FREEDOM`, v the component's variance, and q the squared deviation from the centre,
+    divided by v (`squared_deviation`).
+
+    The same distribution results if the strength is normal with precision f / v, and f (`precision_factor`)
+    is a gamma variable of shape d / 2 and rate d / 2. Given the strength, f is again a gamma variable: the
     strength is one normal value, which adds 1 / 2 to the shape and q / 2 to the rate.
     """
     d = DEGREES_OF_FREEDOM
@@ -642,7 +656,8 @@ def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:
     exponentials = rng.exponential(size=divisors.shape)
     first_terms: Floats = (exponentials / divisors).sum(axis=0) / (2 * np.pi**2)
     mean_of_first_terms = (1 / divisors).sum(axis=0) / (2 * np.pi**2)
-    c = np.maximum(np.abs(margin), 1e-6)  # the mean is even in c, and would be 0 / 0 at 0
+    # The mean is the same for c and -c, and 0 / 0 at 0, where it is replaced by that of a small c.
+    c = np.maximum(np.abs(margin), 1e-6)
     mean_of_all_terms = np.tanh(c / 2) / (2 * c)
     mean_of_other_terms: Floats = mean_of_all_terms - mean_of_first_terms
     return first_terms + mean_of_other_terms

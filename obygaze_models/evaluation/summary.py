@@ -55,15 +55,15 @@ class _TestedModel:
     seeds: dict[int, _SeedResult]
     several_folds: bool
 
-    def mean(self, metric: MetricFunction, rows: NDArray[Any]) -> float:
+    def mean_over_seeds(self, metric: MetricFunction, rows: NDArray[Any]) -> float:
         """Compute a metric of the clips `rows` with each seed, and average it over seeds."""
         labels = self.y[rows]
         values = [metric(labels, result.scores[rows], result.calls[rows]) for result in self.seeds.values()]
         return float(np.mean(values))
 
-    def spread(self, metric: Callable[[NDArray[np.float64], NDArray[np.int64]], float]) -> float:
-        """Compute the standard deviation over seeds of a metric of scores and calls; NaN with one seed."""
-        values = [metric(result.scores, result.calls) for result in self.seeds.values()]
+    def sd_over_seeds(self, metric: MetricFunction) -> float:
+        """Compute the standard deviation over seeds of a metric of all clips; NaN with one seed."""
+        values = [metric(self.y, result.scores, result.calls) for result in self.seeds.values()]
         if len(values) < 2:
             return NAN
         return float(np.std(values, ddof=1))
@@ -101,7 +101,7 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
           not);
         - ``movie_low``, ``movie_high``: its 95 % t interval, of these trained models on movies like these;
         - ``method_low``, ``method_high``: its 95 % interval of the method, retrained, on movies like these;
-          NaN for metrics where none is known that covers (`Metric.method_interval`);
+          NaN for metrics without an interval that covers as often as it says (`Metric.method_interval`);
         - ``movie_chance``: the mean over these movies of the chance level;
         - ``best_constant``: the pooled metric of the better of the constant predictors;
         - ``prevalence`` (NaN for levels), ``n_clips``.
@@ -147,14 +147,14 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric]) -> pd.Data
                     "model": scored.model,
                     "metric": name,
                     "movie": scored.movies[rows[0]],
-                    "value": scored.mean(metric.of_movie, rows),
+                    "value": scored.mean_over_seeds(metric.of_movie, rows),
                 }
                 values.append(value)
     return pd.DataFrame(values)
 
 
 def constant_models(predictions: Predictions, task: str) -> list[str]:
-    """List the models whose scores do not vary within the movies of any fold, such as constant baselines.
+    """List the models whose scores are constant within each movie in each fold, such as constant baselines.
 
     Their AUC within movies is `UNVARYING_AUC`.
     """
@@ -206,10 +206,10 @@ def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
         tables_by_seed: dict[Any, pd.DataFrame] = {}
         for seed, rows_of_seed in rows.groupby("seed", sort=False):
             tables_by_seed[seed] = rows_of_seed.set_index(["fold", "clip_id"])
-        # All seeds must have the clips (in the folds) of the first one, and are put in its order.
         first = next(iter(tables_by_seed.values()))
         seeds: dict[int, _SeedResult] = {}
         for seed, table_of_seed in tables_by_seed.items():
+            # All seeds must have the clips (in the folds) of the first one, and are put in its order.
             has_as_many_clips = len(table_of_seed) == len(first)
             has_all_clips = first.index.isin(table_of_seed.index).all()
             if not has_as_many_clips or not has_all_clips:
@@ -232,24 +232,32 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
 
     The metric auc has a second row, ``within_movie_auc``, whose pooled value is the mean over movies.
     """
-    y = scored.y
+
+    def auc_within_movies(
+        y: NDArray[np.int64], scores: NDArray[np.float64], _calls: NDArray[np.int64]
+    ) -> float:
+        """Compute the mean over movies of the AUC, of all clips."""
+        return within_movie_auc(y, scores, scored.movies)
+
     for name, metric in metrics.items():
-        chance = metric.chance([y])
+        chance = metric.chance([scored.y])
         # The metric of any set of clips, as a function of these clips.
-        metric_of_clips = partial(scored.mean, metric)
+        metric_of_clips = partial(scored.mean_over_seeds, metric)
         pooled = jackknife_interval(metric_of_clips, scored.movies, bounds=metric.bounds)
         over_movies = _metric_over_movies(scored, metric)
+        # Scores of different folds come from different models.
+        compares_models = scored.several_folds and metric.reads == "score"
         yield {
             "metric": name,
-            "seed_sd": scored.spread(partial(metric, y)),
+            "seed_sd": scored.sd_over_seeds(metric),
             **_pooled_columns(pooled, chance),
-            "across_models": scored.several_folds and metric.reads == "score",
+            "across_models": compares_models,
             **over_movies.columns,
         }
         if name == "auc":
             yield {
                 "metric": "within_movie_auc",
-                "seed_sd": scored.spread(lambda scores, _: within_movie_auc(y, scores, scored.movies)),
+                "seed_sd": scored.sd_over_seeds(auc_within_movies),
                 **_pooled_columns(over_movies.interval, chance),
                 "across_models": False,
                 **over_movies.columns,
@@ -277,17 +285,14 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
     """Average a metric of one model over movies, with intervals and the chance level."""
     y = scored.y
     rows_of_movies = rows_by_movie(scored.movies)
-    values = np.array([scored.mean(metric.of_movie, rows) for rows in rows_of_movies])
+    values = np.array([scored.mean_over_seeds(metric.of_movie, rows) for rows in rows_of_movies])
     models_interval = t_interval(values, covers="models", bounds=metric.bounds)
     method_interval = t_interval(values, covers="method", bounds=metric.bounds)
     if not metric.method_interval:
         method_interval = replace(method_interval, low=NAN, high=NAN)
     # Chance is that of the movies whose clips define the metric.
-    labels_of_movies = []
-    for rows, value in zip(rows_of_movies, values, strict=True):
-        is_defined = not np.isnan(value)
-        if is_defined:
-            labels_of_movies.append(y[rows])
+    is_defined = ~np.isnan(values)
+    labels_of_movies = [y[rows_of_movies[movie]] for movie in np.flatnonzero(is_defined)]
     columns: dict[str, object] = {
         "movie_mean": models_interval.mean,
         "movie_low": models_interval.low,

@@ -11,6 +11,7 @@ Segments of the lowest level do not count: that level is what annotators leave u
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -45,8 +46,9 @@ class Units:
         ends after the film's end stays whole, and passes the end.
         """
         shifted = self.spans + seconds
-        begins_after_end = shifted[:, :1] > end
-        return Units(np.where(begins_after_end, shifted - (end - start), shifted), self.ranks)
+        starts = shifted[:, 0]
+        shifted[starts > end] -= end - start
+        return Units(shifted, self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,8 @@ def dissimilarity(
     It is alpha times the dissimilarity of their positions, plus beta times the distance of their levels. The
     dissimilarity of positions is (e / d)^2, where e is the sum of the distances between beginnings and
     between ends, and d the sum of the two durations (eq. 3). It is at most 1 for segments that overlap, and
-    above 1 for others. 1 is the dissimilarity of a segment that is aligned with none,
-    `DISSIMILARITY_UNALIGNED`.
+    above 1 for others. The unit, `DISSIMILARITY_UNALIGNED`, is the dissimilarity of a segment that is aligned
+    with none.
 
     Parameters
     ----------
@@ -110,28 +112,28 @@ def dissimilarity(
 def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
     """Find the pairs of segments near enough that aligning them may be better than leaving both unaligned.
 
-    All such pairs are found, and some others with them. In the letters of `dissimilarity`:
+    All such pairs are found, and some others with them, without comparing all segments with all
+    (`overlapping`). Let e be the sum of the distances between the beginnings and between the ends of two
+    segments, and d the sum of their durations.
 
-    1. To align two segments is better only if alpha (e / d)^2 is below 2, the dissimilarity of two unaligned
+    1. To align the segments is better only if alpha (e / d)^2 is below 2, the dissimilarity of two unaligned
        segments. That is e < r d, with r = sqrt(2 / alpha).
-    2. Let s be the sum of a segment's beginning and end. The sums of two segments differ by at most e.
-    3. So the sums of a pair worth aligning differ by less than r d, which is r times the first duration plus
-       r times the second one. Intervals of r durations to either side of the two sums therefore overlap.
-
-    Pairs whose intervals overlap are found without comparing all segments with all (`overlapping`).
+    2. The sum of beginning and end, which is twice a segment's middle, differs by at most e between the two.
+    3. So in a pair worth aligning, these sums differ by less than r d, which is r times the first duration
+       plus r times the second one. Intervals of r durations to either side of the two sums overlap.
     """
-    n_first = len(first.ranks)
-    n_second = len(second.ranks)
     if alpha <= 0:
         # Positions do not count: any pair may be worth aligning.
-        rows, columns = np.divmod(np.arange(n_first * n_second), n_second)
-        return Pairs(rows, columns)
-    r = np.sqrt(2 / alpha) * (1 + RANGE_MARGIN)
-    return overlapping(_intervals_around_sums(first, r), _intervals_around_sums(second, r))
+        rows, columns = np.indices((len(first.ranks), len(second.ranks)))
+        return Pairs(rows.ravel(), columns.ravel())
+    n_durations = np.sqrt(2 / alpha) * (1 + RANGE_MARGIN)  # r
+    return overlapping(
+        _intervals_around_sums(first, n_durations), _intervals_around_sums(second, n_durations)
+    )
 
 
 def _intervals_around_sums(units: Units, n_durations: float) -> Floats:
-    """Make an interval [N, 2] around the sum of each segment's beginning and end, in seconds.
+    """Make an interval [N, 2], in seconds, around the sum of each segment's beginning and end.
 
     It extends by `n_durations` times the segment's duration to either side, as `_find_alignable_pairs`
     explains: for a segment from 10 to 14 s and 2 durations, it is 24 - 8 to 24 + 8.
@@ -168,18 +170,18 @@ def best_alignment(
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
-    near = _find_alignable_pairs(first, second, alpha)
-    dissimilarities = dissimilarity(first, second, near, level_distances, alpha=alpha, beta=beta)
-    # To align a pair gains the dissimilarity of two unaligned segments, less that of the pair.
-    gains_of_near = 2 * DISSIMILARITY_UNALIGNED - dissimilarities
-    is_gain = gains_of_near > 0
-    pairs = Pairs(near.first[is_gain], near.second[is_gain])
-    gains = gains_of_near[is_gain]
+    candidates = _find_alignable_pairs(first, second, alpha)
+    dissimilarities = dissimilarity(first, second, candidates, level_distances, alpha=alpha, beta=beta)
+    # What aligning a pair gains: the dissimilarity of two unaligned segments, less that of the pair.
+    gains = 2 * DISSIMILARITY_UNALIGNED - dissimilarities
+    is_gain = gains > 0
+    pairs = Pairs(candidates.first[is_gain], candidates.second[is_gain])
+    gains = gains[is_gain]
     chosen = best_matching(pairs, gains, (n_first, n_second))
     aligned = np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1)
     n_units = n_first + n_second
-    if_none_is_aligned = DISSIMILARITY_UNALIGNED * n_units
-    total = if_none_is_aligned - float(gains[chosen].sum())
+    total_without_alignment = DISSIMILARITY_UNALIGNED * n_units
+    total = total_without_alignment - float(gains[chosen].sum())
     mean_n_units = n_units / 2
     return aligned, total / mean_n_units
 
@@ -222,7 +224,7 @@ def unitised_gamma(
     standard_error = None
     if expected != 0:
         value = 1 - observed / expected
-        # An error of the expected disorder e changes gamma = 1 - o / e by o / e^2 times as much.
+        # The derivative of 1 - observed / expected by the expected disorder is observed / expected^2.
         error_of_expected = float(np.std(chance_disorders, ddof=1)) / len(chance_disorders) ** 0.5
         standard_error = observed / expected**2 * error_of_expected
     return UnitGamma(n_units, len(pairs), observed, expected, value, standard_error)
@@ -254,13 +256,10 @@ def _draw_chance_pairs(
             # An annotator who marked nothing was drawn twice. That has no disorder: draw again.
             continue
         left_shift = rng.uniform(0, duration)
-        # In a circle, a difference of nearly the whole film is a small one in the other direction.
+        # In a circle, shifts that differ by nearly the whole film are close in the other direction.
         difference = rng.uniform(least_difference, duration - least_difference)
-        right_shift = left_shift + difference
-        yield (
-            left.shifted(left_shift % duration, start, end),
-            right.shifted(right_shift % duration, start, end),
-        )
+        right_shift = (left_shift + difference) % duration
+        yield left.shifted(left_shift % duration, start, end), right.shifted(right_shift, start, end)
         n_drawn += 1
 
 
@@ -295,19 +294,16 @@ def unitised_agreement(
     pairs: list[PairAgreement[UnitGamma]] = []
     for movie, segments_of in _labelled_segments(manifest).items():
         for first, second in combinations(sorted(segments_of), 2):
-            gammas = []
-            for number, levels in enumerate((codebook.level_names, codebook.labels)):
-                gamma = _gamma_on_levels(
-                    segments_of[first],
-                    segments_of[second],
-                    levels,
-                    codebook,
-                    alpha=alpha,
-                    samples=samples,
-                    seed=number,
-                )
-                gammas.append(gamma)
-            on_all_levels, on_labels = gammas
+            gamma_on_levels = partial(
+                _gamma_on_levels,
+                segments_of[first],
+                segments_of[second],
+                codebook=codebook,
+                alpha=alpha,
+                samples=samples,
+            )
+            on_all_levels = gamma_on_levels(codebook.level_names, seed=0)
+            on_labels = gamma_on_levels(codebook.labels, seed=1)
             pairs.append(PairAgreement(movie, (first, second), on_all_levels, on_labels))
     if not pairs:
         raise ManifestError("no movie has two annotators, so there is nothing to compare")
@@ -318,16 +314,16 @@ def _gamma_on_levels(
     first: Sequence[Clip],
     second: Sequence[Clip],
     levels: Sequence[str],
-    codebook: Codebook,
     *,
+    codebook: Codebook,
     alpha: float,
     samples: int,
     seed: int,
 ) -> UnitGamma:
     """Compute gamma of two annotators' segments of a film, on some levels.
 
-    What was annotated is taken to reach from the first beginning of a segment of either to the last end, on
-    whatever level. Draws depend on `seed` and on the times of the segments.
+    The part of the film that was annotated is taken to be that from the earliest start to the latest end of
+    all their segments, of any level. Draws depend on `seed` and on the times of the segments.
     """
     times = np.array([(clip.start_s, clip.end_s) for clip in [*first, *second]])
     film = (float(times.min()), float(times.max()))
@@ -345,7 +341,7 @@ def _gamma_on_levels(
 def _seed_of_times(times: Floats) -> list[int]:
     """Turn the times of segments [N, 2] into a seed.
 
-    Films so have draws of their own, which do not change if films or annotators are renamed. The numbers are
+    Each film then has its own draws, which do not change if films or annotators are renamed. The numbers are
     the bytes of the sorted times: of each float of 8 bytes, two integers of 4 bytes.
     """
     sorted_times = np.sort(times, axis=None)
@@ -359,19 +355,20 @@ def _labelled_segments(manifest: Manifest) -> dict[str, dict[str, list[Clip]]]:
     Raises
     ------
     ManifestError
-        A labelled segment has no times; rows have both or none.
+        A labelled segment has no times.
     """
     segments: dict[str, dict[str, list[Clip]]] = {}
     for clip in manifest:
         if clip.level is None or not clip.annotator:
             continue
-        if clip.start_s is None:
+        if clip.start_s is None:  # then it has no end either
             raise ManifestError(
                 f"clip {clip.clip_id!r} has no start_s and end_s: "
                 "the alignment term compares segments in time",
                 "start_s",
             )
-        segments.setdefault(clip.movie, {}).setdefault(clip.annotator, []).append(clip)
+        segments_of_movie = segments.setdefault(clip.movie, {})
+        segments_of_movie.setdefault(clip.annotator, []).append(clip)
     return segments
 
 

@@ -21,9 +21,10 @@ from obygaze_models.persistence.model_file import write_model
 
 @checked
 def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str = "") -> None:
-    """Write a joint linear model, or the CAV of a concept, as a model file.
+    """Write a joint linear model, or the CAV (concept activation vector) of a concept, as a model file.
 
-    The file has no calibration and no distances of training clips: both need scores of single clips.
+    The file has no calibration and no distances of training clips: both need scores of single clips, and a
+    joint model is fitted to sums over films (`Sums`).
 
     Parameters
     ----------
@@ -50,8 +51,8 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         raise ModelError("a model of sums without digests of their clips' rows can't be kept")
     about = joint.about
     parts = _cav_parts(planes, concept) if concept else _linear_parts(planes, about)
-    # Least squares of a label 1 or 0 give scores near 1 or 0. A CAV's scores are distances to its hyperplane,
-    # and the scores of a model that was fitted in rounds are logits.
+    # Least squares of a label 1 or 0 give scores near 1 or 0, with the threshold .5. A CAV's scores are
+    # distances to its hyperplane, and the scores of a logistic regression, fitted to derivatives, are logits.
     is_least_squares = not concept and not about.holds_derivatives
     card = Card(
         model=parts.kind,
@@ -78,17 +79,18 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
 
 
 def _count_positives(joint: Joint, concept: str) -> int:
-    """Count the positive clips, or those with a concept; 0 if the sums are derivatives, which do not tell."""
+    """Count the positive clips, or those with a concept; 0 if it is unknown, as from sums of derivatives."""
     if joint.about.holds_derivatives:
         return 0
-    share_in_films = joint.sums.means[:, joint.about.column(concept)]
-    return round(float(joint.sums.counts @ share_in_films))
+    # The mean of a column of 0 and 1 is a share of the film's clips.
+    share_of_films = joint.sums.means[:, joint.about.column(concept)]
+    return round(float(joint.sums.counts @ share_of_films))
 
 
 def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any], ...]:
-    """Return the squared error on films left out, as a metric of the card.
+    """Return the squared error on films left out, as the only metric of the card.
 
-    It is missing (NaN) if the penalty was given, since then no film was left out; there is no metric then.
+    There is none if the penalty was given, since then no film was left out.
     """
     loss = float(planes.losses[0])
     if np.isnan(loss):
@@ -106,9 +108,9 @@ def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any]
 
 
 def _sources(about: About) -> dict[str, Any]:
-    """Return the card's fields that say of which features the model is: those of the sums, but the store.
+    """Return the card's fields on the features that the model reads: those of the sums, except the store.
 
-    There is no store with the films of all labs. The SHA-256 of the films' names stands for its fingerprint.
+    There is no store with the films of all labs, so that its fingerprint is the SHA-256 of the films' names.
     """
     sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
     sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()
@@ -172,8 +174,9 @@ def _cav_parts(planes: Planes, concept: str) -> _CardParts:
     ||w|| by which weights and intercept were divided.
     """
     weights = planes.weights[0]
-    # Weights that are all 0 are divided by 1.
-    length = float(np.linalg.norm(weights)) or 1.0
+    length = float(np.linalg.norm(weights))
+    if length == 0:
+        length = 1.0  # weights that are all 0 stay 0
     distance_of_origin = planes.intercepts[0] / length
     return _CardParts(
         kind="cav",

@@ -12,6 +12,7 @@ A clip's vector u [P] has its D features, its label, and the presence of each co
 below name targets by their columns in it.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -122,11 +123,11 @@ class Joint:
 
     @property
     def about(self) -> About:
-        """The films, features and columns that the sums are of."""
+        """Description of the sums: their films, features and columns."""
         return self.sums.about
 
     def without(self, movies: Collection[str]) -> "Joint":
-        """Return the sums without some films.
+        """Return a copy without some films.
 
         Raises
         ------
@@ -159,7 +160,7 @@ class Joint:
             n_present = self.sums.counts * shares
             n_present_in_others = n_present.sum() - n_present
             n_clips_of_others = self.sums.counts.sum() - self.sums.counts
-            # The counts are computed back from means, with rounding errors: less than half a clip is none.
+            # Counts are computed from means, with rounding errors: they are compared with half a clip.
             has_clips_with = n_present_in_others > 0.5
             has_clips_without = n_present_in_others < n_clips_of_others - 0.5
             if (has_clips_with & has_clips_without).all():
@@ -167,7 +168,9 @@ class Joint:
         return tuple(names)
 
     def cav(self, *concepts: str, penalty: float | None = None) -> Planes:
-        """Fit ridge CAVs of concepts, with hyperplanes midway between the mean projections of both classes.
+        """Fit ridge CAVs (concept activation vectors) of concepts.
+
+        The hyperplanes lie midway between the mean projections of clips with and without the concept.
 
         Parameters
         ----------
@@ -180,11 +183,12 @@ class Joint:
         Raises
         ------
         ModelError
-            There is no such concept. Or all clips have it, or none has it. Or one of these becomes true when
-            a film is left out to choose the penalty; or there is only one film to choose it by.
+            There is no such concept; or all clips have it, or none has it, possibly only when a film is left
+            out to choose the penalty; or there is only one film to choose the penalty by.
         """
         columns = [self.about.column(name) for name in concepts or self.learnable()]
-        return self._move_midway(self._ridge(columns, penalty), columns)
+        planes = self._ridge(columns, penalty)
+        return self._move_midway(planes, columns)
 
     def linear(self, *, penalty: float | None = None) -> Planes:
         """Fit a linear model of the label, by ridge regression of 1 (positive) and 0 (negative).
@@ -200,8 +204,8 @@ class Joint:
         Raises
         ------
         ModelError
-            All clips have the same label. Or all have it when a film is left out to choose the penalty; or
-            there is only one film to choose it by.
+            All clips have the same label, possibly only when a film is left out to choose the penalty; or
+            there is only one film to choose the penalty by.
         """
         label_column = self.about.column()
         return self._ridge([label_column], penalty)
@@ -209,8 +213,8 @@ class Joint:
     def bottleneck(self, *concepts: str) -> Bottleneck:
         """Fit a concept bottleneck: ridge CAVs, and ridge regression of the label on their distances.
 
-        The head learns from distances to CAVs that were fitted without the clip's film, at the penalties
-        chosen on all; its own penalty is chosen by leaving films out too.
+        The head learns from distances to CAVs that were fitted without the clip's film, with the penalties
+        that were chosen for the CAVs of all films. Its own penalty is chosen by leaving films out too.
 
         Raises
         ------
@@ -222,14 +226,16 @@ class Joint:
         columns = [self.about.column(name) for name in names]
         with one_blas_thread():
             sums_of_distances = self._sums_of_distances(cavs, columns)
+        # Ridge regression again, of clips whose features are the distances.
         head = Joint(sums_of_distances).linear()
         return Bottleneck(cavs, names, head)
 
     def _sums_of_distances(self, cavs: Planes, columns: list[int]) -> Sums:
-        """Compute sums of new vectors: a clip's distances to CAVs take the place of its features.
+        """Compute the sums that `gram` would return if the features were distances to cross-fitted CAVs.
 
         The distances of a film's clips are to CAVs that are fitted without the film, at the penalties of
-        `cavs`. A new vector has K distances and the label.
+        `cavs`. A clip's vector then has K distances and the label. It is an affine map of its old vector, so
+        that means and products of the new vectors follow from those of the old ones.
 
         Parameters
         ----------
@@ -256,7 +262,8 @@ class Joint:
     def _map_to_distances(self, cavs: Planes) -> "_AffineMap":
         """Compute the affine map from a clip's vector u [P] to its distances to K CAVs and its label.
 
-        Standardised features are z = (x - mean) / scale. The distance to a CAV is therefore
+        The distance to a CAV w z + b = 0 of standardised features z = (x - mean) / scale is an affine map of
+        the features x::
 
             (w z + b) / ||w|| = a x + s
             a = w / ||w|| / scale
@@ -267,7 +274,7 @@ class Joint:
         lengths = np.linalg.norm(cavs.weights, axis=1)
         lengths[lengths == 0] = 1
         weights_of_features = cavs.weights / lengths[:, None] / cavs.scale  # a of each CAV, [K, D]
-        values_at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)
+        values_at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)  # w z + b at x = 0
         shift_of_distances = values_at_zero / lengths  # s of each CAV, [K]
         n_cavs = len(cavs.weights)
         matrix = np.zeros((n_cavs + 1, self.sums.means.shape[1]))
@@ -290,6 +297,7 @@ class Joint:
         hyperplane = planes.first()
         columns = [self.about.column(target)]
         n_films = len(self.about.movies)
+        # Sums over the clips of each film; [0] is the only hyperplane.
         errors = [self._film_squared_errors(hyperplane, columns, row)[0] for row in range(n_films)]
         means = np.array(errors) / self.sums.counts
         return dict(zip(self.about.movies, means.tolist(), strict=True))
@@ -323,29 +331,30 @@ class Joint:
         others = self.without(movies)
         columns = [self.about.column(target)]
         regression = others._ridge(columns, penalty)
-        # A hyperplane whose weights are 0 predicts its intercept for every clip.
+        # The second model is a hyperplane whose weights are 0: it predicts its intercept for every clip.
         share = others._moments_of_all.mean[columns]
-        no_weights = np.zeros_like(regression.weights)
-        share_model = replace(regression, weights=no_weights, intercepts=share)
+        constant = replace(regression, weights=np.zeros_like(regression.weights), intercepts=share)
         error = self._mean_error(regression, target, movies)
-        error_of_share = self._mean_error(share_model, target, movies)
+        error_of_share = self._mean_error(constant, target, movies)
         return error, error_of_share
 
     def _mean_error(self, planes: Planes, target: str, movies: Collection[str]) -> float:
         """Compute the mean squared error of a hyperplane over all clips of some films."""
-        errors = list(self.film_errors(planes, target).values())
-        # Films count by their clips, and other films not at all.
-        film_weights = np.where(np.isin(self.about.movies, list(movies)), self.sums.counts, 0.0)
-        return float(np.average(errors, weights=film_weights))
+        error_of_film = self.film_errors(planes, target)
+        # The mean over clips is the mean over films, weighted by their numbers of clips; other films weigh 0.
+        is_selected = np.isin(self.about.movies, list(movies))
+        n_clips = np.where(is_selected, self.sums.counts, 0.0)
+        return float(np.average(list(error_of_film.values()), weights=n_clips))
 
     # --- arithmetic
     @cached_property
     def _moments_of_all(self) -> "_Moments":
-        """Moments of all films together, combined from those of films (Chan, Golub and LeVeque 1983).
+        """Moments of the clips' vectors u [P] over all films (Chan, Golub and LeVeque 1983).
 
-        The products, sums of (u - mean) (u - mean)' over clips, have two parts: those within films, around
-        each film's own mean; and those between films, in which every clip counts as the mean of its film.
-        Unlike sums of squares, they stay precise if means are large.
+        They are combined from those of single films. The products, sums of (u - mean) (u - mean)' over clips,
+        have two parts: those within films, around each film's own mean; and those between films, in which
+        every clip counts as the mean of its film. Unlike sums of squares, they stay precise if means are
+        large.
         """
         counts = self.sums.counts
         means = self.sums.means
@@ -374,8 +383,8 @@ class Joint:
         for column in columns:
             share = self._moments_of_all.mean[column]
             if not 0 < share < 1:
-                name = name_of_column[column]
-                raise ModelError(f"{where}: {name} is in {'all' if share else 'none'} of the clips")
+                how_many = "all" if share else "none"
+                raise ModelError(f"{where}: {name_of_column[column]} is in {how_many} of the clips")
 
     def _ridge(self, columns: list[int], penalty: float | None) -> Planes:
         """Fit ridge regression of K targets, given by their columns.
@@ -396,8 +405,8 @@ class Joint:
     def _choose_penalties(self, standard: "_Standard", columns: list[int]) -> tuple[Floats, Floats]:
         """Choose the penalty of each target, given by its column, by the squared error on films left out.
 
-        Features are standardised by `standard`, of all films, also where a film is left out: the final model
-        uses the same, and a penalty means the same only in the same units.
+        Features are standardised by `standard`, of all films, also where a film is left out. The final model
+        uses the same: penalties can be compared only between features in the same units.
 
         Returns
         -------
@@ -424,8 +433,8 @@ class Joint:
     def _penalty_unit(self, standard: "_Standard") -> float:
         """Compute the unit of `PENALTIES`: the mean eigenvalue of the products of standardised features.
 
-        It is their trace divided by the number of eigenvalues that are not 0, of which there are at most as
-        many as clips or as features.
+        It is their trace divided by the largest possible number of eigenvalues that are not 0: the number of
+        clips or of features, whichever is smaller.
         """
         n_features = self.about.n_features
         moments = self._moments_of_all
@@ -489,26 +498,30 @@ class Joint:
         share = moments.mean[columns]
         products_z_target = moments.products[: self.about.n_features, columns] / planes.scale[:, None]
         covariance = products_z_target / moments.n_clips  # [D, K]
-        deviation_with = covariance / share
-        deviation_without = covariance / (1 - share)
-        middle = (deviation_with - deviation_without) / 2 + mean_z[:, None]  # [D, K]
-        # Minus the projection of the middle on each direction.
+        # How far the mean with the target, and the mean without it, are from the mean of all clips.
+        offset_of_mean_with = covariance / share
+        offset_of_mean_without = -covariance / (1 - share)
+        middle = (offset_of_mean_with + offset_of_mean_without) / 2 + mean_z[:, None]  # [D, K]
+        # The intercept is minus the projection of the middle on the direction: a dot product for each plane.
         intercepts = -np.einsum("kd,dk->k", planes.weights, middle)
         return replace(planes, intercepts=intercepts)
 
     def _mean_of_standardised(self, standard: "_Standard") -> Floats:
-        """Compute the mean [D] of the standardised features over all clips: 0 if `standard` is of these."""
+        """Compute the mean [D] of the standardised features over all clips.
+
+        It is 0 if `standard` was computed from the same clips, and not if it is of more films.
+        """
         mean = self._moments_of_all.mean[: self.about.n_features]
         return (mean - standard.mean) / standard.deviation
 
     def _film_squared_errors(self, planes: Planes, columns: list[int], row: int) -> Floats:
         """Compute the sum of squared errors [K] of hyperplanes on the clips of one film, from its sums.
 
-        The error of a clip with the target t and the features x is t - w x - c. The sum of its squares over
-        the n clips of a film is n times the squared mean error, plus the sum of squares around the mean. With
-        deviations t and x from the film's means that sum is::
+        The error of a clip with the target t and the features x is e = t - w x - c. The sum of its squares
+        over the n clips of a film is n mean(e)^2, plus the sum of the squares of e - mean(e). As e is linear
+        in t and x, e - mean(e) is dt - w dx, with the deviations dt and dx from the film's means::
 
-            sum((t - w x)^2) = sum(t t) - 2 w sum(x t) + w sum(x x') w'
+            sum((dt - w dx)^2) = sum(dt dt) - 2 w sum(dx dt) + w sum(dx dx') w'
 
         Parameters
         ----------
@@ -524,9 +537,9 @@ class Joint:
         mean = self.sums.means[row]
         products = self.sums.products[row]
         mean_error = mean[columns] - planes.intercepts - weights @ (mean[:n_features] - planes.mean)
-        features_by_features = products[:n_features, :n_features]  # sum(x x'), [D, D]
-        features_by_targets = products[:n_features, columns]  # sum(x t), [D, K]
-        target_squares = np.diag(products)[columns]  # sum(t t), [K]
+        features_by_features = products[:n_features, :n_features]  # sum(dx dx'), [D, D]
+        features_by_targets = products[:n_features, columns]  # sum(dx dt), [D, K]
+        target_squares = np.diag(products)[columns]  # sum(dt dt), [K]
         cross_products = np.einsum("kd,dk->k", weights, features_by_targets)
         prediction_squares = np.einsum("kd,de,ke->k", weights, features_by_features, weights)
         squares_around_mean = target_squares - 2 * cross_products + prediction_squares
@@ -591,8 +604,9 @@ class _Moments(NamedTuple):
 def _solve_system(products: Floats, products_with_targets: Floats, penalty: float) -> Floats:
     """Solve the normal equations (products + penalty I) w = products_with_targets of ridge regression.
 
-    Without a penalty they may have many solutions. The result is then the solution of smallest length: the
-    inverse along the axes (eigenvectors) of the products, without the axes along which features do not vary.
+    Without a penalty they may have many solutions. The result is then the solution of smallest length, by the
+    pseudo-inverse of the products: their inverse along their axes (eigenvectors), except for axes along which
+    features do not vary.
     """
     if penalty > 0:
         penalised = products + penalty * np.eye(len(products))
@@ -631,9 +645,7 @@ def join(several: Sequence[Sums]) -> Joint:
     """
     _refuse_different(several)
     movies = [movie for sums in several for movie in sums.about.movies]
-    twice = sorted({movie for movie in movies if movies.count(movie) > 1})
-    if twice:
-        raise ModelError(f"film {twice[0]} is in two of these sums: it would count twice")
+    _refuse_films_in_two(movies)
     order = np.argsort(np.array(movies))
     left_out: dict[str, int] = {}
     for sums in several:
@@ -654,6 +666,14 @@ def join(several: Sequence[Sums]) -> Joint:
     return Joint(all_sums)
 
 
+def _refuse_films_in_two(movies: Sequence[str]) -> None:
+    """Raise if a film is in the sums of two labs; `movies` lists the films of all."""
+    n_sums_of_film = Counter(movies)
+    in_two = sorted(movie for movie, n_sums in n_sums_of_film.items() if n_sums > 1)
+    if in_two:
+        raise ModelError(f"film {in_two[0]} is in two of these sums: it would count twice")
+
+
 def _join_digests(several: Sequence[Sums]) -> TrainingFilms | None:
     """Join the digests of the labs' clips, in the order of the labs; None if those of a lab are missing."""
     digests = []
@@ -666,7 +686,7 @@ def _join_digests(several: Sequence[Sums]) -> TrainingFilms | None:
 
 
 def _refuse_different(several: Sequence[Sums]) -> None:
-    """Raise if labs' sums can't be joined: their features or targets differ, or the model of derivatives."""
+    """Raise if labs' sums can't be joined: features or targets differ, or losses are at different models."""
     first = several[0]
     fields_that_agree = [name for name in About.__struct_fields__ if name not in FIELDS_THAT_MAY_DIFFER]
     for other in several[1:]:
@@ -702,7 +722,7 @@ class FitStep:
 
     @property
     def is_last(self) -> bool:
-        """Whether rounds have ended: another one would hardly change a weight."""
+        """Whether the fit has converged: another round would hardly change a weight."""
         return self.change <= LARGEST_LAST_CHANGE
 
 
@@ -743,16 +763,12 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     intercept = sums.start["start_intercept"]
     old_weights: Floats = np.append(weights, intercept)
     # Half ||w||^2 has the gradient w and the curvature 1; the intercept is not penalised.
-    is_penalised = np.append(np.ones(len(weights)), 0.0)
+    penalty_factors = np.append(np.ones(len(weights)), 0.0)
     with one_blas_thread():
-        # The labs' sums of the log losses' derivatives at this model, by film.
-        gradient = is_penalised * old_weights + C * sums.gradients.sum(axis=0)
-        curvature = np.diag(is_penalised) + C * sums.curvatures.sum(axis=0)
+        # The derivatives of the log losses at this model are summed over the films of all labs.
+        gradient = penalty_factors * old_weights + C * sums.gradients.sum(axis=0)
+        curvature = np.diag(penalty_factors) + C * sums.curvatures.sum(axis=0)
         new_weights = old_weights - linalg.solve(curvature, gradient, assume_a="pos")
-    largest_change = np.abs(new_weights - old_weights).max()
-    # At least the smallest float, so that weights that are all 0 do not lead to a division by 0.
-    largest_weight = max(np.abs(new_weights).max(), np.finfo(np.float64).tiny)
-    change = float(largest_change / largest_weight)
     planes = Planes(
         mean=sums.start["start_mean"],
         scale=sums.start["start_scale"],
@@ -761,4 +777,12 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
         penalties=np.full(1, 1 / C),
         losses=np.full(1, np.nan),
     )
-    return FitStep(planes, change)
+    return FitStep(planes, _relative_change(old_weights, new_weights))
+
+
+def _relative_change(old_weights: Floats, new_weights: Floats) -> float:
+    """Return the largest change of a weight, as a share of the largest new weight."""
+    largest_change = np.abs(new_weights - old_weights).max()
+    # At least the smallest float, so that weights that are all 0 do not lead to a division by 0.
+    largest_weight = max(np.abs(new_weights).max(), np.finfo(np.float64).tiny)
+    return float(largest_change / largest_weight)

@@ -68,8 +68,8 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     least : int
         Smallest number of clips of a film in the sums.
     at : {"squares", "losses"}
-        "squares": sums are means and products of clips' vectors. "losses": sums are gradients and curvatures
-        of the logistic loss at a model.
+        What the sums are of. "squares", for ridge regression: means and products of clips' vectors. "losses",
+        for logistic regression: gradients and curvatures of the logistic loss at a model.
     """
 
     format: Literal["obygaze sums"] = "obygaze sums"
@@ -83,7 +83,7 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def holds_derivatives(self) -> bool:
-        """Whether the sums are gradients and curvatures of the logistic loss, not means and products."""
+        """Whether the sums are gradients and curvatures of the logistic loss, and not means and products."""
         return self.at == "losses"
 
     def column(self, concept: str = LABEL) -> int:
@@ -140,7 +140,7 @@ class Sums:
 
     @property
     def curvatures(self) -> NDArray[np.float64]:
-        """Curvature of the loss of each film [F, D + 1, D + 1]: stored as `products`."""
+        """Curvature (Hessian) of the loss of each film [F, D + 1, D + 1]: stored as `products`."""
         return self.products
 
     def __repr__(self) -> str:
@@ -209,14 +209,12 @@ def gram(
     small_films = np.flatnonzero(n_clips < least)
     if not len(summed_films):
         raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
-    X = data.X[rows].astype(np.float64)
-    vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
     about = About(
         backbone=data.backbone,
         features=data.features,
         pool=data.pool,
         store=data.store,
-        n_features=X.shape[1],
+        n_features=data.X.shape[1],
         provenance=dict(data.group.provenance),
         provenance_sha256=features_digest(data.group.provenance),
         codebook=codebook_record(data.codebook),
@@ -229,19 +227,21 @@ def gram(
         label_policy=label_policy,
         at="squares" if at is None else "losses",
     )
-    # At a model, gradients and curvatures take the place of means and products (`About.at`).
+    X = data.X[rows].astype(np.float64)
+    vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
     start = {} if at is None else _read_linear_model(at)
+    # At a model, gradients and curvatures take the place of means and products (`About.at`).
     means = []
     products = []
     with one_blas_thread():
         for film in summed_films:
             vectors_of_film = vectors[film_of == film]
             if at is None:
-                mean_or_gradient, products_or_curvature = _film_moments(vectors_of_film)
+                mean, products_of_film = _film_moments(vectors_of_film)
             else:
-                mean_or_gradient, products_or_curvature = _loss_derivatives(vectors_of_film, start)
-            means.append(mean_or_gradient)
-            products.append(products_or_curvature)
+                mean, products_of_film = _loss_derivatives(vectors_of_film, start)
+            means.append(mean)
+            products.append(products_of_film)
     summed_rows = rows[np.isin(film_of, summed_films)]
     return Sums(
         about=about,
@@ -270,9 +270,9 @@ def _film_moments(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
 def _loss_derivatives(
     vectors: NDArray[np.float64], start: Mapping[str, NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute gradient [D + 1] and curvature [D + 1, D + 1] of the log losses of clips at a model.
+    """Compute gradient [D + 1] and curvature (Hessian) [D + 1, D + 1] of the log losses of clips at a model.
 
-    They are by the D weights of standardised features and, last, the intercept.
+    The derivatives are by the D weights of standardised features and, last, by the intercept.
 
     Parameters
     ----------
@@ -284,8 +284,8 @@ def _loss_derivatives(
     """
     n_features = len(start["start_mean"])
     y = vectors[:, n_features]
-    standard = (vectors[:, :n_features] - start["start_mean"]) / start["start_scale"]
-    design = np.column_stack([standard, np.ones(len(vectors))])  # the intercept is a weight of ones
+    standardised = (vectors[:, :n_features] - start["start_mean"]) / start["start_scale"]
+    design = np.column_stack([standardised, np.ones(len(vectors))])  # the intercept is a weight of ones
     weights = np.append(start["start_weights"], start["start_intercept"])
     p = expit(design @ weights)  # each clip's probability to be positive
     # The sums over clips, with a row x of the design, of (p - y) x and of p (1 - p) x x'.
@@ -303,9 +303,13 @@ def _read_linear_model(model: Model) -> dict[str, NDArray[np.float64]]:
     n_steps = len(getattr(model.estimator, "steps", ()))
     if model.card.kind != "linear" or n_steps != 2:
         raise ModelError("curvatures are of linear models, such as `model join` writes")
-    (_, scaler), (_, head) = model.estimator.steps
-    arrays = (scaler.mean_, scaler.scale_, head.coef_[0], head.intercept_)
-    return {name: np.asarray(array, np.float64) for name, array in zip(START, arrays, strict=True)}
+    (_, scaler), (_, classifier) = model.estimator.steps
+    return {
+        "start_mean": np.asarray(scaler.mean_, np.float64),
+        "start_scale": np.asarray(scaler.scale_, np.float64),
+        "start_weights": np.asarray(classifier.coef_[0], np.float64),
+        "start_intercept": np.asarray(classifier.intercept_, np.float64),
+    }
 
 
 # --- files
@@ -327,8 +331,13 @@ def write_sums(sums: Sums, path: Path | str) -> None:
 
     if sums.training is None:
         raise ModelError("sums without digests of their clips' rows can't be kept")
-    arrays = {"counts": sums.counts, "means": sums.means, "products": sums.products}
-    arrays |= dict(sums.start) | sums.training.to_arrays()
+    arrays = {
+        "counts": sums.counts,
+        "means": sums.means,
+        "products": sums.products,
+        **sums.start,
+        **sums.training.to_arrays(),
+    }
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     about = msgspec.json.encode(sums.about, order="sorted").decode()
     place = local_path(path)
@@ -355,8 +364,7 @@ def read_sums(path: Path | str) -> Sums:
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - for sums alone
 
     place = local_path(path)
-    # safetensors opens the file by its name, and checks nothing. Opening it here raises an error for devices
-    # and for files that are too large.
+    # Refuses devices and files that are too large. safetensors, which opens the file by its name, does not.
     open_regular(place, MOST_BYTES).close()
     try:
         with safe_open(place, "numpy") as file:
@@ -367,11 +375,7 @@ def read_sums(path: Path | str) -> Sums:
     except ObygazeError as error:  # its message is the reason
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
-        if file_kind(place).name == SAFETENSORS:
-            reason = "its description or arrays are not those of sums: get it, or write it, again"
-        else:
-            reason = why_not(place, "a file of sums")
-        raise ModelError(f"{place}: not a file of sums: {reason}") from None
+        raise ModelError(f"{place}: not a file of sums: {_why_not_sums(place)}") from None
     return Sums(
         about=about,
         counts=arrays["counts"],
@@ -382,20 +386,28 @@ def read_sums(path: Path | str) -> Sums:
     )
 
 
+def _why_not_sums(path: Path) -> str:
+    """Say why a file that cannot be read as sums is none: it is damaged, or of another kind."""
+    if file_kind(path).name == SAFETENSORS:
+        return "its description or arrays are not those of sums: get it, or write it, again"
+    return why_not(path, "a file of sums")
+
+
 def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the contents of a file can't be sums over films: wrong sums would spoil a joint model."""
+    """Raise if the contents of a file can't be sums over films: they would make a joint model wrong."""
     _check_shapes(about, arrays)
     check_features_digest(about.provenance, about.provenance_sha256, where="")
     for movie in (*about.movies, *about.left_out):
         _refuse_impossible_movie(movie)
+    # Extreme values overflow in the checks, which then refuse them: numpy need not warn of it.
     with np.errstate(all="ignore"):
         _check_values(about, arrays)
 
 
 def _refuse_impossible_movie(movie: str) -> None:
     """Raise if no manifest can have a movie of this name."""
-    # A clip of a manifest checks its movie when it is made.
-    Clip("of the sums", movie)
+    # A clip of a manifest validates the name of its movie when it is made; the clip itself is not needed.
+    Clip(clip_id="of the sums", movie=movie)
 
 
 def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -405,7 +417,12 @@ def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     start_shapes: dict[str, tuple[int, ...]] = {}
     if about.holds_derivatives:
         width = n_features + 1  # weights of features, and the intercept
-        start_shapes = dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
+        start_shapes = {
+            "start_mean": (n_features,),
+            "start_scale": (n_features,),
+            "start_weights": (n_features,),
+            "start_intercept": (1,),
+        }
     else:
         width = n_features + 1 + len(about.concepts)  # features, label and concepts
     check_arrays(
@@ -451,10 +468,10 @@ def _check_derivatives(
     gradients : ndarray, shape [F, D + 1]
     curvatures : ndarray, shape [F, D + 1, D + 1]
     """
-    by_intercept = gradients[:, -1]
-    twice_by_intercept = curvatures[:, -1, -1]
-    has_large_gradient = abs(by_intercept) > counts
-    has_large_curvature = twice_by_intercept > counts / 4 + ROUNDING_OF_COUNT
+    first_derivatives = gradients[:, -1]
+    second_derivatives = curvatures[:, -1, -1]
+    has_large_gradient = abs(first_derivatives) > counts
+    has_large_curvature = second_derivatives > counts / 4 + ROUNDING_OF_COUNT
     if (has_large_gradient | has_large_curvature).any():
         raise ModelError("gradients or curvatures are larger than any")
 
@@ -490,26 +507,25 @@ def _are_whole_counts(
     products : ndarray, shape [F, L, L]
         Sums of their products around means.
     """
-    n_clips = counts[:, None]  # [F, 1]
-    n_clips_of_film = counts[:, None, None]  # [F, 1, 1]
-    share_of_first = shares[:, :, None]  # [F, L, 1]
-    share_of_second = shares[:, None, :]  # [F, 1, L]
-    n_with_both = products + n_clips_of_film * share_of_first * share_of_second  # [F, L, L]
-    are_whole = (abs(n_with_both - n_with_both.round()) <= ROUNDING_OF_COUNT).all()
-    are_not_negative = (n_with_both >= -ROUNDING_OF_COUNT).all()
-    # On the diagonal a column is paired with itself: the number of clips that have it, which must be that
-    # which follows from its share.
-    n_with_one = np.diagonal(n_with_both, axis1=1, axis2=2)  # [F, L]
-    agree_with_shares = (abs(n_with_one - n_clips * shares) <= ROUNDING_OF_COUNT).all()
-    return bool(are_whole and are_not_negative and agree_with_shares)
+    for n_clips, shares_of_film, products_of_film in zip(counts, shares, products, strict=True):
+        n_with_both = products_of_film + n_clips * shares_of_film[:, None] * shares_of_film  # [L, L]
+        are_whole = (abs(n_with_both - n_with_both.round()) <= ROUNDING_OF_COUNT).all()
+        are_not_negative = (n_with_both >= -ROUNDING_OF_COUNT).all()
+        # A column paired with itself, on the diagonal, gives the number of clips that have it. The column's
+        # share gives the same number.
+        n_with_one = np.diagonal(n_with_both)
+        agree_with_shares = (abs(n_with_one - n_clips * shares_of_film) <= ROUNDING_OF_COUNT).all()
+        if not (are_whole and are_not_negative and agree_with_shares):
+            return False
+    return True
 
 
 def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
     """Tell whether a matrix [P, P] is positive semidefinite, as every sum of products u u' is.
 
     The Cholesky decomposition succeeds if all eigenvalues are above 0. Eigenvalues of 0, which rounding can
-    make negative, must be accepted too. Therefore a small number is added to all of them, by way of the
-    diagonal; and the matrix is first scaled to correlations, so that this number means the same for all.
+    make negative, must be accepted too: a small number is added to the diagonal, and so to all eigenvalues.
+    Before that the matrix is scaled to correlations, so that the number is small compared with any matrix.
     """
     squares = np.diag(products)
     scale = np.sqrt(np.where(squares > 0, squares, 1.0))
@@ -553,18 +569,19 @@ class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     columns: dict[str, list[str]]
 
     def count_differences(self, other: "ReleasedFilm") -> list[int]:
-        """Count the differences between two releases of the film.
+        """Count in how many clips two releases of the film differ, for each of several lists of clips.
 
-        Returns
-        -------
-        list of int
-            The number of clips that are in only one of the releases. Then, for each column that both have
-            (the label or a concept), the number of clips that are marked in only one of them.
+        The lists are that of all clips in the sums and, for each column that both releases have (the label or
+        a concept), that of the clips that are marked. A clip differs if it is in only one of the two lists.
         """
-        of_all_clips = _count_in_one_only(self.clips, other.clips)
         common_columns = self.columns.keys() & other.columns.keys()
-        of_columns = [_count_in_one_only(self.columns[name], other.columns[name]) for name in common_columns]
-        return [of_all_clips, *of_columns]
+        lists = [(self.clips, other.clips)]
+        lists += [(self.columns[name], other.columns[name]) for name in common_columns]
+        return [_count_in_one_only(clips, other_clips) for clips, other_clips in lists]
+
+    def has_same_clips(self, other: "ReleasedFilm") -> bool:
+        """Tell whether two releases have the same clips with the same label and concepts."""
+        return self.clips == other.clips and self.columns == other.columns
 
 
 def _count_in_one_only(clips: Sequence[str], other_clips: Sequence[str]) -> int:
@@ -576,9 +593,9 @@ def _count_in_one_only(clips: Sequence[str], other_clips: Sequence[str]) -> int:
 def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
     """Record sums that leave the lab in a file next to their store; refuse them if they reveal single clips.
 
-    Sums are to be written in the block of the ``with`` statement. The record is written before it: if the
-    command is interrupted in between, films are recorded that never left, and not the other way round. The
-    record is locked until the block ends, so that no other process releases sums in the meantime.
+    Sums are to be written in the block of the ``with`` statement. The record is written before it, so that no
+    sums leave without a record, even if the command is interrupted in between. The record is locked until the
+    block ends, so that no other process releases sums in the meantime.
 
     Raises
     ------
@@ -587,16 +604,13 @@ def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
     """
     with locked(path.parent, wait=True):
         lines = read_text(path).splitlines() if path.is_file() else []
-        earlier = _read_record(lines, path)
+        releases_of_film = _read_record(lines, path)
         for film in _films_to_record(data, sums):
             # Only sums of the same features can be subtracted from each other.
-            releases = [
-                release for release in earlier.get(film.movie, ()) if release.features == film.features
-            ]
-            _refuse_similar_releases(film, releases, sums.about.least, path)
-            is_recorded = any(
-                release.clips == film.clips and release.columns == film.columns for release in releases
-            )
+            earlier = releases_of_film.get(film.movie, [])
+            earlier = [release for release in earlier if release.features == film.features]
+            _refuse_similar_releases(film, earlier, sums.about.least, path)
+            is_recorded = any(film.has_same_clips(release) for release in earlier)
             if not is_recorded:
                 lines.append(msgspec.json.encode(film).decode())
         write_whole(path, "".join(f"{line}\n" for line in lines))
@@ -638,18 +652,20 @@ def _films_to_record(data: Dataset, sums: Sums) -> Iterator[ReleasedFilm]:
     rows, labels = clips_in_task(data, about.target["name"])
     clip_ids = data.clip_ids[rows]
     present = data.labels.present[rows]
-    # Column of a clip's vector -> the clips that have it [N].
-    has_column = {LABEL: labels == 1}
+    # Name of a column of clips' vectors (label or concept) -> whether each clip is marked in it [N].
+    is_marked = {LABEL: labels == 1}
     for name, column in zip(about.concepts, present.T, strict=True):
-        has_column[name] = np.asarray(column) == 1
+        is_marked[name] = np.asarray(column) == 1
+    # How the features were made, as one text that can be compared.
+    features = f"{about.provenance_sha256} {about.features} {about.pool}"
     for movie in about.movies:
         in_film = data.movies[rows] == movie
         columns = {}
-        for name, has in has_column.items():
-            columns[name] = np.sort(clip_ids[in_film & has]).tolist()
+        for name, is_marked_clip in is_marked.items():
+            columns[name] = np.sort(clip_ids[in_film & is_marked_clip]).tolist()
         yield ReleasedFilm(
             movie=movie,
-            features=f"{about.provenance_sha256} {about.features} {about.pool}",
+            features=features,
             task=about.target["name"],
             clips=np.sort(clip_ids[in_film]).tolist(),
             columns=columns,

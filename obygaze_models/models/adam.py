@@ -55,10 +55,11 @@ class Adam:
         return cls(np.zeros_like(parameters), np.zeros_like(parameters))
 
     def apply_decays(self) -> None:
-        """Multiply each sum S by its decay d, and set d to 1.
+        """Multiply the two sums by their decays, and set the decays to 1.
 
-        The means are products d S (see the class), so that they do not change. It keeps d from becoming so
-        small that a gradient divided by d overflows.
+        The means, which are in proportion to decay times sum, stay the same. A gradient is divided by the
+        decay before it is added to the sum (`_add_gradient`), and would overflow if the decay became too
+        small.
         """
         self.gradient_sum *= self.gradient_decay
         self.square_sum *= self.square_decay
@@ -70,8 +71,8 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     """Take one step of Adam, with bias correction: update parameters, gradient and state in place.
 
     Adam moves by -learning_rate * mean / (root + EPSILON), where mean = mean_factor * gradient_sum and
-    root = root_factor * sqrt(square_sum). Both factors are taken out of the fraction, so that they are
-    multiplied once and not with each of the P numbers::
+    root = root_factor * sqrt(square_sum). Both factors are taken out of the fraction, so that the two arrays
+    of P numbers need not be multiplied by them::
 
         -learning_rate * mean_factor / root_factor * gradient_sum / (sqrt(square_sum) + EPSILON / root_factor)
 
@@ -89,10 +90,10 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     mean_factor = state.gradient_decay * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
     square_factor = state.square_decay * (1 - BETA_2) / (1 - BETA_2**state.n_steps)
     root_factor = square_factor**0.5
-    memory = gradient  # holds the divisor, and then the update
-    divisor = np.sqrt(state.square_sum, out=memory)
+    buffer = gradient  # no longer needed: it holds the divisor, and then the update
+    divisor = np.sqrt(state.square_sum, out=buffer)
     divisor += EPSILON / root_factor
-    update = np.divide(state.gradient_sum, divisor, out=memory)
+    update = np.divide(state.gradient_sum, divisor, out=buffer)
     _add_multiple(update, -learning_rate * mean_factor / root_factor, parameters)
 
 
@@ -103,6 +104,8 @@ def _add_gradient(gradient: Floats, state: Adam) -> None:
     state.n_steps += 1
     state.gradient_decay *= BETA_1
     state.square_decay *= BETA_2
+    # A mean is in proportion to decay times sum. To add the gradient to the mean, the gradient divided by the
+    # decay is added to the sum.
     _add_multiple(gradient, 1 / state.gradient_decay, state.gradient_sum)
     squared_gradient = np.square(gradient, out=gradient)
     _add_multiple(squared_gradient, 1 / state.square_decay, state.square_sum)

@@ -86,7 +86,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         Parameters
         ----------
         X : array-like, shape [N, F, D]
-            float32 or float64, and computed in that precision; other floats in float32.
+            Training computes in the precision of float32 or float64 arrays, and in float32 for other floats.
         y : array-like, shape [N]
             Two labels; the second in sorted order is the positive one.
         groups : array-like, shape [N], optional
@@ -129,8 +129,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         network = self._network(self.n_features_in_)
         frames = self._check_frames(X).astype(self.mean_.dtype, copy=False)
         parameters = network.layers_of(self.parameters_)
-        # One clip at a time, so that its result does not depend on the other clips to the last bit: matrix
-        # libraries choose their kernels by the size of the batch.
+        # Clips are pooled one at a time, since the rounding of a product depends on the size of the batch.
         with one_blas_thread():
             pooled = []
             for clip in frames:
@@ -148,9 +147,10 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         return AttentionNetwork(n_features, n_hidden, self.timed, self.clip)
 
     def _disturb_frames(self, frames: Floats, y: NDArray[np.int64], groups: ArrayLike | None) -> Floats:
-        """Apply the control treatment `disturb` to the training frames [N, F, D].
+        """Disturb the training frames [N, F, D] of a control, as the parameter `disturb` says.
 
-        Labels y [N] and movies (`groups`) [N] are needed to exchange frames only.
+        With "shuffle", the frames of each clip are shuffled; with "exchange", frames are exchanged between
+        clips of the same movie (`groups` [N]) and label (y [N]); with "none", they are returned as they are.
         """
         if self.disturb == "none":
             return frames
@@ -212,7 +212,7 @@ def _attention_spec(
         choose=EarlyStopping(),
         reads="frames",
         uses=uses,
-        kinds=(),
+        kinds=(),  # evaluated only if it is named
         control=is_control,
         compared_with=compared_with,
     )
@@ -226,7 +226,7 @@ def _frames_probe_spec(pool: Literal["mean", "max"], title: str) -> ModelSpec:
         lambda _: make_frames_probe(pool),
         choose=PENALTIES,
         reads="frames",
-        kinds=(),
+        kinds=(),  # evaluated only if it is named
     )
 
 

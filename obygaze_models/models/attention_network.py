@@ -133,7 +133,7 @@ class AttentionNetwork:
 
     @property
     def n_parameters(self) -> int:
-        """Count the parameters, P."""
+        """Count the parameters, P; their letters are those of the equations of `AttentionNetwork`."""
         n_columns = 2 * self.n_hidden + 1  # V and U have one for each hidden unit, c is one
         n_projection = self.n_inputs * n_columns
         n_gate_bias = 2 * self.n_hidden  # v and u
@@ -142,7 +142,7 @@ class AttentionNetwork:
         return n_projection + n_gate_bias + n_attention + n_bias
 
     def layers_of(self, parameters: Floats) -> AttentionLayers:
-        """Cut a vector [P] into layers, without copying."""
+        """Split a vector [P] of parameters, or their gradient, into layers: views, without copying."""
         n_columns = 2 * self.n_hidden + 1  # of V, U and c
         end_of_projection = self.n_inputs * n_columns
         end_of_gate_bias = end_of_projection + 2 * self.n_hidden
@@ -168,8 +168,9 @@ class AttentionNetwork:
             D' is `n_inputs`. The last column is 1 for absent frames, whose other columns are 0.
         """
         n_clips, n_frames, n_features = X.shape
-        absent = np.isnan(X[..., 0])
+        absent = np.isnan(X[..., 0])  # all features of an absent frame are NaN
         prepared = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
+        # In blocks, so that intermediate results stay small.
         for first in range(0, n_clips, N_CLIPS_AT_ONCE):
             block = slice(first, first + N_CLIPS_AT_ONCE)
             prepared[block, :, :n_features] = standardise(X[block], mean, scale, self.clip)
@@ -183,7 +184,7 @@ class AttentionNetwork:
     # -----------------------------------------------------------------------
 
     def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw K sets of initial parameters [K, P]; training goes on from the best of them.
+        """Draw K sets of initial parameters [K, P], of which training continues with the best.
 
         K is 2 `N_PAIRS`. The two sets of a pair differ in the sign of the evidence only. Without hidden units
         there is one set, drawn at random.
@@ -220,16 +221,18 @@ class AttentionNetwork:
         If the evidence is (3, 4) and the direction (1, 0), it becomes (-3, 4).
         """
         mirrored = parameters.copy()
-        evidence = self.layers_of(mirrored).projection[: self.n_features, -1]  # a view of `mirrored`
+        # The last column of the projection gives the evidence. It is a view, so that `mirrored` is changed.
+        evidence = self.layers_of(mirrored).projection[: self.n_features, -1]
         evidence -= 2 * (evidence @ direction) * direction
         return mirrored
 
     def _draw_parameters(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw parameters [P], uniformly between -1 and 1 over the root of their layer's number of inputs.
+        """Draw parameters [P] uniformly, within 1 / sqrt(number of inputs of their layer) around 0.
 
-        PyTorch's ``Linear`` draws its parameters so.
+        These are the initial parameters of PyTorch's ``Linear``.
         """
-        n_inputs = np.empty(self.n_parameters)  # of the layer of each parameter
+        # The number of inputs of each parameter's layer, [P], filled in layer by layer.
+        n_inputs = np.empty(self.n_parameters)
         layers = self.layers_of(n_inputs)
         layers.projection[:] = self.n_inputs
         layers.gate_bias[:] = self.n_inputs
@@ -243,7 +246,8 @@ class AttentionNetwork:
         A unit whose columns of V and U are both the same direction has the value tanh(z) sigmoid(z), where z
         is the frame's coordinate along it. This is near 1 for large positive z, and near 0 for large negative
         z. A unit and its opposite together therefore respond to frames that are far from the mean on either
-        side. Each direction takes two hidden units; directions for which there are none are left out.
+        side. Each direction takes two hidden units; directions for which there are none are left out. Biases
+        are 0, and the units' weights in the attention are 1.
         """
         n_directions = min(directions.shape[1], self.n_hidden // 2)
         if not n_directions:
@@ -251,19 +255,16 @@ class AttentionNetwork:
         n_units = 2 * n_directions
         first_directions = directions[:, :n_directions]
         directions_of_units = np.concatenate([first_directions, -first_directions], axis=1)  # [D, units]
-        # All are views of `parameters`. Rows of V and U are a frame's features, then its time embedding.
-        layers = self.layers_of(parameters)
-        V = layers.projection[:, :n_units]
-        U = layers.projection[:, self.n_hidden : self.n_hidden + n_units]
-        v = layers.gate_bias[:n_units]
-        u = layers.gate_bias[self.n_hidden : self.n_hidden + n_units]
-        w = layers.attention[:n_units]
-        for weights in (V, U):
-            weights[: self.n_features] = directions_of_units
-            weights[self.n_features :] = 0
-        v[:] = 0
-        u[:] = 0
-        w[:] = 1
+        layers = self.layers_of(parameters)  # views
+        # V and U are side by side, and so are their biases: the columns of the units in each.
+        units_in_tanh = slice(0, n_units)
+        units_in_sigmoid = slice(self.n_hidden, self.n_hidden + n_units)
+        for units in (units_in_tanh, units_in_sigmoid):
+            # The first rows are of a frame's features, the others of its time embedding.
+            layers.projection[: self.n_features, units] = directions_of_units
+            layers.projection[self.n_features :, units] = 0
+            layers.gate_bias[units] = 0
+        layers.attention[:n_units] = 1
 
     def _discriminating_directions(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
         """Find the n directions [D, n] along which the scatter of frames differs most between the classes.
@@ -280,12 +281,7 @@ class AttentionNetwork:
                 rows = _evenly_spaced(rows, most_clips)  # so that every movie has its share
             scatters.append(self._within_clip_scatter(X, rows))
         scatter_of_negative, scatter_of_positive = scatters
-        directions = most_differing_directions(scatter_of_positive - scatter_of_negative, n)
-        # The sign of an eigenvector is arbitrary. It is chosen so that the entry of largest absolute value is
-        # positive.
-        rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
-        largest_entries = directions[rows_of_largest, np.arange(n)]
-        return np.asarray(directions * np.sign(largest_entries))
+        return _with_fixed_signs(most_differing_directions(scatter_of_positive - scatter_of_negative, n))
 
     def _within_clip_scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the covariance [D, D] of frames around the mean of their own clip.
@@ -299,6 +295,7 @@ class AttentionNetwork:
             frames = clips[..., : self.n_features]
             is_absent = clips[..., -1:]  # [B, F, 1]
             is_present = 1 - is_absent
+            # Absent frames are 0, and add nothing to the sums.
             means = frames.sum(axis=1, keepdims=True) / is_present.sum(axis=1, keepdims=True)
             centred = ((frames - means) * is_present).reshape(-1, self.n_features)
             scatter += centred.T @ centred
@@ -331,10 +328,13 @@ class AttentionNetwork:
     ) -> Floats:
         """Compute the logits of a batch, and write the gradient of their cross-entropy into `gradient`.
 
-        It goes backwards from the logits to the product of frames and projection (`_backward_through_gate`),
-        whose columns are the arguments of tanh, the arguments of the sigmoid and the evidence. The
-        projection's gradient follows from the derivatives by this product: product = frames @ projection, and
-        so the gradient is frames' @ derivatives. `PROJECTION_PENALTY` adds a multiple of the projection.
+        The network computes product = frames @ projection, whose columns are the arguments of tanh, the
+        arguments of the sigmoid and the evidence, and from these the logits. The chain rule goes backwards:
+
+        1. from the logits to derivatives by the product (for the gate: `_backward_through_gate`);
+        2. from these to the gradient of the projection, which is frames' @ derivatives.
+
+        `PROJECTION_PENALTY` adds a multiple of the projection to its gradient.
 
         Parameters
         ----------
@@ -358,16 +358,16 @@ class AttentionNetwork:
         # The derivative of the cross-entropy by a logit is p - y.
         by_logit = (expit(pooled.logits) - y) / len(y) * weights  # [B]
         gradient.bias[0] = by_logit.sum()
-        product = np.empty((*X.shape[:2], 2 * self.n_hidden + 1), X.dtype)  # [B, F, 2 L + 1]
-        by_product = self._columns_of(product)
+        by_product = np.empty((*X.shape[:2], 2 * self.n_hidden + 1), X.dtype)  # [B, F, 2 L + 1]
+        by_columns = self._columns_of(by_product)  # views
         # logit = sum of weights times evidence + bias
-        by_product.evidence[:] = by_logit[:, None] * pooled.weights
+        by_columns.evidence[:] = by_logit[:, None] * pooled.weights
         if self.n_hidden:
-            self._backward_through_gate(layers, pooled, gate, by_product, gradient)
+            self._backward_through_gate(layers, pooled, gate, by_columns, gradient)
             # The gate's biases are added to all columns but the last, the evidence.
-            gradient.gate_bias[:] = product[..., :-1].sum(axis=(0, 1))
+            gradient.gate_bias[:] = by_product[..., :-1].sum(axis=(0, 1))
         frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
-        np.matmul(frames.T, product.reshape(len(frames), -1), out=gradient.projection)
+        np.matmul(frames.T, by_product.reshape(len(frames), -1), out=gradient.projection)
         gradient.projection[:] += PROJECTION_PENALTY * layers.projection
         return pooled.logits
 
@@ -376,36 +376,36 @@ class AttentionNetwork:
         layers: AttentionLayers,
         pooled: PooledFrames,
         gate: _Gate,
-        by_product: "_ProductColumns",
+        by_columns: "_ProductColumns",
         gradient: AttentionLayers,
     ) -> None:
         """Fill in the derivatives by the gate's two arguments, and the gradient of the attention weights w.
 
-        With t = tanh(argument) and s = sigmoid(argument), a frame has the score e = w . (t s), and a softmax
-        over the clip's frames turns scores into weights. The chain rule gives, for each frame::
+        With t = tanh(argument) and s = sigmoid(argument), a frame has the score w . (t s), and a softmax over
+        the clip's frames turns scores into weights. The chain rule gives for each frame the derivatives::
 
-            by e                       (by evidence) * (evidence - weighted mean evidence of the clip)
-            by t s                     (by e) w
-            by the argument of tanh    (by t s) s (1 - t^2)  =  (by t s) (s - (t s) t)
-            by the argument of sigmoid (by t s) t s (1 - s)
+            by_score                by_evidence * (evidence - weighted mean evidence of the clip)
+            by_gated, by t s        by_score * w
+            by argument of tanh     by_gated * s (1 - t^2)  =  by_gated * (s - (t s) t)
+            by argument of sigmoid  by_gated * t s (1 - s)
 
         Parameters
         ----------
         layers : AttentionLayers
         pooled : PooledFrames
         gate : _Gate
-        by_product : _ProductColumns
+        by_columns : _ProductColumns
             The derivatives by the evidence are read, those by the arguments are written.
         gradient : AttentionLayers
             Its `attention` is written.
         """
         mean_evidence = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)  # [B, 1]
-        by_score = by_product.evidence * (pooled.evidence - mean_evidence)  # [B, F]
+        by_score = by_columns.evidence * (pooled.evidence - mean_evidence)  # [B, F]
         gated = gate.tanh * gate.sigmoid  # [B, F, L]
         gradient.attention[:] = np.tensordot(by_score, gated, 2)  # the sum over clips and frames
         by_gated = by_score[..., None] * layers.attention
-        np.multiply(by_gated, gate.sigmoid - gated * gate.tanh, out=by_product.tanh_argument)
-        np.multiply(by_gated, gated * (1 - gate.sigmoid), out=by_product.sigmoid_argument)
+        np.multiply(by_gated, gate.sigmoid - gated * gate.tanh, out=by_columns.tanh_argument)
+        np.multiply(by_gated, gated * (1 - gate.sigmoid), out=by_columns.sigmoid_argument)
 
     def _columns_of(self, product: Floats) -> "_ProductColumns":
         """Name the columns of a product of frames and projection [B, F, 2 L + 1], without copying."""
@@ -422,12 +422,9 @@ class AttentionNetwork:
         product = (frames @ layers.projection).reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
         product[..., :-1] += layers.gate_bias
         columns = self._columns_of(product)
-        # The logistic function as (1 + tanh(z / 2)) / 2, since numpy's tanh is vectorised.
-        sigmoid = np.tanh(columns.sigmoid_argument / 2)
-        sigmoid += 1
-        sigmoid /= 2
-        gate = _Gate(np.tanh(columns.tanh_argument), sigmoid)
-        score = is_present  # without hidden units: 1 for all present frames, so that weights are equal
+        gate = _Gate(np.tanh(columns.tanh_argument), _sigmoid(columns.sigmoid_argument))
+        # Without hidden units all present frames have the score 1, so that their weights are equal.
+        score = is_present
         if self.n_hidden:
             score = (gate.tanh * gate.sigmoid) @ layers.attention  # [B, F]
         # The softmax over the present frames of a clip.
@@ -451,6 +448,25 @@ class _ProductColumns(NamedTuple):
     tanh_argument: Floats
     sigmoid_argument: Floats
     evidence: Floats
+
+
+def _sigmoid(values: Floats) -> Floats:
+    """Compute the logistic function as (1 + tanh(z / 2)) / 2, since numpy's tanh is vectorised."""
+    sigmoid: Floats = np.tanh(values / 2)
+    sigmoid += 1
+    sigmoid /= 2
+    return sigmoid
+
+
+def _with_fixed_signs(directions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Choose the sign of each direction, a column of [D, n], so that its largest entry is positive.
+
+    The sign of an eigenvector is arbitrary. The largest entry is that of largest absolute value.
+    """
+    n_directions = directions.shape[1]
+    rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
+    largest_entries = directions[rows_of_largest, np.arange(n_directions)]
+    return np.asarray(directions * np.sign(largest_entries))
 
 
 def _evenly_spaced(rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:

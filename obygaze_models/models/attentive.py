@@ -133,17 +133,8 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         self._validate_params()
         clips = self._check_frames_to_fit(X, y)
         self.classes_, labels = encode_labels(y, type(self).__name__)
-        penalties: tuple[float, ...]
-        if self.penalty is not None:
-            penalties = (float(self.penalty),)
-        elif groups is None:
-            # Without movies there are no inner folds to choose on.
-            penalties = (DEFAULT_PENALTY,)
-        else:
-            penalties = PENALTIES
-        # These are set with movies only; an earlier fit may have left them.
-        for name in ("candidates_", "held_out_", "curves_"):
-            self.__dict__.pop(name, None)
+        self._forget_choice()
+        penalties = self._penalties_to_try(has_movies=groups is not None)
         settings = TrainingSettings(
             n_queries=self.n_queries,
             batch_size=self.batch_size,
@@ -161,6 +152,17 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 self._choose_on_folds(probes, folds, movies)
         return self
 
+    def _penalties_to_try(self, *, has_movies: bool) -> tuple[float, ...]:
+        """List the penalties to train with; without movies there are no inner folds to choose one on."""
+        if self.penalty is not None:
+            return (float(self.penalty),)
+        return PENALTIES if has_movies else (DEFAULT_PENALTY,)
+
+    def _forget_choice(self) -> None:
+        """Remove what an earlier fit may have set: the attributes that are set with movies only."""
+        for name in ("candidates_", "held_out_", "curves_"):
+            self.__dict__.pop(name, None)
+
     def decision_function(self, X: ArrayLike | StoredClips) -> Floats:
         """Compute the logit [N] of each clip of X [N, T, D]."""
         return np.array([pooled.logit_terms.sum() for pooled in self._pool(X)], self.parameters_.dtype)
@@ -170,9 +172,9 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         return np.stack([pooled.weights for pooled in self._pool(X)])
 
     def _pool(self, X: ArrayLike | StoredClips) -> Iterator["_PooledClip"]:
-        """Yield the weights of each clip's tokens in X [N, T, D], and the terms that its logit is the sum of.
+        """Yield the weights of each clip's tokens in X [N, T, D], and the terms of its logit.
 
-        One clip at a time, so that its result does not depend on the other clips to the last bit.
+        Clips are pooled one at a time, since the rounding of a product depends on the number of its rows.
         """
         check_is_fitted(self)
         clips = self._check_frames(X)
@@ -184,11 +186,11 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         with one_blas_thread():
             for row in range(len(clips)):
                 block = read_block(clips, slice(row, row + 1), self.mean_.dtype)
-                # Here the clips are standardised, where training scales the projection instead: more precise
-                # if the mean is large against the deviation.
+                # Training scales the projection instead of the clips. Standardising the clips is more precise
+                # if the mean is large compared with the deviation.
                 standardised = block._replace(X=(block.X - self.mean_) / self.scale_)
                 attended = attend(standardised, projection)
-                # Of the one clip, by the one probe.
+                # Index 0 is the only clip of the block, and the only probe.
                 weights = attended.weights[0, :, 0]  # [T, M]
                 pooled_evidence = attended.pooled[0, 0]  # [M]
                 yield _PooledClip(weights, logit_terms=np.append(pooled_evidence, bias))
@@ -235,7 +237,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         rng = np.random.default_rng((int(self.random_state), 1))
         best_loss = np.inf
         best_epoch = 0
-        best_penalty = 0  # an index, as are all penalties here
+        best_penalty = 0  # an index, like all penalties here
         train_losses = []  # for each epoch, the losses of all penalties [K]
         held_out_losses = []
         for epoch in range(1, self.max_epochs + 1):
@@ -256,10 +258,12 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 self.held_out_ = _held_out_scores(logits[:, :, penalty], probes, folds, movies)
             elif epoch - best_epoch >= self.patience:
                 break
+        # What describes the probe that is kept.
         self.n_epochs_ = best_epoch
         self.mean_ = probes.mean[ALL_CLIPS]
         self.scale_ = probes.scale[ALL_CLIPS]
         self.threshold_ = self.held_out_.threshold()
+        # What describes its training.
         train_loss = np.array(train_losses)[:, best_penalty]
         held_out_loss = np.array(held_out_losses)[:, best_penalty]
         self.curve_ = LossCurve(train_loss, held_out_loss, best_epoch)
@@ -271,17 +275,19 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
 def _held_out_scores(
     logits: NDArray[np.floating], probes: ProbesInTraining, folds: NDArray[np.int64], movies: NDArray[Any]
 ) -> HeldOut:
-    """Collect the scores of clips by the probes, of one penalty, that were not trained on their movie.
+    """Collect the score of each clip by the probe that was not trained on its movie.
 
     Parameters
     ----------
     logits : ndarray, shape [N, G]
-        By the probe of each group: group f is the clips that fold f does not hold out, the last is all clips.
+        Logits by the probe of each group, with one penalty. Group f is the clips that fold f does not hold
+        out, the last group is all clips.
     probes : ProbesInTraining
     folds, movies : ndarray, shape [N]
         The inner fold that holds each clip out, and its movie.
     """
-    logits_of_folds = logits[:, :ALL_CLIPS]  # [N, F], without the last group
+    # `ALL_CLIPS` is the index of the last group, -1: the slices are without it, [N, F].
+    logits_of_folds = logits[:, :ALL_CLIPS]
     in_training_of_folds = probes.in_group[:, :ALL_CLIPS]
     # The mean logit that the probe of each fold gives to the clips that it is trained on, [F].
     training_mean_of_fold = np.average(logits_of_folds, axis=0, weights=in_training_of_folds)

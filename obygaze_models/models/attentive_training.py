@@ -162,7 +162,7 @@ class _TokenSums:
     Attributes
     ----------
     counts : ndarray, shape [F, 2]
-        Tokens of each fold and label.
+        Number of tokens of each of F folds and each label, 0 or 1.
     origin : ndarray, shape [D]
         A point near the tokens, relative to which sums and squares are precise.
     sums, squares : ndarray, shape [F, D]
@@ -182,11 +182,11 @@ class _TokenSums:
 
     def add(self, tokens: Floats, fold: int, label: int) -> None:
         """Add the tokens [t, D] of a clip to the sums of its inner fold and label."""
-        # Sums and squares are relative to `origin`, and in float64, where squares of float32 are exact. With
-        # a large mean the variance would otherwise be lost in the rounding of its square.
+        # The variance will be the mean square less the squared mean. If the mean were large, the difference
+        # would be lost in rounding: sums are relative to `origin`, and in float64.
         offsets = tokens - self.origin
         self.sums[fold] += offsets.sum(axis=0)
-        self.squares[fold] += np.einsum("td,td->d", offsets, offsets)
+        self.squares[fold] += np.einsum("td,td->d", offsets, offsets)  # offsets * offsets, summed over tokens
         self.counts[fold, label] += len(tokens)
         # Scatters are around the clip's own mean instead.
         centred = tokens - tokens.mean(axis=0, dtype=np.float64)
@@ -201,11 +201,12 @@ class _TokenSums:
         return as_mean_and_scale(self.origin + mean_offset, deviation, dtype)
 
     def directions_and_opposites(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
-        """Find n directions along which the scatter of tokens differs most between the labels; add opposites.
+        """Return n directions in which the scatter of tokens differs most between labels, and the opposites.
 
-        The first queries point along them: they attend to tokens that are unusual for their clip in ways in
-        which the two labels differ. Opposites are added because a query attends to one side only. The scatter
-        of a label is the covariance of its standardised tokens around their own clip's mean.
+        The scatter of a label is the covariance of its standardised tokens around their own clip's mean. The
+        first queries point along these directions, so that they attend to tokens that are unusual for their
+        clip in ways in which the two labels differ. As a query attends to one side only, there is another for
+        the opposite direction.
 
         Parameters
         ----------
@@ -256,7 +257,7 @@ def initial_statistics(
         group is all clips; None for this group alone.
     n_directions : int
     dtype : dtype
-        In which moments are given.
+        Type of the moments that are returned.
 
     Raises
     ------
@@ -270,7 +271,7 @@ def initial_statistics(
     means = []
     scales = []
     directions = []
-    for is_in_group in _folds_of_groups(n_folds, has_inner_folds=folds is not None):
+    for is_in_group in _fold_masks_of_groups(n_folds, has_inner_folds=folds is not None):
         mean, scale = sums.mean_and_scale(is_in_group, dtype)
         means.append(mean)
         scales.append(scale)
@@ -278,10 +279,11 @@ def initial_statistics(
     return InitialStatistics(np.stack(means), np.stack(scales), np.stack(directions))
 
 
-def _folds_of_groups(n_folds: int, *, has_inner_folds: bool) -> list[Masks]:
-    """List for each group a mask [F] of the folds whose clips it has: all but one fold, and at last all.
+def _fold_masks_of_groups(n_folds: int, *, has_inner_folds: bool) -> list[Masks]:
+    """List for each group a mask [F] of the folds whose clips it has.
 
-    Without inner folds there is only the group of all clips.
+    The first F groups lack one fold each, and the last has all folds. Without inner folds there is only the
+    group of all clips.
     """
     all_folds = np.ones(n_folds, bool)
     if not has_inner_folds:
@@ -312,8 +314,8 @@ def _sum_tokens(
         if not np.isfinite(block.X).all():
             raise ValueError("a feature of a frame or token is not finite")
         if sums is None:
-            # The first token serves as the origin.
-            sums = _TokenSums(n_folds, block.X[0, 0])
+            first_token = block.X[0, 0]
+            sums = _TokenSums(n_folds, origin=first_token)
         for clip in range(len(block.X)):
             row = rows.start + clip
             sums.add(block.present_frames(clip), fold_of[row], y[row])
@@ -415,17 +417,18 @@ class ProbesInTraining:
         self.settings = settings
         self.in_group = _clips_of_groups(len(y), folds)
         self.dtype = np.result_type(clips.dtype, np.float32)
-        # Each direction takes two queries, of opposite signs. One query is left for equal weights: it starts
-        # at 0.
-        n_directions = min(MOST_DIRECTIONS, (settings.n_queries - 1) // 2)
+        # One query starts at 0, which weighs all tokens equally. Of the others, each direction takes two, of
+        # opposite signs.
+        n_pairs_of_queries = (settings.n_queries - 1) // 2
+        n_directions = min(MOST_DIRECTIONS, n_pairs_of_queries)
         statistics = initial_statistics(clips, y, folds, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
-        # Evidence and biases start at 0. The probes of a group, one for each penalty, start with the same
+        # Evidence and biases start at 0. The K probes of a group, one for each penalty, start with the same
         # queries.
         self.parameters = np.zeros(self._count_parameters(), self.dtype)
         queries_of_groups = self._first_queries(statistics.directions)  # [D, G, M]
-        queries_of_probes = np.repeat(queries_of_groups, len(penalties), axis=1)  # [D, J, M]
+        queries_of_probes = np.repeat(queries_of_groups, len(penalties), axis=1)  # [D, J, M], with J = G K
         layers = self.layers_of(self.parameters)  # views
         layers.queries[:] = queries_of_probes
         self.gradient = np.empty_like(self.parameters)
@@ -445,8 +448,8 @@ class ProbesInTraining:
     def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Make the initial queries [D, G, M].
 
-        The first queries of a group point along its `directions` [G, D, n], the next is 0 and so weighs all
-        tokens equally, and the others are random, the same for all groups.
+        The first queries of a group point along its `directions` [G, D, n]. The next query is 0, which weighs
+        all tokens equally. The others are random, and the same for all groups.
         """
         n_groups, n_features, n_along_directions = directions.shape
         n_queries = self.settings.n_queries
@@ -454,10 +457,10 @@ class ProbesInTraining:
         rng = np.random.default_rng((self.settings.seed, 0))
         random_queries = rng.standard_normal((n_features, n_random)) / np.sqrt(n_features)
         queries = np.zeros((n_features, n_groups, n_queries))
+        index_of_zero = n_along_directions
         for group in range(n_groups):
-            queries[:, group, :n_along_directions] = directions[group][:, :n_queries]
-            # The query after these stays 0.
-            queries[:, group, n_along_directions + 1 :] = random_queries
+            queries[:, group, :index_of_zero] = directions[group][:, :n_queries]
+            queries[:, group, index_of_zero + 1 :] = random_queries
         return queries
 
     def layers_of(self, parameters: Floats) -> ProbeLayers:
@@ -488,7 +491,8 @@ class ProbesInTraining:
         logits = np.empty((n_clips, self.n_probes))
         for start in range(0, n_clips, self.settings.batch_size):
             rows = order[start : start + self.settings.batch_size]
-            logits[rows] = self.backward(rows)  # sets `self.gradient` too
+            # `backward` also sets `self.gradient`, by which the step is taken.
+            logits[rows] = self.backward(rows)
             adam_step(self.parameters, self.gradient, self._adam, self.settings.learning_rate)
         # Probes are in order of groups, and of penalties within a group.
         return logits.reshape(n_clips, n_groups, len(self.penalties))
@@ -498,10 +502,10 @@ class ProbesInTraining:
 
         A probe's loss is the mean cross-entropy of its group's clips in the batch, plus the penalties.
 
-        Probes are defined on tokens that are standardised by their group. All probes nevertheless read the
-        same raw tokens, by way of a projection that takes the moments into account (`_raw_layers`). The
-        gradient is therefore computed by the raw projection first, and then by the parameters
-        (`_from_raw_gradient`).
+        Probes are defined on tokens that are standardised by their group. To read the same raw tokens, they
+        are converted to probes on raw tokens (`_raw_layers`), which have the same logits. The gradient is
+        computed in three steps: by the parameters of the raw probes; converted to that by the parameters
+        (`_from_raw_gradient`); and with the gradient of the penalties added.
 
         Parameters
         ----------
@@ -517,10 +521,8 @@ class ProbesInTraining:
         raw = _raw_layers(layers, moments)
         clip_weights = self._clip_weights(rows)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
-        # The gradient by the raw projection, and by the bias, is summed over blocks of clips. Both are views
-        # of `self.gradient`.
         self.gradient[:] = 0
-        gradient = self.layers_of(self.gradient)
+        gradient = self.layers_of(self.gradient)  # views, to which each block of clips adds
         for in_block in token_blocks(len(rows), self.clips.shape[1]):
             rows_of_block = rows[in_block]
             block = read_block(self.clips, rows_of_block, self.dtype)
@@ -529,12 +531,7 @@ class ProbesInTraining:
             # The derivative of the cross-entropy by a logit is p - y.
             residuals = expit(logits[in_block]) - self.y[rows_of_block, None]
             by_logit = (residuals * clip_weights[in_block]).astype(self.dtype)  # [B, J]
-            gradient.bias[:] += by_logit.sum(axis=0)
-            # products = tokens @ projection, so that the gradient is tokens' @ derivatives by the products.
-            n_products = layers.projection[0].size  # 2 J M for each token
-            by_products = _gradients_by_token(attended, by_logit).reshape(-1, n_products)
-            tokens = block.X.reshape(len(by_products), -1)
-            gradient.projection[:] += (tokens.T @ by_products).reshape(gradient.projection.shape)
+            _add_raw_gradient(gradient, block, attended, by_logit)
         _from_raw_gradient(gradient, moments)
         self._add_penalty_gradients(layers, gradient)
         return logits
@@ -564,9 +561,9 @@ class ProbesInTraining:
 
 
 def _clips_of_groups(n_clips: int, folds: NDArray[np.int64] | None) -> Masks:
-    """Mark the clips of each group, [N, G]: those that a fold does not hold out, for each fold; at last all.
+    """Mark the clips of each group, [N, G]: the training clips of each fold, and in the last group all clips.
 
-    `folds` [N] holds the fold that holds each clip out. If it is None, there is only the group of all clips.
+    `folds` [N] is the fold that holds each clip out. If it is None, there is only the group of all clips.
     """
     groups = []
     if folds is not None:
@@ -587,20 +584,44 @@ def _raw_layers(layers: ProbeLayers, moments: MeanAndScale) -> ProbeLayers:
     `moments` are those of each probe's group, [D, J, 1].
     """
     mean, scale = moments
-    raw_projection = layers.projection / scale[:, None]
-    raw_evidence = raw_projection[:, 1]
-    raw_bias = layers.bias - (mean * raw_evidence).sum(axis=(0, 2))
+    raw_projection = layers.projection / scale[:, None]  # [D, 2, J, M] / [D, 1, J, 1]
+    raw_evidence = raw_projection[:, 1]  # [D, J, M]
+    raw_bias = layers.bias - (mean * raw_evidence).sum(axis=(0, 2))  # [J]
     return ProbeLayers(raw_projection, raw_bias)
+
+
+def _add_raw_gradient(gradient: ProbeLayers, block: TokenBlock, attended: Attended, by_logit: Floats) -> None:
+    """Add the gradient of a block of clips by the parameters of raw probes to `gradient`, in place.
+
+    Parameters
+    ----------
+    gradient : ProbeLayers
+    block : TokenBlock
+        The clips [B, T, D].
+    attended : Attended
+        The clips pooled by the raw probes.
+    by_logit : ndarray, shape [B, J]
+        Derivatives of the losses by the logits.
+    """
+    gradient.bias[:] += by_logit.sum(axis=0)
+    # products = tokens @ projection, so that the gradient is tokens' @ derivatives by the products.
+    n_products = gradient.projection[0].size  # 2 J M for each token
+    by_products = _gradients_by_token(attended, by_logit).reshape(-1, n_products)
+    tokens = block.X.reshape(len(by_products), -1)
+    gradient.projection[:] += (tokens.T @ by_products).reshape(gradient.projection.shape)
 
 
 def _from_raw_gradient(gradient: ProbeLayers, moments: MeanAndScale) -> None:
     """Convert the gradient by the layers of `_raw_layers` to that by the layers themselves, in place.
 
-    By the chain rule: raw evidence is also part of the raw bias, times -mean; and a derivative by v / scale,
-    divided by the scale, is that by v.
+    With raw projection = projection / scale and raw bias = bias - mean . raw evidence, the chain rule gives::
+
+        by bias             by_raw_bias
+        by raw evidence     by_raw_evidence - mean * by_raw_bias
+        by projection       by_raw_projection / scale
     """
     mean, scale = moments
-    gradient.evidence[:] -= mean * gradient.bias[:, None]
+    gradient.evidence[:] -= mean * gradient.bias[:, None]  # [D, J, M] -= [D, J, 1] * [J, 1]
     gradient.projection[:] /= scale[:, None]
 
 

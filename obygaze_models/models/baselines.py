@@ -83,10 +83,10 @@ class Baseline(BinaryClassifier):
         return self._labels_of(self.decision_function(X, groups))
 
     def _learn_threshold(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Return the threshold of `predict`; subclasses may learn it, and what their scores need.
+        """Return the threshold of `predict`, given labels [N], 0 or 1, and movies [N] of the training clips.
 
-        Labels [N] are 0 or 1; `movies` [N] are the clips' movies. This default learns nothing, and returns
-        the fixed threshold of the class.
+        This default learns nothing, and returns the fixed threshold of the class. Subclasses may learn the
+        threshold. They may also set attributes that `_score` needs.
         """
         del labels, movies
         return self._fixed_threshold
@@ -113,8 +113,8 @@ class AlwaysNegative(Baseline):
 class RandomGuess(Baseline):
     """Call each clip positive at random, with one probability for all.
 
-    The score is a uniform draw from [0, 1) plus that probability, less 1. It is at least the threshold, 0,
-    with that probability.
+    With the probability p, a uniform draw from [0, 1) is at least 1 - p. The score is the draw less (1 - p),
+    so that it is at least the threshold, 0, with the probability p.
 
     Parameters
     ----------
@@ -131,10 +131,7 @@ class RandomGuess(Baseline):
     random_state: Seed = 0
 
     def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Draw a score for each clip [N] that reaches the threshold, 0, with the given probability p.
-
-        A draw from [0, 1) is at least 1 - p with the probability p.
-        """
+        """Draw a score for each clip [N]."""
         del movies
         probability = self.prevalence_ if self.probability is None else self.probability
         draws = np.random.default_rng(self.random_state).random(n_clips)
@@ -166,14 +163,14 @@ class MoviePrior(Baseline):
     """
 
     def _learn_threshold(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Learn each movie's share of positive clips (`priors_`), and the threshold of scores by them.
+        """Set `priors_`, each movie's share of positive clips, and return the threshold.
 
-        The threshold is the one with the highest f1_pos on the training clips.
+        It is the threshold with the highest f1_pos on the training clips, scored by these shares.
         """
         self.priors_: dict[Any, float] = {}
         if movies is not None:
-            names, movie_of = np.unique(movies, return_inverse=True)
-            shares = np.bincount(movie_of, weights=labels) / np.bincount(movie_of)
+            names, movie_of_clip = np.unique(movies, return_inverse=True)
+            shares = np.bincount(movie_of_clip, weights=labels) / np.bincount(movie_of_clip)
             self.priors_ = dict(zip(names.tolist(), shares.tolist(), strict=True))
         return best_threshold(labels, self._score(len(labels), movies))
 
@@ -196,7 +193,7 @@ class MedianLevel(BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N]."""
+        """Score each clip [N] by the same level."""
         return np.full(len(np.asarray(X)), self.level_)
 
 
@@ -219,7 +216,7 @@ class RandomLevel(BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N]."""
+        """Score each clip [N] by a level that is drawn at random from those of the training clips."""
         rng = np.random.default_rng(self.random_state)
         return rng.choice(self.levels_, len(np.asarray(X)))
 
@@ -229,7 +226,8 @@ def _baseline_spec(
 ) -> ModelSpec:
     """Make the spec of a baseline.
 
-    `make` takes a seed and returns the unfitted baseline; `kinds` are the kinds of target it is for.
+    `make` takes a seed and returns the unfitted baseline. `kinds` are the kinds of target that it can be
+    trained on. A baseline has no parameters that inner folds could choose (``choose=None``).
     """
     return ModelSpec(name, title, make, choose=None, looks_at_features=False, kinds=kinds)
 

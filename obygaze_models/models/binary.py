@@ -64,7 +64,7 @@ class LogitClassifier(BinaryClassifier):
     """Base class of classifiers of two classes whose score is a logit."""
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Compute the probability [N, 2] of each class that the logit stands for, the negative one first."""
+        """Compute the probabilities [N, 2] of the negative and of the positive class."""
         positive: Floats = expit(self.decision_function(X))
         return np.stack([1 - positive, positive], axis=1)
 
@@ -73,7 +73,8 @@ def validated_rows(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]
     """Validate features X [N, D] for a fitted estimator, and return them as an array of an accepted type.
 
     Finite arrays of the right shape and type skip scikit-learn's validation, which takes longer than most
-    scores.
+    scores. An estimator that was fitted on a data frame has names of features, and needs the validation to
+    warn of data without names.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ def validated_rows(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]
     *dtypes
         The data types that the estimator accepts.
     """
-    if type(X) is np.ndarray and X.dtype in dtypes and not hasattr(estimator, "feature_names_in_"):
+    has_feature_names = hasattr(estimator, "feature_names_in_")
+    if type(X) is np.ndarray and X.dtype in dtypes and not has_feature_names:
         has_right_shape = len(X) > 0 and X.shape[1:] == (estimator.n_features_in_,)
         if has_right_shape and _has_finite_sum(X):
             return X
@@ -91,7 +93,10 @@ def validated_rows(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]
 
 
 def _has_finite_sum(X: Floats) -> bool:
-    """Tell whether the sum of an array is finite: then all values are. False also if the sum overflows."""
+    """Tell whether the sum of an array is finite, which proves that all values are.
+
+    The sum of finite values may overflow. It then proves nothing, and the array has to be validated.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(X.sum()))
 

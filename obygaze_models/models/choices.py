@@ -103,16 +103,16 @@ class Chosen(NamedTuple):
 def candidates(
     parameter: str, values: Iterable[Any], losses: Iterable[float], best: int
 ) -> tuple[Candidate, ...]:
-    """List the values of a parameter that were tried, each with its inner loss.
+    """List the values of a parameter that were tried on inner folds, each with its loss.
 
     Parameters
     ----------
     parameter : str
-        Its name, which begins the candidates' names: ``C=0.1``.
+        Name of the parameter. A candidate is named by parameter and value, such as ``C=0.1``.
     values : iterable
         Numbers are formatted by ``%g``.
     losses : iterable of float
-        Log loss of each value.
+        Log loss of each value on held-out clips of inner folds.
     best : int
         Index of the value that was chosen.
     """

@@ -44,11 +44,13 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X, **params), dtype=np.float64)
     else:
-        positive = np.asarray(estimator.predict_proba(X, **params), dtype=np.float64)[:, 1]
-        positive = np.clip(positive, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        probabilities = np.asarray(estimator.predict_proba(X, **params), dtype=np.float64)  # [N, 2]
+        # Clipped, as the logit of 0 or 1 is infinite.
+        positive = np.clip(probabilities[:, 1], LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         scores = np.log(positive / (1 - positive))
+    has_one_score_per_clip = scores.shape == (len(X),)
     all_finite = bool(np.isfinite(scores).all())
-    if scores.shape != (len(X),) or not all_finite:
+    if not has_one_score_per_clip or not all_finite:
         problem = "" if all_finite else " with values that are not finite"
         raise ValueError(
             f"{type(estimator).__name__} must give one finite score a clip: "
@@ -58,8 +60,9 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
 
 
 def mean_score(estimator: Any, X: Any) -> float:
-    """Compute the mean score of the training clips X of an estimator; of a sample, if there are many clips.
+    """Compute an estimator's mean score over its training clips X, or over a sample if there are many.
 
-    It is used in place of an intercept, which estimators define in different ways or not at all.
+    Scores of models of different folds are counted from their means, to be comparable. An intercept would not
+    serve: estimators define it in different ways, or not at all.
     """
     return float(scores_of(estimator, sample_evenly(X)).mean())

@@ -67,7 +67,7 @@ def fit_folds(
     present : DataFrame, shape [N, K], optional
         Presence of each concept.
     n_levels : int, optional
-        Of ordered levels; None for two classes.
+        Number of ordered levels; None for two classes.
 
     Yields
     ------
@@ -106,16 +106,16 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
     """
     labels = np.full(n_clips, NOT_ASKED, dtype=np.int64)
     for fold in folds:
-        is_in_task = fold.y >= 0
+        is_in_task = fold.y != NOT_ASKED
         rows = fold.rows[is_in_task]
         labels_in_fold = fold.y[is_in_task]
         has_repeated_clips = len(np.unique(rows)) < len(rows)
         if has_repeated_clips:
             # They may have several labels, such as those of two annotators.
             return None
-        labels_before = labels[rows]  # in the folds before, NOT_ASKED in none
-        was_labelled = labels_before >= 0
-        contradicts = was_labelled & (labels_before != labels_in_fold)
+        earlier_labels = labels[rows]  # by the folds before
+        was_labelled = earlier_labels != NOT_ASKED
+        contradicts = was_labelled & (earlier_labels != labels_in_fold)
         if contradicts.any():
             return None
         labels[rows] = labels_in_fold
@@ -157,6 +157,7 @@ def _fit_fold(
             present=present_in_fold,
         )
     except ProtocolError as error:
+        # The error is that movies do not allow inner folds: say of which model and fold.
         raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error
 
 
@@ -173,17 +174,17 @@ def _fit_ordinal_probes(
     *,
     n_levels: int,
 ) -> Iterator[OrdinalModel]:
-    """Fit on the training clips of each fold a linear probe for each step between two of `n_levels` levels.
+    """Fit linear probes on the training clips of each fold, one for each step between two ordered levels.
 
     `levels` [N] are the clips' levels, or -1 for clips that no fold trains on; the other arguments are those
     of `_fit_probes`.
     """
-    probes_of_steps = []
+    iterators = []  # for each step, over its probes, one for each fold
     for step in range(n_levels - 1):
         is_above = labels_of_step(levels, step)
-        probes_of_steps.append(_fit_probes(spec, X, is_above, folds, movies))
-    # Each iterator yields one probe a fold: together, the probes of all steps of a fold.
-    for probes_of_fold in zip(*probes_of_steps, strict=True):
+        iterators.append(_fit_probes(spec, X, is_above, folds, movies))
+    # The next probes of all iterators are those of all steps in one fold.
+    for probes_of_fold in zip(*iterators, strict=True):
         yield OrdinalModel(probes_of_fold)
 
 
@@ -214,16 +215,17 @@ def _fit_probes(
     try:
         # The selections differ in their seeds only, which a linear probe does not use.
         first = selections[0]
-        chosen_of_sets = search_probes(first.estimator, first.choose, X, labels, training_sets)
-        for selection, training_set, chosen in zip(selections, training_sets, chosen_of_sets, strict=True):
+        fitted_probes = search_probes(first.estimator, first.choose, X, labels, training_sets)
+        for selection, training_set, probe in zip(selections, training_sets, fitted_probes, strict=True):
+            rows = training_set.rows
             held_out = HeldOut(
-                scores=chosen.scores,
-                y=labels[training_set.rows],
-                movies=movies[training_set.rows],
+                scores=probe.scores,
+                y=labels[rows],
+                movies=movies[rows],
                 folds=training_set.inner,
-                training_means=chosen.training_means,
+                training_means=probe.training_means,
             )
-            selection.set_chosen(chosen, classes=np.array([0, 1]), held_out=held_out)
+            selection.set_chosen(probe, classes=np.array([0, 1]), held_out=held_out)
             yield Fitted(spec, selection, selection.threshold_)
     except ObygazeError:
         raise
@@ -240,7 +242,8 @@ def _training_set(
 ) -> TrainingSet:
     """Assign the training clips of a fold to inner folds of movies.
 
-    `labels` and `movies` are of all clips. A label of -1 in `fold.y` says that a clip is not in the task.
+    `labels` and `movies` are of all clips. The labels in `fold.y` are those in `labels`, or -1 for clips that
+    are not in the task.
 
     Raises
     ------
@@ -249,7 +252,7 @@ def _training_set(
     ProtocolError
         Their movies don't allow an inner selection.
     """
-    rows = fold.rows[fold.y >= 0]
+    rows = fold.rows[fold.y != NOT_ASKED]
     try:
         check_two_classes(labels[rows], type(selection.estimator).__name__)
         inner = inner_folds(labels[rows], movies[rows], selection.inner_folds)

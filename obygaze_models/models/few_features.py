@@ -44,13 +44,15 @@ def logits_of_subsets(
 ) -> Floats:
     """Fit logistic regression on each subset of the clips, and return the logits of all clips.
 
+    The fits are made in blocks whose arrays take at most `MOST_BYTES`.
+
     Parameters
     ----------
     X : ndarray, shape [N, K]
     y : ndarray of int, shape [N]
         0 or 1.
     subsets : ndarray of bool, shape [N, F]
-        Each with clips of both classes.
+        Each of the F columns marks the clips of one fit, which are of both classes.
     inverse_strengths : sequence of float, length F
         C of each fit, as scikit-learn's ``LogisticRegression`` takes it.
 
@@ -138,16 +140,16 @@ class _Fits:
         self.in_subset = in_subset
         self.C = C
         # A clip's log loss is log(1 + exp(sign * logit)): the sign is 1 for negative clips, -1 for positive.
-        self.sign_of_loss = 1 - 2 * self.y
-        # The penalty is on the weights, and not on the intercept.
-        self.is_penalised = np.ones(design.shape[1])
-        self.is_penalised[-1] = 0.0
+        self.sign_of_loss = 1 - 2 * self.y  # [N, 1]
+        # The factor of the penalty of each coefficient, [K + 1]: 1 for weights, 0 for the intercept.
+        self.penalty_factors = np.ones(design.shape[1])
+        self.penalty_factors[-1] = 0.0
 
     def minimise(self) -> Floats:
         """Run Newton's method from 0 until all fits have converged; return their logits [N, F].
 
-        Newton's decrement predicts twice the loss that a step will gain. Once it is negligible for all fits
-        (`LARGEST_LAST_STEP`), the step that has just been taken was the last one needed.
+        The decrement of a step is about twice the loss that the step gains. The fits have converged once they
+        have taken a step whose decrement is negligible for all of them (`LARGEST_LAST_STEP`).
         """
         current = self._evaluate(np.zeros((self.design.shape[1], len(self.C))))
         for _ in range(MOST_STEPS):
@@ -164,27 +166,32 @@ class _Fits:
     def _evaluate(self, coefficients: Floats) -> _FitState:
         """Compute the logits [N, F] and regularised losses [F] of coefficients [K + 1, F]."""
         logits = self.design @ coefficients
-        log_losses = np.logaddexp(0.0, self.sign_of_loss * logits)
-        log_losses *= self.in_subset
-        weights = coefficients * self.is_penalised[:, None]
+        log_losses = np.logaddexp(0.0, self.sign_of_loss * logits)  # [N, F]
+        log_losses *= self.in_subset  # clips that are not in a subset do not count
+        weights = coefficients * self.penalty_factors[:, None]  # 0 in place of the intercept
         losses = self.C * log_losses.sum(axis=0) + (weights * weights).sum(axis=0) / 2
         return _FitState(coefficients, logits, losses)
 
     def _newton_steps(self, current: _FitState) -> _NewtonSteps:
         """Compute the Newton step of each fit: minus the inverse Hessian of its loss times the gradient.
 
-        With the design x and the probability p of a clip, the gradient of its log loss is (p - y) x, and the
-        Hessian p (1 - p) x x'. Half the squared weights add the weights, and 1 in the diagonal.
+        The loss is C times the sum of the clips' log losses, plus the penalty, half the sum of the squared
+        weights. Of a clip with the row x of the design, the label y and the probability p,
+
+        - the gradient of the log loss is (p - y) x;
+        - its Hessian is p (1 - p) times the outer product of x with itself.
+
+        The gradient of the penalty are the weights, and its Hessian is 1 in the diagonal of each weight.
         """
-        p = expit(current.logits)
+        p = expit(current.logits)  # [N, F]
         residuals = (p - self.y) * self.in_subset
-        penalty_gradient = self.is_penalised[:, None] * current.coefficients
-        gradient = self.C * (self.design.T @ residuals) + penalty_gradient
+        gradient_of_penalty = self.penalty_factors[:, None] * current.coefficients
+        gradient = self.C * (self.design.T @ residuals) + gradient_of_penalty  # [K + 1, F]
         curvatures = (1 - p) * self.in_subset * p  # [N, F]
         direction = np.empty_like(gradient)
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
-            hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)
-            hessian[np.diag_indices(len(hessian))] += self.is_penalised
+            hessian_of_log_losses = (self.design * curvature[:, None]).T @ self.design
+            hessian = self.C[fit] * hessian_of_log_losses + np.diag(self.penalty_factors)
             hessian[-1, -1] += LEAST_CURVATURE_OF_INTERCEPT  # keeps it invertible
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
         # The decrement is d' H d. The step d solves H d = -gradient, so that this is -d' gradient.
@@ -194,13 +201,22 @@ class _Fits:
     def _line_search(self, current: _FitState, direction: Floats) -> _FitState:
         """Halve the step of each fit until it no longer raises the fit's loss; return where the steps lead.
 
-        `direction` [K + 1, F] is the full step of each fit. All fits are evaluated together, so that the
-        search ends for all when a single step has become shorter than `SHORTEST_LENGTH`.
+        A rise by rounding does not count. If the step of a fit has been halved to less than
+        `SHORTEST_LENGTH`, the search ends for all fits, as they are evaluated together. `minimise` then
+        computes new steps from where they are.
+
+        Parameters
+        ----------
+        current : _FitState
+        direction : ndarray, shape [K + 1, F]
+            The full step of each fit.
         """
+        largest_losses = current.losses + ROUNDING_OF_LOSS * (1 + current.losses)
         length = np.ones(len(self.C))
-        while True:
-            trial = self._evaluate(current.coefficients + length * direction)
-            rises = trial.losses > current.losses + ROUNDING_OF_LOSS * (1 + current.losses)
-            if not rises.any() or length.min() < SHORTEST_LENGTH:
-                return trial
+        trial = self._evaluate(current.coefficients + direction)
+        rises = trial.losses > largest_losses
+        while rises.any() and length.min() >= SHORTEST_LENGTH:
             length[rises] /= 2
+            trial = self._evaluate(current.coefficients + length * direction)
+            rises = trial.losses > largest_losses
+        return trial
