@@ -88,13 +88,17 @@ class FilmTime:
 
     @property
     def is_mostly_judged(self) -> bool:
-        """Whether so much of the film's content is judged that it may have a rate."""
-        return self.unjudged_s <= MOST_UNRELIABLE * (self.judged_s + self.unjudged_s)
+        """Whether at most a fifth of the film's content is unjudged, so that it may have a rate."""
+        return self.unjudged_s <= MOST_UNRELIABLE * self._content_s
+
+    @property
+    def _content_s(self) -> float:
+        """Seconds that are neither black nor credits."""
+        return self.judged_s + self.unjudged_s
 
     def share_of_content(self, seconds: float) -> float:
         """Divide seconds by the seconds of the film that are neither black nor credits; 0 if it has none."""
-        content_s = self.judged_s + self.unjudged_s
-        return seconds / content_s if content_s else 0.0
+        return seconds / self._content_s if self._content_s else 0.0
 
     def share(self, seconds: float) -> float:
         """Divide seconds by the film's length."""
@@ -133,27 +137,33 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
 
 
 def _unread_from_s(rows: pd.DataFrame, is_unread: NDArray[np.bool_]) -> float | None:
-    """Return the second from which no row could be read up to the film's end.
+    """Return where the unread rest of a film begins, in seconds: after it, no row could be read.
 
-    None if the last row was read, if no row was, or if the time is too short to be mentioned.
+    None if the film's last row was read, if no row was, or if the rest is too short to be mentioned.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    is_unread : ndarray of bool, shape [N]
     """
-    time_order = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
-    read_positions = np.flatnonzero(~is_unread[time_order])
-    if len(read_positions) == 0:
+    order = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
+    starts_in_order = rows["start_s"].to_numpy(dtype=np.float64)[order]
+    read_in_order = np.flatnonzero(~is_unread[order])
+    if len(read_in_order) == 0:
         return None
-    first_unread = int(read_positions[-1]) + 1
-    if first_unread == len(rows):
+    after_last_read = int(read_in_order[-1]) + 1
+    if after_last_read == len(rows):
         return None
-    start_s = float(rows["start_s"].iloc[time_order[first_unread]])
+    start_s = float(starts_in_order[after_last_read])
     unread_s = float(rows["end_s"].max()) - start_s
     return start_s if unread_s >= LEAST_SAID_S else None
 
 
 def share_of_black(rows: pd.DataFrame) -> float:
-    """Return the share of a film's time that is black, of the rows of one model.
+    """Return the share of a film's time that is black, by the rows of one model.
 
-    This is the one share of black of a film with shots, wherever it is told. A mean over the windows of its
-    staging would be another number: they overlap, and begin within black pictures.
+    Every page and table of a film with shots uses this number. A mean over the windows that staging was
+    measured in would differ, as those overlap and may begin within black pictures.
     """
     seconds = durations(rows)
     return float(seconds[has_flag(rows, schema.BLACK)].sum() / seconds.sum())

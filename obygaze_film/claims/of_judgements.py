@@ -71,14 +71,13 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
 
 
 def _has_several_definitions(found: "FilmRates") -> bool:
-    """Whether a film was judged under several definitions.
-
-    `FilmRates.n_definitions` counts them, but is 1 where nobody counted. Then the definitions of the judges
-    decide, of those with a rate and of those without.
-    """
-    definitions_of_rates = {rate.definition for rate in found.rates}
-    definitions_without_rate = {judges.definition for judges in found.too_few}
-    return found.n_definitions > 1 or len(definitions_of_rates | definitions_without_rate) > 1
+    """Whether a film was judged under several definitions."""
+    if found.n_definitions > 1:
+        return True
+    # The number may not have been counted: it is 1 by default.
+    definitions = {rate.definition for rate in found.rates}
+    definitions |= {judges.definition for judges in found.too_few}
+    return len(definitions) > 1
 
 
 def agreement_claims(found: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
@@ -102,12 +101,13 @@ def positive_in(found: "FilmRates") -> str:
 
 
 def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = False) -> NoJudgedShare:
-    """Claim that a judge, or several together, have no share, because they judged too few windows surely.
+    """Claim that a judge, or a panel, has no share: they were sure of too few windows.
 
     If the film was judged under several definitions, the claim names theirs.
     """
     conditions = [BLIND, TOO_FEW]
-    if judges.left == 0:  # no window is left to judge
+    no_window_is_left = judges.left == 0
+    if no_window_is_left:
         conditions.append(ALL_JUDGED)
     return NoJudgedShare(
         who=tuple(judges.judges),
@@ -169,17 +169,20 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
         Whether the film was judged under several definitions, so that a sentence must name this one.
     """
     agreement = tuple(pair_agreement(pair, rate.positive) for pair in rate.agreement)
+    # A share of all windows is counted, not estimated.
+    interval = None if rate.is_census else Bounds(rate.low, rate.high, rate.level)
+    n_windows_of_share = rate.n_rows - rate.n_unsure
+    is_difference_estimate = rate.method == "difference"  # the only one that uses the probabilities
     return JudgedShare(
         who=tuple(rate.annotators),
         what=rate.positive,
         time=_time_of(rate),
         number=rate.value,
-        # A share of all windows is counted, not estimated.
-        interval=None if rate.is_census else Bounds(rate.low, rate.high, rate.level),
+        interval=interval,
         conditions=_conditions_of_share(rate, agreement, has_several_definitions=has_several_definitions),
         model=rate.model,
         n=rate.n,
-        n_windows=rate.n_rows - rate.n_unsure,
+        n_windows=n_windows_of_share,
         positives=tuple(rate.positives),
         worth=rate.worth,
         n_unsure=rate.n_unsure,
@@ -187,7 +190,7 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
         expected=rate.expected,
         expected_s=rate.expected_s,
         is_of_labels=rate.is_of_labels,
-        is_corrected=rate.method == "difference",
+        is_corrected=is_difference_estimate,
         definition=rate.definition,
         definition_name=rate.definition_name,
         agreement=agreement,
@@ -291,10 +294,10 @@ def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
 def share_so_far(
     who: str, ends: tuple[float, float], rate: CorrectedRate, *, was_drawn_by_earlier_version: bool
 ) -> ShareSoFar:
-    """Claim an interval of a film's share that is valid whenever its judge stops.
+    """Claim an interval of a film's share that is valid whenever its judge stops; its number is the width.
 
-    The usual interval is narrower, but holds only if the number of windows was fixed before judging; the
-    claim has its width too.
+    The usual interval is narrower, but holds only if the number of windows was fixed before judging. Its
+    width is given for comparison (`ShareSoFar.fixed`).
 
     Parameters
     ----------
@@ -308,7 +311,6 @@ def share_so_far(
         Whether the windows were drawn by an earlier version, which did not record how it draws.
     """
     low, high = ends
-    width, usual_width = high - low, rate.high - rate.low
     conditions = [BLIND, *_partly_read(rate), *_sure_alone(rate.n_unsure)]
     if was_drawn_by_earlier_version:
         conditions.append(EARLIER_LAW)
@@ -316,12 +318,12 @@ def share_so_far(
         who=(who,),
         what=rate.positive,
         time=_time_of(rate),
-        number=width,
+        number=high - low,
         interval=Bounds(low, high, LEVEL),
         conditions=tuple(conditions),
         n_unsure=rate.n_unsure,
         unsure_s=rate.unsure_s,
-        fixed=usual_width,
+        fixed=rate.high - rate.low,
     )
 
 
