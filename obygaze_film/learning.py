@@ -227,7 +227,7 @@ def learn_from_judgements(
     windows : sequence of Store
         The stores that the films were scored from.
     manifest, store : Manifest, Store
-        The corpus.
+        Labels and features of the corpus that the model was trained on.
     key : str, optional
         Model, as the films' tables name it; by default the first that decides.
     policy : str
@@ -265,12 +265,9 @@ def learn_from_judgements(
         raise FilmError(message("learn_pooled", model=spec.name, reads=spec.reads))
     _refuse_unusable_films(films, key, manifest)
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
+
     movies = [film.movie for film in films]
-    judgements_of_films = judgements.spelled_as(movies)
-    # Judgements that cannot be used are left out step by step; the sieve notes how many, and why.
-    sieve = Sieve(
-        _with_definition_of_corpus(judgements_of_films, manifest.codebook, same_meaning), _note_left_out
-    )
+    sieve = Sieve(_in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out)
     _keep_usable(sieve, movies, manifest.codebook, reads_concepts="present" in spec.requests())
     judged = _judged_features(films, sieve.clips, windows, data)
     if not judged.clips:
@@ -278,17 +275,11 @@ def learn_from_judgements(
         raise FilmError(message("learn_none", judgements=n, movies=", ".join(movies)))
     ids_with_features = {clip.clip_id for clip in judged.clips}
     sieve.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
+
     joined = _joined(manifest, judged.clips)
     joined_data = _joined_data(data, joined, judged)
-
-    def evaluate(dataset: Dataset, clips: Manifest) -> Run:
-        """Evaluate the model on a dataset as it was evaluated when it was made."""
-        origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        targets = _test_targets(scored)
-        return om.evaluate(dataset, [spec.name], scored.task, targets, origin=origin, progress=progress)
-
-    before = evaluate(data, manifest)
-    after = evaluate(joined_data, joined)
+    before = _evaluate(scored, data, manifest, policy, progress)
+    after = _evaluate(scored, joined_data, joined, policy, progress)
     return Learnt(
         model=spec.name,
         manifest=joined,
@@ -300,8 +291,37 @@ def learn_from_judgements(
     )
 
 
+def _evaluate(
+    scored: ModelRecord,
+    dataset: Dataset,
+    clips: Manifest,
+    policy: str,
+    progress: Progress | bool | None,
+) -> Run:
+    """Evaluate a model on a dataset of these clips, with the task and the targets of its first evaluation."""
+    origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
+    targets = _test_targets(scored)
+    name = find_model(scored.model).name
+    return om.evaluate(dataset, [name], scored.task, targets, origin=origin, progress=progress)
+
+
+def _in_terms_of_corpus(
+    judgements: Manifest, movies: Sequence[str], book: Codebook, same_meaning: Collection[str]
+) -> Manifest:
+    """Spell the films of judgements as `movies`, and write the corpus's definition into the judgements.
+
+    Raises
+    ------
+    FilmError
+        Judgements were made under definitions of another meaning.
+    """
+    judgements = judgements.spelled_as(movies)
+    _refuse_other_definitions(judgements, book, same_meaning)
+    return _with_definition(judgements, book.definition())
+
+
 def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_concepts: bool) -> None:
-    """Keep the judgements that a model can learn from.
+    """Keep the judgements that a model can learn from; the sieve notes how many others there are, and why.
 
     Parameters
     ----------
@@ -311,7 +331,8 @@ def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_c
     book : Codebook
         Of the corpus.
     reads_concepts : bool
-        Whether the model learns from concepts; a person who agrees by a key names none.
+        Whether the model learns from concepts. Judges who only agree with a passage name no concepts: that
+        does not mean that there are none.
     """
     sieve.keep(lambda clip: clip.movie in movies, "of other films")
     sieve.keep(lambda clip: clip.level in book.labels, "of a level that does not count")
@@ -367,7 +388,7 @@ def _judged_features(
 
 
 def _joined_data(data: Dataset, joined: Manifest, judged: _JudgedFeatures) -> Dataset:
-    """Add judged clips, which the manifest `joined` has too, after the clips of the corpus."""
+    """Add judged clips after the clips of the corpus; `joined` is the manifest of both."""
     clip_ids = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged.clips)]
     index_of = {clip.clip_id: index for index, clip in enumerate(joined)}
     indices = np.array([index_of[clip_id] for clip_id in clip_ids], dtype=np.intp)
@@ -471,42 +492,44 @@ def learn_films(
     model : str
         Name of the model's file.
     """
-    clips, stores_of_corpus = corpus
-    (store,) = stores_of_corpus
+    manifest, stores_of_corpus = corpus
+    (store_of_corpus,) = stores_of_corpus
     table_names = (JUDGEMENTS, PASSAGES)
-    tables = read_judged(films, clips.codebook, table_names, judged, settled=True, root=clips.root)
-    definition_of_corpus = clips.codebook.definition()
+    tables = read_judged(films, manifest.codebook, table_names, judged, settled=True, root=manifest.root)
+    definition_of_corpus = manifest.codebook.definition()
     accepted = _accepted_definitions(tables, definition_of_corpus, accepts_all=same_meaning)
-    stores = [open_store(path) for path in windows]
+    stores_of_windows = [open_store(path) for path in windows]
     for folder, film in films.items():
-        stores += stores_near(folder, film)
+        stores_of_windows += stores_near(folder, film)
+    timelines = [*films.values()]
     with new_folder(out, force=force) as folder:
         learnt = learn_from_judgements(
-            [*films.values()],
+            timelines,
             tables.manifest,
-            stores,
-            clips,
-            store,
+            stores_of_windows,
+            manifest,
+            store_of_corpus,
             key=key,
             policy=policy,
             same_meaning=accepted,
             progress=progress,
         )
-        report = learning_report(replace(learnt, notes=(*tables.notices, *notes, *learnt.notes)))
+        learnt = replace(learnt, notes=(*tables.notices, *notes, *learnt.notes))
+        report = learning_report(learnt)
         other_definitions = [definition for definition in accepted if definition != definition_of_corpus]
         report = replace(report, record={**report.record, "same_meaning": other_definitions})
         write_report(report, folder)
-        model = learnt.write(folder, [*films.values()], stores, licence)
-        new_folder_of = folders_of([film.movie for film in films.values()], folder / "scored")
+        model = learnt.write(folder, timelines, stores_of_windows, licence)
+        new_folder_of = folders_of([film.movie for film in timelines], folder / "scored")
         for former_folder, film in films.items():
             copy_decisions(former_folder, new_folder_of[film.movie])
         return report, model
 
 
 def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, accepts_all: bool) -> list[str]:
-    """List the definitions of judgements from which is learnt: those that mean the same as the corpus's.
+    """List the definitions of the judgements that mean the same as the corpus's definition.
 
-    They are all definitions if the person declares that all mean the same (`accepts_all`).
+    With `accepts_all`, a person has declared that all of them do.
     """
     used_definitions = [*judgements_of(tables.manifest).definitions]
     if accepts_all:
@@ -515,10 +538,8 @@ def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, ac
     return [name for name in used_definitions if tables.meanings.of(name) == meaning_of_corpus]
 
 
-def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> Manifest:
-    """Write the corpus's definition into judgements that were made under another one of the same meaning.
-
-    Judgements that name no definition stay as they are.
+def _refuse_other_definitions(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> None:
+    """Raise FilmError if judgements were made under definitions of another meaning than the corpus's.
 
     Parameters
     ----------
@@ -527,11 +548,6 @@ def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: C
         Of the corpus.
     same_meaning : collection of str
         Definitions that mean the same as the corpus's.
-
-    Raises
-    ------
-    FilmError
-        Judgements were made under definitions of another meaning.
     """
     definition_of_corpus = book.definition()
     n_by_other_definition = {
@@ -539,23 +555,28 @@ def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: C
         for definition, n in judgements_of(judged).definitions.items()
         if definition != definition_of_corpus and definition not in same_meaning
     }
-    if n_by_other_definition:
-        n = counted_message("n_judgements", sum(n_by_other_definition.values()))
-        meanings = Meanings((), [book])
-        names = "; ".join(map(meanings.name, n_by_other_definition))
-        corpus = meanings.name(definition_of_corpus)
-        raise FilmError(message("learn_definition", n=n, names=names, corpus=corpus))
+    if not n_by_other_definition:
+        return
+    n = counted_message("n_judgements", sum(n_by_other_definition.values()))
+    meanings = Meanings((), [book])  # to name definitions in the message
+    names = "; ".join(meanings.name(definition) for definition in n_by_other_definition)
+    corpus = meanings.name(definition_of_corpus)
+    raise FilmError(message("learn_definition", n=n, names=names, corpus=corpus))
+
+
+def _with_definition(judged: Manifest, definition: str) -> Manifest:
+    """Write a definition into all judgements that name one."""
     clips = []
     for clip in judged:
         extras = dict(clip.extras)
         if extras.get(DEFINITION):
-            extras[DEFINITION] = definition_of_corpus
+            extras[DEFINITION] = definition
         clips.append(replace(clip, extras=extras))
     return judged.with_clips(clips)
 
 
 def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:
-    """Return the lengths in seconds of the corpus's clips and of judged ones [N]; None if it has none."""
+    """Return the lengths in seconds of the corpus's and the judged clips [N]; None if the corpus has none."""
     if data.seconds is None:
         return None
     lengths = [clip.duration_s or np.nan for clip in judged]
@@ -583,21 +604,40 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     """
     group = find_group(store, data.backbone)
     _refuse_other_features(store, group, data)
-    windows = windows_of(store)[clips[0].movie]
-    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    rows_of_windows = np.array([row_of_clip[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
-    is_usable = group.usable[rows_of_windows]  # of each window: its features could be extracted
-    usable_rows = rows_of_windows[is_usable]
-    if not len(usable_rows):
+    usable = _usable_windows(store, group, movie=clips[0].movie)
+    if not len(usable.rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
-    seconds = _seconds_of_windows(clips, windows.spans[is_usable])  # [clips, usable windows]
-    # `read_features` must be told a pool, and ignores it for vectors that are stored pooled.
+    # `read_features` needs a pool, and ignores it for vectors that are stored pooled.
     pool: Any = "mean" if data.features == "pooled" else data.pool
-    features = read_features(group, data.features, pool, usable_rows).astype(np.float64)  # [windows, D]
+    features = read_features(group, data.features, pool, usable.rows).astype(np.float64)  # [windows, D]
+    seconds = _seconds_of_windows(clips, usable.spans)  # [clips, windows]
     sums = csr_array(seconds) @ features  # sparse, as most of `seconds` is 0
     with np.errstate(invalid="ignore"):  # a clip without windows has 0 / 0
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)
     return means
+
+
+class _UsableWindows(NamedTuple):
+    """The windows of a film whose features could be extracted.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape [windows]
+        Their rows in a store's group.
+    spans : ndarray, shape [windows, 2]
+    """
+
+    rows: NDArray[np.intp]
+    spans: Spans
+
+
+def _usable_windows(store: Store, group: Group, movie: str) -> _UsableWindows:
+    """List the windows of a film whose features could be extracted, with their rows in a store's group."""
+    windows = windows_of(store)[movie]
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    rows = np.array([row_of_clip[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
+    is_usable = group.usable[rows]
+    return _UsableWindows(rows[is_usable], windows.spans[is_usable])
 
 
 def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
@@ -610,9 +650,10 @@ def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
 
 
 def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
-    """Compute with how many seconds each window counts in each clip, [clips, windows].
+    """Compute the seconds of overlap with which each window counts in each clip, [clips, windows].
 
-    Windows that lie in a clip by half or less do not count, unless none lies in it by more.
+    A window counts if more than half of it lies in the clip. If there is no such window, all windows that
+    overlap the clip count.
 
     Parameters
     ----------
@@ -626,10 +667,10 @@ def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
 
 
 def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
-    """Add judged clips to the corpus; every clip says whether it was judged in sight of a score.
+    """Add judged clips to the corpus; every clip says whether its judge saw a model's score (`SEEN_SCORE`).
 
-    All clips have the extra columns of both. Videos are left out: their paths would be of this machine, and
-    the features are in the stores.
+    All clips have the extra columns of both. Paths of videos are left out: other machines have other paths,
+    and the features are in the stores.
     """
     all_clips = [*manifest, *judged]
     default_of_column = dict.fromkeys([*all_clips[0].extras, *judged[0].extras], "")
@@ -653,22 +694,18 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     before, after : Run
         Evaluations of the model on them.
     """
-    scores_before = _scores_of_films_left_out(before, model)
     scores_after = _scores_of_films_left_out(after, model)
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
+    scores_before = _scores_of_films_left_out(before, model)
     if len(tested):
-        # The evaluation before has no scores of judged films. A model of the whole corpus has not seen these
-        # films either, and so it scores them.
-        rows_of_tested = joined_data.rows(tested["clip_id"].tolist())
-        logits = _model_of_corpus(before, data, model).logits(joined_data.X[rows_of_tested])
-        scores_before = pd.concat([scores_before, tested.assign(score=logits)])
-    judged_rows = np.arange(len(data), len(joined_data))  # judged clips come after those of the corpus
-    labels_of_judged = joined_data.labels.take(judged_rows)
-    judged_clips = pd.DataFrame({"movie": labels_of_judged.movies, "in_sight": labels_of_judged.seen_score})
+        # The evaluation before has no scores of judged films.
+        scored = _scored_by_corpus(model, before, data, joined_data, tested)
+        scores_before = pd.concat([scores_before, scored])
+    judged = _judged_clips(data, joined_data).groupby("movie")
     films = pd.DataFrame(
         {
-            "judged": judged_clips.groupby("movie").size(),
-            "in_sight": judged_clips.groupby("movie")["in_sight"].sum(),
+            "judged": judged.size(),
+            "in_sight": judged["in_sight"].sum(),
             "tested": tested.groupby("movie").size(),
             "before": _auc_by_movie(scores_before),
             "after": _auc_by_movie(scores_after),
@@ -680,6 +717,22 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     return films.rename_axis("movie").reset_index()
 
 
+def _scored_by_corpus(
+    model: str, before: Run, data: Dataset, joined_data: Dataset, clips: pd.DataFrame
+) -> pd.DataFrame:
+    """Score clips of judged films by a model of the whole corpus, which has not seen these films."""
+    rows = joined_data.rows(clips["clip_id"].tolist())
+    logits = _model_of_corpus(before, data, model).logits(joined_data.X[rows])
+    return clips.assign(score=logits)
+
+
+def _judged_clips(data: Dataset, joined_data: Dataset) -> pd.DataFrame:
+    """List the judged clips: their `movie`, and whether the judge saw a model's score (`in_sight`)."""
+    judged_rows = np.arange(len(data), len(joined_data))  # they come after the clips of the corpus
+    labels = joined_data.labels.take(judged_rows)
+    return pd.DataFrame({"movie": labels.movies, "in_sight": labels.seen_score})
+
+
 def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
     """Return the clips that a run tested, each with its score by a model that did not see its film."""
     task = run.predictions.table["task"].iloc[0]  # a run of one task has it in all rows
@@ -688,7 +741,7 @@ def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
 
 
 def _model_of_corpus(run: Run, data: Dataset, model: str) -> Model:
-    """Train a model on the whole corpus, as a run evaluated it. Models are trained where they are saved."""
+    """Train a model on the whole corpus, as a run evaluated it. The function that trains it also saves it."""
     with TemporaryDirectory() as folder:
         files = om.save_models(run, data, [model], folder)
         return om.load_model(files[model])
@@ -696,8 +749,11 @@ def _model_of_corpus(run: Run, data: Dataset, model: str) -> Model:
 
 def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":
     """Compute the AUC of each movie from the columns `label` and `score` of its clips."""
-    groups = table.groupby("movie")[["label", "score"]]
-    return pd.Series({movie: auc(*rows.to_numpy().T) for movie, rows in groups})
+    auc_of = {}
+    for movie, rows in table.groupby("movie")[["label", "score"]]:
+        labels, scores = rows.to_numpy().T
+        auc_of[movie] = auc(labels, scores)
+    return pd.Series(auc_of)
 
 
 def learning_report(learnt: Learnt) -> Report:

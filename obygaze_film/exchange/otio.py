@@ -10,9 +10,18 @@ from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
 def to_timeline(exported: Exported, *, adapter: str) -> str:
-    """Write a clip of the film's length with a marker for each span, in a format of OpenTimelineIO.
+    """Write a clip of the film's length with a marker for each span, by OpenTimelineIO.
 
-    `adapter` is its name of the format: `otio_json`, or `fcp_xml`.
+    Parameters
+    ----------
+    exported : Exported
+    adapter : str
+        OpenTimelineIO's name of the format: `otio_json` or `fcp_xml`.
+
+    Raises
+    ------
+    FilmError
+        OpenTimelineIO is not installed, or the format has no time codes at the rate.
     """
     try:
         import opentimelineio as otio  # noqa: PLC0415 - an extra
@@ -23,7 +32,7 @@ def to_timeline(exported: Exported, *, adapter: str) -> str:
     timeline = otio.adapters.read_from_string(json.dumps(timeline_of(exported)), "otio_json")
     try:
         return str(otio.adapters.write_to_string(timeline, adapter))
-    except ValueError:  # of the adapter: it knows no time codes at this rate
+    except ValueError:  # the adapter fcp_xml raises it for a rate without time codes
         raise FilmError(
             f"no time code has {float(exported.rate):g} frames a second: give another rate"
         ) from None
