@@ -69,7 +69,7 @@ class FilmTime:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the film is judged, but for less than is worth saying."""
+        """Whether all of the film is judged, but for less than `LEAST_SAID_S`."""
         return self.unjudged_s + self.black_or_credits_s < LEAST_SAID_S
 
     @property
@@ -125,7 +125,7 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     """
     seconds = durations(rows)
     parts = parts_of(rows)
-    # A row may be unlike the training by one of its windows and miss another: it was read then.
+    # A row may have two windows: one unlike the training, and one that could not be read. It counts as read.
     is_unread = (parts == UNJUDGED) & has_flag(rows, schema.MISSING) & ~has_flag(rows, schema.UNLIKE)
     return FilmTime(
         judged_s=float(seconds[parts == JUDGED].sum()),
@@ -170,7 +170,7 @@ def share_of_black(rows: pd.DataFrame) -> float:
 
 
 def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> dict[str, float]:
-    """Average what was measured of a film's staging over its time; return variable -> mean.
+    """Average variables of staging, such as brightness, over a film's time; return variable -> mean.
 
     Windows may overlap: a second that several windows cover is shared between them, and so counts once
     (`schema.shared_seconds`). A variable that is known in no window is left out.
@@ -178,9 +178,10 @@ def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> 
     Parameters
     ----------
     variables : DataFrame
-        As of `Timeline`.
+        `Timeline.variables`: the values in each window.
     rows : DataFrame, optional
-        Rows of a film with shots, by one model: the share of black is then theirs (`share_of_black`).
+        Rows of a film with shots, by one model. They give the share of black pictures (`share_of_black`) in
+        place of the windows.
     """
     means = {}
     for name in variables.columns.drop(["start_s", "end_s"]):
@@ -210,8 +211,10 @@ def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float6
 
     Parameters
     ----------
-    judged_s, overlap_s : ndarray, shape [N]
-        Seconds of each row in the span: those with a probability, and all.
+    judged_s : ndarray, shape [N]
+        Seconds of each row in the span that have a probability.
+    overlap_s : ndarray, shape [N]
+        All seconds of each row in the span.
     """
     needed_s = min(LEAST_SAID_S, float(overlap_s.sum()) / 2)
     return needed_s > 0 and float(judged_s.sum()) >= needed_s
@@ -228,10 +231,10 @@ def informative_flags_in(rows: pd.DataFrame) -> list[str]:
 
 
 def informative_flags(cell: str) -> str:
-    """Remove the flags from a row's cell that readers can infer from the others.
+    """Remove redundant flags from a row's cell.
 
-    Black pictures and credits are always unlike the training clips, or without features: of a row with either
-    flag, `UNRELIABLE` flags are removed.
+    Black pictures and credits are always unlike the training clips, or without features. So a row with the
+    flag of either needs no `UNRELIABLE` flag, which would say just that.
 
     Examples
     --------

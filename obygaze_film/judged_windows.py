@@ -98,12 +98,12 @@ class JudgedWindows:
 
     @property
     def sure_cells(self) -> Cells:
-        """The cells to which a rate refers: those in `unsure` have no content, others are as in `cells`."""
+        """The film's cells, without the content of those in `unsure`, which a rate leaves out."""
         return self.cells.without(self.unsure)
 
     @property
     def counts(self) -> WindowCounts:
-        """How many were judged, judged surely, and are left."""
+        """The numbers of windows that were judged, that judges were sure of, and that are left."""
         with_content = np.flatnonzero(self.cells.content_s > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
         n_left = sum(cell not in judged for cell in with_content)
@@ -131,10 +131,10 @@ class JudgedWindows:
 
     @property
     def denominator(self) -> int:
-        """The common denominator of the cells' positive shares: of 2 and of 3 sure judges, 6.
+        """The number of which every cell's share of positive answers is a fraction: a multiple of 1 over it.
 
-        It is the least common multiple of the numbers of judges who were sure of each cell, so that every
-        cell's share of positive answers is a whole multiple of 1 / `denominator`.
+        It is the least common multiple of the numbers of judges who were sure of each cell: 6, if these are 2
+        and 3.
         """
         return math.lcm(*{len(answers) for answers in self.by_cell.values()})
 
@@ -259,11 +259,14 @@ class JudgedFilm:
         unsure = []
         for place in places:
             cell = self.cell_of_place.get(place)
-            # Judge -> answer; None if the judge is not sure.
-            answers = {name: self.answers[name][place] for name in judges if place in self.answers[name]}
-            if cell is None or not answers:
+            judges_here = [name for name in judges if place in self.answers[name]]
+            if cell is None or not judges_here:
                 continue
-            sure_answers = {name: answer for name, answer in answers.items() if answer is not None}
+            sure_answers = {}
+            for name in judges_here:
+                answer = self.answers[name][place]
+                if answer is not None:
+                    sure_answers[name] = answer
             if sure_answers:
                 by_cell[cell] = sure_answers
             else:
@@ -331,7 +334,7 @@ def judged_at(clip: Clip) -> float:
     """Return when a clip was judged, in seconds since 1970.
 
     Minus infinity if its column `judged_at` holds no time in ISO 8601. A time without a zone is taken as UTC,
-    which the desk writes.
+    as `film open` writes it.
     """
     try:
         moment = datetime.fromisoformat(clip.extras.get(JUDGED_AT, "").strip())
@@ -351,7 +354,7 @@ def named_sampling(clip: Clip) -> str:
 
 
 def named_seed(clip: Clip) -> int | None:
-    """Return the seed that a window names; None if it names no whole number from 0 on.
+    """Return the seed of the draw that a window names; None if that is no whole number, or below 0.
 
     A spreadsheet may have written 7 as 7.0 or 7,0.
     """
@@ -447,7 +450,13 @@ def _with_one_p(cells: Cells) -> Cells:
 
 
 def _places_by_judge(judgements: Manifest) -> dict[str, frozenset[int]]:
-    """Return the places of the draw that each judge judged; judgements under two definitions are refused."""
+    """Return the places of the draw that each judge judged.
+
+    Raises
+    ------
+    ManifestError
+        The judgements were made under two definitions.
+    """
     blind = judgements_of(judgements)
     blind.refuse_two_definitions()
     places: dict[str, set[int]] = {name: set() for name in blind.judges}
@@ -465,7 +474,7 @@ def _refuse_unknown_level(judgements: Manifest, model: ModelRecord, positive: Po
 
 
 class Sieve:
-    """Judgements of which those that do not count are left out, step by step, with a note on each step.
+    """A list of judgements, from which some are left out step by step, with a note on each step.
 
     Attributes
     ----------
@@ -494,8 +503,8 @@ class Sieve:
 
 
 def left_out_message(n: int, why: str) -> Message:
-    """Say how many judgements are left out, and why; a reason may have words of its own for one of them."""
-    if isinstance(why, Message):
+    """Say how many judgements are left out, and why."""
+    if isinstance(why, Message):  # it may have a text of its own for one judgement
         why = counted_message(why.key, n, **why.values)
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
@@ -545,6 +554,8 @@ def _drop_judges_without_concepts(sieve: Sieve, positive: Positive) -> None:
 
     A judge who gives levels alone does not say where a concept is absent.
     """
+    if not positive.is_concept:
+        return
     clips_of: dict[str, list[Clip]] = {}
     for clip in sieve.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
@@ -560,19 +571,18 @@ def _is_by_another(judge: str, clip: Clip) -> bool:
 
 
 def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
-    """Refuse judgements of two draws: of two seeds, or with two windows at one place."""
+    """Raise FilmError if judgements are of two draws: of two seeds, or with two windows at one place."""
     seeds: set[int] = set()
-    span_at: dict[int, tuple[float | None, float | None]] = {}
+    span_at: dict[int, tuple[float | None, float | None]] = {}  # by place
     for clip in clips:
-        place = place_in(clip)
-        span = (clip.start_s, clip.end_s)
         seed = named_seed(clip)
         if seed is not None:
             seeds.add(seed)
-        has_another_span = place in span_at and span_at[place] != span
+        place = place_in(clip)
+        span = (clip.start_s, clip.end_s)
+        has_another_span = span_at.setdefault(place, span) != span
         if has_another_span or len(seeds) > 1:
             raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
-        span_at[place] = span
 
 
 def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:

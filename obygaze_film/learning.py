@@ -98,14 +98,14 @@ class Learnt:
 
     @property
     def claims(self) -> list[FilmClaim]:
-        """How the AUC changed, by films of the corpus and, if any was tested, by judged ones."""
+        """Claims on how the AUC changed (`learnt_claims`)."""
         return learnt_claims(self.model, self.films)
 
     def write(self, folder: Path, films: Sequence[Timeline], windows: Sequence[Store], licence: str) -> str:
         """Write manifest.csv, the runs `before` and `after`, the model, and the films as it scores them.
 
-        The films go into the folder `scored`, with the shots that they had and what the former model said of
-        them.
+        The films are scored by the new model, and written into the folder `scored` with the shots and the
+        scores that they had (`beside_former`).
 
         Parameters
         ----------
@@ -137,10 +137,10 @@ class Learnt:
 
 
 def beside_former(scored: Timeline, film: Timeline) -> Timeline:
-    """Add to a film scored by a new model the rows of the former one, with the film's other tables.
+    """Add to a film scored by a new model the scores of the former one, and the film's other tables.
 
-    They are added only if the new model has rows at the same times and all columns of the former one:
-    otherwise the two curves cannot be compared.
+    The scores are added only if both models have rows at the same times, and the new one all columns of the
+    former: otherwise the two curves cannot be compared.
 
     Parameters
     ----------
@@ -155,7 +155,8 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     former_key = f"{scored.model().key}{FORMER}"  # in the tables of the new film
     has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), former_rows["start_s"].to_numpy())
     has_all_columns = set(former_rows) <= set(scored.table)
-    if not has_same_rows or not has_all_columns or former_key in scored.keys:
+    is_key_free = former_key not in scored.keys
+    if not (has_same_rows and has_all_columns and is_key_free):
         return result
     table = scored.table
     # Columns that the former model lacks are empty in its rows.
@@ -177,15 +178,17 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     The interval says how the change would vary if both models were trained anew on other films. It is wider
     than the differences by film suggest: models trained on nearly the same films err alike.
     """
-    films_of_kind = films[(films["judged"] > 0) == judged]
-    return t_interval(films_of_kind["after"] - films_of_kind["before"], covers="method", possible=(-1.0, 1.0))
+    has_judgements = films["judged"] > 0
+    films_of_kind = films[has_judgements] if judged else films[~has_judgements]
+    changes = films_of_kind["after"] - films_of_kind["before"]
+    return t_interval(changes, covers="method", possible=(-1.0, 1.0))
 
 
 def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
-    """Claim how the AUC changed (`Learnt.films`) on the films of the corpus, and on judged ones.
+    """Make claims on how the AUC changed: on the films of the corpus, and on judged films.
 
     There is no claim on judged films if only one was judged: the model that tests it must not have learnt
-    from it, and so has learnt from no judgement at all.
+    from it, and so has learnt from no judgement at all. `films` is as `Learnt.films`.
     """
     claims: list[FilmClaim] = [learnt_change(model, change_of(films), is_of_judged=False)]
     of_judged = change_of(films, judged=True)
@@ -375,7 +378,7 @@ def _judged_features(
         The corpus.
     """
     clips: list[Clip] = []
-    X = [np.empty((0, data.X.shape[1]), dtype=np.float32)]
+    X = [np.empty((0, data.X.shape[1]), dtype=np.float32)]  # so that it has a shape without any clip too
     for film in films:
         clips_of_film = [clip for clip in judgements if clip.movie == film.movie]
         if not clips_of_film:
@@ -414,33 +417,28 @@ def _test_targets(scored: ModelRecord) -> list[str]:
     return targets
 
 
+class _ModelSettings(NamedTuple):
+    """What films must have in common with each other, and with the corpus, to learn from them."""
+
+    model: str
+    backbone: str
+    task: str
+    codebook: str
+
+
 def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: Manifest) -> None:
-    """Refuse films that were not all scored by one model of the corpus's codebook, or that the corpus has."""
+    """Raise FilmError if films were scored by different models, by another codebook, or are in the corpus."""
     scored = films[0].model(key)
-    expected = (scored.model, scored.backbone, scored.task, corpus.codebook.name)
+    expected = _ModelSettings(scored.model, scored.backbone, scored.task, corpus.codebook.name)
     labelled_movies = {clip.movie for clip in corpus if clip.level}
     for film in films:
-        _refuse_another_model(film, key, expected)
+        model = film.model(key)
+        settings = _ModelSettings(model.model, model.backbone, model.task, model.codebook)
+        if settings != expected:
+            found, wanted = ", ".join(settings), ", ".join(expected)
+            raise FilmError(message("learn_model", movie=film.movie, found=found, expected=wanted))
         if film.movie in labelled_movies:
             raise FilmError(message("learn_twice", movie=film.movie))
-
-
-def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, ...]) -> None:
-    """Refuse a film that was scored by another model.
-
-    Parameters
-    ----------
-    film : Timeline
-    key : str or None
-        Of its model.
-    expected : tuple of str
-        Name of the model, its backbone, task and codebook.
-    """
-    model = film.model(key)
-    settings = (model.model, model.backbone, model.task, model.codebook)
-    if settings != expected:
-        difference = {"found": ", ".join(settings), "expected": ", ".join(expected)}
-        raise FilmError(message("learn_model", movie=film.movie, **difference))
 
 
 def learn_films(
@@ -757,7 +755,8 @@ def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":
 
 
 def learning_report(learnt: Learnt) -> Report:
-    """Lay out what judgements changed: a sentence for each kind of films, and the AUC of each film."""
+    """Report what judgements changed: a sentence for each kind of films, and the AUC of each film."""
+    # Heading, column of the table, and the function that writes a cell.
     columns: list[Column] = [
         ("movie", "movie", str),
         ("judged", "judged", str),
@@ -770,9 +769,10 @@ def learning_report(learnt: Learnt) -> Report:
     notes = [RULES]
     if _n_judged_films(learnt.films) == 1:
         notes.append(ONLY_JUDGED_FILM)
+    n_judgements = int(learnt.films["judged"].sum())
     return Report(
         name="learn",
-        title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
+        title=f"{learnt.model} before and after {counted(n_judgements, 'judgement')}",
         notes=(*notes, *learnt.notes),
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,

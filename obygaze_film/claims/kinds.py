@@ -116,7 +116,7 @@ class FilmClaim:
 
 @checked
 def document(claim: FilmClaim) -> dict[str, Any]:
-    """Return a claim as JSON holds it: its kind as ``claim``, and its attributes."""
+    """Convert a claim to a dict for JSON: its kind, as ``claim``, and its attributes."""
     # Texts in several languages are subclasses of str, which msgspec writes only with this hook.
     return {"claim": claim.KIND, **msgspec.to_builtins(claim, enc_hook=str)}
 

@@ -39,12 +39,12 @@ def to_timeline(exported: Exported, *, adapter: str) -> str:
 
 
 def timeline_of(exported: Exported) -> dict[str, object]:
-    """Describe a timeline of one clip; its times are frames.
+    """Describe a timeline of one clip, the film, from frame 0 on; its times are frames.
 
     The caveats are in the timeline's metadata, and in the clip's log note, which Final Cut's XML keeps.
     """
     film_range = _range(0.0, exported.film.record.duration_s, exported.rate)
-    missing = {
+    missing_media = {
         "OTIO_SCHEMA": "MissingReference.1",
         "name": exported.film.movie,
         "available_range": film_range,
@@ -53,7 +53,7 @@ def timeline_of(exported: Exported) -> dict[str, object]:
         "OTIO_SCHEMA": "Clip.2",
         "name": exported.film.movie,
         "source_range": film_range,
-        "media_references": {"DEFAULT_MEDIA": missing},
+        "media_references": {"DEFAULT_MEDIA": missing_media},
         "active_media_reference_key": "DEFAULT_MEDIA",
         "metadata": {"fcp_xml": {"logginginfo": {"lognote": " ".join(exported.caveats)}}},
         "markers": [_marker(exported, tier, span) for tier, span in exported.spans],
@@ -69,7 +69,10 @@ def timeline_of(exported: Exported) -> dict[str, object]:
 
 
 def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe a span as a marker; its exact times, numbers or decision are in the metadata."""
+    """Describe a span as a marker; its exact times, numbers or decision are in the metadata.
+
+    The comment of Final Cut's XML has room for the first caveat only, which names the source.
+    """
     facts: dict[str, object] = {"tier": tier.name, "start_s": span.start_s, "end_s": span.end_s}
     facts |= span.numbers
     if span.decided:

@@ -180,7 +180,7 @@ def _draw_path(lines: list[NDArray[np.float64]], css_class: str, axes: "Axes", v
     style = styles()[css_class]
     is_filled = style.get("fill", "none") != "none"
     collection: LineCollection | PolyCollection
-    if is_filled:  # in our figures, what is filled has no stroke
+    if is_filled:  # what is filled in a film's figure has no stroke
         collection = PolyCollection(lines, facecolors=style["fill"], edgecolors="none")
     else:
         collection = _strokes(lines, style, viewport)
