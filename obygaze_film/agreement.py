@@ -277,7 +277,7 @@ def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
 def reachable_top_precision(
     references: Sequence[Spans], estimated: Spans, k: int, *, least_s: float = 0.0
 ) -> float:
-    """Compute a `top_precision` within reach, to compare that of a model with.
+    """Compute a `top_precision` that a list as long as a model's can reach, as a yardstick for the model's.
 
     It is n_right / n, at most 1. n is the smaller of k and the length of the model's list, and n_right is the
     larger of

@@ -39,7 +39,7 @@ def told_in(text: str, language: str) -> str:
 
 
 def composed_text(write: Callable[..., str], *texts: str) -> InLanguages:
-    """Combine several texts to one, in English and in each language that any of them has.
+    """Combine several texts into one, in English and in each language that any of them has.
 
     Parameters
     ----------

@@ -227,7 +227,7 @@ def marks_of(film: Timeline, key: str | None) -> ModelMarks:
     n_seconds = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
     row_of_second = _row_of_each_second(_spans(rows), n_seconds)  # -1: in no row
     has_p = is_counted(rows)
-    is_judged = (row_of_second >= 0) & has_p[row_of_second]
+    is_judged = (row_of_second >= 0) & has_p[row_of_second]  # -1 would be the last row
     clock = JudgedClock(is_judged)
 
     row_of_judged = row_of_second[is_judged]
@@ -454,7 +454,7 @@ class _CollectedMarks:
 
     @property
     def unjudged_marks_s(self) -> dict[str, float]:
-        """Annotator -> seconds of their marks that lie where the model can judge nothing; sorted by name."""
+        """Annotator -> seconds of their marks, to the millisecond, where the model can judge nothing."""
         return {name: round(self._unjudged_s[name], 3) for name in sorted(self._unjudged_s)}
 
     def add(self, film: Timeline, spans_of: Mapping[str, Spans], key: str | None) -> None:
@@ -497,11 +497,13 @@ def _annotators_past_end(film: Timeline, spans_of: Mapping[str, Spans]) -> list[
     latest_s = film_s + 1  # an end may be rounded up to the next second
     notes = []
     for annotator, spans in spans_of.items():
-        if len(spans) and spans[-1, 0] > latest_s:
-            where = f"film {film.movie} lasts {film_s:g} s, and {annotator} marks it from {spans[-1, 0]:g} s"
+        last_start_s = spans[-1, 0] if len(spans) else 0.0
+        if last_start_s > latest_s:
+            where = f"film {film.movie} lasts {film_s:g} s, and {annotator} marks it from {last_start_s:g} s"
             raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
-        if ends(spans) > latest_s:
-            notes.append(f"{film.movie} ({annotator}: {ends(spans):g} s)")
+        last_end_s = ends(spans)
+        if last_end_s > latest_s:
+            notes.append(f"{film.movie} ({annotator}: {last_end_s:g} s)")
     return notes
 
 
@@ -556,7 +558,7 @@ def compare_marks(
                 is_defined = not np.isnan(metrics_of_rater[name][metric])
                 if is_defined:  # p compares means over the films in which the metric is defined
                     values_of_shifts.setdefault((truth, metric), []).append(shifted_values)
-    by_film = pd.DataFrame(rows, columns=_FilmRow._fields)
+    by_film = pd.DataFrame(rows, columns=list(_FilmRow._fields))
     return FilmEvaluation(by_film, _summary(by_film, values_of_shifts, name), record or {})
 
 
@@ -658,7 +660,7 @@ def film_metrics(
     estimated : Marks
         The marks that are measured.
     references : sequence of ndarray, shape [S, 2]
-        Segments of each annotator of the film: a ranked segment counts as right if it is one of theirs.
+        Segments of each annotator of the film, for the precision of ranked segments (`top_precision`).
     collars : sequence of float
         Tolerances of boundaries, in seconds.
     """
@@ -785,7 +787,7 @@ def _summary(by_film: pd.DataFrame, values_of_shifts: _ValuesOfShifts, name: str
             row = row._replace(p=_p_value(row.value, np.array(shifts)))
         rows.append(row)
     rows += _rank_rows(by_film)
-    return pd.DataFrame(rows, columns=_SummaryRow._fields)
+    return pd.DataFrame(rows, columns=list(_SummaryRow._fields))
 
 
 def _mean_over_films(rater: str, metric: str, values: NDArray[np.float64]) -> Interval:

@@ -73,6 +73,12 @@ LARGEST_NUMBER: Final = 1e9
 FEW_FILMS: Final = 3
 """If fewer judged films have any positive window, or any negative one, a note says how few they are."""
 
+FIRST_YEAR: Final = 1870
+"""Earliest year of a film that a table may give; the first films are from the 1880s."""
+
+LAST_YEAR: Final = 2100
+"""Latest year of a film that a table may give."""
+
 FILM_COLUMNS: Final = ("movie", "title")
 """Columns that say which film a row is of; the first of them that the table has is used."""
 
@@ -372,7 +378,7 @@ def _labels_with_hints(
 
 
 def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> None:
-    """Raise ManifestError if cells or columns' names of a table hold control characters, but line breaks.
+    """Raise ManifestError if cells or names of columns hold control characters; cells may have line breaks.
 
     Parameters
     ----------
@@ -414,12 +420,13 @@ def _dated_title(title: str, year: float | None) -> str:
 
 
 def _year(row: TableRow) -> float:
-    """Read the year of a row; NaN if the cell is empty, or holds no whole number from 1870 to 2100.
+    """Read the year of a row; NaN if the cell is empty, or holds no year of a film.
 
-    `_with_year` refuses such a cell, but only in the row of a film that is compared.
+    `_with_year` refuses a cell that holds anything else, but only in the row of a film that is compared.
     """
-    year = number_of(row.cells.get("year", "").strip())
-    return year if year in range(1870, 2101) else math.nan
+    year = number_of(row.cells.get("year", "").strip())  # NaN if it is no number
+    is_year = year.is_integer() and FIRST_YEAR <= year <= LAST_YEAR
+    return year if is_year else math.nan
 
 
 class _Match(NamedTuple):
@@ -713,7 +720,7 @@ def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None
     has_labels : bool
         Whether an annotator's labels take the place of the model's probabilities.
     """
-    if film.model(key).is_trained_on and not has_labels:  # its probabilities mean nothing here
+    if film.model(key).is_trained_on and not has_labels:  # the model knows this film's labels
         return message("films_trained")
     without_content = _why_without_content(film, key)
     if without_content:

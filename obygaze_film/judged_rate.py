@@ -44,7 +44,10 @@ from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
 
 MOST_PAIRS: Final = 100
-"""Pairs of judges whose agreement is computed; of more, so many are drawn."""
+"""Largest number of pairs of judges whose agreement is computed; if there are more, this many are drawn."""
+
+FORMAT_NUMBER: Final = 6
+"""Number of the format of `rate.json`."""
 
 N_ADVISED: Final = 30
 """How many windows to judge an error advises, if the film has so many."""
@@ -670,7 +673,7 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: Sequence[FilmRates]) -> None:
     """Write the corrected rates of each model into a scored film's folder, for the film's page."""
-    document = _Rates(format="obygaze film rate", number=6, models=[*rates])
+    document = _Rates(format="obygaze film rate", number=FORMAT_NUMBER, models=[*rates])
     data = json_bytes(msgspec.to_builtins(document, enc_hook=str))
     # A folder that came from somebody else may hold a link to any file: it is not followed.
     write_whole(folder / RATES, data, links=False)

@@ -610,7 +610,7 @@ def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
 
 
 def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
-    """Return cell -> its first clip, of the cells that any of the clips is; in the order of the clips."""
+    """Return cell -> its first clip, in the order of the clips; clips that are no cells are skipped."""
     index_of = cache(cells.index_of)  # many judge the same windows
     clip_of_cell: dict[int, Clip] = {}
     for clip in clips:

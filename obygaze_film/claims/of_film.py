@@ -87,10 +87,10 @@ if TYPE_CHECKING:
 OTHER_FILMS: Final = ClaimTime("other films")
 
 BAND_LEVEL: Final = 0.8
-"""Level of the bands of probabilities, and of the bracket of a new film's share."""
+"""Confidence level of the bands of probabilities, and of the interval of a new film's expected share."""
 
 LEVEL: Final = 0.95
-"""Level of the intervals over films, and of those of judged shares."""
+"""Confidence level of the intervals over films, and of those of judged shares."""
 
 SAME: Final = 1e-6
 """By how much probabilities, or shares, may differ that are one number."""
@@ -161,8 +161,8 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
 def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
     """Return the condition that says why a model gives no prediction of a film; empty if it gives one.
 
-    Of several reasons the gravest is returned: first, that a model which decides on levels was trained on the
-    film. Titles, pages, exports and the terminal call this, so that they all give the same reason.
+    If there are several reasons, the gravest is returned. The gravest of all is that the model was trained on
+    the film. Titles, pages, exports and the terminal call this, so that they all give the same reason.
 
     Parameters
     ----------
@@ -731,8 +731,8 @@ def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
 def corpus_experts(model: ModelRecord) -> Experts | None:
     """Claim how far two experts of a corpus agree on what a model finds; None if that is unknown.
 
-    There are three measures: kappa, the rank correlation of the films' shares, and F1 of the beginnings and
-    ends of what they marked.
+    There are three measures: kappa by seconds (`number`), the rank correlation of the films' shares (`rank`),
+    and the F1 of the starts and ends of marked spans (`boundary`).
     """
     human = model.human
     if human is None:
@@ -749,7 +749,7 @@ def corpus_experts(model: ModelRecord) -> Experts | None:
 
 
 def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
-    """Claim which share of a film has each flag; flags that claims of other kinds report are left out."""
+    """Claim which share of a film has each flag, but for flags that other claims report."""
     film_s = judged.judged_s + judged.unlike_s + judged.nothing_s
     if not film_s:
         return []
@@ -764,12 +764,14 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
 def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:
     """Claim that windows are longer or shorter than the clips of a model's training or calibration.
 
-    None if they are about as long as both kinds of clips, or if neither length is known.
+    None if they are about as long (within 10 %) as both kinds of clips, or if neither length is known.
     """
     trained_s = model.clip_s
     calibrated_s = None if model.calibration is None else model.calibration.clip_s
-    known_lengths = [length for length in (trained_s, calibrated_s) if length]
-    differs = any(abs(windows.window_s - length) > LENGTH_TOLERANCE * length for length in known_lengths)
+    known_lengths_s = [length_s for length_s in (trained_s, calibrated_s) if length_s]
+    differs = any(
+        abs(windows.window_s - length_s) > LENGTH_TOLERANCE * length_s for length_s in known_lengths_s
+    )
     if not differs:
         return None
     return OtherWindows(
@@ -796,7 +798,7 @@ def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
 
 
 def no_passage(model: ModelRecord) -> NoPassage:
-    """Claim that no passage of a film reaches the threshold, which is the claim's number."""
+    """Claim that no passage of a film reaches the threshold; the claim's number is the threshold."""
     return NoPassage(
         who=(model.key,), what=positive_of(model).text, time=ClaimTime("film"), number=model.threshold_p
     )

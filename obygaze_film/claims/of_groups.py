@@ -55,11 +55,17 @@ SURE: Final = ClaimTime("sure")
 
 @checked
 def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
-    """Compute the claims on groups of films: shares, differences and the trend, and how far judges agree.
+    """Compute the claims on groups of films.
 
     Parameters
     ----------
     compared : FilmComparison
+
+    Returns
+    -------
+    list of FilmClaim
+        A `GroupShare` for each group, a `GroupChange` for each difference and the trend, a `PairKappa` for
+        every two judges, and, where they hold, `PanelAgreement` and `SameShare`.
     """
     positive = compared.positive
     claims: list[FilmClaim] = [group_share(row, positive) for row in _rows(compared.groups)]
@@ -168,7 +174,7 @@ def _known(value: float) -> float | None:
 
 
 def _bounds(low: float, high: float) -> Bounds | None:
-    """Return the 95% interval over films of a table, None without one."""
+    """Return the interval over films, of 95 %, from its ends in a table; None if an end is NaN."""
     if np.isnan(low) or np.isnan(high):
         return None
     return Bounds(float(low), float(high), LEVEL)
@@ -241,7 +247,8 @@ def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
     """Claim by how much learning changed the AUC (`learning.change_of`).
 
-    The films are the judged ones, each left out in turn (`is_of_judged`), or those of the corpus.
+    `is_of_judged` says whether the AUC is over the judged films, each left out in turn, or over the films of
+    the corpus.
     """
     return LearntChange(
         who=(model,),

@@ -83,7 +83,7 @@ def _has_several_definitions(found: "FilmRates") -> bool:
 def agreement_claims(found: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
     """Claim how far every two judges agree, and three or more together.
 
-    If the film was judged under several definitions, claims of two judges name theirs.
+    If the film was judged under several definitions, the claims on two judges state the definition.
     """
     positive = positive_in(found)
     claims: list[FilmClaim] = [
@@ -103,7 +103,7 @@ def positive_in(found: "FilmRates") -> str:
 def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = False) -> NoJudgedShare:
     """Claim that a judge, or a panel, has no share: they were sure of too few windows.
 
-    If the film was judged under several definitions, the claim names theirs.
+    If the film was judged under several definitions, the claim states the definition.
     """
     conditions = [BLIND, TOO_FEW]
     no_window_is_left = judges.left == 0
@@ -147,8 +147,8 @@ def _sure_alone(n_unsure: int) -> tuple[str, ...]:
 def _doubts_of_panel(pairs: Sequence[PairKappa]) -> list[str]:
     """Return the conditions that make the agreement of a panel doubtful, from those of its pairs of judges.
 
-    A condition that all pairs have is the panel's too, such as `AGREE_LESS`; if only some pairs have it, the
-    panel has the one that says so, such as `SOME_LESS`.
+    A condition of all pairs, such as `AGREE_LESS`, is one of the panel. For a condition of some pairs, the
+    panel has another one, such as `SOME_LESS` (`DOUBTS_OF_SOME`).
     """
     doubts = []
     for doubt_of_all, doubt_of_some in DOUBTS_OF_SOME.items():
@@ -215,7 +215,10 @@ def _conditions_of_share(
 
 
 def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
-    """Return the condition that makes the agreement of two judges doubtful; empty if it is above 0."""
+    """Return the condition that makes the agreement of two judges doubtful.
+
+    Empty if their kappa is shown to be above 0.
+    """
     if pair.n < LEAST_SURE:
         return (TOO_FEW,)
     if pair.kappa is None:
@@ -224,10 +227,10 @@ def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
 
 
 def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
-    """Return the condition that makes an agreement doubtful: where its kappa's interval is not above 0."""
+    """Return the condition that makes an agreement doubtful; empty if its kappa's interval is above 0."""
     if high is not None and high < 0:
         return (AGREE_LESS,)
-    # Without an interval, or if it goes down to 0, kappa may be 0. The end is rounded as it is printed.
+    # Without an interval, kappa may be 0 too. The end is rounded as it is printed.
     if low is None or round(low, 2) <= 0:
         return (AGREE_BY_CHANCE,)
     return ()
@@ -236,20 +239,21 @@ def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
 def pair_agreement(
     pair: JudgesAgreement, positive: str, *, has_several_definitions: bool = False
 ) -> PairKappa:
-    """Claim how far two judges agree on which windows are positive; of too few windows there is no kappa.
+    """Claim how far two judges agree on which windows are positive, by Cohen's kappa.
 
-    If the film was judged under several definitions, the claim names theirs.
+    There is no kappa if both were sure of fewer than `LEAST_SURE` windows. If the film was judged under
+    several definitions, the claim states the definition.
     """
     # Files of earlier versions have a kappa of too few windows too: it is not claimed.
-    is_enough = pair.n >= LEAST_SURE
+    has_enough_windows = pair.n >= LEAST_SURE
     interval = None
-    if is_enough and pair.low is not None and pair.high is not None:
+    if has_enough_windows and pair.low is not None and pair.high is not None:
         interval = Bounds(pair.low, pair.high, LEVEL)
     return PairKappa(
         who=tuple(pair.annotators),
         what="kappa",
         time=_time_of_windows(pair.n_unsure),
-        number=pair.kappa if is_enough else None,
+        number=pair.kappa if has_enough_windows else None,
         interval=interval,
         conditions=(*_doubts_of_pair(pair), *_sure_alone(pair.n_unsure)),
         positive=positive,
@@ -272,7 +276,7 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
         what="kappa",
         time=CONTENT,
         number=median(kappas),
-        interval=Bounds(kappas[0], kappas[-1], 1.0),  # the range has all of them
+        interval=Bounds(kappas[0], kappas[-1], 1.0),  # the range, which contains 100 % of the kappas
         n_pairs=len(kappas),
     )
 
@@ -349,6 +353,8 @@ def decision(
     conditions = [AGREED] if is_agreed else []
     if is_blind:
         conditions.append(BLIND)
+    elif has_score:
+        conditions.append(IN_SIGHT)
     else:
-        conditions.append(IN_SIGHT if has_score else NO_SCORE)
+        conditions.append(NO_SCORE)
     return DecidedSpan(who=tuple(judges), what=title, time=time, conditions=tuple(conditions))

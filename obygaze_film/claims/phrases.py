@@ -147,7 +147,7 @@ MOST_PAIRS: Final = 6
 MOST_SIDE_BY_SIDE: Final = 4
 """Judges whose shares a figure shows beside each other."""
 
-LEAST_OF_INTERVAL: Final = 3
+LEAST_FILMS_OF_CHANGE: Final = 3
 """Fewest films with which a change by learning has an interval."""
 
 
@@ -239,7 +239,8 @@ def model_warnings(claim: Title, words: Words) -> str:
 def _warnings(claim: ModelClaim, words: Words) -> list[str]:
     """Write what must be known to read a model's numbers, in clauses."""
     levels = _levels_left_out(claim, words)
-    return [words.say(WARNINGS[one], levels=levels) for one in claim.conditions if one in WARNINGS]
+    conditions = [condition for condition in claim.conditions if condition in WARNINGS]
+    return [words.say(WARNINGS[condition], levels=levels) for condition in conditions]
 
 
 def _levels_left_out(claim: ModelClaim, words: Words) -> str:
@@ -505,7 +506,8 @@ def _none_marked_sentence(claim: MarkedPassages, lengths: MarkedLengths, words: 
 def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str:
     """Name the concepts that are seen in half of the passages' time or more; empty without any.
 
-    The text says "each in ...", as concepts that are seen in half of the time need not be seen together.
+    Such as "; each in at least half of the marked time can be seen, in its favour: Look and Body". The word
+    "each" says that they need not be seen at the same time.
     """
     if not concepts:
         return ""
@@ -695,11 +697,12 @@ def passage_band(claim: Passage, words: Words, between: str = "") -> str:
 def passage_label(claim: Passage, words: Words) -> str:
     """Write a passage as a label for other tools, such as "3. S 0.62 [0.41, 0.80]; Look, Body; black bars".
 
-    The label has its number, level, probability, the concepts seen in it, and its flags. If the probability
-    is that of a part of it, its length and that of the part are written too.
+    The label has its number, level and probability, the concepts seen in it, whether it is below the
+    threshold, and its flags. If the probability is that of a part of it, its length and that of the part are
+    written too.
     """
     number = claim.name
-    level = words.translated(claim.what).replace(" / ", "/")
+    level = words.translated(claim.what).replace(" / ", "/")  # several levels, such as "EN / S", as one word
     parts = [f"{number}. {level} {passage_p(claim, words)}"]
     if _is_judged_in_part(claim):
         parts.append(passage_length(claim, words))
@@ -777,7 +780,10 @@ def moved_sentence(claim: Moved, words: Words) -> str:
 
 
 def at_usual_sentence(claim: AtUsual, words: Words) -> str:
-    """Write a span's probability, and what it would be with a concept at its usual value: "0.62 → 0.41"."""
+    """Write a span's probability, and what it would be with a concept at its usual value: "0.62 → 0.41".
+
+    A probability that rounds to 0.00 is written in the short form ("short_hundredth"), such as "<0.01".
+    """
     p = words.probability(claim.before, "short_hundredth")
     p_at_usual = words.probability(claim.number or 0.0, "short_hundredth")
     return f"{p} → {p_at_usual}"
@@ -800,7 +806,7 @@ def windows_sentence(claim: OtherWindows, words: Words) -> str:
 
 
 def _lengths_of_clips(claim: OtherWindows, words: Words) -> str:
-    """Write the median lengths of the clips of a model's training and calibration, as far as known."""
+    """Write the median lengths of the clips of a model's training and calibration; at least one is known."""
     trained = "" if claim.trained_s is None else words.seconds(claim.trained_s)
     calibrated = "" if claim.calibrated_s is None else words.seconds(claim.calibrated_s)
     if trained == calibrated:
@@ -831,7 +837,7 @@ def concept_sentence(claim: ConceptFound, words: Words) -> str:
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
-    """Write the mean of a variable of staging, with its unit, and of how many windows where not of all."""
+    """Write the mean of a variable of staging with its unit, and how many windows have it if not all do."""
     mean = words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
     if claim.n_known == claim.n_windows:
         return mean
@@ -855,14 +861,18 @@ def figure_notes(
     positive, model : str
         What the curve is the probability of, and by which model.
     words : Words
-    planted, threshold : str
-        That a program gave the labels (`planted_sentence`), and whether passages reach the threshold; each
-        is empty where there is nothing to say.
+    planted : str
+        The sentence that a program gave the labels (`planted_sentence`); empty if people did.
+    threshold : str
+        The sentence on the threshold that passages reach, or on why none does; empty if there is none.
     concepts_left_out : sequence of str
-        Those that are not drawn, as nothing shows that they are found better than chance.
+        Concepts that are not drawn, as tests do not show that they are found better than chance.
     """
     notes = [words.say("figure_note", positive=positive, model=model)]
-    notes += [sentence for sentence in (planted, threshold) if sentence]
+    if planted:
+        notes.append(planted)
+    if threshold:
+        notes.append(threshold)
     if concepts_left_out:
         names = words.listed(concepts_left_out)
         notes.append(words.counted("figure_without", len(concepts_left_out), names=names))
@@ -1217,7 +1227,10 @@ def _share_from_windows(claim: JudgedShare, words: Words) -> str:
 
 
 def under_definition(claim: JudgedShare | NoJudgedShare | PairKappa, text: str, words: Words) -> str:
-    """Begin a sentence with the definition that people judged under: its codebook and version, if known."""
+    """Begin a sentence with the definition that people judged under.
+
+    It is named by its codebook and version; if these are not known, by the start of its digest.
+    """
     if claim.definition_name:
         definition = words.say("definition_named", name=claim.definition_name)
     else:
@@ -1867,7 +1880,7 @@ def _too_few_together(claim: JudgedShare, words: Words) -> list[str]:
 
 
 def planted_sentence(model: ModelRecord, words: Words) -> str:
-    """Say that a program gave the labels that a model was trained on, or some; empty if people gave all."""
+    """Say that a program gave all or some of the labels that a model was trained on; empty if none."""
     if positive_of(model).is_planted:
         return words["about_1_planted"]
     people = people_besides_program(model)
@@ -1902,7 +1915,7 @@ def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShar
 
 
 def later_phrase(claim: GroupChange, words: Words) -> str:
-    """Write the trend, such as "10 years later +4.0 points [−1.0, +9.0]", and what must be known of it."""
+    """Write the trend, such as "10 years later +4.0 points [−1.0, +9.0]", and the note on it if any."""
     change = claim.number or 0.0
     if claim.note:
         return words.points_text("later_noted", change, claim.interval, note=words.translated(claim.note))
@@ -1948,7 +1961,7 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     if claim.number is not None:
         difference = words.difference(claim.number, claim.interval)
     which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
-    has_few_films = claim.n_films < LEAST_OF_INTERVAL
+    has_few_films = claim.n_films < LEAST_FILMS_OF_CHANGE
     return words.say(
         "learn_change",
         which=words[which_key],

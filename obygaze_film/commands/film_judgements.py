@@ -123,7 +123,7 @@ def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip
     judged: list[Clip] = []
     for path in files:
         manifest = read_manifest(path, spreadsheet_safe=True)
-        judged += manifest.spelled_as(movies)  # a movie may be written in another case than in `movies`
+        judged += manifest.spelled_as(movies)  # the table may write a movie in another case
     other_movies = dict.fromkeys(clip.movie for clip in judged if clip.movie not in movies)
     if other_movies:
         hinted = [f"{movie}{name_hint(movie, movies)}" for movie in other_movies]

@@ -71,7 +71,7 @@ def timeline_of(exported: Exported) -> dict[str, object]:
 def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
     """Describe a span as a marker; its exact times, numbers or decision are in the metadata.
 
-    The comment of Final Cut's XML has room for the first caveat only, which names the source.
+    The first caveat, which names the source, is in the comment that Final Cut's XML keeps.
     """
     facts: dict[str, object] = {"tier": tier.name, "start_s": span.start_s, "end_s": span.end_s}
     facts |= span.numbers
