@@ -12,11 +12,10 @@ from obygaze_film.schema import Spans
 Floats = NDArray[np.float64]
 
 SEARCH_SLACK = 1e-9
-"""Candidates are searched this far beyond a tolerance, so that rounding loses none: as a part of the
-tolerance (which may be long), and in seconds (as it may be 0)."""
+"""How far candidates are searched beyond a tolerance, relative to it and in seconds."""
 
 HALF = 0.5
-"""Part of a listed segment that must be marked if it is to be right."""
+"""Least share of a listed segment that annotators must have marked for the segment to be right."""
 
 OFFSET_SHARE = 0.2
 """Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
@@ -34,15 +33,17 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
-    """Mark the seconds [n] whose middle lies in a span; spans are in time order and don't overlap."""
-    is_marked: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
+    """Mark which of the first n seconds of a film have their middle in a span; returns [n].
+
+    The spans [S, 2] are in time order and don't overlap.
+    """
     if not len(spans):
-        return is_marked
+        return np.zeros(n, dtype=np.bool_)
     middles = np.arange(n) + 0.5
-    n_begun = np.searchsorted(spans[:, 0], middles, side="right")
+    n_begun = np.searchsorted(spans[:, 0], middles, side="right")  # spans that begin by each middle
     has_begun = n_begun > 0
-    last_begun = np.maximum(n_begun - 1, 0)  # index of a span; of the first where none has begun
-    is_before_its_end = middles < spans[last_begun, 1]
+    latest = np.maximum(n_begun - 1, 0)  # index of the span that began last; 0 where none has begun
+    is_before_its_end = middles < spans[latest, 1]
     return np.asarray(has_begun & is_before_its_end)
 
 
@@ -60,7 +61,7 @@ def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
     """Compute Cohen's kappa of marked seconds [n]; NaN if the expected agreement is 1."""
     shares = np.stack([reference, estimated, reference == estimated]).mean(axis=1)
     marked_in_reference, marked_in_estimate, alike = shares
-    with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN that is promised
+    with np.errstate(invalid="ignore"):  # 0 / 0 gives NaN
         return float(kappa_of(marked_in_reference, marked_in_estimate, alike))
 
 
@@ -127,12 +128,7 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
     Onsets are at most the collar apart, offsets at most the larger of the collar and 20 % of the reference's
     length.
     """
-    # Candidates have an estimated onset within reach of the reference's. `overlapping` finds them if both are
-    # written as spans: that within reach, and one of no length at the onset. The test below is exact.
-    reach_s = collar_s * (1 + SEARCH_SLACK) + SEARCH_SLACK
-    spans_within_reach = np.column_stack([reference[:, 0] - reach_s, reference[:, 0] + reach_s])
-    onsets = np.column_stack([estimated[:, 0], estimated[:, 0]])
-    candidates = overlapping(spans_within_reach, onsets)
+    candidates = _with_near_onsets(reference, estimated, collar_s)
     reference_spans = reference[candidates.first]  # [pairs, 2]
     estimated_spans = estimated[candidates.second]  # [pairs, 2]
     onsets_agree = np.abs(reference_spans[:, 0] - estimated_spans[:, 0]) <= collar_s
@@ -140,6 +136,18 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
     offsets_agree = np.abs(reference_spans[:, 1] - estimated_spans[:, 1]) <= offset_tolerance_s
     agree = onsets_agree & offsets_agree
     return Pairs(candidates.first[agree], candidates.second[agree])
+
+
+def _with_near_onsets(reference: Spans, estimated: Spans, collar_s: float) -> Pairs:
+    """Find all pairs whose onsets are at most the collar apart, and perhaps a few that are slightly more.
+
+    This saves comparing every span with every other; the caller tests the pairs exactly.
+    """
+    # The relative slack covers the rounding of long times, the absolute one a collar of 0.
+    reach_s = collar_s * (1 + SEARCH_SLACK) + SEARCH_SLACK
+    around_reference = np.column_stack([reference[:, 0] - reach_s, reference[:, 0] + reach_s])
+    onsets = np.column_stack([estimated[:, 0], estimated[:, 0]])  # spans of no length
+    return overlapping(around_reference, onsets)
 
 
 def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
@@ -158,7 +166,7 @@ def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
 
 
 def segment_f1(reference: Spans, estimated: Spans, threshold: float) -> float:
-    """Compute the F1 of segments, matched one to one if their tIoU reaches the threshold, above 0."""
+    """Compute the F1 of segments, matched one to one if their tIoU reaches the threshold (> 0)."""
     pairs = find_overlaps(reference, estimated).reaching(threshold).pairs
     return _f1_of_pairs(pairs, n_reference=len(reference), n_estimated=len(estimated))
 
@@ -170,17 +178,18 @@ def boundary_f1(reference: Spans, estimated: Spans, collar_s: float) -> float:
 
 
 def _f1_of_pairs(pairs: Pairs, *, n_reference: int, n_estimated: int) -> float:
-    """Compute the F1 of segments that may be matched by these pairs, one to one."""
+    """Compute the F1 of segments when as many as possible of these pairs are matched one to one."""
     n_found = n_matched(pairs, n_reference, n_estimated)
-    return f1(n_found, n_estimated, n_reference)
+    return f1(n_found, n_estimated=n_estimated, n_reference=n_reference)
 
 
 def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold: float) -> float:
     """Compute the average precision of a ranked list of segments, as ActivityNet does (Heilbron et al. 2015).
 
-    Segments are taken from the highest score on, and matched with references one to one (`_are_right`).
-    Precision is interpolated: at each rank, it is the best at that or a later rank. The average is that over
-    the right segments, divided by the number of references. NaN without a reference.
+    Segments are ranked by score, the highest first, and matched with references one to one; a matched segment
+    is right. Precision is interpolated: at each rank, it is the largest precision at that or a later rank.
+    The average precision is the sum of the interpolated precision at the ranks of right segments, divided by
+    the number of references. NaN without a reference.
 
     Parameters
     ----------
@@ -192,7 +201,7 @@ def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold:
     if not len(reference):
         return np.nan
     best_first = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
-    is_right = _are_right(reference, estimated[best_first], threshold)
+    is_right = _has_match(reference, estimated[best_first], threshold)
     ranks = np.arange(1, len(is_right) + 1)
     precision = np.cumsum(is_right) / ranks
     # The largest at this or a later rank: accumulated from the last rank back.
@@ -201,11 +210,11 @@ def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold:
     return float((interpolated * is_right).sum() / len(reference))
 
 
-def _are_right(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.bool_]:
-    """Match ranked segments [E, 2] with references [R, 2], and tell which find one [E].
+def _has_match(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.bool_]:
+    """Match ranked segments [E, 2] with references [R, 2] greedily; return whether each has a match [E].
 
-    Each in turn takes the reference with which its tIoU is highest, among those that no segment before it
-    took and with which its tIoU reaches the threshold.
+    The segments choose in the order of their ranks. Each takes the free reference of highest tIoU, if that
+    tIoU reaches the threshold.
     """
     pairs, tiou = find_overlaps(reference, ranked).reaching(threshold)
     candidates_by_rank: list[list[_Candidate]] = [[] for _ in ranked]
@@ -214,15 +223,15 @@ def _are_right(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.
     ):
         candidates_by_rank[rank].append(_Candidate(tiou_of_pair, index))
     is_free = np.ones(len(reference), dtype=np.bool_)
-    is_right = np.zeros(len(ranked), dtype=np.bool_)
+    has_match = np.zeros(len(ranked), dtype=np.bool_)
     for rank, candidates in enumerate(candidates_by_rank):
         # Of references with the same tIoU, the first one is taken.
         for candidate in sorted(candidates, key=lambda candidate: (-candidate.tiou, candidate.reference)):
             if is_free[candidate.reference]:
-                is_right[rank] = True
+                has_match[rank] = True
                 is_free[candidate.reference] = False
                 break
-    return is_right
+    return has_match
 
 
 class _Candidate(NamedTuple):
@@ -233,20 +242,28 @@ class _Candidate(NamedTuple):
 
 
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
-    """Compute the share of the first k segments of which the annotators together marked at least half.
+    """Compute the precision of the first k segments of a ranked list: the share of them that is right.
 
-    A second counts as marked if any annotator marked it. NaN if the list is empty.
+    A segment is right if at least half of it is marked. A second is marked if any annotator marked it.
+    NaN if the list is empty.
+
+    Parameters
+    ----------
+    references : sequence of ndarray, shape [S, 2]
+        Spans that each annotator marked.
+    estimated : ndarray, shape [E, 2]
+        The ranked list, best first.
+    k : int
     """
-    listed = estimated[:k]
-    if not len(listed):
+    first = estimated[:k]
+    if not len(first):
         return np.nan
-    return float(_is_mostly_marked(listed, _marked_by_any(references)).mean())
+    return float(_is_mostly_marked(first, _marked_by_any(references)).mean())
 
 
 def _is_mostly_marked(spans: Spans, marked: Spans) -> NDArray[np.bool_]:
-    """Say of each span [N] whether at least half is marked; the marked spans don't overlap each other."""
-    lengths_s = spans[:, 1] - spans[:, 0]
-    return np.asarray(_seconds_marked(spans, marked) >= HALF * lengths_s)
+    """Return whether at least half of each span [N] is marked; the marked spans don't overlap each other."""
+    return np.asarray(_seconds_marked(spans, marked) >= HALF * _lengths_s(spans))
 
 
 def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
@@ -260,22 +277,25 @@ def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
 def reachable_top_precision(
     references: Sequence[Spans], estimated: Spans, k: int, *, least_s: float = 0.0
 ) -> float:
-    """Compute a `top_precision` that a list of segments as long as this one can reach.
+    """Compute a `top_precision` that a list as long as a model's can reach, as a yardstick for the model's.
 
-    A listed segment is right if at least half of it is marked. Two lists are tried, and the one with more
-    right segments counts. It need not be the best: that may have several segments in a long marked one.
+    It is n_right / n, at most 1. n is the smaller of k and the length of the model's list, and n_right is the
+    larger of
 
-    - a list with one segment around each marked segment. It is right unless the marked one is shorter than
-      half of the shortest segment that can be listed;
-    - the estimated segments themselves, the right ones first. Several of them may lie in one marked segment,
-      and so it may have more right ones than the first list.
+    - the number of marked spans that are long enough to fill half of a segment: a list could have one right
+      segment around each of them;
+    - the number of the model's segments that are right, wherever they are in its list: several may lie in one
+      marked span.
 
-    NaN if the list is empty.
+    A cleverer list could have more, with several segments in each long marked span; that one isn't sought.
+    NaN if the model's list is empty.
 
     Parameters
     ----------
     references : sequence of ndarray, shape [S, 2]
+        Spans that each annotator marked.
     estimated : ndarray, shape [E, 2]
+        The model's list, in any order.
     k : int
     least_s : float
         Seconds of the shortest segment that can be listed.
@@ -284,9 +304,9 @@ def reachable_top_precision(
     if not n_listed:
         return np.nan
     marked = _marked_by_any(references)
-    n_right_around_marked = int((_lengths_s(marked) >= HALF * least_s).sum())
-    n_right_estimated = int(_is_mostly_marked(estimated, marked).sum())
-    n_right = max(n_right_around_marked, n_right_estimated)
+    n_long_enough = int((_lengths_s(marked) >= HALF * least_s).sum())
+    n_right_in_list = int(_is_mostly_marked(estimated, marked).sum())
+    n_right = max(n_long_enough, n_right_in_list)
     return min(n_right / n_listed, 1.0)
 
 

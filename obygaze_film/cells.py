@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ ROUNDING_MS = 1e-6
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells:
-    """The cells of a film, and what one model says of them.
+    """The cells of a film (windows of equal length without gaps), and what one model says of them.
 
     Attributes
     ----------
@@ -54,14 +55,14 @@ class Cells:
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """Whether more than half of each cell [C] has a probability that counts (`counted_s`)."""
+        """Whether more than half of each cell [C] is content with a probability (`counted_s`)."""
         lengths_s = self.spans[:, 1] - self.spans[:, 0]
         return np.asarray(self.counted_s > lengths_s / 2)
 
     def index_of(self, start_s: float | None, end_s: float | None) -> int | None:
-        """Find the cell with this start and end, to the millisecond; None if no cell has them.
+        """Find the cell with this start and end, to the millisecond (`SLACK_S`); None if there is none.
 
-        A clip that is a whole film has no times (None): it is no cell.
+        A clip that is a whole film has no times (None), and so it matches no cell.
         """
         if start_s is None or end_s is None:
             return None
@@ -70,30 +71,30 @@ class Cells:
         return int(np.argmax(is_same)) if is_same.any() else None
 
     def index_with_content(self, start_s: float | None, end_s: float | None) -> int | None:
-        """Find the cell with this start and end, as `index_of`; None also if the cell has no content."""
+        """Find the cell with this start and end; None if there is none, or if it has no content."""
         cell = self.index_of(start_s, end_s)
         if cell is None or self.content_s[cell] <= 0:
             return None
         return cell
 
     def order_of_draw(self, name: str, seed: int, sampling: Sampling = SUCCESSIVE) -> list[int]:
-        """Put all cells with content in a random order, of which the first n are a random sample of n.
+        """Put the cells with content in a random order; return their indices.
 
-        With the default method, each next cell is drawn in proportion to its content among those left
-        (`random_order`). `inclusion_chances` gives the chances with which a cell is among the first n.
+        For any n, the first n are a random sample of the cells (`inclusion_chances`). Cells with more content
+        tend to come first (`random_order`).
 
         Parameters
         ----------
         name : str
-            The film's: films with the same seed have different orders.
+            Name of the film: films with the same seed have different orders.
         seed : int
         sampling : str
-            Method of the draw.
+            Method of sampling: `SUCCESSIVE` or `SEQUENTIAL_POISSON`.
         """
         return random_order(self.content_s, name, seed, sampling)
 
     def without(self, cells: Iterable[int]) -> "Cells":
-        """Set the content of some cells to 0 seconds, such as of those of which no judge was sure."""
+        """Copy the cells with the content of some set to 0 s, such as where no judge was sure."""
         content_s = self.content_s.copy()
         content_s[list(cells)] = 0
         return replace(self, content_s=content_s)
@@ -115,19 +116,45 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     rows_in_cells = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
     has_pictures = ~has_flag(rows, *NO_CONTENT)  # neither black nor credits
     is_unread = _unread_by_all(timeline)
-    readable_s = rows_in_cells.marked_seconds(has_pictures & ~is_unread)  # [C]
-    unreadable_s = rows_in_cells.marked_seconds(has_pictures & is_unread)
-    # A cell of which more than half could not be read has no content: all of it counts as unread.
-    is_scarcely_read = unreadable_s > (spans[:, 1] - spans[:, 0]) / 2
-    content_s = np.where(is_scarcely_read, 0.0, readable_s)
-    unread_s = np.where(is_scarcely_read, unreadable_s + readable_s, unreadable_s)
+    has_content = has_pictures & ~is_unread
+    content = _content_of_cells(
+        spans,
+        read_s=rows_in_cells.marked_seconds(has_content),
+        unread_s=rows_in_cells.marked_seconds(has_pictures & is_unread),
+    )
     return Cells(
         spans=spans,
-        content_s=content_s,
+        content_s=content.content_s,
         counted_s=rows_in_cells.marked_seconds(is_counted(rows)),
-        p=_p_of_cells(rows, rows_in_cells, has_pictures & ~is_unread, content_s),
-        unread_s=float(unread_s.sum()),
-        n_unread=int(is_scarcely_read.sum()),
+        p=_p_of_cells(rows, rows_in_cells, has_content, content.content_s),
+        unread_s=float(content.unread_s.sum()),
+        n_unread=int(content.is_unread.sum()),
+    )
+
+
+class _CellContent(NamedTuple):
+    """What can be judged in each cell [C].
+
+    `content_s` are the seconds that can, `unread_s` those that can't as they could not be read. `is_unread`
+    says which cells have no content since more than half of the cell could not be read.
+    """
+
+    content_s: Floats
+    unread_s: Floats
+    is_unread: NDArray[np.bool_]
+
+
+def _content_of_cells(spans: Spans, *, read_s: Floats, unread_s: Floats) -> _CellContent:
+    """Compute what can be judged in each cell [C], from its seconds with pictures that were and weren't read.
+
+    If more than half of a cell could not be read, all of it counts as unread.
+    """
+    lengths_s = spans[:, 1] - spans[:, 0]
+    is_unread = unread_s > lengths_s / 2
+    return _CellContent(
+        content_s=np.where(is_unread, 0.0, read_s),
+        unread_s=np.where(is_unread, unread_s + read_s, unread_s),
+        is_unread=is_unread,
     )
 
 
@@ -136,26 +163,33 @@ def _p_of_cells(
 ) -> Floats:
     """Average the probability of a film's rows over the content of each cell [C].
 
-    The mean over the film stands for what has no probability: rows with content, and cells without content.
+    Rows with content but without a probability are filled with the film's mean; so are cells without content.
 
     Parameters
     ----------
     rows : DataFrame, R rows
     rows_in_cells : Coverage
-        Of the cells by the rows.
+        Which rows cover which cells, and for how many seconds.
     has_content : ndarray of bool, shape [R]
         Rows that were read and are neither black nor credits.
     content_s : ndarray, shape [C]
+        Seconds of content in each cell.
     """
     film_p = _mean_p(rows)
     p_of_rows = np.where(is_counted(rows), rows["p"].to_numpy(dtype=np.float64), film_p)
-    p_seconds = rows_in_cells.weighted_sums(np.where(has_content, p_of_rows, 0.0))
-    mean_p: Floats = np.divide(p_seconds, content_s, out=np.full(len(content_s), film_p), where=content_s > 0)
-    return mean_p
+    sums = rows_in_cells.weighted_sums(np.where(has_content, p_of_rows, 0.0))  # p times seconds
+    return _ratios(sums, content_s, default=film_p)
+
+
+def _ratios(numerators: Floats, denominators: Floats, default: float) -> Floats:
+    """Divide two arrays of the same shape; `default` where the denominator is 0."""
+    ratios: Floats = np.full(len(denominators), default)
+    np.divide(numerators, denominators, out=ratios, where=denominators > 0)
+    return ratios
 
 
 def _mean_p(rows: pd.DataFrame) -> float:
-    """Average the probability of rows over their seconds; 0.5, which says nothing, if none has one."""
+    """Average the probability of rows over their seconds; 0.5 if no row has a probability."""
     with_p = rows[is_counted(rows)]
     if not len(with_p):
         return 0.5
@@ -177,27 +211,40 @@ def _spans_of_cells(record: FilmRecord, last_end_s: float) -> Spans:
     last_end_s : float
         End of the film's last row, which may lie after the film's duration.
     """
+    cell_s = _cell_length_s(record)
+    end_s = max(record.duration_s, last_end_s)
+    # The slack keeps a last cell that only rounding makes shorter than the others.
+    n_full_cells = int((end_s + SLACK_S) // cell_s)
+    n_cells = max(1, n_full_cells)
+    starts = np.round(cell_s * np.arange(n_cells), 3)
+    ends = [*starts[1:], end_s]  # what is left after the full cells goes to the last one
+    return np.column_stack([starts, ends])
+
+
+def _cell_length_s(record: FilmRecord) -> float:
+    """Return the longest of the film's windows and the models' training clips, in whole milliseconds."""
     longest_s = record.windows.window_s
     for model in record.models:
         if model.clip_s is not None:
             longest_s = max(longest_s, model.clip_s)
-    # Rounded up to whole milliseconds; of a length such as 8.1 s, the product may be 8100.000000000001.
+    # Rounded up. 8.1 s may be 8100.000000000001 ms by floating point, and must not become 8101 ms.
     cell_ms = np.ceil(1000 * longest_s - ROUNDING_MS)
-    cell_s = float(cell_ms) / 1000
-    end_s = max(record.duration_s, last_end_s)
-    # A last cell that is shorter than the others by rounding alone is a full one (`SLACK_S`). What is left
-    # after the full cells goes to the last of them.
-    n_full_cells = int((end_s + SLACK_S) // cell_s)
-    n_cells = max(1, n_full_cells)
-    starts = np.round(cell_s * np.arange(n_cells), 3)
-    return np.column_stack([starts, [*starts[1:], end_s]])
+    return float(cell_ms) / 1000
 
 
 def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Cells:
     """Cut a film into cells whose `p` comes from an annotator's labels in place of a model.
 
-    The `p` of a cell is the positive share of its labelled seconds; where it has none, that of the film.
-    `counted_s` are its labelled seconds, at most its content.
+    The `p` of a cell is the positive share of its labelled seconds. A cell without labels has the positive
+    share of all labelled seconds of the film. `counted_s` are a cell's labelled seconds, at most its content.
+
+    Parameters
+    ----------
+    labels : Manifest
+        Clips labelled by one annotator, of this film and perhaps of others.
+    timeline : Timeline
+    key : str, optional
+        The model whose positive levels, or concept, decide which labels are positive.
 
     Raises
     ------
@@ -208,39 +255,44 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
 
     cells = cells_of(timeline, key)
     positive = positive_of(timeline.model(key))
-    clips = _clips_that_answer(labels, timeline.movie, positive)
+    clips = _labelled_clips(labels, timeline.movie, positive)
     spans = np.array([(clip.start_s, clip.end_s) for clip in clips], dtype=np.float64).reshape(-1, 2)
-    answers = [bool(positive.is_positive(clip, labels.codebook.labels)) for clip in clips]
+    is_positive = np.array([bool(positive.is_positive(clip, labels.codebook.labels)) for clip in clips])
     overlap_s = overlaps(cells.spans, spans)  # [C, labels]: seconds of each label in each cell
     labelled_s = overlap_s.sum(axis=1)
-    positive_s = overlap_s @ np.array(answers, dtype=np.float64)
+    positive_s = overlap_s @ is_positive.astype(np.float64)
     if not labelled_s.any():
         raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")
-    film_share = positive_s.sum() / labelled_s.sum()
-    p = np.divide(positive_s, labelled_s, out=np.full(len(labelled_s), film_share), where=labelled_s > 0)
-    return replace(cells, counted_s=np.minimum(labelled_s, cells.content_s), p=p)
+    film_share = float(positive_s.sum() / labelled_s.sum())
+    return replace(
+        cells,
+        counted_s=np.minimum(labelled_s, cells.content_s),
+        p=_ratios(positive_s, labelled_s, default=film_share),
+    )
 
 
-def _clips_that_answer(labels: Manifest, movie: str, positive: Positive) -> list[Clip]:
-    """Return the clips of a film that have times and whose labels say whether they are positive.
+def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Clip]:
+    """Return the labelled spans of a film: its clips with times that are either positive or negative.
+
+    `positive` is what the model calls positive: levels of the codebook, or a concept.
 
     Raises
     ------
     FilmError
-        The labels are of several annotators. Or the model finds a concept and no clip names any concept: then
-        nothing says that the clips were labelled for concepts at all.
+        The labels are of several annotators. Or `positive` is a concept and no clip names any concept: then
+        the annotator may have given levels alone, and a clip without the concept is not a negative one.
     """
     _refuse_several_annotators(labels)
     levels_that_count = labels.codebook.labels
     # The labels may write the film's name in another form.
     of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
-    answered = [clip for clip in of_film if positive.is_positive(clip, levels_that_count) is not None]
-    if positive.never_named(answered):
+    labelled = [clip for clip in of_film if positive.is_positive(clip, levels_that_count) is not None]
+    if positive.never_named(labelled):
         raise FilmError(
             f"film {movie}: the labels in place of the model's name no concept, so that nothing "
             f"says where {positive.text} is: give labels with concepts"
         )
-    return [clip for clip in answered if clip.end_s is not None]
+    return [clip for clip in labelled if clip.end_s is not None]
 
 
 def _refuse_several_annotators(labels: Manifest) -> None:

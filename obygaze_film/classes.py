@@ -1,5 +1,7 @@
 """Keep which classes a classifier finds probable in a film's windows, and tell which are likely in a span."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from obygaze_film.rows import Windows
 from obygaze_film.schema import CLASS_COLUMNS, NO_CLASSES
 
 LEAST_KEPT = 0.01
-"""Probability from which on a class of a window is kept; the most probable one of a window always is."""
+"""Least probability of a class that is kept for a window. The most probable class of a window always is."""
 
 
 def probable_classes(store: Store, windows: Windows) -> pd.DataFrame:
@@ -38,29 +40,42 @@ def probable_classes(store: Store, windows: Windows) -> pd.DataFrame:
 
 
 def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
-    """List the probable classes of the windows that have outputs of one classifier, a group of a store."""
-    index_in_group = {clip_id: index for index, clip_id in enumerate(group.clip_ids)}
-    indices = []  # in the group, of the windows with outputs
-    spans = []  # of the same windows
-    for clip_id, span in zip(windows.clip_ids, windows.spans.tolist(), strict=True):
-        index = index_in_group.get(clip_id)
-        if index is not None and group.usable[index]:
-            indices.append(index)
-            spans.append(span)
-    if not indices:
+    """List the probable classes of a film's windows by one classifier, whose outputs are the group's rows."""
+    scored = _windows_in_group(group, windows)
+    if not scored:
         return NO_CLASSES
-    p = group.pooled()[indices].astype(np.float64)  # [windows, classes]
+    p = group.pooled()[[window.row for window in scored]].astype(np.float64)  # [windows, classes]
     usual_p = p.mean(axis=0)  # of each class, over the film
     is_most_probable = p == p.max(axis=1, keepdims=True)
     is_kept = (p >= LEAST_KEPT) | is_most_probable
     names = classes_of(group)
     classifier = classifier_of(group)
     table = []
-    for window, class_index in zip(*np.nonzero(is_kept), strict=True):
-        start_s, end_s = spans[window]
-        name = names[class_index]
-        table.append((start_s, end_s, classifier, name, p[window, class_index], usual_p[class_index]))
+    for index, window in enumerate(scored):
+        for class_index in np.flatnonzero(is_kept[index]):
+            probability, usual = p[index, class_index], usual_p[class_index]
+            name = names[class_index]
+            table.append((window.start_s, window.end_s, classifier, name, probability, usual))
     return pd.DataFrame(table, columns=list(CLASS_COLUMNS))
+
+
+class _WindowInGroup(NamedTuple):
+    """A window of a film, and the row of a store's group that holds a classifier's outputs for it."""
+
+    row: int
+    start_s: float
+    end_s: float
+
+
+def _windows_in_group(group: Group, windows: Windows) -> list[_WindowInGroup]:
+    """List the windows for which a group of a store has usable outputs, in the order of the windows."""
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    found = []
+    for clip_id, (start_s, end_s) in zip(windows.clip_ids, windows.spans.tolist(), strict=True):
+        row = row_of_clip.get(clip_id)
+        if row is not None and group.usable[row]:
+            found.append(_WindowInGroup(row, start_s, end_s))
+    return found
 
 
 def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict[str, list[LikelyClass]]:
@@ -84,11 +99,7 @@ def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict
     inside = classes[seconds > 0].assign(seconds=seconds[seconds > 0])
     likely_by_classifier = {}
     for classifier, rows in inside.groupby("classifier", sort=False):
-        windows = rows.drop_duplicates(["start_s", "end_s"])  # there is a row for each class of a window
-        total_s = float(windows["seconds"].sum())
-        weighted = rows.assign(p=rows["p"] * rows["seconds"] / total_s)
-        # A class that is not probable in a window has no row of it, and counts as 0 there.
-        means = weighted.groupby("class", sort=False).agg(p=("p", "sum"), usual_p=("usual_p", "first"))
+        means = _weighted_means(rows)
         likely = likely_classes(
             means.index.tolist(),
             means["p"].to_numpy(dtype=np.float64),
@@ -97,6 +108,18 @@ def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict
         if likely:
             likely_by_classifier[str(classifier)] = likely
     return likely_by_classifier
+
+
+def _weighted_means(rows: pd.DataFrame) -> pd.DataFrame:
+    """Average the probability `p` of each class over the windows of a span, weighted by `seconds`.
+
+    A class has a row for each window in which it is probable; in the other windows it counts as 0. Returns a
+    table by class, with `p` and `usual_p`.
+    """
+    windows = rows.drop_duplicates(["start_s", "end_s"])
+    total_s = float(windows["seconds"].sum())
+    weighted = rows.assign(p=rows["p"] * rows["seconds"] / total_s)
+    return weighted.groupby("class", sort=False).agg(p=("p", "sum"), usual_p=("usual_p", "first"))
 
 
 def _seconds_inside(classes: pd.DataFrame, start_s: float, end_s: float) -> NDArray[np.float64]:

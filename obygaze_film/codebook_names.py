@@ -39,7 +39,7 @@ def told_in(text: str, language: str) -> str:
 
 
 def composed_text(write: Callable[..., str], *texts: str) -> InLanguages:
-    """Compose a text of several texts, in English and in each language that any of them has.
+    """Combine several texts into one, in English and in each language that any of them has.
 
     Parameters
     ----------
@@ -85,19 +85,17 @@ class CodebookNames:
     def level(self, name: str) -> InLanguages:
         """Return what a level is called in each language.
 
-        A level with a title in English, such as "S" (Sure), is called "S" in all languages, and its title
-        stands beside it (`titled`). A level without one has an English word as its name, such as "neutral":
-        in other languages it is called by its title there, such as "neutre".
+        - The name is a code, such as "S" with the English title "Sure": it is the same in all languages.
+        - The name is an English word, such as "neutral", and there is no English title: in other languages it
+          is translated, such as "neutre".
         """
-        if self.titles.get(name):
+        is_code = bool(self.titles.get(name))
+        if is_code:
             return in_languages(name, {})
         return in_languages(name, self._translated_titles(name))
 
     def title(self, name: str) -> InLanguages:
-        """Return the title that stands beside a level's name.
-
-        A level without a title in English has none beside its name in any language (`level`).
-        """
+        """Return the title beside a level's name, in each language; empty if the name is a word (`level`)."""
         english_title = self.titles.get(name, "")
         if not english_title:
             return in_languages("", {})
@@ -117,10 +115,10 @@ class CodebookNames:
         return in_languages(name, titles)
 
     def means(self, name: str, text: str, *, is_concept: bool) -> InLanguages:
-        """Return what a level or a concept means; `text` is its meaning in English, by a model's record.
+        """Return what a level or a concept means; `text` is its English meaning in a model's record.
 
-        A record may have the text of an earlier version of a built-in codebook. Translations are those of
-        the present version: they may say something else, and are left out.
+        If that is the text of an earlier version of a built-in codebook, it has no translations: those of the
+        present version may say something else.
         """
         is_of_earlier_version = self.builtin is not None and text != self.builtin.means.get(name, "")
         if not text or is_of_earlier_version:
@@ -133,7 +131,7 @@ class CodebookNames:
         return in_languages(text, meanings)
 
     def construct(self, text: str) -> InLanguages:
-        """Return what the levels measure; `text` is that in English."""
+        """Return what the levels measure (the construct); `text` is its English description."""
         constructs = {language: texts.construct for language, texts in self.texts.items() if texts.construct}
         return in_languages(text, constructs)
 
@@ -165,6 +163,6 @@ def names_of(model: ModelRecord) -> CodebookNames:
 
 
 def concept_names(codebook: Codebook, language: str) -> dict[str, str]:
-    """Return name -> title in a language, of the concepts whose title there differs from their name."""
-    names = {concept.name: concept.in_language(language).title for concept in codebook.concepts}
-    return {name: title for name, title in names.items() if title != name}
+    """Return the titles of concepts in a language, by name, without those that are the name."""
+    titles = {concept.name: concept.in_language(language).title for concept in codebook.concepts}
+    return {name: title for name, title in titles.items() if title != name}

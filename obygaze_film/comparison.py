@@ -31,7 +31,7 @@ of the classical one. `benchmarks/planted/films.py` measures the coverage.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,13 +50,15 @@ LEAST_OF_TREND: Final = 10
 """Minimum number of judged films of a trend."""
 
 POWER: Final = 1.5
-"""The variance of films' estimates at a rate R is (R (1 - R)) to this power, times a factor (`_interval`)."""
+"""The variance of a mean rate R over films is proportional to (R (1 - R)) to this power (`_VarianceOfMean`).
+
+It lies between 1, as for windows (Wilson's interval), and 2, as for films that differ in their odds."""
 
 MIN_SPREAD = 1e-9
 """Difference of shares below which they are equal but for rounding."""
 
 LEAST_SINGULAR = 1e-9
-"""Singular values of a design that are smaller, in parts of the largest, count as 0."""
+"""Singular values of a design below this part of the largest one count as 0."""
 
 LEAST_FREE = 1e-9
 """1 - leverage below which a film is fitted exactly, but for rounding."""
@@ -114,30 +116,29 @@ def sample_of(
     ----------
     cells : Cells
     judged : ndarray of int, shape [n]
+        Indices of the judged cells.
     y : ndarray, shape [n]
-        Their judgements, 0 to 1.
+        Their judgements: 0 is negative, 1 positive, a fraction the share of judges who called it positive.
     judges : mapping of str to ndarray, shape [n], optional
         Judge -> their part of each cell's judgement (`judged_windows.Votes.judge_shares`).
     sampling : str
-        Method by which they were drawn.
+        Method by which the cells were drawn.
     """
     film_p = float(np.average(cells.p, weights=cells.content_s))
     n = len(judged)
     if not n:
         return FilmSample(expected=film_p)
+    # Cells are weighted by content / chance of being drawn (Hájek's estimator of a mean).
     chances = inclusion_chances(cells.content_s, n, sampling)[judged]
     weights = cells.content_s[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]
     mean_y = float(weights @ y)
     mean_p = float(weights @ p)
-    # Over single windows. The variance of p is that of all windows of the film. The covariance is known of
-    # the judged ones alone, around their own means: n / (n - 1) makes up for that.
-    covariance_of_windows = float(weights @ ((y - mean_y) * (p - mean_p))) * n / max(n - 1, 1)
+    covariance_of_windows = _sample_covariance(y - mean_y, p - mean_p, weights)
+    # Of all windows of the film, as the model's probability of each is known.
     variance_of_windows = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
-    # Over draws, the weighted mean of n windows varies by this factor of what single windows do: the sum of
-    # squared weights, each times 1 - chance, as windows are drawn from a finite film.
-    factor_of_mean = float(((1 - chances) * weights**2).sum())
+    factor_of_mean = _variance_factor_of_mean(weights, chances)
     judge_shares = {}
     for name, shares in (judges or {}).items():
         judge_shares[name] = float(weights @ shares)
@@ -150,6 +151,24 @@ def sample_of(
         n=n,
         judges=judge_shares,
     )
+
+
+def _sample_covariance(distances: Floats, other_distances: Floats, weights: Floats) -> float:
+    """Estimate the covariance of two values of a window, by their distances [n] from the means of n windows.
+
+    As these are the means of the drawn windows, the weighted mean of products is too small by n / (n - 1).
+    """
+    n = len(weights)
+    return float(weights @ (distances * other_distances)) * n / max(n - 1, 1)
+
+
+def _variance_factor_of_mean(weights: Floats, chances: Floats) -> float:
+    """Return the variance of a weighted mean of n drawn windows, in parts of the variance of a single window.
+
+    It is the sum of squared weights [n]. Each is multiplied by 1 - the window's chance to be drawn [n], as
+    windows are drawn from a finite film: the mean of windows that are all certain to be drawn does not vary.
+    """
+    return float(((1 - chances) * weights**2).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,22 +213,36 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     estimates = []
     for index, group in enumerate(groups):
         shares = [film.judged for film in group if film.n]
-        low, high = _interval(with_model, index, shares)
-        low_without_model, high_without_model = _interval(without_model, index, shares)
-        ratio = 1.0
-        if high > low:
-            # An interval's squared width is proportional to 1 / the number of judgements.
-            ratio = ((high_without_model - low_without_model) / (high - low)) ** 2
+        interval = _interval(with_model, index, shares)
+        interval_without_model = _interval(without_model, index, shares)
         estimates.append(
             Estimate(
                 value=_cut_to_share(with_model.values[index]),
-                low=low,
-                high=high,
-                sample_size_ratio=ratio,
+                low=interval.low,
+                high=interval.high,
+                sample_size_ratio=_sample_size_ratio(interval, interval_without_model),
                 n_with_rarer_answer=_n_with_rarer_answer(np.array(shares)),
             )
         )
     return estimates
+
+
+class _Interval(NamedTuple):
+    """The ends of an interval of a mean rate."""
+
+    low: float
+    high: float
+
+
+def _sample_size_ratio(interval: _Interval, without_model: _Interval) -> float:
+    """Return how many times as many judgements an interval of the same width needs without the model.
+
+    The number of judgements is proportional to 1 / width². For an interval of no width the ratio is not
+    defined, and 1 is returned.
+    """
+    width = interval.high - interval.low
+    width_without_model = without_model.high - without_model.low
+    return (width_without_model / width) ** 2 if width > 0 else 1.0
 
 
 def _cut_to_share(value: float) -> float:
@@ -220,14 +253,17 @@ def _cut_to_share(value: float) -> float:
 def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     """Estimate the least-squares slope of films' rates on a number x [N]: a year, or 0 and 1 for two groups.
 
-    It is refused in two cases. The judged films (of a trend, or of one of two groups) have the same share, so
-    that nothing is known of how films differ. Or the films were judged by different people, and who judged
-    varies with x: then the slope depends on some single film, or is larger than any two shares can differ.
+    There is no estimate in two cases:
+
+    - the judged films of a trend, or of one of two groups, all have the same share, so that nothing is known
+      of how films differ;
+    - the films were judged by different people, and x can't be told apart from who judged.
     """
     is_judged = np.array([film.n > 0 for film in films])
     shares = np.array([film.judged for film in films])[is_judged]
     n_with_rarer_answer = _n_with_rarer_answer(shares)
     judges = _judge_covariates(films)
+    has_different_judges = judges.shape[1] > 0
     # x is scaled to at most 1, so that tolerances mean the same for years as for shares.
     distances = x - x.mean()
     scale = float(np.abs(distances).max()) or 1.0
@@ -237,10 +273,10 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     value = float(fit.values[slope]) / scale
     largest = _largest_slope(x)
     reason = _why_all_alike(shares, x[is_judged])
-    if not reason and judges.shape[1] > 0:
+    if not reason and has_different_judges:
         is_possible = abs(value) <= largest + MIN_SPREAD
         if not (fit.is_determined[slope] and is_possible):
-            reason = _why_judges_are_in_the_way(films)
+            reason = _why_confounded_with_judges(films)
     if reason:
         return Estimate(reason=reason, n_with_rarer_answer=n_with_rarer_answer)
     half_width = _half_width_of_contrast(fit, slope) / scale
@@ -249,14 +285,14 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
         low=_cut_to_size(value - half_width, largest),
         high=_cut_to_size(value + half_width, largest),
         n_with_rarer_answer=n_with_rarer_answer,
-        accounts_for_judges=judges.shape[1] > 0,
+        accounts_for_judges=has_different_judges,
     )
 
 
 def _largest_slope(x: Floats) -> float:
     """Return the largest possible slope of rates on a number x [N]; infinite for a trend.
 
-    Rates lie between 0 and 1, and so one of two groups has a mean at most 1 above the other's.
+    If x has two values, they are two groups. Their means differ by at most 1, as rates lie between 0 and 1.
     """
     is_of_two_groups = len(np.unique(x)) == 2
     return 1 / float(np.ptp(x)) if is_of_two_groups else np.inf
@@ -267,8 +303,8 @@ def _cut_to_size(slope: float, largest: float) -> float:
     return float(np.clip(slope, -largest, largest))
 
 
-def _why_judges_are_in_the_way(films: Sequence[FilmSample]) -> str:
-    """Say that the films hardly tell a difference in x from one between the judges: by one film at most."""
+def _why_confounded_with_judges(films: Sequence[FilmSample]) -> str:
+    """Say that x and who judged vary together, so that at most a single film tells their effects apart."""
     names = {name for film in films for name in film.judges}
     return message("reason_judges", names=", ".join(judge_name(name) for name in sorted(names)))
 
@@ -276,7 +312,7 @@ def _why_judges_are_in_the_way(films: Sequence[FilmSample]) -> str:
 def _half_width_of_contrast(fit: "_Fit", index: int) -> float:
     """Return half the width of a contrast's interval: the wider one by the robust and the classical variance.
 
-    Of rare things, films without any have no residuals, and the robust variance is too small.
+    The robust variance alone is too small for rare things: most films have none, and so residuals of 0.
     """
     robust = _half_width(fit.variances[index], fit.freedom[index])
     classical = _half_width(fit.classical[index], fit.classical_freedom)
@@ -284,19 +320,23 @@ def _half_width_of_contrast(fit: "_Fit", index: int) -> float:
 
 
 def _n_with_rarer_answer(shares: Floats) -> int:
-    """Count the films with any positive window, and those with any negative one; return the smaller count."""
+    """Count the films with any positive window, and those with any negative one; return the smaller count.
+
+    `shares` [n] are the films' shares of positive windows.
+    """
     n_with_positives = (shares > MIN_SPREAD).sum()
     n_with_negatives = (shares < 1 - MIN_SPREAD).sum()
     return int(min(n_with_positives, n_with_negatives))
 
 
 def _why_all_alike(shares: Floats, x: Floats) -> str:
-    """Say that the judged films' shares [n] are equal, so that nothing is known of how films differ.
+    """Return the reason for no estimate if the judged films' shares [n] are all equal; "" if they differ.
 
-    Return "" if they differ. If x [n] has two values, those of two groups, the shares in each must differ.
+    If x [n] has two values, they are two groups, and the shares within each must differ.
     """
     groups = np.unique(x)
-    if len(groups) != 2:
+    is_trend = len(groups) != 2
+    if is_trend:
         are_all_equal = np.ptp(shares) < MIN_SPREAD
         return message("reason_alike") if are_all_equal else ""
     n_alike = sum(np.ptp(shares[x == group]) < MIN_SPREAD for group in groups)
@@ -313,20 +353,22 @@ def _half_width(variance: float, freedom: float) -> float:
 
 
 def _judge_covariates(films: Sequence[FilmSample]) -> Floats:
-    """Make a column of each judge's share of the judgements of the n judged films [n, at most J - 1].
+    """Make a column for each judge with their share of the judgements of each judged film; returns [n, j].
 
-    Two kinds of columns are dropped, as they say nothing beside the others: that of the first judge, because
-    the shares of a film add up to 1, and those that are the same in all films.
+    The first of J judges has no column, because the shares of a film add up to 1. Columns that are the same
+    in all films are dropped, as they cannot explain how films differ. So j is at most J - 1.
     """
     judged = [film.judges for film in films if film.n]
     names = sorted({name for shares in judged for name in shares})
-    columns = np.zeros((len(judged), max(len(names) - 1, 0)))
+    names_with_column = names[1:]
+    columns = np.zeros((len(judged), len(names_with_column)))
     for row, shares in enumerate(judged):
-        for column, name in enumerate(names[1:]):
+        for column, name in enumerate(names_with_column):
             columns[row, column] = shares.get(name, 0.0)
     if not columns.size:
         return columns
-    return columns[:, np.ptp(columns, axis=0) > MIN_SPREAD]
+    varies = np.ptp(columns, axis=0) > MIN_SPREAD
+    return columns[:, varies]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -343,7 +385,7 @@ class _Fit:
     classical_freedom : int
         The degrees of freedom of these: judged films less columns of their design.
     is_determined : ndarray of bool, shape [k]
-        Whether the judged films determine a coefficient, even without any single one of them.
+        Whether the judged films determine a coefficient, also if any one of them is left out.
     """
 
     values: Floats
@@ -386,11 +428,11 @@ class _LeastSquares:
     ----------
     design : ndarray, shape [n, k]
     inverse : ndarray, shape [k, n]
-        The design's pseudo-inverse: times values [n], it gives their coefficients [k]. So its row of a
-        coefficient has the weights of the films in it.
+        The design's pseudo-inverse: its product with values [n] is the coefficients [k]. So its row of a
+        coefficient holds the weight of each film's value in that coefficient.
     free : ndarray, shape [n]
         1 - leverage of each film: the part of its variance that its residual keeps. It is 0 for a film that
-        is fitted exactly, as where no other film has a part in some coefficient.
+        is fitted exactly, such as the only film of a group.
     divisor : ndarray, shape [n]
         `free`, but at least `LEAST_FREE`, so that it can be divided by.
     """
@@ -399,28 +441,29 @@ class _LeastSquares:
         """Compute the pseudo-inverse and the leverages."""
         self.design = design
         self.inverse: NDArray[Any] = np.linalg.pinv(design, LEAST_SINGULAR)
-        leverages = (design * self.inverse.T).sum(axis=1)
+        leverages = (design * self.inverse.T).sum(axis=1)  # diagonal of the hat matrix, design @ inverse
         self.free: Floats = 1 - leverages
         self.divisor: Floats = np.maximum(self.free, LEAST_FREE)
 
     def residuals(self, values: Floats) -> Floats:
-        """Return the residuals of values [n]: the values less what the design fits of them."""
-        residuals: Floats = values - self.design @ (self.inverse @ values)
+        """Return values [n] minus their fitted values [n]."""
+        fitted = self.design @ (self.inverse @ values)
+        residuals: Floats = values - fitted
         return residuals
 
     def is_determined(self, n_columns: int) -> NDArray[np.bool_]:
-        """Tell which of the first `n_columns` coefficients the films determine, even without any single film.
+        """Return which of the first `n_columns` coefficients the films determine, with any one film left out.
 
-        - All films together determine a coefficient if least squares gives it back from the values that it
-          fits: its diagonal element of inverse times design is 1. Else columns of the design replace it.
-        - A film that is fitted exactly has no residual, and so says nothing of a coefficient's error. Without
-          it the coefficient would not be determined if it has any weight in it.
+        - All films together determine a coefficient if its column of the design is no combination of the
+          other columns. Then its diagonal element of inverse @ design is 1.
+        - Without a film that is fitted exactly (`free` is 0), coefficients in which it has a weight are not
+          determined any more. Leaving out any other film leaves all of them determined.
         """
-        is_given_back = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
+        is_determined_by_all = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
         is_fitted_exactly = self.free < LEAST_FREE
         weights_of_exact_films = self.inverse[:n_columns, is_fitted_exactly]
         needs_no_exact_film = np.all(np.abs(weights_of_exact_films) < LEAST_WEIGHT, axis=1)
-        return np.logical_and(is_given_back, needs_no_exact_film)
+        return np.logical_and(is_determined_by_all, needs_no_exact_film)
 
     def degrees_of_freedom(self, n_columns: int) -> Floats:
         """Return Satterthwaite's degrees of freedom of the first `n_columns` coefficients' robust variances.
@@ -443,17 +486,14 @@ class _LeastSquares:
 def _fit(
     design: Floats, films: Sequence[FilmSample], *, use_model: bool, judges: Floats | None = None
 ) -> _Fit:
-    """Fit the rates of N films, of which n are judged, by a design.
-
-    With a model, the judged films' rates are first moved in two steps: within each film, for which of its
-    windows were judged, and between films, for which of the films were judged.
+    """Fit the rates of N films, of which n are judged, by a linear model.
 
     Parameters
     ----------
     design : ndarray, shape [N, k]
     films : sequence of FilmSample
     use_model : bool
-        Whether the model's means move the rates.
+        Whether the scoring model's means correct the rates for which windows, and which films, were judged.
     judges : ndarray, shape [n, j], optional
         Covariates of the judged films.
     """
@@ -461,44 +501,88 @@ def _fit(
     is_judged = ~np.isnan(sample.judged)
     n_columns = design.shape[1]
     of_all = _LeastSquares(design)
-    judged_design = design[is_judged]
-    have_same_judges = judges is None or judges.shape[1] == 0
-    if judges is not None:
-        judged_design = np.column_stack([judged_design, judges - judges.mean(axis=0)])
-    of_judged = _LeastSquares(judged_design)
-    # Of the model's mean of each film from what the design fits of it, such as the mean of its group.
+    of_judged = _LeastSquares(_with_judges(design[is_judged], judges))
     model_residuals = of_all.residuals(sample.expected)  # [N]
-    rates = sample.judged[is_judged]  # [n]
-    slopes_between = np.zeros(len(rates))
+    corrected = _CorrectedRates(rates=sample.judged[is_judged], mean_slope=0.0)
     if use_model:
-        rates = _moved_within_films(sample, is_judged)
-        is_census_of_films = is_judged.all() and have_same_judges
-        if not is_census_of_films:
-            slopes_between = _slopes_between_films(of_judged, rates, model_residuals[is_judged])
-            rates = rates - slopes_between * model_residuals[is_judged]
+        have_same_judges = judges is None or judges.shape[1] == 0
+        corrected = _corrected_rates(
+            sample, is_judged, of_judged, model_residuals, have_same_judges=have_same_judges
+        )
     errors = _Errors(
         of_all=of_all,
         of_judged=of_judged,
         is_judged=is_judged,
         n_columns=n_columns,
-        residuals=of_judged.residuals(rates),
-        moves=slopes_between.mean() * model_residuals,
+        residuals=of_judged.residuals(corrected.rates),
+        model_parts=corrected.mean_slope * model_residuals,
     )
     return _Fit(
-        values=of_judged.inverse[:n_columns] @ rates,
+        values=of_judged.inverse[:n_columns] @ corrected.rates,
         variances=errors.robust_variances(),
         freedom=errors.degrees_of_freedom(),
         classical=errors.classical_variances(),
-        classical_freedom=len(rates) - judged_design.shape[1],
+        classical_freedom=len(corrected.rates) - of_judged.design.shape[1],
         is_determined=of_judged.is_determined(n_columns),
     )
 
 
-def _moved_within_films(sample: _SampleArrays, is_judged: NDArray[np.bool_]) -> Floats:
+def _with_judges(design: Floats, judges: Floats | None) -> Floats:
+    """Add centred covariates of judges [n, j] to the design of the judged films [n, k], if there are any."""
+    if judges is None:
+        return design
+    return np.column_stack([design, judges - judges.mean(axis=0)])
+
+
+class _CorrectedRates(NamedTuple):
+    """Rates of the n judged films after correction by the model.
+
+    Attributes
+    ----------
+    rates : ndarray, shape [n]
+    mean_slope : float
+        Mean over the judged films of the slope between films; 0 without such a correction.
+    """
+
+    rates: Floats
+    mean_slope: float
+
+
+def _corrected_rates(
+    sample: _SampleArrays,
+    is_judged: NDArray[np.bool_],
+    of_judged: _LeastSquares,
+    model_residuals: Floats,
+    *,
+    have_same_judges: bool,
+) -> _CorrectedRates:
+    """Correct the judged films' rates by the model's means, within films and between films.
+
+    Parameters
+    ----------
+    sample : _SampleArrays
+    is_judged : ndarray of bool, shape [N]
+    of_judged : _LeastSquares
+        On the design of the judged films.
+    model_residuals : ndarray, shape [N]
+        Residuals of the model's mean of each film, such as its distance from the mean of the film's group.
+    have_same_judges : bool
+        Whether the same people judged all films.
+    """
+    rates = _rates_corrected_within_films(sample, is_judged)
+    is_census_of_films = is_judged.all() and have_same_judges
+    if is_census_of_films:  # no film is missing, and so there is nothing to correct between films
+        return _CorrectedRates(rates, mean_slope=0.0)
+    slopes = _slopes_between_films(of_judged, rates, model_residuals[is_judged])
+    rates = rates - slopes * model_residuals[is_judged]
+    return _CorrectedRates(rates, mean_slope=float(slopes.mean()))
+
+
+def _rates_corrected_within_films(sample: _SampleArrays, is_judged: NDArray[np.bool_]) -> Floats:
     """Correct the rates [n] of the judged films for which of their windows were drawn (difference estimate).
 
     If the model's mean over the drawn windows is above its mean over the film, the rate is too high: it is
-    lowered by a slope times this difference. The slope of a film is that of all other judged films.
+    lowered by a slope times this difference. The slope for a film is computed from all other judged films.
     """
     rates = sample.judged[is_judged]
     covariances = sample.covariance[is_judged]
@@ -516,9 +600,11 @@ def _moved_within_films(sample: _SampleArrays, is_judged: NDArray[np.bool_]) -> 
 def _slopes_between_films(of_judged: _LeastSquares, rates: Floats, model_means: Floats) -> Floats:
     """Compute for each of n judged films the slope of the others' rates on the model's means [n].
 
-    The slope of all films is the sum of products of both residuals (of rates, and of means), divided by the
-    sum of squares of those of means. If a film is left out and the design is fitted anew, each sum falls by
-    the film's product, or square, divided by 1 - its leverage.
+    The slope of all films is a / b, with residuals after the design is fitted:
+
+        a = sum of (residual of rate * residual of mean),  b = sum of (residual of mean)²
+
+    Leaving out a film and fitting the design anew takes its own term / (1 - its leverage) from a and from b.
     """
     rate_residuals = of_judged.residuals(rates)
     mean_residuals = of_judged.residuals(model_means)
@@ -533,7 +619,9 @@ def _slopes_between_films(of_judged: _LeastSquares, rates: Floats, model_means: 
 def _slopes_of_others(
     products: Floats, squares: Floats, sum_of_products: float, sum_of_squares: float
 ) -> Floats:
-    """Compute for each of n films the slope of all other films, cut at 0 and 1; 0 if the others don't vary.
+    """Compute for each of n films the slope of all other films; 0 if the others don't vary.
+
+    Slopes are cut at 0 and 1, as in PPI++ (power tuning).
 
     Parameters
     ----------
@@ -551,12 +639,13 @@ def _slopes_of_others(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Errors:
-    """What is known of the errors of a design's k coefficients.
+    """What is known of the errors of a design's k coefficients, from N films of which n are judged.
 
-    A coefficient's error is a sum over films, and a film adds to it in two ways:
+    A coefficient's error is a weighted sum over films, of two parts:
 
-    - with the error of its judged rate, as far as its residual shows it (n judged films);
-    - with what the model's mean of it moves the coefficient by, as the N films are a sample themselves.
+    - the judged part: the error of each judged film's rate, which its residual estimates;
+    - the model part: the residual of the model's mean of each film, times the slope between films. It counts
+      because the N films are a sample too, and the correction between films uses their mean.
 
     Attributes
     ----------
@@ -566,9 +655,9 @@ class _Errors:
     n_columns : int
         k.
     residuals : ndarray, shape [n]
-        Of the judged films' rates.
-    moves : ndarray, shape [N]
-        By how much the model's mean of each film moves rates.
+        Residuals of the judged films' rates.
+    model_parts : ndarray, shape [N]
+        The model part of each film, before it is weighted.
     """
 
     of_all: _LeastSquares
@@ -576,37 +665,37 @@ class _Errors:
     is_judged: NDArray[np.bool_]
     n_columns: int
     residuals: Floats
-    moves: Floats
+    model_parts: Floats
 
     @property
     def weights(self) -> Floats:
         """The weights [k, n] of the judged films' rates in each coefficient."""
         return np.asarray(self.of_judged.inverse[: self.n_columns])
 
-    def _errors_of_judged(self) -> Floats:
-        """Return what each judged film's residual adds to the error of each coefficient [k, n] (HC2)."""
+    def _judged_errors(self) -> Floats:
+        """Return the judged part of each film's error in each coefficient [k, n]: a scaled residual (HC2)."""
         return self.weights * (self.residuals / np.sqrt(self.of_judged.divisor))
 
     def robust_variances(self) -> Floats:
-        """Return the sums [k] of the squares of what each film adds to a coefficient's error.
+        """Return the variance of each coefficient [k]: the sum of the films' squared errors.
 
-        A film adds both of its parts to the same error: they are added before they are squared.
+        The judged part and the model part of a film are added before they are squared.
         """
-        errors = self.of_all.inverse * self.moves  # [k, N]
-        errors[:, self.is_judged] += self._errors_of_judged()
+        errors = self.of_all.inverse * self.model_parts  # [k, N]
+        errors[:, self.is_judged] += self._judged_errors()
         return np.asarray((errors**2).sum(axis=1))
 
     def degrees_of_freedom(self) -> Floats:
-        """Return the degrees of freedom [k] of the robust variances (Satterthwaite).
+        """Return Satterthwaite's degrees of freedom of each robust variance [k].
 
-        A variance that is the sum of two has the degrees of freedom
+        A variance v_1 + v_2 has the degrees of freedom
 
             1 / (share_1² / freedom_1 + share_2² / freedom_2)
 
-        where a share is that of the sum. Here the first is of the judged rates, the second all that the model
-        adds.
+        where share_1 is v_1 / (v_1 + v_2). Here v_1 is the variance of the judged part, and v_2 is the rest
+        of the robust variance, which the model adds.
         """
-        variance_judged = (self._errors_of_judged() ** 2).sum(axis=1)
+        variance_judged = (self._judged_errors() ** 2).sum(axis=1)
         variance_model = np.maximum(self.robust_variances() - variance_judged, 0)
         total = np.maximum(variance_judged + variance_model, TINY)
         share_judged = np.maximum(variance_judged, TINY) / total  # 1 if both variances are 0
@@ -616,40 +705,65 @@ class _Errors:
         return np.asarray(1 / (share_judged**2 / freedom_judged + share_model**2 / freedom_model))
 
     def classical_variances(self) -> Floats:
-        """Return the variances [k] under the assumption that all films have the same variances.
+        """Return the variance of each coefficient [k] if all films have the same variances and covariance.
 
-        A coefficient's error is a sum of weighted residuals (of the judged films) and of weighted moves (of
-        all films). With the same variances and covariance in all films, the variance of this sum is
+        A coefficient's error is a sum of weighted residuals (of the judged films) and of weighted model parts
+        (of all films). So its variance is
 
-            variance of residuals * sum of squared weights + variance of moves * sum of squared weights
-            + 2 * covariance * sum of products of both weights
+            variance of residuals * sum of (weight of residual)²
+            + variance of model parts * sum of (weight of model part)²
+            + 2 * covariance * sum of (weight of residual * weight of model part)
         """
-        weights_of_moves = self.of_all.inverse  # [k, N]
+        model_weights = self.of_all.inverse  # [k, N]: the weight of each film's model part
         n_free_judged = max(len(self.residuals) - self.of_judged.design.shape[1], 1)
         n_free_all = max(len(self.is_judged) - self.n_columns, 1)
         residual_variance = self.residuals @ self.residuals / n_free_judged
-        move_variance = self.moves @ self.moves / n_free_all
-        covariance = self.residuals @ self.moves[self.is_judged] / n_free_judged
+        model_variance = self.model_parts @ self.model_parts / n_free_all
+        covariance = self.residuals @ self.model_parts[self.is_judged] / n_free_judged
         variances = (
             residual_variance * (self.weights**2).sum(axis=1)
-            + move_variance * (weights_of_moves**2).sum(axis=1)
-            + 2 * covariance * (self.weights * weights_of_moves[:, self.is_judged]).sum(axis=1)
+            + model_variance * (model_weights**2).sum(axis=1)
+            + 2 * covariance * (self.weights * model_weights[:, self.is_judged]).sum(axis=1)
         )
         return np.asarray(np.maximum(variances, 0))
 
 
-def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> tuple[float, float]:
-    """Find the interval of a group's mean rate: the rates that lie at most t standard errors from it.
+class _VarianceOfMean(NamedTuple):
+    """The variance that the mean rate of a group's judged films would have if the true rate were R.
 
-    The standard error is that which the estimate would have if the rate were R. Its square is
+    It is `variance` * factor(R):
 
-        variance(R) = variance * (R (1 - R) / (S (1 - S)))^1.5
+    - Where films differ, `variance` is the estimated one, and factor(R) is (R (1 - R) / spread)^`POWER`. The
+      spread is S (1 - S), with the films' mean share S. So the factor is 1 for R = S.
+    - Where all films have the same share (`spread` is None), the variance cannot be estimated. It is taken as
+      R (1 - R) / n, as if each of the n films were one judgement.
+    """
 
-    where S is the mean share of the judged films, at which the variance is known. The power (`POWER`) lies
-    between 1, as for windows (Wilson's interval), and 2, as for films that differ in their odds.
+    variance: float
+    spread: float | None
 
-    If all judged films are alike, their variance is not known. It is then R (1 - R) / n, as if each of the n
-    films were one judgement.
+    def factor(self, rate: float) -> float:
+        """Return factor(R), by which `variance` is multiplied."""
+        if self.spread is None:
+            return rate * (1 - rate)
+        return float((rate * (1 - rate) / self.spread) ** POWER)
+
+
+def _variance_of_mean(variance: float, shares: Sequence[float]) -> _VarianceOfMean:
+    """Make the variance of a group's mean from its estimate and the judged films' shares [n]."""
+    share = float(np.mean(shares))
+    spread = share * (1 - share)  # rounding of sums of weights may bring a share above 1, and this below 0
+    are_films_alike = spread < MIN_SPREAD or variance < MIN_VARIANCE
+    if are_films_alike:
+        return _VarianceOfMean(1 / len(shares), spread=None)
+    return _VarianceOfMean(variance, spread)
+
+
+def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> _Interval:
+    """Find the interval of a group's mean rate: a score interval, like Wilson's.
+
+    It holds each rate R from which the mean is at most t standard errors away, with the standard error that
+    the mean would have if R were the true rate (`_VarianceOfMean`).
 
     Parameters
     ----------
@@ -663,26 +777,16 @@ def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> tuple[float, fl
     from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
     mean = _cut_to_share(fit.values[index])
-    variance = float(fit.variances[index])
-    share = float(np.mean(shares))
-    spread = share * (1 - share)  # rounding of sums of weights may bring a share above 1, and this below 0
-    are_films_alike = spread < MIN_SPREAD or variance < MIN_VARIANCE
-    if are_films_alike:
-        variance = 1 / len(shares)
+    variance_of_mean = _variance_of_mean(float(fit.variances[index]), shares)
     t_squared = float(stdtrit(float(fit.freedom[index]), (1 + LEVEL) / 2)) ** 2
 
-    def variance_factor(rate: float) -> float:
-        """Return what the variance is multiplied by if the rate is this one."""
-        if are_films_alike:
-            return rate * (1 - rate)
-        return float((rate * (1 - rate) / spread) ** POWER)
-
     def excess(rate: float) -> float:
-        """Return a rate's squared distance from the mean less that of t errors: negative in the interval."""
-        return (rate - mean) ** 2 - t_squared * variance * variance_factor(rate)
+        """Return the squared distance of a rate from the mean, less that of t standard errors."""
+        return (rate - mean) ** 2 - t_squared * variance_of_mean.variance * variance_of_mean.factor(rate)
 
-    # The excess is negative near the mean, and not negative at 0 and 1, where the factor is 0.
+    # The excess is negative near the mean, and not negative at 0 and 1, where the factor is 0. Between, it is
+    # 0 at either end of the interval.
     inside = min(max(mean, MIN_SPREAD), 1 - MIN_SPREAD)
     low = float(brentq(excess, 0.0, inside))
     high = float(brentq(excess, inside, 1.0))
-    return low, high
+    return _Interval(low, high)

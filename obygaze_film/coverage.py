@@ -11,6 +11,9 @@ from obygaze_film.schema import Spans
 SLACK_S: Final = 0.001
 """Times that differ by less are equal: manifests round to milliseconds."""
 
+LEAST_OVERLAP_S: Final = 1e-9
+"""Spans that have less time in common only touch, but for rounding."""
+
 
 class Coverage(NamedTuple):
     """The P pairs of one of R spans and one of N other spans that overlap.
@@ -36,14 +39,24 @@ class Coverage(NamedTuple):
         return self.weighted_sums(is_marked.astype(np.float64))
 
     def weighted_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum the values [N] of the other spans over each span, weighted by seconds shared; returns [R]."""
+        """Add up value times seconds of overlap, of the other spans that overlap each span.
+
+        Parameters
+        ----------
+        values : ndarray, shape [N]
+            Of the other spans.
+
+        Returns
+        -------
+        ndarray, shape [R]
+        """
         products = self.seconds * values[self.other_index]
         sums = np.bincount(self.span_index, weights=products, minlength=self.n_spans)
         return sums.astype(np.float64, copy=False)
 
 
 def find_coverage(spans: Spans, others: Spans) -> Coverage:
-    """Find the pairs of a span and another span that overlap, with their seconds of overlap.
+    """Find the pairs of one of `spans` and one of `others` that overlap, with their seconds of overlap.
 
     Parameters
     ----------
@@ -51,6 +64,10 @@ def find_coverage(spans: Spans, others: Spans) -> Coverage:
         Starts and ends in seconds.
     others : ndarray, shape [N, 2]
         As `spans`.
+
+    Returns
+    -------
+    Coverage
 
     Examples
     --------
@@ -64,5 +81,5 @@ def find_coverage(spans: Spans, others: Spans) -> Coverage:
     span, other = spans[pairs.first], others[pairs.second]
     seconds = np.minimum(span[:, 1], other[:, 1]) - np.maximum(span[:, 0], other[:, 0])
     order = np.lexsort((pairs.second, pairs.first))  # by span, then by the other span
-    order = order[seconds[order] > 1e-9]  # spans that only touch do not overlap
+    order = order[seconds[order] > LEAST_OVERLAP_S]
     return Coverage(len(spans), pairs.first[order], pairs.second[order], seconds[order])

@@ -70,13 +70,13 @@ def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUC
     """Put the windows that have content in a random order, of which the first n are a random sample of n.
 
     Each window has a random number u between 0 and 1, fixed by seed, name and window. The windows are sorted
-    by -log(u) / content (`SUCCESSIVE`) or u / content (`SEQUENTIAL_POISSON`), the lowest first. By the first
-    key each next window is drawn in proportion to its content among those left.
+    by -log(u) / content (`SUCCESSIVE`) or u / content (`SEQUENTIAL_POISSON`), the lowest first. With
+    `SUCCESSIVE`, each next window is one of those left with a chance in proportion to its content.
 
     Parameters
     ----------
     content : ndarray, shape [C]
-        Seconds.
+        Seconds of each window that can be judged.
     name : str
         Of the film: each name has an order of its own.
     seed : int
@@ -107,7 +107,7 @@ def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) 
     Parameters
     ----------
     content : ndarray, shape [C]
-        Seconds.
+        Seconds of each window that can be judged.
     n : int
         At most the number of windows with content.
     sampling : str
@@ -133,20 +133,20 @@ def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) 
         """Compute by how much the chances add up to more than n."""
         return float(chances(log_t).sum()) - n
 
-    # As 1 - exp(-x) is at most x, the chances add up to n at most with t = n / sum of content: the t that is
-    # sought is larger. The search begins below that t, as rounding may bring the sum above n.
-    log_lower_bound = float(np.log(n / content.sum()))
-    below = log_lower_bound - 1
-    above = log_lower_bound + 1  # raised until the chances add up to more than n
+    # Bracket the root. Where t = n / sum of content, the chances add up to n at most, as 1 - exp(-x) <= x.
+    least_log_t = float(np.log(n / content.sum()))
+    below = least_log_t - 1  # a little lower, as rounding may bring the sum above n
+    above = least_log_t + 1
     while excess(above) < 0:
         above += 1
     return chances(brentq(excess, below, above, xtol=1e-13))
 
 
 def _proportional(content: Floats, n: int) -> Floats:
-    """Compute chances [C] that are proportional to content [C] and add up to n.
+    """Compute chances [C] that are proportional to content [C], at most 1, and add up to n.
 
-    Windows that would have a chance above 1 have 1, and the others share what is left.
+    Windows that would have a chance above 1 are certain (1), and the others share what is left of n. This is
+    repeated until no chance is above 1.
     """
     is_certain = np.zeros(len(content), dtype=np.bool_)
     while True:

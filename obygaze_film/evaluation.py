@@ -5,7 +5,7 @@ model's, the annotators', the baselines', and those of the model moved in time.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -41,7 +41,14 @@ from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.segments import GAP_S, MIN_S
 from obygaze_film.timeline import Timeline, shared_model
-from obygaze_models.evaluation import auc, average_precision, jackknife_interval, spearman, t_interval
+from obygaze_models.evaluation import (
+    Interval,
+    auc,
+    average_precision,
+    jackknife_interval,
+    spearman,
+    t_interval,
+)
 from obygaze_models.report import Block, Report, interval, number
 
 THRESHOLDS = (0.1, 0.3, 0.5)
@@ -66,7 +73,7 @@ TOP = 10
 """Number of best-ranked segments whose precision is measured."""
 
 RATES = ("rate", "rate_error")
-"""Metrics of rates, which nobody has of a film of which the model has none: means are of the same films."""
+"""Metrics of rates. If the model has no rate of a film, nobody has one: means are over the same films."""
 
 ALL = "all"
 """Baseline that marks every second."""
@@ -76,6 +83,9 @@ NONE = "none"
 
 PRIOR = "movie_prior"
 """Baseline that knows the annotator's mean share in the other films, and no places."""
+
+UNNAMED = "annotator"
+"""Name of the annotator of clips that name none."""
 
 HUMAN = "human: "
 """Begins the name of an annotator who is measured against another."""
@@ -89,8 +99,20 @@ BASELINES = (ALL, NONE, PRIOR)
 CONSTANT = {(ALL, "kappa"), (ALL, "second_auc"), (NONE, "kappa"), (NONE, "second_auc")}
 """Baselines and metrics that have one value in all films, whatever annotators mark: no film can differ."""
 
+NOTES_ON_FILMS: Mapping[str, str] = {
+    "left_out": "not annotated, left out",
+    "not_judged": "annotated, and no second of it can be judged, left out",
+    "not_scored": "annotated, not among these films",
+    "cut": "annotated to behind the film's end, cut there (another cut?)",
+}
+"""Field of the record that lists films -> what a note says of them."""
+
 TITLES: Mapping[str, str] = packaged(__package__, "assets/evaluation.toml")
 """Titles of metrics and baselines."""
+
+
+_ValuesOfShifts = dict[tuple[str, str], list[NDArray[np.float64]]]
+"""Truth and metric -> for each film the metric's values under the random shifts [shifts]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +141,24 @@ class Marks:
 
 
 def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Spans]]:
-    """Collect positive spans by film and annotator; annotators without any are included.
+    """Collect the spans that annotators marked as positive: movie -> annotator -> spans [S, 2].
 
-    Films are named as in `ids`, however the truth spells them. Clips that are not annotated
-    (`Positive.is_labelled`) are left out.
+    An annotator who labelled clips of a film, but none as positive, has an empty array. Clips that are not
+    annotated (`Positive.is_labelled`) are left out.
+
+    Parameters
+    ----------
+    truth : Manifest
+    positive : Positive
+        What the model calls positive.
+    ids : sequence of str
+        Names of films, which the result uses however the truth spells them.
 
     Raises
     ------
     FilmError
-        The codebook lacks the levels or the concept, an annotated clip has no span, or annotators differ in
-        case alone.
+        The codebook lacks the levels or the concept, an annotated clip has no span, or annotators' names
+        differ in case alone.
     """
     unknown = positive.unknown_to(truth.codebook)
     if unknown:
@@ -138,18 +168,18 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
             f"{truth.codebook.name!r}"
         )
     spans_of: dict[str, dict[str, list[tuple[float, float]]]] = {}  # movie -> annotator -> positive spans
-    places_of: dict[str, tuple[object, str]] = {}  # annotator -> where the name was found first, for errors
+    first_place_of: dict[str, tuple[object, str]] = {}  # annotator -> where the name occurs, for errors
     for clip in truth.spelled_as(ids):
         if not positive.is_labelled(clip):
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
-        annotator = clip.annotator or "annotator"
-        places_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
+        annotator = clip.annotator or UNNAMED
+        first_place_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
         spans_of_annotator = spans_of.setdefault(clip.movie, {}).setdefault(annotator, [])
         if positive.is_positive(clip, truth.codebook.labels):
             spans_of_annotator.append((clip.start_s, clip.end_s))
-    refuse_twins("annotator", places_of)  # names that differ in case alone
+    refuse_twins("annotator", first_place_of)  # names that differ in case alone
     merged_spans_of = {}
     for movie, by_annotator in spans_of.items():
         merged_spans_of[movie] = {annotator: merged(spans) for annotator, spans in by_annotator.items()}
@@ -161,7 +191,7 @@ def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
     n_of: dict[str, int] = {}
     for clip in truth:
         if not positive.is_labelled(clip):
-            annotator = clip.annotator or "annotator"
+            annotator = clip.annotator or UNNAMED
             n_of[annotator] = n_of.get(annotator, 0) + 1
     return n_of
 
@@ -177,7 +207,8 @@ def human_marks(spans: Spans, n: int) -> Marks:
     The `spans` [S, 2] are in time order and don't overlap.
     """
     seconds = seconds_in(spans, n)
-    return Marks(seconds, spans, float(seconds.mean()))
+    share_marked = float(seconds.mean())
+    return Marks(seconds=seconds, segments=spans, rate=share_marked)
 
 
 class ModelMarks(NamedTuple):
@@ -190,25 +221,24 @@ class ModelMarks(NamedTuple):
 def marks_of(film: Timeline, key: str | None) -> ModelMarks:
     """Collect a model's marks in the seconds of a film that it can judge.
 
-    Each second has the call and the probability of the row that its middle lies in. It is judged if there is
-    a probability.
+    A second has the values of the row that its middle lies in. It is judged if that row has a probability.
     """
     rows = film.rows(key)
     n_seconds = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
-    row_of_second = _row_of_each_second(_spans(rows), n_seconds)
-    is_in_row = row_of_second >= 0
+    row_of_second = _row_of_each_second(_spans(rows), n_seconds)  # -1: in no row
     has_p = is_counted(rows)
-    clock = JudgedClock(is_in_row & has_p[row_of_second])
-    row_of_judged = row_of_second[clock.is_judged]  # of each second by the clock
+    is_judged = (row_of_second >= 0) & has_p[row_of_second]  # -1 would be the last row
+    clock = JudgedClock(is_judged)
+
+    row_of_judged = row_of_second[is_judged]
     called = rows["called"].to_numpy(dtype=np.float64, na_value=np.nan)
     p = rows["p"].to_numpy(dtype=np.float64)
-    listed = film.segments(key, top=N_LISTED)
-    passages = listed[listed["reaches"] == 1]  # the others are weaker: ranked, and not marked
-    passages_by_time = passages.sort_values("start_s")
     rate = film.rate(key).value
+    listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
+    passages = listed[listed["reaches"] == 1].sort_values("start_s")
     marks = Marks(
         seconds=called[row_of_judged] == 1,
-        segments=clock.spans(_spans(passages_by_time)),
+        segments=clock.spans(_spans(passages)),
         rate=np.nan if rate is None else rate,
         scores=p[row_of_judged],
         listed=_by_clock(listed, clock),
@@ -217,12 +247,15 @@ def marks_of(film: Timeline, key: str | None) -> ModelMarks:
 
 
 def _row_of_each_second(rows: Spans, n_seconds: int) -> NDArray[np.intp]:
-    """Find the row [R, 2] that the middle of each second lies in; -1 if it lies in none. Rows are by time."""
+    """Find the index of the row that the middle of each second lies in; -1 if it lies in none.
+
+    The rows [R, 2] are in time order and don't overlap.
+    """
     middles = np.arange(n_seconds) + 0.5
-    n_begun = np.searchsorted(rows[:, 0], middles, side="right")
-    last_begun = np.maximum(n_begun - 1, 0)
-    is_in_row = (n_begun > 0) & (middles < rows[last_begun, 1])
-    return np.where(is_in_row, last_begun, -1)
+    n_begun = np.searchsorted(rows[:, 0], middles, side="right")  # rows that begin by each middle
+    latest = np.maximum(n_begun - 1, 0)  # index of the row that began last; 0 where none has begun
+    is_in_row = (n_begun > 0) & (middles < rows[latest, 1])
+    return np.where(is_in_row, latest, -1)
 
 
 def _spans(table: pd.DataFrame) -> Spans:
@@ -231,10 +264,10 @@ def _spans(table: pd.DataFrame) -> Spans:
 
 
 def _by_clock(listed: pd.DataFrame, clock: JudgedClock) -> pd.DataFrame:
-    """Move a list of segments to a clock; those without judged time are left out."""
-    times = clock.times(_spans(listed))
-    moved = listed.assign(start_s=times[:, 0], end_s=times[:, 1])
-    return moved[moved["end_s"] > moved["start_s"]]
+    """Convert the times of listed segments to judged time, and drop segments without any judged second."""
+    judged_times = clock.times(_spans(listed))
+    converted = listed.assign(start_s=judged_times[:, 0], end_s=judged_times[:, 1])
+    return converted[converted["end_s"] > converted["start_s"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,10 +303,10 @@ def evaluate_films(
 ) -> FilmEvaluation:
     """Measure a model's timelines against annotations.
 
-    Each annotator is the reference once; the others are measured like the model. Of a film that the annotator
-    watched, the seconds that the model can judge count: those with a probability. Of these the seconds of
-    clips that the model calls positive (`positive.positive_of`) are positive, and all others are negative.
-    Films that the model was trained on are left out.
+    Each annotator is the reference once, and the other annotators are measured like the model. Only seconds
+    with a probability by the model count, in films that the reference watched. They are positive where the
+    reference marked a clip as what the model finds (`positive.positive_of`), and negative elsewhere. Films
+    that the model was trained on are left out.
 
     Parameters
     ----------
@@ -283,9 +316,9 @@ def evaluate_films(
     key : str, optional
         Model; by default the first that decides.
     collars : sequence of float
-        Seconds.
+        Tolerances of starts and ends of segments, in seconds.
     n_shifts : int
-        Circular shifts of each film's judged seconds.
+        Random circular shifts in time of the model's marks in each film, as a baseline.
 
     Raises
     ------
@@ -305,26 +338,11 @@ def evaluate_films(
     True
     """
     model = shared_model(films, key)
-    ids = [film.movie for film in films]
     positive = positive_of(model)
-    spans_by_film = annotated(truth, positive, ids)  # movie -> annotator -> spans
-    annotated_films = [film for film in films if film.movie in spans_by_film]
-    # An annotated name that is no film's may be a misspelled one of a film without annotations.
-    not_annotated = [movie for movie in ids if movie not in spans_by_film]
-    unknown_names = [f"{name}{name_hint(name, not_annotated)}" for name in spans_by_film if name not in ids]
-    if not annotated_films:
-        raise FilmError(
-            f"no scored film is annotated: the films are {', '.join(ids)}; "
-            f"the manifest has {', '.join(unknown_names[:5])}"
-        )
-    trained_on = [film.movie for film in annotated_films if film.model(key).is_trained_on]
-    new_films = [film for film in annotated_films if film.movie not in trained_on]
-    if not new_films:
-        raise FilmError(
-            f"{model.key} was trained on all annotated films ({', '.join(trained_on)}): annotate others"
-        )
+    spans_by_film = annotated(truth, positive, [film.movie for film in films])  # movie -> annotator -> spans
+    selected = _select_films(films, spans_by_film, key)
     collected = _CollectedMarks()
-    for film in new_films:
+    for film in selected.films:
         collected.add(film, spans_by_film[film.movie], key)
     if not collected.of_model:
         raise FilmError(
@@ -337,12 +355,12 @@ def evaluate_films(
         "is_concept": positive.is_concept,
         "films": list(collected.of_model),
         "seconds": collected.seconds,
-        "left_out": not_annotated,
-        "trained_on": trained_on,
+        "left_out": selected.not_annotated,
+        "trained_on": selected.trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
         "unlabelled": count_unlabelled(truth, positive),
         "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
-        "not_scored": unknown_names,
+        "not_scored": selected.not_scored,
         "cut": collected.cut,
         "without_rate": collected.without_rate,
         "collars": list(collars),
@@ -357,6 +375,56 @@ def evaluate_films(
         n_shifts=n_shifts,
         record=record,
     )
+
+
+class _SelectedFilms(NamedTuple):
+    """The films that are evaluated, and the names of those that are not.
+
+    Attributes
+    ----------
+    films : list of Timeline
+        Annotated films that the model was not trained on.
+    not_annotated, trained_on : list of str
+        Scored films that are left out.
+    not_scored : list of str
+        Annotated films that are not among the scored ones. A question follows a name that may be a misspelled
+        one of a film that is not annotated.
+    """
+
+    films: list[Timeline]
+    not_annotated: list[str]
+    trained_on: list[str]
+    not_scored: list[str]
+
+
+def _select_films(
+    films: Sequence[Timeline], annotated_movies: Collection[str], key: str | None
+) -> _SelectedFilms:
+    """Select the annotated films that the model was not trained on.
+
+    Raises
+    ------
+    FilmError
+        There is none.
+    """
+    movies = [film.movie for film in films]
+    annotated_films = [film for film in films if film.movie in annotated_movies]
+    not_annotated = [movie for movie in movies if movie not in annotated_movies]
+    not_scored = [
+        f"{movie}{name_hint(movie, not_annotated)}" for movie in annotated_movies if movie not in movies
+    ]
+    if not annotated_films:
+        raise FilmError(
+            f"no scored film is annotated: the films are {', '.join(movies)}; "
+            f"the manifest has {', '.join(not_scored[:5])}"
+        )
+    trained_on = [film.movie for film in annotated_films if film.model(key).is_trained_on]
+    new_films = [film for film in annotated_films if film.movie not in trained_on]
+    if not new_films:
+        name = annotated_films[0].model(key).key
+        names = ", ".join(trained_on)
+        raise FilmError(f"{name} was trained on all annotated films ({names}): annotate others")
+    return _SelectedFilms(new_films, not_annotated, trained_on, not_scored)
 
 
 @dataclass(eq=False)
@@ -386,11 +454,14 @@ class _CollectedMarks:
 
     @property
     def unjudged_marks_s(self) -> dict[str, float]:
-        """Annotator -> seconds of their marks that lie where the model can judge nothing; sorted by name."""
+        """Annotator -> seconds of their marks, to the millisecond, where the model can judge nothing."""
         return {name: round(self._unjudged_s[name], 3) for name in sorted(self._unjudged_s)}
 
     def add(self, film: Timeline, spans_of: Mapping[str, Spans], key: str | None) -> None:
-        """Add a film: the marks of the model and of its annotators, whose spans are given by name."""
+        """Add the marks of the model and of the annotators (annotator -> spans) in a film.
+
+        A film without any judged second has no marks: only its seconds are noted.
+        """
         self.cut += _annotators_past_end(film, spans_of)
         marks, clock = marks_of(film, key)
         film_s = len(clock.is_judged)
@@ -426,11 +497,13 @@ def _annotators_past_end(film: Timeline, spans_of: Mapping[str, Spans]) -> list[
     latest_s = film_s + 1  # an end may be rounded up to the next second
     notes = []
     for annotator, spans in spans_of.items():
-        if len(spans) and spans[-1, 0] > latest_s:
-            where = f"film {film.movie} lasts {film_s:g} s, and {annotator} marks it from {spans[-1, 0]:g} s"
+        last_start_s = spans[-1, 0] if len(spans) else 0.0
+        if last_start_s > latest_s:
+            where = f"film {film.movie} lasts {film_s:g} s, and {annotator} marks it from {last_start_s:g} s"
             raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
-        if ends(spans) > latest_s:
-            notes.append(f"{film.movie} ({annotator}: {ends(spans):g} s)")
+        last_end_s = ends(spans)
+        if last_end_s > latest_s:
+            notes.append(f"{film.movie} ({annotator}: {last_end_s:g} s)")
     return notes
 
 
@@ -458,13 +531,12 @@ def compare_marks(
     record : mapping, optional
         Facts about the comparison, for `FilmEvaluation.record`.
     """
-    rows: list[tuple[object, ...]] = []
-    # Truth and metric -> for each film the metric's values under the shifts [shifts].
-    values_of_shifts: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    rows: list[_FilmRow] = []
+    values_of_shifts: _ValuesOfShifts = {}
     annotators = sorted({annotator for marks_of_film in humans.values() for annotator in marks_of_film})
     for truth in annotators:
         watched = [movie for movie in machine if truth in humans[movie]]
-        # Films without a rate by the model are in nobody's rates.
+        # The reference's rates, without films of which the model has no rate.
         rates = {movie: humans[movie][truth].rate for movie in watched if not np.isnan(machine[movie].rate)}
         for movie in watched:
             metrics_of_rater = _measure_film(
@@ -476,16 +548,28 @@ def compare_marks(
                 collars=collars,
             )
             for rater, metrics in metrics_of_rater.items():
-                rows += [(truth, rater, movie, metric, value) for metric, value in metrics.items()]
+                rows += [_FilmRow(truth, rater, movie, metric, value) for metric, value in metrics.items()]
+
             rng = np.random.default_rng([SEED, *movie.encode()])
             shifted_metrics = _shifted_metrics(humans[movie][truth], machine[movie], collars, n_shifts, rng)
             for metric, shifted_values in shifted_metrics.items():
-                rows.append((truth, SHIFTED, movie, metric, float(np.mean(shifted_values))))
-                # The model's mean is over the films in which the metric is defined, and so is that of shifts.
-                if not np.isnan(metrics_of_rater[name][metric]):
+                mean_of_shifts = float(np.mean(shifted_values))
+                rows.append(_FilmRow(truth, SHIFTED, movie, metric, mean_of_shifts))
+                is_defined = not np.isnan(metrics_of_rater[name][metric])
+                if is_defined:  # p compares means over the films in which the metric is defined
                     values_of_shifts.setdefault((truth, metric), []).append(shifted_values)
-    by_film = pd.DataFrame(rows, columns=["truth", "who", "movie", "metric", "value"])
+    by_film = pd.DataFrame(rows, columns=list(_FilmRow._fields))
     return FilmEvaluation(by_film, _summary(by_film, values_of_shifts, name), record or {})
+
+
+class _FilmRow(NamedTuple):
+    """A row of `FilmEvaluation.by_film`."""
+
+    truth: str
+    who: str
+    movie: str
+    metric: str
+    value: float
 
 
 def _mean_of_others(rates: Mapping[str, float], movie: str) -> float:
@@ -523,27 +607,40 @@ def _measure_film(
     Returns
     -------
     dict
-        Rater -> metric -> value. The baseline `PRIOR` says nothing of where in a film the marks are: it has a
-        rate and its error. The reference has its rate alone. All `RATES` are NaN if the model has no rate.
+        Rater -> metric -> value. The baseline `PRIOR`, which knows no places, has the metrics of rates alone.
+        The reference has its rate alone. If the model has no rate of the film, all `RATES` are NaN.
     """
     reference = human_marks_of[truth]
+    n_seconds = len(reference.seconds)
     marks_of_rater = {name: model_marks}
     for annotator, marks in human_marks_of.items():
         if annotator != truth:
             marks_of_rater[HUMAN + annotator] = marks
-    n = len(reference.seconds)
-    marks_of_rater[ALL] = Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), rate=1.0, scores=np.ones(n))
-    marks_of_rater[NONE] = Marks(np.zeros(n, np.bool_), np.empty((0, 2)), rate=0.0, scores=np.zeros(n))
+    marks_of_rater[ALL] = _marks_of_all(n_seconds)
+    marks_of_rater[NONE] = _marks_of_none(n_seconds)
+
     spans_of_annotators = [marks.segments for marks in human_marks_of.values()]
     metrics_of_rater = {}
     for rater, marks in marks_of_rater.items():
         metrics_of_rater[rater] = film_metrics(reference, marks, spans_of_annotators, collars)
     metrics_of_rater[PRIOR] = _rate_metrics(reference, prior_rate)
     metrics_of_rater[HUMAN + truth] = {"rate": reference.rate}
-    if np.isnan(model_marks.rate):
+    model_has_rate = not np.isnan(model_marks.rate)
+    if not model_has_rate:
         for metrics in metrics_of_rater.values():
             metrics.update({metric: np.nan for metric in RATES if metric in metrics})
     return metrics_of_rater
+
+
+def _marks_of_all(n: int) -> Marks:
+    """Return the marks of the baseline that marks all n seconds."""
+    segments = np.array([[0.0, n]])
+    return Marks(seconds=np.ones(n, np.bool_), segments=segments, rate=1.0, scores=np.ones(n))
+
+
+def _marks_of_none(n: int) -> Marks:
+    """Return the marks of the baseline that marks none of n seconds."""
+    return Marks(seconds=np.zeros(n, np.bool_), segments=np.empty((0, 2)), rate=0.0, scores=np.zeros(n))
 
 
 def _rate_metrics(reference: Marks, rate: float) -> dict[str, float]:
@@ -563,7 +660,7 @@ def film_metrics(
     estimated : Marks
         The marks that are measured.
     references : sequence of ndarray, shape [S, 2]
-        Segments of each annotator of the film: a ranked segment counts as right if it is one of theirs.
+        Segments of each annotator of the film, for the precision of ranked segments (`top_precision`).
     collars : sequence of float
         Tolerances of boundaries, in seconds.
     """
@@ -583,17 +680,23 @@ def film_metrics(
 
 def _placement_metrics(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
     """Compute the metrics that depend on where in the film the seconds and segments lie."""
-    scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
+    scores = estimated.scores
+    if scores is None:  # an annotator's marks are ranked as marked, then not marked
+        scores = estimated.seconds.astype(np.float64)
     is_marked = reference.seconds.astype(np.int64)
-    segments = (reference.segments, estimated.segments)
-    return {
+    metrics = {
         "second_ap": average_precision(is_marked, scores),
         "second_auc": auc(is_marked, scores),
         "second_f1": second_f1(reference.seconds, estimated.seconds),
         "kappa": kappa(reference.seconds, estimated.seconds),
-        **{f"segment_f1_{threshold:g}": segment_f1(*segments, threshold) for threshold in THRESHOLDS},
-        **{f"boundary_f1_{collar_s:g}s": boundary_f1(*segments, collar_s) for collar_s in collars},
     }
+    for threshold in THRESHOLDS:
+        f1_of_segments = segment_f1(reference.segments, estimated.segments, threshold)
+        metrics[f"segment_f1_{threshold:g}"] = f1_of_segments
+    for collar_s in collars:
+        f1_of_boundaries = boundary_f1(reference.segments, estimated.segments, collar_s)
+        metrics[f"boundary_f1_{collar_s:g}s"] = f1_of_boundaries
+    return metrics
 
 
 def _shifted_metrics(
@@ -601,7 +704,7 @@ def _shifted_metrics(
 ) -> dict[str, NDArray[np.float64]]:
     """Measure random circular shifts of a timeline against the reference; return metric -> values [shifts].
 
-    A shifted timeline marks as much as the original and in segments as long, but at other judged seconds.
+    A shifted timeline has the same segments as the original at other judged seconds.
     """
     n_seconds = len(estimated.seconds)
     possible_shifts_s = _shifts_of_whole_segments(estimated.segments, n_seconds)
@@ -619,11 +722,13 @@ def _shifted_metrics(
 
 
 def _shifts_of_whole_segments(segments: Spans, n: int) -> NDArray[np.intp]:
-    """List the shifts, of 0 to n - 1 seconds, that cut no segment in two at the end of the n seconds.
+    """List the circular shifts of n seconds, by 0 to n - 1 s, that cut no segment in two at the end.
 
-    Two halves match an annotator's segment less well than the whole would: with cut segments, a timeline of
-    long segments would seem better than its shifts wherever it marks. A shift by 0 is in the list too. So if
-    there are few others, p cannot be small.
+    Two halves match an annotator's segment less well than the whole. So if shifts cut segments, a timeline
+    would seem better than chance by its long segments alone.
+
+    The shift by 0 is in the list. If there are few others, many random shifts are the timeline itself, which
+    does as well as the model, and its p-value cannot be small.
     """
     shifts_s = np.arange(n)
     cut_at_s = n - shifts_s  # a circular shift moves this time to the end of the n seconds
@@ -639,43 +744,67 @@ def _shifted_spans(spans: Spans, shift_s: float, n: int) -> Spans:
     return np.column_stack([starts, starts + spans[:, 1] - spans[:, 0]])
 
 
-def _summary(
-    by_film: pd.DataFrame,
-    values_of_shifts: Mapping[tuple[str, str], list[NDArray[np.float64]]],
-    name: str,
-) -> pd.DataFrame:
+class _SummaryRow(NamedTuple):
+    """A row of `FilmEvaluation.summary`."""
+
+    truth: str
+    who: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    n_films: int
+    p: float = np.nan
+
+
+def _summary(by_film: pd.DataFrame, values_of_shifts: _ValuesOfShifts, name: str) -> pd.DataFrame:
     """Summarize all films: means with intervals, correlations of rates, and the model's p-values.
 
     Parameters
     ----------
     by_film : DataFrame
         As in `FilmEvaluation.by_film`.
-    values_of_shifts : mapping
-        (Reference, metric) -> for each film the metric's values under the random shifts.
+    values_of_shifts : dict
     name : str
         Name of the model.
     """
-    rows: list[tuple[object, ...]] = []
+    rows: list[_SummaryRow] = []
     for (truth, rater, metric), of_films in by_film.groupby(["truth", "who", "metric"], sort=False):
         values = of_films["value"].to_numpy(dtype=np.float64)
-        lowest = -1.0 if metric == "kappa" else 0.0
-        interval = t_interval(values, bounds=(lowest, 1.0))
-        # Where all films are alike, nothing is known of how others differ, and there is no interval.
-        if (rater, metric) not in CONSTANT and _are_alike(values):
-            interval = replace(interval, low=np.nan, high=np.nan)
-        value = interval.mean
-        p = np.nan
-        if rater == name and not np.isnan(value):
-            shifts = values_of_shifts.get((str(truth), str(metric)))
-            if shifts is not None:  # none of metrics that do not depend on places, such as the rate
-                p = _p_value(value, np.array(shifts))
-        rows.append((truth, rater, metric, value, interval.low, interval.high, interval.n_movies, p))
+        mean = _mean_over_films(str(rater), str(metric), values)
+        row = _SummaryRow(
+            truth=str(truth),
+            who=str(rater),
+            metric=str(metric),
+            value=mean.mean,
+            low=mean.low,
+            high=mean.high,
+            n_films=mean.n_movies,
+        )
+        # Metrics that do not depend on places in a film, such as the rate, have no shifts.
+        shifts = values_of_shifts.get((row.truth, row.metric))
+        if row.who == name and shifts is not None and not np.isnan(row.value):
+            row = row._replace(p=_p_value(row.value, np.array(shifts)))
+        rows.append(row)
     rows += _rank_rows(by_film)
-    return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
+    return pd.DataFrame(rows, columns=list(_SummaryRow._fields))
+
+
+def _mean_over_films(rater: str, metric: str, values: NDArray[np.float64]) -> Interval:
+    """Average a rater's values of a metric over films [N], with a 95 % interval.
+
+    There is no interval if all films have the same value, as they tell nothing of how other films differ. A
+    baseline that has the same value in every film by definition (`CONSTANT`) has one, of no width.
+    """
+    lowest = -1.0 if metric == "kappa" else 0.0
+    mean = t_interval(values, bounds=(lowest, 1.0))
+    if (rater, metric) not in CONSTANT and _are_alike(values):
+        return replace(mean, low=np.nan, high=np.nan)
+    return mean
 
 
 def _are_alike(values: NDArray[np.float64]) -> bool:
-    """Whether all films [N] have one value, NaN apart: then nothing is known of how films differ."""
+    """Whether the values [N] that are not NaN are all equal, but for rounding; False if all are NaN."""
     defined = values[~np.isnan(values)]
     return len(defined) > 0 and float(np.ptp(defined)) <= ROUNDING
 
@@ -688,14 +817,14 @@ def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:
     mean : float
         The model's mean over films.
     values_of_shifts : ndarray, shape [films, shifts]
-        Of the films where the metric is defined: it is then in every shift, too.
+        Of the films where the metric is defined. There it is defined for every shift too.
     """
     means_of_shifts = values_of_shifts.mean(axis=0)  # [shifts]
     n_as_good = int((means_of_shifts >= mean - ROUNDING).sum())
     return (1 + n_as_good) / (1 + len(means_of_shifts))
 
 
-def _rank_rows(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
+def _rank_rows(by_film: pd.DataFrame) -> Iterator[_SummaryRow]:
     """Yield rows of the summary for `rate_rank`: how well rates order the films as the reference does.
 
     The value is Spearman's correlation over films. Its interval comes from leaving out one film at a time.
@@ -703,18 +832,29 @@ def _rank_rows(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     has_order = ~by_film["who"].isin(BASELINES)  # these baselines do not order films
     rates = by_film[(by_film["metric"] == "rate") & has_order]
     for truth, rates_by_truth in rates.groupby("truth", sort=False):
-        # A row for each film, a column for each rater.
-        rates_of_rater = rates_by_truth.pivot_table("value", "movie", "who", sort=False, dropna=False)
+        rates_of_rater = rates_by_truth.pivot_table(
+            values="value", index="movie", columns="who", sort=False, dropna=False
+        )
         reference = f"{HUMAN}{truth}"
         for rater in rates_of_rater.columns.drop(reference):
             pairs = rates_of_rater[[rater, reference]].dropna().to_numpy(dtype=np.float64)  # [films, 2]
-            films = np.arange(len(pairs))  # one is left out at a time: each film is a group of its own
-            correlation = partial(_rank_correlation, pairs)
-            interval = jackknife_interval(correlation, films, bounds=(-1.0, 1.0))
-            # `mean` is the correlation over all films. Of two films it is always 1 or -1, whatever their
-            # rates.
-            value = interval.mean if len(pairs) > 2 else np.nan
-            yield truth, rater, "rate_rank", value, interval.low, interval.high, len(pairs), np.nan
+            n_films = len(pairs)
+            correlation = jackknife_interval(
+                partial(_rank_correlation, pairs),
+                np.arange(n_films),  # each film is a group, which is left out once
+                bounds=(-1.0, 1.0),
+            )
+            # `mean` is the correlation over all films. Over two films it is 1 or -1 whatever their rates.
+            value = correlation.mean if n_films > 2 else np.nan
+            yield _SummaryRow(
+                truth=str(truth),
+                who=str(rater),
+                metric="rate_rank",
+                value=value,
+                low=correlation.low,
+                high=correlation.high,
+                n_films=n_films,
+            )
 
 
 def _rank_correlation(pairs: NDArray[np.float64], is_in: NDArray[np.bool_]) -> float:
@@ -726,21 +866,22 @@ def _rank_correlation(pairs: NDArray[np.float64], is_in: NDArray[np.bool_]) -> f
 def evaluation_report(measured: FilmEvaluation) -> Report:
     """Make the report of an evaluation.
 
-    It has two tables for each annotator, one of the metrics and one of the films, and notes on what was left
-    out.
+    It has two tables for each annotator as the reference: the metrics of each rater, and the model's metrics
+    film by film. Notes say how to read them, and what was left out.
     """
     record = measured.record
     summary = measured.summary
     model = str(record.get("model", "model"))
+    annotators = [str(truth) for truth in dict.fromkeys(summary["truth"])]
     blocks: list[Block] = []
     claims = []
-    for truth in dict.fromkeys(summary["truth"]):
-        claims.append(_agreement_claim(measured, model, str(truth)))
-        blocks.append(_metrics_block(str(truth), measured, model))
-        blocks.append(_films_block(str(truth), measured, model))
+    for truth in annotators:
+        claims.append(_agreement_claim(measured, model, truth))
+        blocks.append(_metrics_block(truth, measured, model))
+        blocks.append(_films_block(truth, measured, model))
     return Report(
         name="film-agreement",
-        title=f"Timelines of {model} against {', '.join(map(str, dict.fromkeys(summary['truth'])))}",
+        title=f"Timelines of {model} against {', '.join(annotators)}",
         notes=tuple(_notes(record, summary)),
         blocks=tuple(blocks),
         data=pd.concat([summary.assign(movie=""), measured.by_film], ignore_index=True),
@@ -750,13 +891,13 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
 
 
 def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> TimelineAgreement:
-    """Claim the model's mean kappa with an annotator.
+    """Claim how far the model agrees with an annotator: its mean kappa over films.
 
-    The claim is of the films where the kappa is defined. If it is defined in none, it is of all films.
+    The claim covers the films where the kappa is defined, or all films if it is defined in none.
     """
-    is_of_claim = {"truth": truth, "who": model, "metric": "kappa"}
-    (row,) = _rows_with(measured.summary, is_of_claim).to_dict("records")
-    films = _rows_with(measured.by_film, is_of_claim)
+    columns = {"truth": truth, "who": model, "metric": "kappa"}
+    (row,) = _rows_with(measured.summary, columns).to_dict("records")
+    films = _rows_with(measured.by_film, columns)
     films_with_kappa = films[films["value"].notna()]
     if not films_with_kappa.empty:
         films = films_with_kappa
@@ -768,7 +909,7 @@ def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> Timeli
 
 
 def _rows_with(table: pd.DataFrame, values: Mapping[str, str]) -> pd.DataFrame:
-    """Select the rows of a table that have a value in each of some columns."""
+    """Select the rows of a table in which some columns have these values (column -> value)."""
     is_selected = np.ones(len(table), np.bool_)
     for column, value in values.items():
         is_selected &= (table[column] == value).to_numpy()
@@ -783,10 +924,11 @@ class _Seconds(NamedTuple):
 
 
 def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
-    """Add up the seconds of some films of a record."""
+    """Add up the judged seconds, and all seconds, of some films of a record."""
     seconds_of = record["seconds"]
     judged = sum(seconds_of[movie]["judged"] for movie in movies)
-    return _Seconds(judged, sum(seconds_of[movie]["film"] for movie in movies))
+    film = sum(seconds_of[movie]["film"] for movie in movies)
+    return _Seconds(judged, film)
 
 
 def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
@@ -799,33 +941,64 @@ def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     rows = []
     for metric in dict.fromkeys(summary["metric"]):
         cells = [_title(str(metric))]
-        for rater in raters:
-            row: Any = summary_of.get((rater, metric))  # with the fields of `FilmEvaluation.summary`
-            cells.append("" if row is None else _mean(row, n_films))
-        model_row: Any = summary_of.get((model, metric))
-        has_p = model_row is not None and not pd.isna(model_row.p)
-        cells.append(number(model_row.p) if has_p else "")
+        cells += [_mean_cell(summary_of.get((rater, metric)), n_films) for rater in raters]
+        cells.append(_p_cell(summary_of.get((model, metric))))
         rows.append(tuple(cells))
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
+    human_raters = [rater for rater in raters if str(rater).startswith(HUMAN)]
+    notes = _notes_of_metrics(summary, by_film, model, human_raters, measured.record)
+    return Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
+
+
+def _mean_cell(row: Any, n_films: int) -> str:
+    """Write the mean of a row of the summary with its interval; "" without a row (None).
+
+    The number of films is added if it is smaller than the table's `n_films`.
+    """
+    if row is None:
+        return ""
+    text = interval(row.value, row.low, row.high)
+    has_fewer_films = row.n_films < n_films and not pd.isna(row.value)
+    return f"{text} ({row.n_films})" if has_fewer_films else text
+
+
+def _p_cell(row: Any) -> str:
+    """Write the p of a row of the summary; "" without a row (None), or if it has none."""
+    if row is None or pd.isna(row.p):
+        return ""
+    return number(row.p)
+
+
+def _notes_of_metrics(
+    summary: pd.DataFrame,
+    by_film: pd.DataFrame,
+    model: str,
+    human_raters: Sequence[str],
+    record: Mapping[str, Any],
+) -> list[str]:
+    """Write the notes below a table of metrics.
+
+    Parameters
+    ----------
+    summary, by_film : DataFrame
+        The rows of one reference.
+    model : str
+    human_raters : sequence of str
+        Annotators besides the reference.
+    record : mapping
+    """
+    n_films = by_film["movie"].nunique()
     notes = [
         "mean over the films where it is defined, and its 95% interval",
         "rank correlation: one number over these films, whose interval leaves out one film at a time",
-        _note_on_p(measured.record),
+        _note_on_p(record),
     ]
     has_fewer_films = (summary["n_films"] < n_films) & summary["value"].notna()
     if has_fewer_films.any():
         notes.append(f"(n): over n of these {n_films} films; columns with other n are not of the same films")
-    human_raters = [rater for rater in raters if str(rater).startswith(HUMAN)]
     notes += _notes_on_common_films(by_film, model, human_raters)
     notes += _notes_without_interval(summary, n_films)
-    return Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
-
-
-def _mean(row: Any, n_films: int) -> str:
-    """Write a row's mean with its interval, and its number of films if they are fewer than the table's."""
-    text = interval(row.value, row.low, row.high)
-    is_of_fewer = row.n_films < n_films and not pd.isna(row.value)
-    return f"{text} ({row.n_films})" if is_of_fewer else text
+    return notes
 
 
 def _note_on_p(record: Mapping[str, Any]) -> str:
@@ -839,31 +1012,40 @@ def _note_on_p(record: Mapping[str, Any]) -> str:
 
 
 def _notes_on_common_films(by_film: pd.DataFrame, model: str, human_raters: Sequence[str]) -> Iterator[str]:
-    """Yield the means of the model and of each annotator over common films, where columns are of others.
+    """Yield the means of the model and each annotator over the films where both have a value of a metric.
 
-    `by_film` are the rows of one truth.
+    A metric is left out if the table's means are over just these films already.
+
+    Parameters
+    ----------
+    by_film : DataFrame
+        Rows of one reference.
+    model : str
+    human_raters : sequence of str
+        Annotators besides the reference.
     """
     for rater in human_raters:
         means = []
         of_both = by_film[by_film["who"].isin([model, rater])]
         for metric, of_metric in of_both.groupby("metric", sort=False):
-            values = of_metric.pivot_table("value", "movie", "who", dropna=False)
+            values = of_metric.pivot_table(values="value", index="movie", columns="who", dropna=False)
             if rater not in values:  # segments are ranked by the model alone
                 continue
             values_of_both = values.dropna()
-            n = len(values_of_both)
-            if n and (values.count() > n).any():
+            n_common = len(values_of_both)
+            either_has_more_films = (values.count() > n_common).any()
+            if n_common and either_has_more_films:
                 of_model = number(values_of_both[model].mean())
                 of_human = number(values_of_both[rater].mean())
-                means.append(f"{_title(str(metric))} {of_model} and {of_human} ({n})")
+                means.append(f"{_title(str(metric))} {of_model} and {of_human} ({n_common})")
         if means:
             yield f"{model} and {rater} in the films where both have a value: {'; '.join(means)}"
 
 
 def _notes_without_interval(summary: pd.DataFrame, n_films: int) -> Iterator[str]:
-    """Yield why values have no interval, if any has none."""
-    is_without = summary["value"].notna() & summary["low"].isna()
-    if not is_without.any():
+    """Say why values have no interval, if any value has none."""
+    lacks_interval = summary["value"].notna() & summary["low"].isna()
+    if not lacks_interval.any():
         return
     if n_films < LEAST_WITH_INTERVAL:
         yield f"{n_films} film{'' if n_films == 1 else 's'}: no interval"
@@ -877,29 +1059,44 @@ def _notes_without_interval(summary: pd.DataFrame, n_films: int) -> Iterator[str
 def _films_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     """Make the table of the model's metrics against one annotator: a row for each film."""
     of_model = _rows_with(measured.by_film, {"truth": truth, "who": model})
-    table = of_model.pivot_table("value", "movie", "metric", sort=False, dropna=False)
+    table = of_model.pivot_table(values="value", index="movie", columns="metric", sort=False, dropna=False)
     headers = ("film", "seconds judged", *(_title(str(metric)) for metric in table.columns))
     rows = []
-    for movie, *values in table.itertuples(name=None):
+    for movie, values in zip(table.index, table.to_numpy(dtype=np.float64), strict=True):
         seconds = _seconds(measured.record, [str(movie)])
-        rows.append((str(movie), f"{seconds.judged} of {seconds.film}", *map(number, values)))
+        cells = [number(value) for value in values.tolist()]
+        rows.append((str(movie), f"{seconds.judged} of {seconds.film}", *cells))
     return Block(f"{model}, film by film; truth: {truth}", headers, tuple(rows))
 
 
 def _title(metric: str) -> str:
-    """Return the title of a metric; that of boundaries says their tolerance."""
+    """Return the title of a metric, such as "boundaries, 5 s" of `boundary_f1_5s`."""
     if metric.startswith("boundary_f1_"):
-        return f"boundaries, {metric.removeprefix('boundary_f1_').removesuffix('s')} s"
+        collar_s = metric.removeprefix("boundary_f1_").removesuffix("s")
+        return f"boundaries, {collar_s} s"
     return TITLES.get(metric, metric)
 
 
 def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
-    """Yield the report's notes: what counts as positive, how to read the tables, and what was left out."""
+    """Yield the report's notes: what is compared, how to read the metrics, and what was left out."""
     yield _note_on_seconds(record)
+    yield _note_on_positive(record)
+    yield _note_on_people(summary)
+    yield from _notes_on_segments(record)
+    yield from _notes_on_films_left_out(record)
+    yield from _notes_on_marks_left_out(record)
+    yield from _notes_on_films_without_rate(record)
+
+
+def _note_on_positive(record: Mapping[str, Any]) -> str:
+    """Say which clips are positive."""
     positive = ", ".join(record["positive"])
     which = "with the concept" if record["is_concept"] else "of level"
-    yield f"Positive: clips {which} {positive}; negative: all others of these seconds in an annotated film."
-    yield _note_on_people(summary)
+    return f"Positive: clips {which} {positive}; negative: all others of these seconds in an annotated film."
+
+
+def _notes_on_segments(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how the metrics of segments and of their boundaries are measured."""
     yield (
         "F1 of segments and boundaries, matched one to one: the model's are its passages, which go on over "
         f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
@@ -921,19 +1118,23 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         f"segment mAP: average precision of the model's {N_LISTED} strongest passages at most, those below "
         f"its threshold too, matched one to one with the true ones; mean over tIoU {thresholds}."
     )
+
+
+def _notes_on_films_left_out(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which films are left out, or cut, and why."""
     trained_on: Sequence[str] = record["trained_on"]
     if trained_on:
         names = ", ".join(trained_on)
         yield message("note_films", what=message("films_trained"), n=len(trained_on), names=names)
-    for field_of_record, words in (
-        ("left_out", "not annotated, left out"),
-        ("not_judged", "annotated, and no second of it can be judged, left out"),
-        ("not_scored", "annotated, not among these films"),
-        ("cut", "annotated to behind the film's end, cut there (another cut?)"),
-    ):
-        films: Sequence[str] = record[field_of_record]
+    for name, text in NOTES_ON_FILMS.items():
+        films: Sequence[str] = record[name]
         if films:
-            yield f"{words}: {', '.join(films)}"
+            yield f"{text}: {', '.join(films)}"
+
+
+def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many marks and clips of each annotator do not count."""
+    positive = ", ".join(record["positive"])
     for annotator, seconds in record["unjudged_marks_s"].items():
         if seconds >= LEAST_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
@@ -941,7 +1142,12 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     lacking = "neither level nor concept" if record["is_concept"] else "no level"
     for annotator, n in record["unlabelled"].items():
         clips = "1 clip has" if n == 1 else f"{n} clips have"
-        yield f"{annotator}: {clips} {lacking} and {'is' if n == 1 else 'are'} left out, as if not there"
+        verb = "is" if n == 1 else "are"
+        yield f"{annotator}: {clips} {lacking} and {verb} left out, as if not there"
+
+
+def _notes_on_films_without_rate(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the films of which the model has no rate, by reason."""
     reason_of: Mapping[str, str] = record["without_rate"]
     for reason in dict.fromkeys(reason_of.values()):
         movies = [movie for movie in reason_of if reason_of[movie] == reason]

@@ -25,7 +25,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
-from obygaze_film.cells import cells_by, cells_of
+from obygaze_film.cells import Cells, cells_by, cells_of
 from obygaze_film.comparison import (
     LEAST_FILMS,
     LEAST_OF_TREND,
@@ -64,11 +64,20 @@ ALL: Final = message("all_films_name")
 LEAST_TREND_VALUES: Final = 3
 """Minimum number of values of a trend's column among judged films; two are a difference of groups."""
 
+YEARS_OF_TREND: Final = 10
+"""Years by which a trend gives the change of the share (`LATER` names them)."""
+
 LARGEST_NUMBER: Final = 1e9
 """Largest number in a trend's column: in sums of larger ones, rounding errors would decide."""
 
 FEW_FILMS: Final = 3
 """If fewer judged films have any positive window, or any negative one, a note says how few they are."""
+
+FIRST_YEAR: Final = 1870
+"""Earliest year of a film that a table may give; the first films are from the 1880s."""
+
+LAST_YEAR: Final = 2100
+"""Latest year of a film that a table may give."""
 
 FILM_COLUMNS: Final = ("movie", "title")
 """Columns that say which film a row is of; the first of them that the table has is used."""
@@ -98,9 +107,10 @@ class ShareWindows(NamedTuple):
     Attributes
     ----------
     n : int
-        Judged windows that count: a judge was sure of them, or each judge (`ComparedFilm`).
+        Judged windows that count, as judges were sure of them. `ComparedFilm` says whether one judge must be
+        sure, or all.
     n_unsure : int
-        Judged windows that do not count, as the judge, or one of them, was not sure.
+        Judged windows that do not count, as judges were not sure.
     """
 
     n: int
@@ -110,6 +120,10 @@ class ShareWindows(NamedTuple):
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedFilm:
     """A film in a comparison.
+
+    It has two shares, of different windows. Its part in the share of its group is of windows that any of its
+    judges judged. Its own share is of windows that all of its judges judged, in the order of the draw up to
+    the first window that one of them did not (the first gap).
 
     Attributes
     ----------
@@ -152,9 +166,9 @@ class ComparedFilm:
 
     @property
     def n_after_gap(self) -> int:
-        """Windows that all of its judges judged, if several, after the first gap of the draw.
+        """Number of windows that all of its judges judged, but after the first gap of the draw.
 
-        They do not count in a share of all of them.
+        They do not count in the film's own share. 0 if it has one judge.
         """
         return 0 if self.shared_counts is None else self.shared_counts.after_gap
 
@@ -162,33 +176,33 @@ class ComparedFilm:
     def windows_of_group(self) -> ShareWindows:
         """The windows that count in its group's share: those of which at least one judge was sure.
 
-        None of a film count if too few of its windows were judged.
+        No window counts if too few were judged: then the sample is empty.
         """
         if self.counts is None or self.sample.n == 0:
             return ShareWindows(n=0, n_unsure=0)
-        return ShareWindows(n=self.sample.n, n_unsure=self.counts.judged - self.counts.sure)
+        n_unsure = self.counts.judged - self.counts.sure  # no judge was sure
+        return ShareWindows(n=self.sample.n, n_unsure=n_unsure)
 
     @property
     def windows_of_share(self) -> ShareWindows:
         """The windows that count in the film's own share: those of which each of its judges was sure.
 
-        A film whose judges did not judge enough has no share of its own. Then they are the windows that would
-        count: those that all of its judges judged, or its only judge.
+        For a film without a share, as too few were judged, they are those that were judged for one so far.
         """
         if self.rate is not None:
             return ShareWindows(n=self.rate.n, n_unsure=self.rate.n_unsure)
-        has_several_judges = self.shared_counts is not None
-        counts = self.shared_counts if has_several_judges else self.counts
-        if counts is None:
+        # `counts` is of windows that anybody judged: those of the only judge, if there is one.
+        counts = self.counts if self.shared_counts is None else self.shared_counts
+        if counts is None:  # nobody judged any
             return ShareWindows(n=0, n_unsure=0)
         return ShareWindows(n=counts.sure, n_unsure=counts.judged - counts.sure)
 
     @property
     def judges_left_out(self) -> tuple[str, ...]:
-        """The judges whose judgements count in the group's share, but not in the film's own share.
+        """Names of the judges who count in the group's share, but not in the film's own share.
 
-        Where several judges have too few windows in common, the film's own share is that of one of them
-        (`judged_rate.main_rate`).
+        There are such judges if all judges together judged too few windows: the film's own share is then that
+        of one of them (`judged_rate.main_rate`).
         """
         if self.rate is None:
             return ()
@@ -245,19 +259,33 @@ class FilmComparison:
 
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
-    """Read a table of films (`match_rows`): cells by movie, and notes of rows and films without a match."""
+    """Read a table of films, and match its rows with scored films (`match_rows`).
+
+    Parameters
+    ----------
+    path : Path or str
+    films : sequence of Timeline
+
+    Returns
+    -------
+    facts : mapping
+        Movie -> cells by column, of the films that have a row.
+    notes : list of str
+        Rows and films without a match.
+    """
     titles = {film.movie: film.record.title for film in films}
-    rows, notes = match_rows(path, titles, {film.movie: film.record.year for film in films})
+    years = {film.movie: film.record.year for film in films}
+    rows, notes = match_rows(path, titles, years)
     return {movie: row.cells for movie, row in rows.items()}, notes
 
 
 def match_rows(
     path: Path | str, titles: Mapping[str, str], years: Mapping[str, int | None] | None = None
 ) -> tuple[dict[str, TableRow], list[str]]:
-    """Read a table of films and match its rows by the column `movie`, or else by `title`.
+    """Read a table of films, and match its rows with known films by the column `movie`, or else by `title`.
 
-    Ids of IMDb count without `tt` and zeros too; a movie may be a path or URL of its file. A title matches
-    only if the row's `year` is the film's or at most one year off: a remake is another film.
+    An id of IMDb also matches without `tt` and leading zeros. A movie may be a path or URL of its file. A
+    title matches only if the row's `year` is at most one year off the film's: a remake is another film.
 
     Parameters
     ----------
@@ -282,7 +310,7 @@ def match_rows(
     path = local_path(path)
     years = years or {}
     table = read_table(path, (), any_of=FILM_COLUMNS, known=FACT_COLUMNS)
-    film_column = "movie" if "movie" in table.columns else "title"
+    film_column = _film_column(table.columns)
     _refuse_control_characters(table.checked(), table.problems)  # before any row is read
     number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
     with_decimal_points = table.pointed(number_columns)  # in place of decimal commas
@@ -313,6 +341,11 @@ def match_rows(
     return rows, notes
 
 
+def _film_column(columns: Collection[str]) -> str:
+    """Return which of a table's columns says which film a row is of: `movie`, or else `title`."""
+    return "movie" if "movie" in columns else "title"
+
+
 class _Unmatched(NamedTuple):
     """A row of a table of films that is of none of the compared films.
 
@@ -331,9 +364,9 @@ class _Unmatched(NamedTuple):
 def _labels_with_hints(
     unmatched: Sequence[_Unmatched], known_ids: Sequence[str], known_titles: Sequence[str]
 ) -> list[str]:
-    """Return the label of each row without a film, with a question if a film has a similar id or title.
+    """Return the label of each row without a film, with a hint ("did you mean ...?") if a film is similar.
 
-    Searching similar names takes time: only the first `MOST_NAMES`, which a note shows, get a question.
+    Only the first `MOST_NAMES` rows, which a note shows, get a hint: searching similar names takes time.
     """
     labels = []
     for index, row in enumerate(unmatched):
@@ -345,12 +378,12 @@ def _labels_with_hints(
 
 
 def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> None:
-    """Refuse a table whose cells or columns' names hold control characters.
+    """Raise ManifestError if cells or names of columns hold control characters; cells may have line breaks.
 
     Parameters
     ----------
     rows : iterable of Row
-        As `Table.checked` yields them: after the last row it raises the table's problems.
+        By `Table.checked`: after the last row it raises the table's problems, as it does here.
     problems : Problems
         Those of the table, to which each such cell is added.
     """
@@ -362,12 +395,12 @@ def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> 
 
 
 def _with_year(row: TableRow, path: Path) -> TableRow:
-    """Write the year of a film's row as a whole number.
+    """Return a film's row with its cell `year` written as a whole number, such as `1994` for `1994.0`.
 
     Raises
     ------
     FilmError
-        The cell is filled, and no year.
+        The cell is filled, but holds no year.
     """
     text = row.cells.get("year", "").strip()
     if not text:
@@ -387,12 +420,13 @@ def _dated_title(title: str, year: float | None) -> str:
 
 
 def _year(row: TableRow) -> float:
-    """Read the year of a row; NaN if the cell is empty, or holds no whole number from 1870 to 2100.
+    """Read the year of a row; NaN if the cell is empty, or holds no year of a film.
 
-    `_with_year` refuses such a cell, but only in the row of a film that is compared.
+    `_with_year` refuses a cell that holds anything else, but only in the row of a film that is compared.
     """
-    year = number_of(row.cells.get("year", "").strip())
-    return year if year in range(1870, 2101) else math.nan
+    year = number_of(row.cells.get("year", "").strip())  # NaN if it is no number
+    is_year = year.is_integer() and FIRST_YEAR <= year <= LAST_YEAR
+    return year if is_year else math.nan
 
 
 class _Match(NamedTuple):
@@ -421,11 +455,11 @@ class _Reading(NamedTuple):
 
 
 def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]) -> _Match:
-    """Find the film of a row by its id, else by its title and a year (`_readings`).
+    """Find the film of a row by its id, or else by its title and year.
 
     A title may also stand in the column `movie`.
     """
-    film_column = "movie" if "movie" in row.cells else "title"
+    film_column = _film_column(row.cells)
     text = row.cells[film_column].strip()
     if film_column == "movie":
         movie = find_film(text, titles)
@@ -440,15 +474,15 @@ def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int |
             film_has_year = bool(years.get(movie))
             label = _dated_title(reading.title, reading.year)
             return _Match(movie, label, is_undated=row_has_no_year and film_has_year)
-    last = readings[-1]  # the title without a year in brackets, if the text has one
+    last = readings[-1]  # if the text ends with a year in brackets, the title without it
     return _Match("", label=_dated_title(last.title, last.year))
 
 
 def _readings(text: str, year: float) -> list[_Reading]:
-    """List the titles that a text may mean: all of it, or what stands before a year in brackets at its end.
+    """List what a text may mean: a title, or if it ends with a year in brackets, a title and its year.
 
-    `Title (1999)` may be a title with its year, or a title that ends so. A year of the row's own column
-    counts before one in brackets.
+    The whole text comes first, as a title may itself end so. The year of the column `year` is used before one
+    in brackets.
 
     Parameters
     ----------
@@ -465,7 +499,7 @@ def _readings(text: str, year: float) -> list[_Reading]:
 
 
 def _titles_near(year: float, titles: Mapping[str, str], years: Mapping[str, int | None]) -> dict[str, str]:
-    """Return movie -> title of the films whose year may be `year`: it is at most one apart, or not known.
+    """Return movie -> title of the films whose year is at most one off `year`, or is not known.
 
     If `year` is NaN, all films are returned.
     """
@@ -535,12 +569,11 @@ def compare_films(
     judgements = judgements.spelled_as(film.movie for film in films)
     model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
-    films_with_facts = [film for film in films if facts is None or film.movie in facts]
-    facts_of_films = {
-        film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in films_with_facts
-    }
+    facts_of_films = _facts_of_films(films, facts)
+    films_with_facts = [film for film in films if film.movie in facts_of_films]
     _refuse_unknown((grouping.column, trend), facts_of_films)
     _refuse_copies(films_with_facts)
+
     gathered = _Gathered()
     for film in films_with_facts:
         facts_of_film = facts_of_films[film.movie]
@@ -555,16 +588,19 @@ def compare_films(
         summary = _summary_of(film, judgements, key, labels)
         is_hidden = film.movie in hidden
         gathered.add(film, summary, facts=facts_of_film, group=group, x=trend_value, is_hidden=is_hidden)
-    notes = [
-        *gathered.notes,
-        *gathered.left_out.notes(),
-        *_notes_of_names(films, judgements, gathered.films),
-    ]
+
     compared = sorted(gathered.films, key=_year_and_title)
     estimated = _estimate_groups(compared)
     changes = estimated.changes
     if trend:
-        changes.append(_trend([film for film in compared if not np.isnan(film.x)], trend))
+        films_with_value = [film for film in compared if not np.isnan(film.x)]
+        changes.append(_trend(films_with_value, trend))
+    notes = [
+        *gathered.notes,
+        *gathered.left_out.notes(),
+        *_note_of_films_not_scored(films, judgements),
+        *_notes_of_spellings(gathered.films),
+    ]
     return FilmComparison(
         films=tuple(compared),
         groups=_table(estimated.groups),
@@ -584,6 +620,7 @@ def _why_without_content(film: Timeline, key: str | None) -> str:
     time = film.time(key)
     if time.why_unjudged == BLACK_OR_CREDITS:
         return message("films_nothing")
+    # Cells are cut only where something could not be read, as it takes time.
     if time.unread_s and not cells_of(film, key).content_s.any():
         return message("films_unread")
     return ""
@@ -683,7 +720,7 @@ def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None
     has_labels : bool
         Whether an annotator's labels take the place of the model's probabilities.
     """
-    if film.model(key).is_trained_on and not has_labels:
+    if film.model(key).is_trained_on and not has_labels:  # the model knows this film's labels
         return message("films_trained")
     without_content = _why_without_content(film, key)
     if without_content:
@@ -709,14 +746,16 @@ class _Grouping(NamedTuple):
 
     @property
     def column(self) -> str | None:
-        """The column of the films' facts that has the groups; None if no column has them."""
+        """The column of the films' facts that has the groups; None if groups are by staging, or all one."""
         return self.by if self.by_staging is None else None
 
     def group_of(self, movie: str, facts: Mapping[str, str]) -> str:
-        """Return the group of a film with these facts, by column; empty if it has none."""
+        """Return the group of a film with these facts (column -> cell); empty if it has none."""
         if self.by_staging is not None:
             return self.by_staging.get(movie, "")
-        return facts.get(self.by, "") if self.by else ALL
+        if not self.by:
+            return ALL
+        return facts.get(self.by, "")
 
 
 def _refuse_copies(films: Sequence[Timeline]) -> None:
@@ -743,16 +782,15 @@ def _refuse_copies(films: Sequence[Timeline]) -> None:
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
-    """Make a table of rows that have the same columns.
-
-    Columns of notes have the type `object`: pandas would make plain texts of them, and a plain text cannot be
-    written in another language, as a `Message` can.
-    """
-    columns_of_notes = ("group", "change", "reason", "note")
+    """Make a table of rows that have the same columns."""
+    if not rows:
+        return pd.DataFrame()
     columns = {}
-    for name in rows[0] if rows else ():
-        values = [row[name] for row in rows]
-        columns[name] = pd.Series(values, dtype=object if name in columns_of_notes else None)
+    for name in rows[0]:
+        # In a column of type `object`, texts stay `Message`. pandas' own type of texts would make them str,
+        # which cannot be translated.
+        is_text = name in ("group", "change", "reason", "note")
+        columns[name] = pd.Series([row[name] for row in rows], dtype=object if is_text else None)
     return pd.DataFrame(columns)
 
 
@@ -782,20 +820,22 @@ def _staging_of(film: Timeline) -> dict[str, float]:
 def _groups_by_staging(
     films: Sequence[Timeline], by: str | None, facts: Facts | None
 ) -> dict[str, str] | None:
-    """Group films by a variable of their staging: those above the median of the films' means, and the others.
+    """Group films by a variable of their staging, `by`: films whose mean is above the median, and the others.
 
     Returns
     -------
     dict of str to str, or None
         Movie -> group; None if `by` is a column of the table of films, or no variable of staging.
     """
+    is_column_of_table = any(by in cells for cells in (facts or {}).values())
+    if by is None or is_column_of_table:
+        return None
     mean_of = {}
     for film in films:
         means = _staging_of(film)
         if by in means:
             mean_of[film.movie] = means[by]
-    is_column_of_table = any(by in cells for cells in (facts or {}).values())
-    if not mean_of or is_column_of_table:
+    if not mean_of:
         return None
     median = float(np.median([*mean_of.values()]))
     above = message("group_above", column=by, middle=f"{median:.3g}")
@@ -803,10 +843,18 @@ def _groups_by_staging(
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
-def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
-    """Collect all columns of a film: those of a table, of its record, means of its staging, and its decade.
+def _facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
+    """Collect movie -> column -> cell (`_facts`) of the films of a table; without a table, of all films."""
+    if table is None:
+        return {film.movie: _facts(film, cells={}) for film in films}
+    return {film.movie: _facts(film, table[film.movie]) for film in films if film.movie in table}
 
-    A cell of the table is used before what the record says, unless it is empty.
+
+def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
+    """Collect all columns of a film, by name: `cells` of a table, its record, means of staging, its decade.
+
+    A filled cell of the table replaces a fact of the same name from elsewhere. An empty one replaces it too,
+    but for the record's title and year.
     """
     recorded = {"title": film.record.title, "year": str(film.record.year or "")}
     from_table = {}
@@ -814,11 +862,10 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         # Names that look alike are one group: blanks and line breaks of any number, accents in either form.
         text = composed(" ".join(cell.split()))
         from_table[name] = text or recorded.get(name, "")
-    facts = {name: repr(mean) for name, mean in _staging_of(film).items()}
-    facts["decade"] = _decade(from_table.get("year", recorded["year"]))
-    facts.update(recorded)
-    facts.update(from_table)  # the last word: it replaces columns of the same name
-    return facts
+    title_and_year = {**recorded, **from_table}
+    staging = {name: repr(mean) for name, mean in _staging_of(film).items()}
+    decade = _decade(title_and_year["year"])
+    return {**staging, "decade": decade, **title_and_year}
 
 
 def _decade(year: str) -> str:
@@ -829,10 +876,12 @@ def _decade(year: str) -> str:
 
 
 def _refuse_unknown(columns: Sequence[str | None], facts: Facts) -> None:
-    """Refuse columns that no film has; None is no column. Without any film none is refused."""
+    """Raise FilmError if no film has one of the columns; those that are None are skipped."""
+    if not facts:  # without any film, nothing is known of columns
+        return
     known = dict.fromkeys(column for cells in facts.values() for column in cells)
     for column in columns:
-        if column is not None and facts and column not in known:
+        if column is not None and column not in known:
             raise FilmError(f"no column {column}: there are {', '.join(known)}")
 
 
@@ -853,21 +902,23 @@ def _number(cells: Mapping[str, str], column: str, movie: str) -> float:
     return number
 
 
-def _notes_of_names(
-    films: Sequence[Timeline], judgements: Manifest, compared: Sequence[ComparedFilm]
-) -> list[str]:
-    """Note which judged films are not scored, and which groups' names differ by capitals alone."""
+def _note_of_films_not_scored(films: Sequence[Timeline], judgements: Manifest) -> list[str]:
+    """Note which judged films are not scored, as a list of one note; an empty list if all are."""
     movies = [film.movie for film in films]
     not_scored = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in movies)
     hinted = [f"{movie}{name_hint(movie, movies)}" for movie in not_scored]
-    notes = _note(message("films_judged_only"), hinted)
-    spellings: dict[str, dict[str, None]] = {}
+    return _note(message("films_judged_only"), hinted)
+
+
+def _notes_of_spellings(compared: Sequence[ComparedFilm]) -> list[str]:
+    """Write a note for each set of groups whose names differ by capitals alone."""
+    spellings_of: dict[str, list[str]] = {}  # by the name without capitals
     for film in compared:
-        spellings.setdefault(film.group.casefold(), {})[film.group] = None
-    for groups in spellings.values():
-        if len(groups) > 1:
-            notes.append(message("note_case", names=", ".join(groups)))
-    return notes
+        spellings = spellings_of.setdefault(film.group.casefold(), [])
+        if film.group not in spellings:
+            spellings.append(film.group)
+    with_several = [spellings for spellings in spellings_of.values() if len(spellings) > 1]
+    return [message("note_case", names=", ".join(spellings)) for spellings in with_several]
 
 
 class _FilmSummary(NamedTuple):
@@ -880,18 +931,18 @@ class _FilmSummary(NamedTuple):
         has no rate of the film.
     sample : FilmSample
         What the estimate of its group is made of; without judgements if these are too few.
-    rate : CorrectedRate or None
-        The film's own; None if no judge, or panel, judged enough.
-    counts : WindowCounts or None
-        Of all judges together; None without judgements.
-    notices : list of str
-        What was left out, and why.
     unread_s : float
         Seconds of the film that could not be read (`Cells.unread_s`).
+    rate : CorrectedRate or None
+        The film's own share; None if no judge, or panel, judged enough.
+    counts : WindowCounts or None
+        Of the windows that any judge judged; None without judgements.
+    notices : list of str
+        What was left out, and why.
     judged : JudgedFilm or None
         Its judgements; None if they are too few, so that the film counts as not judged.
     shared_counts : WindowCounts or None
-        As of `ComparedFilm`.
+        Of the windows that all judges judged, if there are several.
     """
 
     expected: float
@@ -907,52 +958,60 @@ class _FilmSummary(NamedTuple):
 def _summary_of(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> _FilmSummary:
-    """Summarise a film and its blind judgements; with too few it counts as not judged.
-
-    Two shares are made of the judgements, with different windows. The group's share is of windows that
-    anybody judged (`together`), as the comparison of groups accounts for who judged. The film's own share is
-    of windows that all of its judges judged (`panel`), if they are several.
-    """
+    """Summarise a film and its blind judgements; with too few it counts as not judged."""
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
-    sample_without_judgements = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
-    has_expected = labels is not None or film.model(key).rate.value is not None
-    summary_without_judgements = _FilmSummary(
-        expected=sample_without_judgements.expected if has_expected else np.nan,
-        sample=sample_without_judgements,
-        unread_s=cells.unread_s,
-    )
+    unjudged = _summary_without_judgements(film, cells, key, has_labels=labels is not None)
     judgements_of_film = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     if not judgements_of_film.clips:
-        return summary_without_judgements
+        return unjudged
     judged = judged_film(film, judgements_of_film, key)
-    windows = judged.together()
+    # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
+    windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
-    if not windows.is_enough:
-        notices.append(_why_not_counted(windows.counts))
-        return summary_without_judgements._replace(counts=windows.counts, notices=notices)
+    if not windows_of_any.is_enough:
+        notices.append(_why_not_counted(windows_of_any.counts))
+        return unjudged._replace(counts=windows_of_any.counts, notices=notices)
+    # The film's own share is of windows that all judges judged, if they are several.
     shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
     if shared_counts is not None and shared_counts.after_gap:
         notices.append(counted_message("note_after_gap", shared_counts.after_gap))
-    return summary_without_judgements._replace(
-        # `p` are the probabilities of the model, or of the labels in its place; `windows` have the content
-        # that they had when they were drawn.
-        sample=_judged_sample(windows, p=cells.p),
+    return unjudged._replace(
+        sample=_judged_sample(windows_of_any, p=cells.p),
         rate=_film_rate(film, judgements_of_film, key, labels),
-        counts=windows.counts,
+        counts=windows_of_any.counts,
         notices=notices,
         judged=judged,
         shared_counts=shared_counts,
     )
 
 
+def _summary_without_judgements(
+    film: Timeline, cells: Cells, key: str | None, *, has_labels: bool
+) -> _FilmSummary:
+    """Summarise a film by what the model, or labels in its place, say of its cells."""
+    sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
+    has_expected = has_labels or film.model(key).rate.value is not None
+    return _FilmSummary(
+        expected=sample.expected if has_expected else np.nan, sample=sample, unread_s=cells.unread_s
+    )
+
+
 def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
-    """Summarise the judged windows of a film; `p` [C] are the probabilities of all its cells."""
-    found = votes(windows.by_cell)
+    """Summarise the judged windows of a film.
+
+    Parameters
+    ----------
+    windows : JudgedWindows
+        With the content that the film's cells had when they were drawn.
+    p : ndarray, shape [cells]
+        Probability of each cell by the model, or by labels in its place.
+    """
+    votes_of_cells = votes(windows.by_cell)
     return sample_of(
         replace(windows.sure_cells, p=p),
-        judged=found.cells,
-        y=found.positive_shares,
-        judges=found.judge_shares,
+        judged=votes_of_cells.cells,
+        y=votes_of_cells.positive_shares,
+        judges=votes_of_cells.judge_shares,
         sampling=windows.sampling,
     )
 
@@ -970,7 +1029,7 @@ def _why_not_counted(counts: WindowCounts) -> Message:
 def _film_rate(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> CorrectedRate | None:
-    """Estimate the rate of one film; None if no judge alone, and no panel, judged enough of it."""
+    """Estimate the share of one film by its judges; None if no judge, or panel, judged enough of it."""
     try:
         return main_rate(correct_rates(film, judgements, key, labels=labels).rates)
     except FilmError:  # too few judgements: whatever else is wrong was refused before (`judged_film`)
@@ -990,6 +1049,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     for film in films:
         films_of.setdefault(film.group, []).append(film)
     counts_of = {name: _counts(films_of[name], LEAST_FILMS, message("a_rate")) for name in sorted(films_of)}
+    # A group has a reason if too few of its films are judged.
     with_enough = [name for name, counts in counts_of.items() if not counts["reason"]]
     samples = [[film.sample for film in films_of[name]] for name in with_enough]
     estimates = estimate_groups(samples) if with_enough else []
@@ -998,14 +1058,20 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     for name, counts in counts_of.items():
         estimate = estimate_of.get(name, NO_ESTIMATE)
         rows.append(_group_row(name, counts, films_of[name], estimate))
-    changes = []
-    for one, other in combinations(with_enough, 2):
-        both = [*films_of[one], *films_of[other]]
-        counts = _counts(both, 0, message("a_rate"))  # enough films of either group are judged
-        is_of_one = np.array([float(film.group == one) for film in both])
-        change: Row = {"change": message("change_minus", one=one, other=other), **counts}
-        changes.append(_with_slope(change, both, is_of_one))
+    changes = [_difference_row(films_of[one], films_of[other]) for one, other in combinations(with_enough, 2)]
     return _EstimatedGroups(rows, changes)
+
+
+def _difference_row(films: Sequence[ComparedFilm], others: Sequence[ComparedFilm]) -> Row:
+    """Make the row of the difference of two groups, each with enough judged films: the first less the other.
+
+    It is the slope of the share on 1 for films of the first group, and 0 for those of the other.
+    """
+    both = [*films, *others]
+    is_of_first = np.array([1.0] * len(films) + [0.0] * len(others))
+    name = message("change_minus", one=films[0].group, other=others[0].group)
+    row: Row = {"change": name, **_counts(both, least=0, what=message("a_rate"))}
+    return _with_slope(row, both, is_of_first)
 
 
 def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: Estimate) -> Row:
@@ -1023,7 +1089,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     """
     n_windows = sum(film.windows_of_group.n for film in films)
     expected = [film.expected for film in films if not np.isnan(film.expected)]
-    panels = {frozenset(film.sample.judges) for film in films if film.sample.n}
+    sets_of_judges = {frozenset(film.sample.judges) for film in films if film.sample.n}
     has_few_films = 0 < estimate.n_with_rarer_answer < FEW_FILMS
     note = _few_films_note(estimate.n_with_rarer_answer) if has_few_films else ""
     return {
@@ -1037,7 +1103,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         **_values(estimate),
         "expected": float(np.mean(expected)) if expected else np.nan,
         "n_expected": len(expected),
-        "is_mixed": len(panels) > 1,
+        "is_mixed": len(sets_of_judges) > 1,
         "note": note,
     }
 
@@ -1045,7 +1111,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
 def _n_needed_without_model(n_windows: int, estimate: Estimate) -> float:
     """Compute how many judged windows would give as narrow an interval without the model.
 
-    NaN if they are not more than the `n_windows` that were judged, so that the model does not help.
+    NaN if that is no more than `n_windows`, the number that was judged: the model does not help.
     """
     n_needed = n_windows * estimate.sample_size_ratio
     if np.isnan(n_needed) or round(n_needed) <= n_windows:
@@ -1054,28 +1120,34 @@ def _n_needed_without_model(n_windows: int, estimate: Estimate) -> float:
 
 
 def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
-    """Estimate the change of the share by ten years, or by a step of another column (`_step`)."""
+    """Estimate the change of the share by ten years, or by a step of another column (`_step`).
+
+    Each film has a value of the column (`ComparedFilm.x`).
+    """
+    values = np.array([film.x for film in films])
     if column == "year":
-        step = 10.0
+        step = float(YEARS_OF_TREND)
         name: str = LATER
     else:
-        step = _step([film.x for film in films])
+        step = _step(values)
         name = f"{column} + {_plain(step)}"
-    row: Row = {"change": name, **_counts(films, LEAST_OF_TREND, message("a_trend"))}
-    values = {film.x for film in films if film.sample.n}
-    if not row["reason"] and len(values) < LEAST_TREND_VALUES:
-        row["reason"] = counted_message("reason_values", len(values), column=column, least=LEAST_TREND_VALUES)
-    return _with_slope(row, films, np.array([film.x for film in films]) / step)
+    counts = _counts(films, LEAST_OF_TREND, message("a_trend"))
+    judged_values = {film.x for film in films if film.sample.n}
+    if not counts["reason"] and len(judged_values) < LEAST_TREND_VALUES:
+        counts["reason"] = counted_message(
+            "reason_values", len(judged_values), column=column, least=LEAST_TREND_VALUES
+        )
+    return _with_slope({"change": name, **counts}, films, values / step)
 
 
-def _step(values: Sequence[float]) -> float:
-    """Choose the step of a trend: the largest power of ten that is no more than the values' range.
+def _step(values: Floats) -> float:
+    """Choose the step of a trend: the largest power of ten that is no more than the range of the values [N].
 
-    A step beyond the range would give changes that no share can have. If the values lie within .02 of each
-    other and the share rises by .07 for each .01, then it would "rise by 7" for each 1. A step far below the
-    range would give changes that are printed as 0: by 1, if the values are budgets of millions.
+    A larger step would give changes that no share can have. For example, values range over .02, and the share
+    changes by .07 for each .01: for each 1, it would change by 7. A step far below the range would give
+    changes that are printed as 0, such as the change for each dollar of a budget of millions.
     """
-    extent = float(np.ptp(values)) if values else 0.0
+    extent = float(np.ptp(values)) if len(values) else 0.0
     if extent <= 0:
         return 1.0
     return 10.0 ** math.floor(math.log10(extent))
@@ -1089,8 +1161,8 @@ def _plain(step: float) -> str:
 def _counts(films: Sequence[ComparedFilm], least: int, what: Message) -> Row:
     """Count films and judged films, and name their judges, for a row of a table.
 
-    The cell `reason` says why there is no estimate (of `what`) if fewer than `least` films are judged; else
-    it is empty.
+    If fewer than `least` films are judged, the cell `reason` says that there is no estimate of `what` (such
+    as "a rate"), and why. Else it is empty.
     """
     judges = {judge_name(name) for film in films for name in film.sample.judges}
     return {
@@ -1107,7 +1179,7 @@ def _n_judged(films: Sequence[ComparedFilm]) -> int:
 
 
 def _why_too_few(films: Sequence[ComparedFilm], least: int, what: Message) -> str:
-    """Say that `what` needs `least` judged films, and which to judge next; "" if enough are judged."""
+    """Say that `what` needs `least` judged films, and what to do; "" if enough are judged."""
     n_judged = _n_judged(films)
     if n_judged >= least:
         return ""
@@ -1115,19 +1187,23 @@ def _why_too_few(films: Sequence[ComparedFilm], least: int, what: Message) -> st
     n_hidden = sum(film.is_hidden and not film.sample.n for film in films)
     if n_hidden:  # these films are judged already: nobody is asked to judge others in their place
         return counted_message("reason_hidden", n_hidden, films=n_films, least=least, what=what)
+    advice = _advice(films, n_more=least - n_judged)
+    key = "reason_few_0" if n_judged == 0 else "reason_few"
+    return counted_message(key, n_judged, films=n_films, least=least, advice=advice, what=what)
+
+
+def _advice(films: Sequence[ComparedFilm], n_more: int) -> Message:
+    """Name `n_more` films to judge next; if fewer can be judged, advise to score further films."""
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
         if not film.sample.n and has_windows_left:
             to_judge.append(film.timeline.movie)
-    if n_judged + len(to_judge) >= least:
-        # In random order: films that a person chose would not stand for the others.
-        to_judge.sort(key=_random_number)
-        advice = message("advice_judge", names=", ".join(to_judge[: least - n_judged]))
-    else:
-        advice = message("advice_score")
-    reason = "reason_few_0" if n_judged == 0 else "reason_few"
-    return counted_message(reason, n_judged, films=n_films, least=least, advice=advice, what=what)
+    if len(to_judge) < n_more:
+        return message("advice_score")
+    # In random order: films that a person chose would not stand for the others.
+    to_judge.sort(key=_random_number)
+    return message("advice_judge", names=", ".join(to_judge[:n_more]))
 
 
 def _random_number(movie: str) -> float:
@@ -1136,9 +1212,10 @@ def _random_number(movie: str) -> float:
 
 
 def _with_slope(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
-    """Add the slope of the films' rates on x [N], and its interval, to a row of the table of changes.
+    """Add the slope of the films' shares on x [N], and its interval, to a row of the table of changes.
 
-    If the row has a `reason` why there is no estimate, its numbers are NaN.
+    `x` is a number of each film, such as its year. If the row has a `reason` why there is no estimate, its
+    numbers are NaN; else the reason is that of the estimate, if it gives none.
     """
     if row["reason"]:
         return {**row, "note": "", "has_unsure": False, **_values(NO_ESTIMATE)}
@@ -1156,7 +1233,9 @@ def _note_of_slope(slope: Estimate) -> str:
     """Say on how few films a slope rests, and that it accounts for who judged; "" if neither is so."""
     if slope.reason:
         return ""
-    few_films = _few_films_note(slope.n_with_rarer_answer) if slope.n_with_rarer_answer < FEW_FILMS else ""
+    few_films = ""
+    if slope.n_with_rarer_answer < FEW_FILMS:
+        few_films = _few_films_note(slope.n_with_rarer_answer)
     accounts = message("note_accounts") if slope.accounts_for_judges else ""
     if few_films and accounts:
         return message("note_both", one=few_films, other=accounts)

@@ -31,16 +31,18 @@ def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
 
 
 def stores_near(folder: Path, film: Timeline) -> list[Store]:
-    """Open the stores near a scored film's folder whose names begin like the store it was scored from.
+    """Open the stores near a scored film's folder that are named like the store it was scored from.
 
-    Of a film in `work/scored/film`, the folders `work/scored` and `work` are searched, and the folders in
-    them. What is no store is left out.
+    Their names begin with its name.
+
+    For a film in `work/scored/film`, the folders `work/scored` and `work` are searched, and the folders in
+    them. Files and folders that are no stores are skipped.
     """
-    store_name = escape(Path(film.record.store.name).name)
+    pattern = escape(Path(film.record.store.name).name) + "*"
     stores = []
     for steps_up in ("..", "../.."):
-        above = Path(os.path.normpath(folder / steps_up))
-        paths = {*above.glob(f"{store_name}*"), *above.glob(f"*/{store_name}*")}
+        above = Path(os.path.normpath(folder / steps_up))  # also of a folder such as "."
+        paths = {*above.glob(pattern), *above.glob(f"*/{pattern}")}
         for path in sorted(paths):
             with suppress(StoreError):
                 stores.append(open_store(path))

@@ -69,7 +69,7 @@ class FilmTime:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the film is judged, but for less than is worth saying."""
+        """Whether all of the film is judged, but for less than `LEAST_SAID_S`."""
         return self.unjudged_s + self.black_or_credits_s < LEAST_SAID_S
 
     @property
@@ -88,13 +88,17 @@ class FilmTime:
 
     @property
     def is_mostly_judged(self) -> bool:
-        """Whether so much of the film's content is judged that it may have a rate."""
-        return self.unjudged_s <= MOST_UNRELIABLE * (self.judged_s + self.unjudged_s)
+        """Whether at most a fifth of the film's content is unjudged, so that it may have a rate."""
+        return self.unjudged_s <= MOST_UNRELIABLE * self._content_s
+
+    @property
+    def _content_s(self) -> float:
+        """Seconds that are neither black nor credits."""
+        return self.judged_s + self.unjudged_s
 
     def share_of_content(self, seconds: float) -> float:
         """Divide seconds by the seconds of the film that are neither black nor credits; 0 if it has none."""
-        content_s = self.judged_s + self.unjudged_s
-        return seconds / content_s if content_s else 0.0
+        return seconds / self._content_s if self._content_s else 0.0
 
     def share(self, seconds: float) -> float:
         """Divide seconds by the film's length."""
@@ -121,7 +125,7 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     """
     seconds = durations(rows)
     parts = parts_of(rows)
-    # A row may be unlike the training by one of its windows and miss another: it was read then.
+    # A row may have two windows: one unlike the training, and one that could not be read. It counts as read.
     is_unread = (parts == UNJUDGED) & has_flag(rows, schema.MISSING) & ~has_flag(rows, schema.UNLIKE)
     return FilmTime(
         judged_s=float(seconds[parts == JUDGED].sum()),
@@ -133,34 +137,40 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
 
 
 def _unread_from_s(rows: pd.DataFrame, is_unread: NDArray[np.bool_]) -> float | None:
-    """Return the second from which no row could be read up to the film's end.
+    """Return where the unread rest of a film begins, in seconds: after it, no row could be read.
 
-    None if the last row was read, if no row was, or if the time is too short to be mentioned.
+    None if the film's last row was read, if no row was, or if the rest is too short to be mentioned.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    is_unread : ndarray of bool, shape [N]
     """
-    time_order = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
-    read_positions = np.flatnonzero(~is_unread[time_order])
-    if len(read_positions) == 0:
+    order = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
+    starts_in_order = rows["start_s"].to_numpy(dtype=np.float64)[order]
+    read_in_order = np.flatnonzero(~is_unread[order])
+    if len(read_in_order) == 0:
         return None
-    first_unread = int(read_positions[-1]) + 1
-    if first_unread == len(rows):
+    after_last_read = int(read_in_order[-1]) + 1
+    if after_last_read == len(rows):
         return None
-    start_s = float(rows["start_s"].iloc[time_order[first_unread]])
+    start_s = float(starts_in_order[after_last_read])
     unread_s = float(rows["end_s"].max()) - start_s
     return start_s if unread_s >= LEAST_SAID_S else None
 
 
 def share_of_black(rows: pd.DataFrame) -> float:
-    """Return the share of a film's time that is black, of the rows of one model.
+    """Return the share of a film's time that is black, by the rows of one model.
 
-    This is the one share of black of a film with shots, wherever it is told. A mean over the windows of its
-    staging would be another number: they overlap, and begin within black pictures.
+    Every page and table of a film with shots uses this number. A mean over the windows that staging was
+    measured in would differ, as those overlap and may begin within black pictures.
     """
     seconds = durations(rows)
     return float(seconds[has_flag(rows, schema.BLACK)].sum() / seconds.sum())
 
 
 def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> dict[str, float]:
-    """Average what was measured of a film's staging over its time; return variable -> mean.
+    """Average variables of staging, such as brightness, over a film's time; return variable -> mean.
 
     Windows may overlap: a second that several windows cover is shared between them, and so counts once
     (`schema.shared_seconds`). A variable that is known in no window is left out.
@@ -168,9 +178,10 @@ def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> 
     Parameters
     ----------
     variables : DataFrame
-        As of `Timeline`.
+        `Timeline.variables`: the values in each window.
     rows : DataFrame, optional
-        Rows of a film with shots, by one model: the share of black is then theirs (`share_of_black`).
+        Rows of a film with shots, by one model. They give the share of black pictures (`share_of_black`) in
+        place of the windows.
     """
     means = {}
     for name in variables.columns.drop(["start_s", "end_s"]):
@@ -200,8 +211,10 @@ def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float6
 
     Parameters
     ----------
-    judged_s, overlap_s : ndarray, shape [N]
-        Seconds of each row in the span: those with a probability, and all.
+    judged_s : ndarray, shape [N]
+        Seconds of each row in the span that have a probability.
+    overlap_s : ndarray, shape [N]
+        All seconds of each row in the span.
     """
     needed_s = min(LEAST_SAID_S, float(overlap_s.sum()) / 2)
     return needed_s > 0 and float(judged_s.sum()) >= needed_s
@@ -218,10 +231,10 @@ def informative_flags_in(rows: pd.DataFrame) -> list[str]:
 
 
 def informative_flags(cell: str) -> str:
-    """Remove the flags from a row's cell that readers can infer from the others.
+    """Remove redundant flags from a row's cell.
 
-    Black pictures and credits are always unlike the training clips, or without features: of a row with either
-    flag, `UNRELIABLE` flags are removed.
+    Black pictures and credits are always unlike the training clips, or without features. So a row with the
+    flag of either needs no `UNRELIABLE` flag, which would say just that.
 
     Examples
     --------

@@ -8,7 +8,15 @@ from obygaze_film.timeline import Timeline
 
 
 def make_media_of_films(films: Mapping[Path, Timeline], tell: Callable[[object], object]) -> None:
-    """Make the stills, colours and sound of films (file -> film); tell the errors of files that fail."""
+    """Make the stills, colours and sound of films.
+
+    Parameters
+    ----------
+    films : mapping of Path to Timeline
+        File of a video -> film.
+    tell : callable
+        Called with the error of each file that fails.
+    """
     from obygaze_film.workspace.media import make_media  # noqa: PLC0415 - slow, and many need no video
 
     for path, film in films.items():

@@ -46,13 +46,14 @@ COUNTS: Final[tuple[Column, ...]] = (
 
 
 def _film_share(value: float, low: float, high: float, why_none: str) -> str:
-    """Write a film's share with its interval; one that is counted over all of its windows has none.
+    """Write a film's share with its interval, or why it has no share.
 
-    Of a film without a share: why it has none.
+    A share that was counted over all windows of the film has no interval: `low` is NaN.
     """
     if math.isnan(value):
         return why_none
-    return number(value) if math.isnan(low) else interval(value, low, high)
+    is_counted = math.isnan(low)
+    return number(value) if is_counted else interval(value, low, high)
 
 
 FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "why_none"), _film_share)
@@ -60,28 +61,34 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "wh
 
 
 def notes_of_shares(compared: FilmComparison) -> list[Message]:
-    """Explain the shares of a comparison: of which time they are, and how to read the columns beside them."""
+    """Explain the shares of a comparison: what time they cover, and how to read the columns beside them."""
     suffix = "_concept" if compared.positive.is_concept else ""  # of the keys of texts on a concept
     notes = [message(f"note_share{suffix}")]
-    has_share = len(compared.groups) > 0 and bool(compared.groups["value"].notna().any())
-    if has_share:
+    if _has_value(compared.groups):
         notes.append(message("note_group_interval"))
         notes.append(_note_on_judged_shares(compared))
-        if len(compared.changes) > 0 and bool(compared.changes["value"].notna().any()):
+        if _has_value(compared.changes):
             notes.append(message("note_changes"))
         notes.append(_note_on_worth(compared))
-    if any(film.rate is not None and not film.rate.is_census for film in compared.films):
+    any_film_has_interval = any(film.rate is not None and not film.rate.is_census for film in compared.films)
+    if any_film_has_interval:
         notes.append(message("note_film_interval"))
     notes.append(_note_on_expected_shares(compared))
-    if any(film.windows_of_share != film.windows_of_group for film in compared.films):
+    windows_differ = any(film.windows_of_share != film.windows_of_group for film in compared.films)
+    if windows_differ:
         notes.append(message(f"note_windows{suffix}"))
     if any(film.judges_left_out for film in compared.films):
         notes.append(message(f"note_judges{suffix}"))
     return notes
 
 
+def _has_value(table: pd.DataFrame) -> bool:
+    """Whether any row of the table of groups or of changes has a value; an empty table has no columns."""
+    return len(table) > 0 and bool(table["value"].notna().any())
+
+
 def _note_on_judged_shares(compared: FilmComparison) -> Message:
-    """Explain that shares come from judgements and a model, or an annotator's labels, together."""
+    """Explain that shares are estimated from judgements together with a model, or an annotator's labels."""
     if compared.is_of_labels:
         return message("note_together_labels", who=judge_name(compared.model))
     return message("note_together")
@@ -95,7 +102,7 @@ def _note_on_worth(compared: FilmComparison) -> Message:
 
 
 def _note_on_expected_shares(compared: FilmComparison) -> Message:
-    """Explain the column of what a model, or an annotator's labels, give without judgements."""
+    """Explain the column of shares by the model alone, or by an annotator's labels alone."""
     if compared.is_of_labels:
         return message("note_labels_alone", who=judge_name(compared.model))
     return message("note_alone")
@@ -151,18 +158,21 @@ def _columns_of_groups(compared: FilmComparison) -> list[Column]:
 def _columns_of_changes(compared: FilmComparison) -> list[Column]:
     """List the columns of the table of differences and the trend."""
     columns: list[Column] = [("change", "change", str), *COUNTS, CHANGE]
-    if len(compared.changes) and compared.changes[["reason", "note"]].astype(bool).to_numpy().any():
+    has_note = len(compared.changes) > 0 and (
+        compared.changes["reason"].astype(bool).any() or compared.changes["note"].astype(bool).any()
+    )
+    if has_note:
         columns.append(("note", ("reason", "note"), _note))
     return columns
 
 
 def _columns_of_films(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of films; the group only if there are several."""
+    """List the columns of the table of films; with that of the group only if films are grouped."""
     columns: list[Column] = [("year", "year", str), ("film", "title", str)]
     if compared.by != ALL:
         columns.append((compared.by, "group", str))
     columns += [
-        ("by", ("judges", "judges_left_out"), _of_whom),
+        ("by", ("judges", "judges_left_out"), _judges),
         WINDOWS,
         FILM_SHARE,
         (_expected_heading(compared), "expected", _film_expected),
@@ -176,7 +186,7 @@ def _expected_heading(compared: FilmComparison) -> str:
 
 
 def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict[Hashable, Any]]:
-    """Return the rows of a table as it is printed; those of films say why judges give them no share."""
+    """Return the rows of a table as it is printed: in the table of films, with the cell `why_none`."""
     rows = table.to_dict("records")
     if name == "Films":
         for row, film in zip(rows, compared.films, strict=True):
@@ -185,32 +195,41 @@ def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict
 
 
 def _why_no_share(film: ComparedFilm) -> str:
-    """Say why judges give a film no share; a note says why none of the judgements that it has counts."""
+    """Say why a film has no share by judges, if it has none."""
     if film.counts is None:
         return "not judged"
     return "too few judged" if film.counts.judged else "no judgement counts"
 
 
 def _notes_of_films(compared: FilmComparison) -> list[str]:
-    """Note for each film what makes its share by judges doubtful, and why the model has none of it.
-
-    A share by judges is doubtful if these may agree no better than chance.
-    """
+    """Write the notes of each film: that its judges may agree by chance, and why the model has no share."""
     words = Words("en")
     notes: list[str] = []
     for film in compared.films:
-        title = film.facts["title"]
-        claim = compared_share(film, compared)
-        if isinstance(claim, JudgedShare):
-            doubts = words["semicolon"].join(panel_doubts(claim, words))
-            judges = words.listed([words.judge(name) for name in claim.who])
-            if doubts:
-                notes.append(message("note_of", movie=f"{title}, {judges}", notice=doubts))
-        share_alone = expected_share_of(film, compared)
-        if share_alone.number is None:
-            reason = no_share_phrase(share_alone, words)
-            notes.append(message("note_of", movie=f"{title}, model alone", notice=reason))
+        notes += _note_on_agreement(film, compared, words)
+        notes += _note_on_missing_share(film, compared, words)
     return notes
+
+
+def _note_on_agreement(film: ComparedFilm, compared: FilmComparison, words: Words) -> list[str]:
+    """Note that the judges of a film's share may agree no better than chance; empty if that is not so."""
+    claim = compared_share(film, compared)
+    if not isinstance(claim, JudgedShare):
+        return []
+    doubts = words["semicolon"].join(panel_doubts(claim, words))
+    if not doubts:
+        return []
+    judges = words.listed([words.judge(name) for name in claim.who])
+    return [message("note_of", movie=f"{film.facts['title']}, {judges}", notice=doubts)]
+
+
+def _note_on_missing_share(film: ComparedFilm, compared: FilmComparison, words: Words) -> list[str]:
+    """Note why the model expects no share of a film; empty if it expects one."""
+    expected = expected_share_of(film, compared)
+    if expected.number is not None:
+        return []
+    reason = no_share_phrase(expected, words)
+    return [message("note_of", movie=f"{film.facts['title']}, model alone", notice=reason)]
 
 
 def _film_expected(value: float) -> str:
@@ -219,14 +238,14 @@ def _film_expected(value: float) -> str:
 
 
 def _expected(value: float, n_expected: int, n_films: int) -> str:
-    """Write the mean of the shares that a model expects, with the number of films if it is not of all."""
-    is_of_some = 0 < n_expected < n_films
+    """Write the mean of the shares that a model expects, with the number of films if only some have one."""
+    only_some_have_one = 0 < n_expected < n_films
     text = NO_RATE if math.isnan(value) else number(value)
-    return f"{text} ({n_expected} of {n_films} films)" if is_of_some else text
+    return f"{text} ({n_expected} of {n_films} films)" if only_some_have_one else text
 
 
-def _of_whom(judges: str, left_out: str) -> str:
-    """Write whose share a film's is, and who judged it too and is left out of it."""
+def _judges(judges: str, left_out: str) -> str:
+    """Write the names of the judges of a film's share, and of judges who are left out of it."""
     return f"{judges} (without {left_out})" if left_out else judges
 
 

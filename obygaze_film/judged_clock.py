@@ -10,7 +10,7 @@ from obygaze_film.schema import Spans
 
 @dataclass(frozen=True, eq=False)
 class JudgedClock:
-    """The time of a film by a clock that runs in its judged seconds and stands still in all others.
+    """Judged time of a film: a clock that runs in its judged seconds and stands still in all others.
 
     Attributes
     ----------
@@ -36,12 +36,15 @@ class JudgedClock:
         return int(self.is_judged.sum())
 
     def times(self, times_s: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Read the clock at times of the film, of any shape; after its end the clock stands still."""
+        """Convert times of the film, of any shape, to judged time: the judged seconds before each.
+
+        Times after the film's end have all of them.
+        """
         edges_s = np.arange(len(self.is_judged) + 1.0)
         at_edges = np.concatenate([[0.0], np.cumsum(self.is_judged)])
         return np.asarray(np.interp(times_s, edges_s, at_edges))
 
     def spans(self, spans: Spans) -> Spans:
-        """Move spans [S, 2] to this clock; those without judged time are left out."""
-        moved = self.times(spans)
-        return moved[moved[:, 1] > moved[:, 0]]
+        """Convert spans [S, 2] to judged time; those without any judged time are left out."""
+        judged = self.times(spans)
+        return judged[judged[:, 1] > judged[:, 0]]

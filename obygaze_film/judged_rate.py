@@ -44,7 +44,10 @@ from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
 
 MOST_PAIRS: Final = 100
-"""Pairs of judges whose agreement is computed; of more, so many are drawn."""
+"""Largest number of pairs of judges whose agreement is computed; if there are more, this many are drawn."""
+
+FORMAT_NUMBER: Final = 6
+"""Number of the format of `rate.json`."""
 
 N_ADVISED: Final = 30
 """How many windows to judge an error advises, if the film has so many."""
@@ -86,12 +89,11 @@ def correct_rates(
     *,
     labels: Manifest | None = None,
 ) -> FilmRates:
-    """Correct a film's rate by the blind judgements of each judge, and of all together.
+    """Correct a film's rate by the blind judgements of each judge, and of all together (the panel).
 
-    A judge's number comes from the windows that they judged and were sure of, in the order of the draw up to
-    the first one that they did not judge. These must be 10 or more, unless no window is left to judge.
-    The panel's number, the mean of its judges' shares, comes from the windows that all of them judged and
-    were sure of. `_cut_at_mean_of_judges` may narrow its interval.
+    A judge's rate comes from the windows that the judge was sure of. Windows count in the order of the draw,
+    up to the first one that the judge did not judge. At least 10 windows are needed, unless no window is left
+    to judge. The panel's rate is the mean of its judges' rates, from windows that all of them were sure of.
 
     Parameters
     ----------
@@ -106,59 +108,69 @@ def correct_rates(
         They were made under two definitions.
     """
     film = judged_film(timeline, judgements, key)
-    own = {judge: film.of(judge) for judge in film.judges}
+    windows_of = {judge: film.of(judge) for judge in film.judges}
     notices = [*film.notices, *film.notices_of_gaps()]
-    if not any(windows.is_enough for windows in own.values()):
-        raise _too_few(film, [windows.counts for windows in own.values()], notices)
+    if not any(windows.is_enough for windows in windows_of.values()):
+        raise _too_few(film, [windows.counts for windows in windows_of.values()], notices)
     pairs = agreement_of_judges([film])
     notices += _notes_of_pairs(pairs)
     estimator = _Estimator(timeline, key, labels)
-    rates = _rates_of_judges(estimator, own)
-    too_few = []
-    for judge, windows in own.items():
-        if not windows.is_enough:
-            too_few.append(TooFewJudged(judges=[judge], **windows.counts._asdict()))
+    rates = _rates_of_judges(estimator, windows_of)
+    too_few = [
+        _too_few_judged([judge], windows) for judge, windows in windows_of.items() if not windows.is_enough
+    ]
     if len(film.judges) > 1:
-        panel = film.panel()
-        if panel.is_enough:
-            rates.append(_rate_of_panel(estimator, panel, own, rates))
+        panel_windows = film.panel()
+        if panel_windows.is_enough:
+            rates.append(_rate_of_panel(estimator, panel_windows, windows_of, rates))
         else:
-            too_few.append(TooFewJudged(judges=[*film.judges], **panel.counts._asdict()))
-    rates = [_with_agreement(rate, pairs) for rate in rates]
-    alpha = alpha_of_judges([film])
-    return FilmRates(tuple(rates), tuple(pairs.agreement), alpha, tuple(too_few), tuple(notices))
+            too_few.append(_too_few_judged(film.judges, panel_windows))
+    return FilmRates(
+        rates=tuple(_with_agreement(rate, pairs) for rate in rates),
+        agreement=tuple(pairs.agreement),
+        alpha=alpha_of_judges([film]),
+        too_few=tuple(too_few),
+        notices=tuple(notices),
+    )
 
 
-def _rates_of_judges(estimator: "_Estimator", own: Mapping[str, JudgedWindows]) -> list[CorrectedRate]:
-    """Estimate the rate of each judge who judged enough windows, of judge -> their own windows."""
-    return [estimator.rate(windows, [judge]) for judge, windows in own.items() if windows.is_enough]
+def _too_few_judged(judges: Sequence[str], windows: JudgedWindows) -> TooFewJudged:
+    """Record that a judge, or a panel, has no rate, with the numbers of their windows."""
+    return TooFewJudged(judges=[*judges], **windows.counts._asdict())
+
+
+def _rates_of_judges(estimator: "_Estimator", windows_of: Mapping[str, JudgedWindows]) -> list[CorrectedRate]:
+    """Estimate the rate of each judge who judged enough windows (`windows_of`: judge -> windows)."""
+    return [estimator.rate(windows, [judge]) for judge, windows in windows_of.items() if windows.is_enough]
 
 
 def _rate_of_panel(
     estimator: "_Estimator",
     windows: JudgedWindows,
-    own: Mapping[str, JudgedWindows],
+    windows_of: Mapping[str, JudgedWindows],
     rates: Sequence[CorrectedRate],
 ) -> CorrectedRate:
     """Estimate the mean rate of several judges.
 
-    Its interval is cut at the mean of the ends of their own intervals, if each of them has a rate and their
-    rates are of the same time: the same windows are left out of all, as nobody was sure of them.
+    The judges' own rates may narrow its interval (`_cut_at_mean_of_judges`), if each judge has one and all of
+    them cover the same time as the panel's.
 
     Parameters
     ----------
     estimator : _Estimator
     windows : JudgedWindows
         Windows that all of them judged.
-    own : mapping
+    windows_of : mapping
         Judge -> the windows that this judge judged.
     rates : sequence of CorrectedRate
-        Those of single judges, of all who have one.
+        Rates of single judges, of all who have one.
     """
-    rate = estimator.rate(windows, [*own])
+    rate = estimator.rate(windows, [*windows_of])
+    all_have_rates = len(rates) == len(windows_of)
+    # A rate covers all of the film but the windows that were left out as not sure.
     left_out = {*windows.unsure}
-    are_of_same_time = all({*of_judge.unsure} == left_out for of_judge in own.values())
-    if len(rates) < len(own) or not are_of_same_time:
+    cover_same_time = all({*of_judge.unsure} == left_out for of_judge in windows_of.values())
+    if not (all_have_rates and cover_same_time):
         return rate
     return _cut_at_mean_of_judges(rate, rates)
 
@@ -195,38 +207,40 @@ def rates_by_definition(
     FilmError
         As `correct_rates`, under every definition.
     """
-    own = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
-    definitions = [*judgements_of(own).definitions]
+    of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
+    definitions = [*judgements_of(of_film).definitions]
     names = names or {}
     if len(definitions) < 2:
-        # With the judgements of other films, as their number is noted.
-        found = correct_rates(timeline, judgements, key, labels=labels)
+        # A note counts the judgements of other films: they are passed on too.
+        film_rates = correct_rates(timeline, judgements, key, labels=labels)
         definition = definitions[0] if definitions else ""
-        return _with_definition(found, definition, names.get(definition, ""))
-    rates: list[CorrectedRate] = []
-    too_few: list[TooFewJudged] = []
-    agreement: list[JudgesAgreement] = []
+        return _with_definition(film_rates, definition, names.get(definition, ""))
+    found: list[FilmRates] = []
     notices: list[str] = []
     for definition in definitions:
-        under = definition_phrase(definition, names.get(definition, ""))
-        clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
+        name = names.get(definition, "")
+        phrase = definition_phrase(definition, name)
+        clips = [clip for clip in of_film if clip.extras.get(DEFINITION) == definition]
         try:
-            film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
-        except FilmError as error:
-            notices += _notices_of_definition(under, [error.args[0]])
+            film_rates = correct_rates(timeline, of_film.with_clips(clips), key, labels=labels)
+        except FilmError as error:  # too few judgements under this definition
+            notices += _notices_of_definition(phrase, [error.args[0]])
             continue
-        film_rates = _with_definition(film_rates, definition, names.get(definition, ""))
-        rates += film_rates.rates
-        too_few += film_rates.too_few
-        agreement += film_rates.agreement
-        notices += _notices_of_definition(under, film_rates.notices)
-    n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
+        found.append(_with_definition(film_rates, definition, name))
+        notices += _notices_of_definition(phrase, film_rates.notices)
+    n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in of_film)
     if n_unknown:
         notices.append(left_out_message(n_unknown, message("why_definition")))
-    if not rates:
+    if not found:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
-    alpha = None  # alpha is of judgements under one definition
-    return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
+    return FilmRates(
+        rates=tuple(rate for film_rates in found for rate in film_rates.rates),
+        agreement=tuple(pair for film_rates in found for pair in film_rates.agreement),
+        alpha=None,  # it is defined for judgements under one definition only
+        too_few=tuple(few for film_rates in found for few in film_rates.too_few),
+        notices=tuple(notices),
+        n_definitions=len(definitions),
+    )
 
 
 def definition_phrase(definition: str, name: str) -> Message:
@@ -242,7 +256,7 @@ def _notices_of_definition(definition: Message, notices: Sequence[str]) -> list[
 
 
 def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
-    """Set the definition of the judgements, and its name, in all rates, agreements and missing rates."""
+    """Write the definition of the judgements, and its name, into all rates, agreements and missing rates."""
     named = {"definition": definition, "definition_name": name}
     rates = tuple(structs.replace(rate, **named) for rate in found.rates)
     too_few = tuple(structs.replace(few, **named) for few in found.too_few)
@@ -269,9 +283,11 @@ def correct_rate(
     key : str, optional
         The model whose probabilities are corrected; by default the first with logits.
     judge : str, optional
-        The judge whose rate is corrected; by default all who judged, by the windows that all of them judged.
+        The judge whose rate is estimated; by default the mean rate of all judges, from windows that all of
+        them judged.
     labels : Manifest, optional
-        Labels of the film's windows by one annotator, such as a machine, which are corrected in their place.
+        Labels of the film's windows by one annotator, such as a machine, in place of the model's
+        probabilities.
 
     Returns
     -------
@@ -282,8 +298,8 @@ def correct_rate(
     Raises
     ------
     FilmError
-        The judges (each of several) were sure of fewer than 10 cells of this film, and did not judge all of
-        it; a judge who is asked for was sure of none; or the judgements are of two draws.
+        All judges were sure of fewer than 10 common cells of this film and did not judge all of it; the judge
+        who is asked for was sure of none; or the judgements are of two draws.
     ManifestError
         They were made under two definitions.
     """
@@ -303,8 +319,9 @@ def correct_rate(
         raise _too_few(film, [windows.counts], notices)
     estimator = _Estimator(timeline, key, labels)
     if len(judges) > 1:
-        own = {name: film.of(name) for name in judges}
-        rate = _rate_of_panel(estimator, windows, own, _rates_of_judges(estimator, own))
+        windows_of = {name: film.of(name) for name in judges}
+        rates = _rates_of_judges(estimator, windows_of)
+        rate = _rate_of_panel(estimator, windows, windows_of, rates)
     else:
         rate = estimator.rate(windows, judges)
     pairs = agreement_of_judges([film])
@@ -343,20 +360,18 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
 
 
 def _n_advised(counts: WindowCounts) -> int:
-    """Return how many windows a judge should judge in all, with those of the `counts`.
+    """Return how many windows a judge should judge in all, with those judged already.
 
-    They are `N_ADVISED`, or more if even `least` further windows are more in all; but no more than the
-    film's.
+    It is the largest of `N_ADVISED` and judged + least, but at most the number of windows of the film.
     """
     n_in_film = counts.judged + counts.left
-    n_with_least_further = counts.judged + counts.least
-    return min(max(N_ADVISED, n_with_least_further), n_in_film)
+    return min(max(N_ADVISED, counts.judged + counts.least), n_in_film)
 
 
 def counted_windows(counts: WindowCounts) -> str:
     """Say how many windows were judged blindly and, if not all, of how many the judges were sure."""
     key = "counted" if counts.are_all_sure else "counted_sure"
-    if counts.judged < 2:
+    if counts.judged < 2:  # 0 and 1 have texts of their own
         key += f"_{counts.judged}"
     return message(key, judged=counts.judged, sure=counts.sure)
 
@@ -366,22 +381,22 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
 
     The arrays of the estimates have the shape [1]: these judgements are one draw.
     """
-    found = votes(windows.by_cell)
+    votes_of_cells = votes(windows.by_cell)
     return estimate_rate(
         windows.sure_cells,
-        found.cells[None, :],
-        found.positive_shares[None, :],
+        votes_of_cells.cells[None, :],
+        votes_of_cells.positive_shares[None, :],
         sampling=windows.sampling,
         denominator=windows.denominator,
     )
 
 
 def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate]) -> CorrectedRate:
-    """Cut the interval of a panel at the mean of the ends of its judges' own intervals.
+    """Narrow a panel's interval to the mean of its judges' own intervals, where that is narrower.
 
     The panel's share is the mean of its judges' shares, and the standard deviation of a mean is at most the
-    mean of the standard deviations. A judge's own interval is of more windows than the panel's, which all of
-    them judged. `benchmarks/planted/judges.py` measures how often the cut interval holds the share.
+    mean of the standard deviations. The judges' own intervals may be narrower, as each comes from all windows
+    of that judge. `benchmarks/planted/judges.py` measures how often the narrowed interval holds the share.
 
     Parameters
     ----------
@@ -391,6 +406,7 @@ def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate])
     """
     low = max(panel.low, float(np.mean([rate.low for rate in rates])))
     high = min(panel.high, float(np.mean([rate.high for rate in rates])))
+    # The interval must still contain the panel's share.
     return structs.replace(panel, low=min(low, panel.value), high=max(high, panel.value))
 
 
@@ -411,7 +427,7 @@ class _Estimator:
     """
 
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
-        """Take what is corrected from the labels if there are any, else from the model."""
+        """Take probabilities and the film's rate from the labels if there are any, else from the model."""
         model = timeline.model(key)
         self.positive = positive_of(model)
         self.labelled: Cells | None = None
@@ -420,7 +436,8 @@ class _Estimator:
             self.name = model.key
             self.expected = model.rate.value
         else:
-            cells = self.labelled = cells_by(labels, timeline, key)
+            cells = cells_by(labels, timeline, key)
+            self.labelled = cells
             self.name = labels.clips[0].annotator or "labels"
             self.expected = float(np.average(cells.p, weights=cells.content_s))
         self.expected_s = float(cells.counted_s.sum())
@@ -430,12 +447,13 @@ class _Estimator:
         if self.labelled is not None:
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
-        n_judged = len(windows.by_cell)
-        positive_shares = votes(windows.by_cell).positive_shares
         estimates = estimate_windows(windows)
-        answers_of_cells = windows.by_cell.values()
-        content_s = windows.sure_cells.content_s
-        n_windows = int((content_s > 0).sum())
+        positive_shares = votes(windows.by_cell).positive_shares
+        n_judged = len(windows.by_cell)
+        n_windows_of_film = int((windows.cells.content_s > 0).sum())
+        covered_s = windows.sure_cells.content_s  # of each cell that the rate refers to
+        n_windows_of_rate = int((covered_s > 0).sum())
+        n_positive_by = [sum(answers[judge] for answers in windows.by_cell.values()) for judge in judges]
         return CorrectedRate(
             model=self.name,
             value=float(estimates.value[0]),
@@ -445,16 +463,16 @@ class _Estimator:
             method=_method(windows, positive_shares, uses_model=bool(estimates.gain[0] > 0)),
             n=n_judged,
             n_positive_by_all=int((positive_shares == 1).sum()),
-            n_rows=int((windows.cells.content_s > 0).sum()),
-            worth=_n_needed_without_model(estimates, n_judged, n_windows),
+            n_rows=n_windows_of_film,
+            worth=_n_needed_without_model(estimates, n_judged, n_windows_of_rate),
             expected=self.expected,
             expected_s=self.expected_s,
             is_of_labels=self.labelled is not None,
             annotators=[*judges],
-            positives=[sum(answers[judge] for answers in answers_of_cells) for judge in judges],
+            positives=n_positive_by,
             positive=self.positive.text,
             is_of_concept=self.positive.is_concept,
-            content_s=float(content_s.sum()),
+            content_s=float(covered_s.sum()),
             n_unsure=len(windows.unsure),
             unsure_s=float(windows.cells.content_s[[*windows.unsure]].sum()),
             unread_s=windows.cells.unread_s,
@@ -490,8 +508,8 @@ def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> flo
 
 
 def _with_agreement(rate: CorrectedRate, pairs: "JudgePairs") -> CorrectedRate:
-    """Add to a panel's rate the agreement of its judges, and to a judge's rate that with any other judge."""
-    if len(rate.annotators) > 1:
+    """Add the agreement of pairs of judges to a rate: all pairs of a panel, or of a judge with any other."""
+    if rate.is_of_panel:
         panel = set(rate.annotators)
         agreement = [pair for pair in pairs.agreement if set(pair.annotators) <= panel]
     else:
@@ -502,8 +520,8 @@ def _with_agreement(rate: CorrectedRate, pairs: "JudgePairs") -> CorrectedRate:
 def _method(windows: JudgedWindows, positive_shares: Floats, *, uses_model: bool) -> str:
     """Name the method by which an interval was computed, as `CorrectedRate.method` has it.
 
-    The interval is exact if all judged windows [n] are positive, or none is, unless they were drawn by
-    sequential Poisson sampling.
+    The interval is exact if all judged windows [n] are positive, or none is. Draws by sequential Poisson
+    sampling have no exact interval.
     """
     if windows.is_census:
         return "census"
@@ -536,10 +554,10 @@ class _AnswersOfNamed(NamedTuple):
 def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
     """Gather the answers of each judge who has a name for the windows of some films, film after film."""
     names = list(dict.fromkeys(name for film in films for name in film.judges if name))
-    windows = []
+    windows = []  # (film, place in its draw), in the order of time
     for film in films:
-        places_in_time_order = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
-        windows += [(film, place) for place in places_in_time_order]
+        places = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
+        windows += [(film, place) for place in places]
     answers = np.full((len(names), len(windows)), np.nan)
     judged = np.zeros(answers.shape, dtype=np.bool_)
     for row, name in enumerate(names):
@@ -548,36 +566,37 @@ def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
             if place not in answers_of_judge:
                 continue
             judged[row, column] = True
-            answer = answers_of_judge[place]
+            answer = answers_of_judge[place]  # None if the judge is not sure
             if answer is not None:
                 answers[row, column] = answer
     return _AnswersOfNamed(names, answers, judged)
 
 
 def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
-    """Compute Krippendorff's alpha of the judges of some films, from windows that two or more judged surely.
+    """Compute Krippendorff's alpha of the judges of some films.
 
-    It is of the judges who have such a window. The result is None if they are fewer than three (two have a
-    kappa), or if there are fewer than `LEAST_SURE` such windows.
+    A window is shared if two judges or more were sure of it. Alpha is computed from the shared windows, and
+    covers the judges who were sure of any of them. None if these judges are fewer than three (two have a
+    kappa), if fewer than `LEAST_SURE` windows are shared, or if alpha is undefined.
     """
     by_judge = _answers_of_named(films)
     is_sure = ~np.isnan(by_judge.answers)  # [J judges, W windows]
     n_sure = is_sure.sum(axis=0)  # [W]: judges who were sure of each window
-    is_shared = n_sure >= 2
-    n_windows = int(is_shared.sum())
-    has_shared = is_sure[:, is_shared].any(axis=1)  # [J]
-    if has_shared.sum() < 3 or n_windows < LEAST_SURE:
+    is_shared = n_sure >= 2  # [W]
+    n_shared = int(is_shared.sum())
+    is_covered = is_sure[:, is_shared].any(axis=1)  # [J]: judges who were sure of a shared window
+    if is_covered.sum() < 3 or n_shared < LEAST_SURE:
         return None
     from obygaze_features.manifest import krippendorff_alpha  # noqa: PLC0415 - films are opened without it
 
     value = krippendorff_alpha(by_judge.answers)
     if value is None:
         return None
-    n_judges = by_judge.judged[has_shared].sum(axis=0)  # [W]: those of these judges who judged each window
-    # Left out though two or more judged them, as too few of these were sure.
-    n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
-    annotators = [by_judge.names[judge] for judge in np.flatnonzero(has_shared)]
-    return JudgesAlpha(annotators, n_windows, value, n_unsure)
+    # Windows that two of these judges or more judged, and that are not shared as they were not sure.
+    n_judges = by_judge.judged[is_covered].sum(axis=0)  # [W]
+    n_unsure = int(((n_judges >= 2) & ~is_shared).sum())
+    annotators = [by_judge.names[judge] for judge in np.flatnonzero(is_covered)]
+    return JudgesAlpha(annotators, n_windows=n_shared, value=value, n_unsure=n_unsure)
 
 
 class JudgePairs(NamedTuple):
@@ -598,7 +617,7 @@ class JudgePairs(NamedTuple):
 def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     """Compare every two judges on the windows of some films of which both were sure.
 
-    Of more than `MOST_PAIRS` pairs, so many are drawn at random.
+    If there are more than `MOST_PAIRS` pairs, that many are drawn at random.
     """
     by_judge = _answers_of_named(films)
     is_sure = ~np.isnan(by_judge.answers)  # [J judges, W windows]
@@ -618,7 +637,7 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
 def _agreement_of_pair(by_judge: _AnswersOfNamed, first: int, second: int) -> JudgesAgreement:
     """Compare two judges, by their indices, on the windows of which both were sure.
 
-    Of fewer than `LEAST_SURE` such windows there is no kappa.
+    With fewer than `LEAST_SURE` such windows there is no kappa.
     """
     have_both_judged = by_judge.judged[first] & by_judge.judged[second]  # [W]
     answers_of_first = by_judge.answers[first]
@@ -654,7 +673,7 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: Sequence[FilmRates]) -> None:
     """Write the corrected rates of each model into a scored film's folder, for the film's page."""
-    document = _Rates(format="obygaze film rate", number=6, models=[*rates])
+    document = _Rates(format="obygaze film rate", number=FORMAT_NUMBER, models=[*rates])
     data = json_bytes(msgspec.to_builtins(document, enc_hook=str))
     # A folder that came from somebody else may hold a link to any file: it is not followed.
     write_whole(folder / RATES, data, links=False)
@@ -666,7 +685,7 @@ def read_rates(folder: Path) -> list[FilmRates]:
     Raises
     ------
     FilmError
-        The file is damaged; names the field.
+        The file is damaged. The message names the field.
     """
     path = folder / RATES
     if not path.is_file():

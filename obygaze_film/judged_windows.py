@@ -98,12 +98,12 @@ class JudgedWindows:
 
     @property
     def sure_cells(self) -> Cells:
-        """The cells to which a rate refers: those in `unsure` have no content, others are as in `cells`."""
+        """The film's cells, without the content of those in `unsure`, which a rate leaves out."""
         return self.cells.without(self.unsure)
 
     @property
     def counts(self) -> WindowCounts:
-        """How many were judged, judged surely, and are left."""
+        """The numbers of windows that were judged, that judges were sure of, and that are left."""
         with_content = np.flatnonzero(self.cells.content_s > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
         n_left = sum(cell not in judged for cell in with_content)
@@ -131,10 +131,10 @@ class JudgedWindows:
 
     @property
     def denominator(self) -> int:
-        """The common denominator of the cells' positive shares: of 2 and of 3 sure judges, 6.
+        """The number of which every cell's share of positive answers is a fraction: a multiple of 1 over it.
 
-        It is the least common multiple of the numbers of judges who were sure of each cell, so that every
-        cell's share of positive answers is a whole multiple of 1 / `denominator`.
+        It is the least common multiple of the numbers of judges who were sure of each cell: 6, if these are 2
+        and 3.
         """
         return math.lcm(*{len(answers) for answers in self.by_cell.values()})
 
@@ -182,7 +182,7 @@ class JudgedFilm:
 
     @property
     def has_unsure(self) -> bool:
-        """Whether one of the judges was not sure of a window, though another may have been."""
+        """Whether any judge was not sure of a window."""
         return any(None in answers.values() for answers in self.answers.values())
 
     def of(self, judge: str) -> JudgedWindows:
@@ -190,18 +190,19 @@ class JudgedFilm:
         return self._windows_before_a_gap(self.judged_places[judge], [judge])
 
     def panel(self) -> JudgedWindows:
-        """Return the windows that all judges judged, up to the first of the draw that one of them did not.
+        """Return the windows that all judges judged, up to the first window that one of them did not judge.
 
         Windows of which not all judges were sure are `unsure`.
         """
-        judged_by_all = frozenset[int]()
+        places = frozenset[int]()
         if self.judged_places:
-            judged_by_all = frozenset.intersection(*self.judged_places.values())
-        windows = self._windows_before_a_gap(judged_by_all, self.judges)
+            places = frozenset.intersection(*self.judged_places.values())
+        windows = self._windows_before_a_gap(places, self.judges)
         by_cell = {}
-        unsure = [*windows.unsure]
+        unsure = [*windows.unsure]  # so far those of which no judge was sure
         for cell, answers in windows.by_cell.items():
-            if len(answers) == len(self.judges):
+            all_are_sure = len(answers) == len(self.judges)
+            if all_are_sure:
                 by_cell[cell] = answers
             else:
                 unsure.append(cell)
@@ -212,22 +213,23 @@ class JudgedFilm:
         return self._windows_before_a_gap(self._places_judged_by_any(), self.judges)
 
     def notices_of_gaps(self, *, by_any: bool = False) -> list[str]:
-        """Note for each judge how many judgements do not count, as an earlier window was not judged.
+        """Note for each judge how many judgements do not count, as they come after the first gap of the draw.
 
-        By default this is the first window that the judge did not judge (see `of`); with `by_any`, the first
-        window that nobody judged (see `together`).
+        The gap is the first window that this judge did not judge (see `of`); with `by_any`, the first window
+        that no judge judged (see `together`).
         """
+        places_of_any = self._places_judged_by_any()
         notices: list[str] = []
         for judge, places in self.judged_places.items():
-            n_before_gap = len(_places_before_a_gap(self._places_judged_by_any() if by_any else places))
-            n_left_out = sum(place > n_before_gap for place in places)
-            if n_left_out:
-                why = message("why_gap", column=PLACE, gap=n_before_gap + 1)
-                notice = left_out_message(n_left_out, why)
-                if len(self.judges) > 1:
-                    # The note begins with the name of what it is of, here the judge.
-                    notice = message("note_of", movie=judge, notice=notice)
-                notices.append(notice)
+            gap = _first_gap(places_of_any if by_any else places)
+            n_left_out = sum(place > gap for place in places)
+            if not n_left_out:
+                continue
+            notice = left_out_message(n_left_out, message("why_gap", column=PLACE, gap=gap))
+            if len(self.judges) > 1:
+                # The note begins with the name of what it is of, here the judge.
+                notice = message("note_of", movie=judge, notice=notice)
+            notices.append(notice)
         return notices
 
     def _places_judged_by_any(self) -> frozenset[int]:
@@ -235,12 +237,17 @@ class JudgedFilm:
         return frozenset[int]().union(*self.judged_places.values())
 
     def _windows_before_a_gap(self, places: Collection[int], judges: Sequence[str]) -> JudgedWindows:
-        """Gather the answers of some judges at some places of a draw, and count those after the first gap."""
-        places_before_gap = _places_before_a_gap(places)  # 1, 2, 3, ...
-        last_before_gap = len(places_before_gap)
-        places_after_gap = [place for place in places if place > last_before_gap]
-        windows_before_gap = self._windows_at(places_before_gap, judges)
-        windows_after_gap = self._windows_at(places_after_gap, judges)  # they do not count
+        """Gather the answers of some judges for the windows before the first gap, and count those after it.
+
+        Parameters
+        ----------
+        places : collection of int
+            Places of windows in the order of the draw, from 1 on.
+        judges : sequence of str
+        """
+        gap = _first_gap(places)
+        windows_before_gap = self._windows_at(range(1, gap), judges)
+        windows_after_gap = self._windows_at([place for place in places if place > gap], judges)
         return replace(windows_before_gap, n_after_gap=windows_after_gap.counts.judged)
 
     def _windows_at(self, places: Iterable[int], judges: Sequence[str]) -> JudgedWindows:
@@ -252,11 +259,14 @@ class JudgedFilm:
         unsure = []
         for place in places:
             cell = self.cell_of_place.get(place)
-            # Judge -> answer; None if the judge is not sure.
-            answers = {name: self.answers[name][place] for name in judges if place in self.answers[name]}
-            if cell is None or not answers:
+            judges_here = [name for name in judges if place in self.answers[name]]
+            if cell is None or not judges_here:
                 continue
-            sure_answers = {name: answer for name, answer in answers.items() if answer is not None}
+            sure_answers = {}
+            for name in judges_here:
+                answer = self.answers[name][place]
+                if answer is not None:
+                    sure_answers[name] = answer
             if sure_answers:
                 by_cell[cell] = sure_answers
             else:
@@ -264,10 +274,9 @@ class JudgedFilm:
         return JudgedWindows(self.cells, by_cell, tuple(unsure), self.sampling)
 
 
-def _places_before_a_gap(places: Collection[int]) -> list[int]:
-    """List the places 1, 2, 3, ... of a draw up to the first that is missing: of {1, 2, 4}, [1, 2]."""
-    first_missing = next(place for place in count(1) if place not in places)
-    return [*range(1, first_missing)]
+def _first_gap(places: Collection[int]) -> int:
+    """Return the first of the places 1, 2, 3, ... of a draw that is missing: 3 of {1, 2, 4}."""
+    return next(place for place in count(1) if place not in places)
 
 
 def least_sure(cells: Cells) -> int:
@@ -277,7 +286,7 @@ def least_sure(cells: Cells) -> int:
 
 
 def needed_windows(judged: int, left: int, least: int) -> Message:
-    """Say how many windows must be judged for a share: `least` of them surely, or else all of the film.
+    """Say how many windows must be judged for a share: `least` of them surely, or all if they are fewer.
 
     Parameters
     ----------
@@ -310,7 +319,7 @@ class Votes(NamedTuple):
 
 
 def votes(by_cell: AnswersByCell) -> Votes:
-    """Turn the answers for judged cells into arrays."""
+    """Turn the answers for judged cells into arrays: cells, positive shares, and each judge's part."""
     cells = np.array(list(by_cell), dtype=np.int64)
     positive_shares = np.array([np.mean(list(answers.values())) for answers in by_cell.values()])
     n_judges = np.array([len(answers) for answers in by_cell.values()])
@@ -325,7 +334,7 @@ def judged_at(clip: Clip) -> float:
     """Return when a clip was judged, in seconds since 1970.
 
     Minus infinity if its column `judged_at` holds no time in ISO 8601. A time without a zone is taken as UTC,
-    which the desk writes.
+    as `film open` writes it.
     """
     try:
         moment = datetime.fromisoformat(clip.extras.get(JUDGED_AT, "").strip())
@@ -345,7 +354,7 @@ def named_sampling(clip: Clip) -> str:
 
 
 def named_seed(clip: Clip) -> int | None:
-    """Return the seed that a window names; None if it names no whole number from 0 on.
+    """Return the seed of the draw that a window names; None if that is no whole number, or below 0.
 
     A spreadsheet may have written 7 as 7.0 or 7,0.
     """
@@ -406,15 +415,19 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     if model.is_trained_on:
         cells = _with_one_p(cells)
         sieve.notices.append(message("note_trained"))
+
     # Judgements that do not count are left out step by step; the sieve notes how many, and why.
     sampling = _keep_drawn(sieve, timeline.movie)
     _drop_judges_without_concepts(sieve, positive)
+    # A judged window that is no cell of the film any more has no answer, and makes no gap in the draw either.
     judged_places = _places_by_judge(judgements.with_clips(sieve.clips))
     _keep_cells_with_content(sieve, cells)
     answers = _answers_by_judge(sieve, judged_places, judgements.codebook.labels, positive)
+
     clip_of_cell = _first_clips(sieve.clips, cells)
     content_s = _content_when_drawn(cells, clip_of_cell)
-    _note_content_and_law(sieve, cells.content_s, content_s, sampling)
+    _note_changed_content(sieve, cells.content_s, content_s)
+    _note_earlier_sampling(sieve, cells.content_s, sampling)
     return JudgedFilm(
         movie=timeline.movie,
         cells=replace(cells, content_s=content_s, unread_s=_unread_when_drawn(cells, content_s)),
@@ -427,7 +440,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
 
 
 def _with_one_p(cells: Cells) -> Cells:
-    """Give all cells of a film that a model was trained on its mean probability.
+    """Replace the probabilities of all cells by their mean, for a film that the model was trained on.
 
     The model may have learnt from these judgements, and then errs less in judged windows than in others. With
     one probability for all windows it corrects nothing: the judgements alone count.
@@ -437,7 +450,13 @@ def _with_one_p(cells: Cells) -> Cells:
 
 
 def _places_by_judge(judgements: Manifest) -> dict[str, frozenset[int]]:
-    """Return the places of the draw that each judge judged; judgements under two definitions are refused."""
+    """Return the places of the draw that each judge judged.
+
+    Raises
+    ------
+    ManifestError
+        The judgements were made under two definitions.
+    """
     blind = judgements_of(judgements)
     blind.refuse_two_definitions()
     places: dict[str, set[int]] = {name: set() for name in blind.judges}
@@ -455,7 +474,7 @@ def _refuse_unknown_level(judgements: Manifest, model: ModelRecord, positive: Po
 
 
 class Sieve:
-    """Judgements of which those that do not count are left out, step by step, with a note on each step.
+    """A list of judgements, from which some are left out step by step, with a note on each step.
 
     Attributes
     ----------
@@ -484,32 +503,34 @@ class Sieve:
 
 
 def left_out_message(n: int, why: str) -> Message:
-    """Say how many judgements are left out, and why; a reason may have words of its own for one of them."""
-    if isinstance(why, Message):
+    """Say how many judgements are left out, and why."""
+    if isinstance(why, Message):  # it may have a text of its own for one judgement
         why = counted_message(why.key, n, **why.values)
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
-def _note_content_and_law(
-    sieve: Sieve, content_s: Floats, content_when_drawn: Floats, sampling: Sampling
-) -> None:
-    """Note of how many cells [C] the content changed after the draw, and that an earlier law drew them.
-
-    The earlier law, sequential Poisson sampling, matters only where cells differ in content.
-    """
+def _note_changed_content(sieve: Sieve, content_s: Floats, content_when_drawn: Floats) -> None:
+    """Note how many cells [C] had another content when they were drawn than now, if any."""
     n_changed = int((content_when_drawn != content_s).sum())
     if n_changed:
         sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
+
+
+def _note_earlier_sampling(sieve: Sieve, content_s: Floats, sampling: Sampling) -> None:
+    """Note that an earlier version drew the windows, by sequential Poisson sampling.
+
+    This matters only if cells differ in content [C]: otherwise both methods are the same.
+    """
     if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(content_s):
         sieve.notices.append(message("note_law"))
 
 
 def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
-    """Keep a film's judgements that were made blindly of drawn windows; return the method of the draw."""
-    movies = dict.fromkeys(clip.movie for clip in sieve.clips)
-    other_movies = [name for name in movies if name != movie]
-    if movie not in movies:  # one of the other names may be a misspelling of this film's
-        other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
+    """Keep a film's judgements that were made blindly of drawn windows; return the method of sampling.
+
+    The note on other films' judgements names these films.
+    """
+    other_movies = _other_movies(sieve.clips, movie)
     sieve.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
     sieve.keep(lambda clip: clip.level is not None, message("why_level"))
     sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
@@ -520,11 +541,21 @@ def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
     return sampling
 
 
+def _other_movies(clips: Iterable[Clip], movie: str) -> list[str]:
+    """List the other films that clips are of. If no clip is of this film, a hint follows similar names."""
+    movies = dict.fromkeys(clip.movie for clip in clips)
+    if movie not in movies:
+        return [f"{name}{name_hint(name, [movie])}" for name in movies]
+    return [name for name in movies if name != movie]
+
+
 def _drop_judges_without_concepts(sieve: Sieve, positive: Positive) -> None:
     """Leave out the judges who name no concept in any window, if the model finds a concept.
 
     A judge who gives levels alone does not say where a concept is absent.
     """
+    if not positive.is_concept:
+        return
     clips_of: dict[str, list[Clip]] = {}
     for clip in sieve.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
@@ -540,19 +571,18 @@ def _is_by_another(judge: str, clip: Clip) -> bool:
 
 
 def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
-    """Refuse judgements of two draws: of two seeds, or with two windows at one place."""
+    """Raise FilmError if judgements are of two draws: of two seeds, or with two windows at one place."""
     seeds: set[int] = set()
-    span_at: dict[int, tuple[float | None, float | None]] = {}
+    span_at: dict[int, tuple[float | None, float | None]] = {}  # by place
     for clip in clips:
-        place = place_in(clip)
-        span = (clip.start_s, clip.end_s)
         seed = named_seed(clip)
         if seed is not None:
             seeds.add(seed)
-        has_another_span = place in span_at and span_at[place] != span
+        place = place_in(clip)
+        span = (clip.start_s, clip.end_s)
+        has_another_span = span_at.setdefault(place, span) != span
         if has_another_span or len(seeds) > 1:
             raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
-        span_at[place] = span
 
 
 def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
@@ -560,8 +590,7 @@ def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
     index_of = cache(cells.index_of)  # many judge the same windows
 
     def is_cell_with_content(clip: Clip) -> bool:
-        if clip.start_s is None or clip.end_s is None:
-            return False
+        """Whether the clip is a cell of the film that has content now, or states its content when drawn."""
         cell = index_of(clip.start_s, clip.end_s)
         if cell is None:
             return False
@@ -569,17 +598,19 @@ def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
         return states_content or bool(cells.content_s[cell] > 0)
 
     def has_possible_content(clip: Clip) -> bool:
+        """Whether the content that the clip states, if any, is a possible one."""
         seconds = content_at_draw(clip)
         return seconds is None or not math.isnan(seconds)
 
-    cell_s = cells.spans[0, 1]  # the first cell begins at 0
+    first_start_s, first_end_s = cells.spans[0]
+    cell_s = first_end_s - first_start_s
     sieve.keep(is_cell_with_content, message("why_grid", seconds=f"{cell_s:g}"))
     sieve.keep(has_possible_content, message("why_content", column=CONTENT_S))
     sieve.clips.sort(key=place_in)
 
 
 def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
-    """Return the first of the clips of each cell that has any, in the order of the clips."""
+    """Return cell -> its first clip, in the order of the clips; clips that are no cells are skipped."""
     index_of = cache(cells.index_of)  # many judge the same windows
     clip_of_cell: dict[int, Clip] = {}
     for clip in clips:
@@ -590,7 +621,7 @@ def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
 
 
 def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> Floats:
-    """Return the content [C] of all cells, of judged cells as it was when they were drawn."""
+    """Return the content of all cells [C]; for judged cells, the content that they had when drawn."""
     content_s = cells.content_s.copy()
     for cell, clip in clip_of_cell.items():
         seconds = content_at_draw(clip)
@@ -602,7 +633,8 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> Float
 def _unread_when_drawn(cells: Cells, content_when_drawn: Floats) -> float:
     """Return the seconds of a film that could not be read when its windows were drawn.
 
-    Of those that cannot be read now, some may have been content then (`content_when_drawn` [C]).
+    Content that a cell had when it was drawn [C], and has lost since, is taken to be unreadable now. It is
+    subtracted from the seconds that cannot be read now.
     """
     lost_since_s = np.maximum(content_when_drawn - cells.content_s, 0.0)
     return max(cells.unread_s - float(lost_since_s.sum()), 0.0)
@@ -613,8 +645,9 @@ def _answers_by_judge(
 ) -> dict[str, dict[int, bool | None]]:
     """Gather each judge's answers for the windows of the draw.
 
-    A judge may have several rows for one window: the latest in which the judge is sure counts. Rows without
-    a time (`judged_at`) are the earliest; of rows with one time, the last one of the table is the latest.
+    A judge may have judged a window several times: the latest judgement that is sure counts. Judgements
+    without a time (`judged_at`) are the earliest; of those with the same time, the last of the table is the
+    latest.
 
     The sieve notes how many judgements are not sure, and how many contradict an earlier one.
 
@@ -632,8 +665,7 @@ def _answers_by_judge(
         answer = positive.is_positive(clip, labels)
         if answer is None:  # not sure
             n_unsure += 1
-            if place not in answers:  # else an earlier answer stays
-                answers[place] = None
+            answers.setdefault(place, None)  # an earlier answer stays
             continue
         earlier_answer = answers.get(place)
         if earlier_answer is not None and earlier_answer != answer:
@@ -646,6 +678,6 @@ def _answers_by_judge(
 
 
 def _is_alike(content: Floats) -> bool:
-    """Whether all cells that have content have equally many seconds of it."""
+    """Whether all cells with content have the same number of seconds of it."""
     seconds = content[content > 0]
     return len(seconds) == 0 or bool(np.ptp(seconds) <= SLACK_S)

@@ -50,7 +50,7 @@ def kappa_interval(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Kappa
     )
     low = posterior.quantile(TAIL)
     high = posterior.quantile(1 - TAIL)
-    # The quantiles may both lie on one side of the kappa, which the interval is to contain.
+    # Both quantiles may lie on one side of the kappa. The interval is widened to contain it.
     return KappaInterval(value, min(low, value), max(high, value))
 
 
@@ -74,55 +74,62 @@ class _Posterior:
 
     Attributes
     ----------
-    mixed_alike : ndarray, shape [N, 1]
+    x_term : ndarray, shape [N, 1]
         2 x (1 - x) for N values of x.
-    mixed_unlike : ndarray, shape [N]
+    y_term : ndarray, shape [N]
         2 y (1 - y) for N values of y.
     weights : ndarray, shape [N, N]
         Weight of each pair of values of x and y in a mean; their sum is 1.
-    unlike_parameter, alike_parameter : float
+    u_first, u_second : float
         Parameters of the Beta distribution of u.
     """
 
     def __init__(self, both: int, neither: int, only_first: int, only_second: int) -> None:
-        """Choose the values of x and y, and their weights, by the quadrature of Gauss and Legendre."""
+        """Compute values of x and y, and weights, by which a mean over their distributions is a sum.
+
+        Parameters
+        ----------
+        both, neither, only_first, only_second : int
+            Number of cells that both annotators, neither of them, or only one of them called positive.
+        """
         from scipy.special import betaincinv  # noqa: PLC0415 - slow, and films are opened without it
 
+        # Nodes and weights of Gauss-Legendre quadrature, moved from [-1, 1] to probabilities in [0, 1].
         nodes, node_weights = np.polynomial.legendre.leggauss(N_NODES)
-        # The nodes lie in [-1, 1]. Moved to [0, 1] they are probabilities, and x and y are the quantiles of
-        # their distributions at these probabilities: a mean over the nodes is one over the distributions.
         probabilities = (nodes + 1) / 2
+        # Quantiles at these probabilities: a mean over them is one over the distribution.
         x = betaincinv(both + PRIOR, neither + PRIOR, probabilities)[:, None]  # [N, 1]
         y = betaincinv(only_first + PRIOR, only_second + PRIOR, probabilities)  # [N]
-        self.mixed_alike: Floats = 2 * x * (1 - x)
-        self.mixed_unlike: Floats = 2 * y * (1 - y)
+        self.x_term: Floats = 2 * x * (1 - x)
+        self.y_term: Floats = 2 * y * (1 - y)
         # The weights of the nodes add up to 2, and so those of pairs of nodes to 4.
         self.weights: Floats = np.outer(node_weights, node_weights) / 4
-        # u adds up two of the four shares, each of which has the prior.
-        self.unlike_parameter = only_first + only_second + 2 * PRIOR
-        self.alike_parameter = both + neither + 2 * PRIOR
+        # u is the sum of two of the four shares, each of which has the prior; so is 1 - u.
+        self.u_first = only_first + only_second + 2 * PRIOR
+        self.u_second = both + neither + 2 * PRIOR
 
     def probability_of_at_most(self, value: float) -> float:
         """Compute the probability that kappa is at most a value in [-1, 1]."""
         from scipy.special import betaincc  # noqa: PLC0415 - as above
 
         # `betaincc` gives the probability that u, which has a Beta distribution, is above the limit.
-        probabilities = betaincc(self.unlike_parameter, self.alike_parameter, self._least_u(value))  # [N, N]
+        probabilities = betaincc(self.u_first, self.u_second, self._least_u(value))  # [N, N]
         return float((self.weights * probabilities).sum())
 
     def _least_u(self, k: float) -> Floats:
         """Compute for each x and y the least u for which kappa is at most k [N, N]; 1 if it never is.
 
-        In the odds o = u / (1 - u), "kappa is at most k" is the inequality a o² + b o - c >= 0, with
+        "Kappa is at most k" is 1 - u / e <= k, or u >= (1 - k) e. Divided by (1 - u)² and with the odds
+        o = u / (1 - u), it becomes a o² + b o - c >= 0, with
 
             a = k + (1 - k) 2 y (1 - y),    b = k,    c = (1 - k) 2 x (1 - x)
 
         The limit is the positive root of the left side, o = 2 c / (b + sqrt(b² + 4 a c)). In this form no two
         numbers that are nearly equal are subtracted where a is near 0.
         """
-        a = k + (1 - k) * self.mixed_unlike
+        a = k + (1 - k) * self.y_term
         b = k
-        c = (1 - k) * self.mixed_alike
+        c = (1 - k) * self.x_term
         root_of_discriminant = np.sqrt(np.maximum(b**2 + 4 * a * c, 0))
         divisor = b + root_of_discriminant
         has_positive_root = divisor > 0
@@ -130,11 +137,11 @@ class _Posterior:
         return np.where(has_positive_root, odds / (1 + odds), 1.0)
 
     def quantile(self, probability: float) -> float:
-        """Compute the value that kappa is at most with a probability."""
+        """Compute the value below which kappa lies with a probability, such as 0.025."""
         from scipy.optimize import toms748  # noqa: PLC0415 - as above
 
         def excess(value: float) -> float:
             """Return the probability that kappa is at most a value, less the probability that is sought."""
             return self.probability_of_at_most(value) - probability
 
-        return float(toms748(excess, -1, 1, xtol=1e-5))
+        return float(toms748(excess, -1, 1, xtol=1e-5))  # finer than the quadrature (`N_NODES`)

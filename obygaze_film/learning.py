@@ -98,14 +98,14 @@ class Learnt:
 
     @property
     def claims(self) -> list[FilmClaim]:
-        """How the AUC changed, by films of the corpus and, if any was tested, by judged ones."""
+        """Claims on how the AUC changed (`learnt_claims`)."""
         return learnt_claims(self.model, self.films)
 
     def write(self, folder: Path, films: Sequence[Timeline], windows: Sequence[Store], licence: str) -> str:
         """Write manifest.csv, the runs `before` and `after`, the model, and the films as it scores them.
 
-        The films go into the folder `scored`, with the shots that they had and what the former model said of
-        them.
+        The films are scored by the new model, and written into the folder `scored` with the shots and the
+        scores that they had (`beside_former`).
 
         Parameters
         ----------
@@ -137,10 +137,10 @@ class Learnt:
 
 
 def beside_former(scored: Timeline, film: Timeline) -> Timeline:
-    """Add to a film scored by a new model the rows of the former one, with the film's other tables.
+    """Add to a film scored by a new model the scores of the former one, and the film's other tables.
 
-    They are added only if the new model has rows at the same times and all columns of the former one:
-    otherwise the two curves cannot be compared.
+    The scores are added only if both models have rows at the same times, and the new one all columns of the
+    former: otherwise the two curves cannot be compared.
 
     Parameters
     ----------
@@ -155,7 +155,8 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     former_key = f"{scored.model().key}{FORMER}"  # in the tables of the new film
     has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), former_rows["start_s"].to_numpy())
     has_all_columns = set(former_rows) <= set(scored.table)
-    if not has_same_rows or not has_all_columns or former_key in scored.keys:
+    is_key_free = former_key not in scored.keys
+    if not (has_same_rows and has_all_columns and is_key_free):
         return result
     table = scored.table
     # Columns that the former model lacks are empty in its rows.
@@ -177,15 +178,17 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     The interval says how the change would vary if both models were trained anew on other films. It is wider
     than the differences by film suggest: models trained on nearly the same films err alike.
     """
-    films_of_kind = films[(films["judged"] > 0) == judged]
-    return t_interval(films_of_kind["after"] - films_of_kind["before"], covers="method", possible=(-1.0, 1.0))
+    has_judgements = films["judged"] > 0
+    films_of_kind = films[has_judgements] if judged else films[~has_judgements]
+    changes = films_of_kind["after"] - films_of_kind["before"]
+    return t_interval(changes, covers="method", possible=(-1.0, 1.0))
 
 
 def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
-    """Claim how the AUC changed (`Learnt.films`) on the films of the corpus, and on judged ones.
+    """Make claims on how the AUC changed: on the films of the corpus, and on judged films.
 
     There is no claim on judged films if only one was judged: the model that tests it must not have learnt
-    from it, and so has learnt from no judgement at all.
+    from it, and so has learnt from no judgement at all. `films` is as `Learnt.films`.
     """
     claims: list[FilmClaim] = [learnt_change(model, change_of(films), is_of_judged=False)]
     of_judged = change_of(films, judged=True)
@@ -227,7 +230,7 @@ def learn_from_judgements(
     windows : sequence of Store
         The stores that the films were scored from.
     manifest, store : Manifest, Store
-        The corpus.
+        Labels and features of the corpus that the model was trained on.
     key : str, optional
         Model, as the films' tables name it; by default the first that decides.
     policy : str
@@ -265,12 +268,9 @@ def learn_from_judgements(
         raise FilmError(message("learn_pooled", model=spec.name, reads=spec.reads))
     _refuse_unusable_films(films, key, manifest)
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
+
     movies = [film.movie for film in films]
-    judgements_of_films = judgements.spelled_as(movies)
-    # Judgements that cannot be used are left out step by step; the sieve notes how many, and why.
-    sieve = Sieve(
-        _with_definition_of_corpus(judgements_of_films, manifest.codebook, same_meaning), _note_left_out
-    )
+    sieve = Sieve(_in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out)
     _keep_usable(sieve, movies, manifest.codebook, reads_concepts="present" in spec.requests())
     judged = _judged_features(films, sieve.clips, windows, data)
     if not judged.clips:
@@ -278,17 +278,11 @@ def learn_from_judgements(
         raise FilmError(message("learn_none", judgements=n, movies=", ".join(movies)))
     ids_with_features = {clip.clip_id for clip in judged.clips}
     sieve.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
+
     joined = _joined(manifest, judged.clips)
     joined_data = _joined_data(data, joined, judged)
-
-    def evaluate(dataset: Dataset, clips: Manifest) -> Run:
-        """Evaluate the model on a dataset as it was evaluated when it was made."""
-        origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        targets = _test_targets(scored)
-        return om.evaluate(dataset, [spec.name], scored.task, targets, origin=origin, progress=progress)
-
-    before = evaluate(data, manifest)
-    after = evaluate(joined_data, joined)
+    before = _evaluate(scored, data, manifest, policy, progress)
+    after = _evaluate(scored, joined_data, joined, policy, progress)
     return Learnt(
         model=spec.name,
         manifest=joined,
@@ -300,8 +294,37 @@ def learn_from_judgements(
     )
 
 
+def _evaluate(
+    scored: ModelRecord,
+    dataset: Dataset,
+    clips: Manifest,
+    policy: str,
+    progress: Progress | bool | None,
+) -> Run:
+    """Evaluate a model on a dataset of these clips, with the task and the targets of its first evaluation."""
+    origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
+    targets = _test_targets(scored)
+    name = find_model(scored.model).name
+    return om.evaluate(dataset, [name], scored.task, targets, origin=origin, progress=progress)
+
+
+def _in_terms_of_corpus(
+    judgements: Manifest, movies: Sequence[str], book: Codebook, same_meaning: Collection[str]
+) -> Manifest:
+    """Spell the films of judgements as `movies`, and write the corpus's definition into the judgements.
+
+    Raises
+    ------
+    FilmError
+        Judgements were made under definitions of another meaning.
+    """
+    judgements = judgements.spelled_as(movies)
+    _refuse_other_definitions(judgements, book, same_meaning)
+    return _with_definition(judgements, book.definition())
+
+
 def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_concepts: bool) -> None:
-    """Keep the judgements that a model can learn from.
+    """Keep the judgements that a model can learn from; the sieve notes how many others there are, and why.
 
     Parameters
     ----------
@@ -311,7 +334,8 @@ def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_c
     book : Codebook
         Of the corpus.
     reads_concepts : bool
-        Whether the model learns from concepts; a person who agrees by a key names none.
+        Whether the model learns from concepts. Judges who only agree with a passage name no concepts: that
+        does not mean that there are none.
     """
     sieve.keep(lambda clip: clip.movie in movies, "of other films")
     sieve.keep(lambda clip: clip.level in book.labels, "of a level that does not count")
@@ -354,7 +378,7 @@ def _judged_features(
         The corpus.
     """
     clips: list[Clip] = []
-    X = [np.empty((0, data.X.shape[1]), dtype=np.float32)]
+    X = [np.empty((0, data.X.shape[1]), dtype=np.float32)]  # so that it has a shape without any clip too
     for film in films:
         clips_of_film = [clip for clip in judgements if clip.movie == film.movie]
         if not clips_of_film:
@@ -367,7 +391,7 @@ def _judged_features(
 
 
 def _joined_data(data: Dataset, joined: Manifest, judged: _JudgedFeatures) -> Dataset:
-    """Add judged clips, which the manifest `joined` has too, after the clips of the corpus."""
+    """Add judged clips after the clips of the corpus; `joined` is the manifest of both."""
     clip_ids = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged.clips)]
     index_of = {clip.clip_id: index for index, clip in enumerate(joined)}
     indices = np.array([index_of[clip_id] for clip_id in clip_ids], dtype=np.intp)
@@ -393,33 +417,28 @@ def _test_targets(scored: ModelRecord) -> list[str]:
     return targets
 
 
+class _ModelSettings(NamedTuple):
+    """What films must have in common with each other, and with the corpus, to learn from them."""
+
+    model: str
+    backbone: str
+    task: str
+    codebook: str
+
+
 def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: Manifest) -> None:
-    """Refuse films that were not all scored by one model of the corpus's codebook, or that the corpus has."""
+    """Raise FilmError if films were scored by different models, by another codebook, or are in the corpus."""
     scored = films[0].model(key)
-    expected = (scored.model, scored.backbone, scored.task, corpus.codebook.name)
+    expected = _ModelSettings(scored.model, scored.backbone, scored.task, corpus.codebook.name)
     labelled_movies = {clip.movie for clip in corpus if clip.level}
     for film in films:
-        _refuse_another_model(film, key, expected)
+        model = film.model(key)
+        settings = _ModelSettings(model.model, model.backbone, model.task, model.codebook)
+        if settings != expected:
+            found, wanted = ", ".join(settings), ", ".join(expected)
+            raise FilmError(message("learn_model", movie=film.movie, found=found, expected=wanted))
         if film.movie in labelled_movies:
             raise FilmError(message("learn_twice", movie=film.movie))
-
-
-def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, ...]) -> None:
-    """Refuse a film that was scored by another model.
-
-    Parameters
-    ----------
-    film : Timeline
-    key : str or None
-        Of its model.
-    expected : tuple of str
-        Name of the model, its backbone, task and codebook.
-    """
-    model = film.model(key)
-    settings = (model.model, model.backbone, model.task, model.codebook)
-    if settings != expected:
-        difference = {"found": ", ".join(settings), "expected": ", ".join(expected)}
-        raise FilmError(message("learn_model", movie=film.movie, **difference))
 
 
 def learn_films(
@@ -471,42 +490,44 @@ def learn_films(
     model : str
         Name of the model's file.
     """
-    clips, stores_of_corpus = corpus
-    (store,) = stores_of_corpus
+    manifest, stores_of_corpus = corpus
+    (store_of_corpus,) = stores_of_corpus
     table_names = (JUDGEMENTS, PASSAGES)
-    tables = read_judged(films, clips.codebook, table_names, judged, settled=True, root=clips.root)
-    definition_of_corpus = clips.codebook.definition()
+    tables = read_judged(films, manifest.codebook, table_names, judged, settled=True, root=manifest.root)
+    definition_of_corpus = manifest.codebook.definition()
     accepted = _accepted_definitions(tables, definition_of_corpus, accepts_all=same_meaning)
-    stores = [open_store(path) for path in windows]
+    stores_of_windows = [open_store(path) for path in windows]
     for folder, film in films.items():
-        stores += stores_near(folder, film)
+        stores_of_windows += stores_near(folder, film)
+    timelines = [*films.values()]
     with new_folder(out, force=force) as folder:
         learnt = learn_from_judgements(
-            [*films.values()],
+            timelines,
             tables.manifest,
-            stores,
-            clips,
-            store,
+            stores_of_windows,
+            manifest,
+            store_of_corpus,
             key=key,
             policy=policy,
             same_meaning=accepted,
             progress=progress,
         )
-        report = learning_report(replace(learnt, notes=(*tables.notices, *notes, *learnt.notes)))
+        learnt = replace(learnt, notes=(*tables.notices, *notes, *learnt.notes))
+        report = learning_report(learnt)
         other_definitions = [definition for definition in accepted if definition != definition_of_corpus]
         report = replace(report, record={**report.record, "same_meaning": other_definitions})
         write_report(report, folder)
-        model = learnt.write(folder, [*films.values()], stores, licence)
-        new_folder_of = folders_of([film.movie for film in films.values()], folder / "scored")
+        model = learnt.write(folder, timelines, stores_of_windows, licence)
+        new_folder_of = folders_of([film.movie for film in timelines], folder / "scored")
         for former_folder, film in films.items():
             copy_decisions(former_folder, new_folder_of[film.movie])
         return report, model
 
 
 def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, accepts_all: bool) -> list[str]:
-    """List the definitions of judgements from which is learnt: those that mean the same as the corpus's.
+    """List the definitions of the judgements that mean the same as the corpus's definition.
 
-    They are all definitions if the person declares that all mean the same (`accepts_all`).
+    With `accepts_all`, a person has declared that all of them do.
     """
     used_definitions = [*judgements_of(tables.manifest).definitions]
     if accepts_all:
@@ -515,10 +536,8 @@ def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, ac
     return [name for name in used_definitions if tables.meanings.of(name) == meaning_of_corpus]
 
 
-def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> Manifest:
-    """Write the corpus's definition into judgements that were made under another one of the same meaning.
-
-    Judgements that name no definition stay as they are.
+def _refuse_other_definitions(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> None:
+    """Raise FilmError if judgements were made under definitions of another meaning than the corpus's.
 
     Parameters
     ----------
@@ -527,11 +546,6 @@ def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: C
         Of the corpus.
     same_meaning : collection of str
         Definitions that mean the same as the corpus's.
-
-    Raises
-    ------
-    FilmError
-        Judgements were made under definitions of another meaning.
     """
     definition_of_corpus = book.definition()
     n_by_other_definition = {
@@ -539,23 +553,28 @@ def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: C
         for definition, n in judgements_of(judged).definitions.items()
         if definition != definition_of_corpus and definition not in same_meaning
     }
-    if n_by_other_definition:
-        n = counted_message("n_judgements", sum(n_by_other_definition.values()))
-        meanings = Meanings((), [book])
-        names = "; ".join(map(meanings.name, n_by_other_definition))
-        corpus = meanings.name(definition_of_corpus)
-        raise FilmError(message("learn_definition", n=n, names=names, corpus=corpus))
+    if not n_by_other_definition:
+        return
+    n = counted_message("n_judgements", sum(n_by_other_definition.values()))
+    meanings = Meanings((), [book])  # to name definitions in the message
+    names = "; ".join(meanings.name(definition) for definition in n_by_other_definition)
+    corpus = meanings.name(definition_of_corpus)
+    raise FilmError(message("learn_definition", n=n, names=names, corpus=corpus))
+
+
+def _with_definition(judged: Manifest, definition: str) -> Manifest:
+    """Write a definition into all judgements that name one."""
     clips = []
     for clip in judged:
         extras = dict(clip.extras)
         if extras.get(DEFINITION):
-            extras[DEFINITION] = definition_of_corpus
+            extras[DEFINITION] = definition
         clips.append(replace(clip, extras=extras))
     return judged.with_clips(clips)
 
 
 def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:
-    """Return the lengths in seconds of the corpus's clips and of judged ones [N]; None if it has none."""
+    """Return the lengths in seconds of the corpus's and the judged clips [N]; None if the corpus has none."""
     if data.seconds is None:
         return None
     lengths = [clip.duration_s or np.nan for clip in judged]
@@ -583,21 +602,40 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     """
     group = find_group(store, data.backbone)
     _refuse_other_features(store, group, data)
-    windows = windows_of(store)[clips[0].movie]
-    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    rows_of_windows = np.array([row_of_clip[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
-    is_usable = group.usable[rows_of_windows]  # of each window: its features could be extracted
-    usable_rows = rows_of_windows[is_usable]
-    if not len(usable_rows):
+    usable = _usable_windows(store, group, movie=clips[0].movie)
+    if not len(usable.rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
-    seconds = _seconds_of_windows(clips, windows.spans[is_usable])  # [clips, usable windows]
-    # `read_features` must be told a pool, and ignores it for vectors that are stored pooled.
+    # `read_features` needs a pool, and ignores it for vectors that are stored pooled.
     pool: Any = "mean" if data.features == "pooled" else data.pool
-    features = read_features(group, data.features, pool, usable_rows).astype(np.float64)  # [windows, D]
+    features = read_features(group, data.features, pool, usable.rows).astype(np.float64)  # [windows, D]
+    seconds = _seconds_of_windows(clips, usable.spans)  # [clips, windows]
     sums = csr_array(seconds) @ features  # sparse, as most of `seconds` is 0
     with np.errstate(invalid="ignore"):  # a clip without windows has 0 / 0
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)
     return means
+
+
+class _UsableWindows(NamedTuple):
+    """The windows of a film whose features could be extracted.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape [windows]
+        Their rows in a store's group.
+    spans : ndarray, shape [windows, 2]
+    """
+
+    rows: NDArray[np.intp]
+    spans: Spans
+
+
+def _usable_windows(store: Store, group: Group, movie: str) -> _UsableWindows:
+    """List the windows of a film whose features could be extracted, with their rows in a store's group."""
+    windows = windows_of(store)[movie]
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    rows = np.array([row_of_clip[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
+    is_usable = group.usable[rows]
+    return _UsableWindows(rows[is_usable], windows.spans[is_usable])
 
 
 def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
@@ -610,9 +648,10 @@ def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
 
 
 def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
-    """Compute with how many seconds each window counts in each clip, [clips, windows].
+    """Compute the seconds of overlap with which each window counts in each clip, [clips, windows].
 
-    Windows that lie in a clip by half or less do not count, unless none lies in it by more.
+    A window counts if more than half of it lies in the clip. If there is no such window, all windows that
+    overlap the clip count.
 
     Parameters
     ----------
@@ -626,10 +665,10 @@ def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
 
 
 def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
-    """Add judged clips to the corpus; every clip says whether it was judged in sight of a score.
+    """Add judged clips to the corpus; every clip says whether its judge saw a model's score (`SEEN_SCORE`).
 
-    All clips have the extra columns of both. Videos are left out: their paths would be of this machine, and
-    the features are in the stores.
+    All clips have the extra columns of both. Paths of videos are left out: other machines have other paths,
+    and the features are in the stores.
     """
     all_clips = [*manifest, *judged]
     default_of_column = dict.fromkeys([*all_clips[0].extras, *judged[0].extras], "")
@@ -653,22 +692,18 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     before, after : Run
         Evaluations of the model on them.
     """
-    scores_before = _scores_of_films_left_out(before, model)
     scores_after = _scores_of_films_left_out(after, model)
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
+    scores_before = _scores_of_films_left_out(before, model)
     if len(tested):
-        # The evaluation before has no scores of judged films. A model of the whole corpus has not seen these
-        # films either, and so it scores them.
-        rows_of_tested = joined_data.rows(tested["clip_id"].tolist())
-        logits = _model_of_corpus(before, data, model).logits(joined_data.X[rows_of_tested])
-        scores_before = pd.concat([scores_before, tested.assign(score=logits)])
-    judged_rows = np.arange(len(data), len(joined_data))  # judged clips come after those of the corpus
-    labels_of_judged = joined_data.labels.take(judged_rows)
-    judged_clips = pd.DataFrame({"movie": labels_of_judged.movies, "in_sight": labels_of_judged.seen_score})
+        # The evaluation before has no scores of judged films.
+        scored = _scored_by_corpus(model, before, data, joined_data, tested)
+        scores_before = pd.concat([scores_before, scored])
+    judged = _judged_clips(data, joined_data).groupby("movie")
     films = pd.DataFrame(
         {
-            "judged": judged_clips.groupby("movie").size(),
-            "in_sight": judged_clips.groupby("movie")["in_sight"].sum(),
+            "judged": judged.size(),
+            "in_sight": judged["in_sight"].sum(),
             "tested": tested.groupby("movie").size(),
             "before": _auc_by_movie(scores_before),
             "after": _auc_by_movie(scores_after),
@@ -680,6 +715,22 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     return films.rename_axis("movie").reset_index()
 
 
+def _scored_by_corpus(
+    model: str, before: Run, data: Dataset, joined_data: Dataset, clips: pd.DataFrame
+) -> pd.DataFrame:
+    """Score clips of judged films by a model of the whole corpus, which has not seen these films."""
+    rows = joined_data.rows(clips["clip_id"].tolist())
+    logits = _model_of_corpus(before, data, model).logits(joined_data.X[rows])
+    return clips.assign(score=logits)
+
+
+def _judged_clips(data: Dataset, joined_data: Dataset) -> pd.DataFrame:
+    """List the judged clips: their `movie`, and whether the judge saw a model's score (`in_sight`)."""
+    judged_rows = np.arange(len(data), len(joined_data))  # they come after the clips of the corpus
+    labels = joined_data.labels.take(judged_rows)
+    return pd.DataFrame({"movie": labels.movies, "in_sight": labels.seen_score})
+
+
 def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
     """Return the clips that a run tested, each with its score by a model that did not see its film."""
     task = run.predictions.table["task"].iloc[0]  # a run of one task has it in all rows
@@ -688,7 +739,7 @@ def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
 
 
 def _model_of_corpus(run: Run, data: Dataset, model: str) -> Model:
-    """Train a model on the whole corpus, as a run evaluated it. Models are trained where they are saved."""
+    """Train a model on the whole corpus, as a run evaluated it. The function that trains it also saves it."""
     with TemporaryDirectory() as folder:
         files = om.save_models(run, data, [model], folder)
         return om.load_model(files[model])
@@ -696,12 +747,16 @@ def _model_of_corpus(run: Run, data: Dataset, model: str) -> Model:
 
 def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":
     """Compute the AUC of each movie from the columns `label` and `score` of its clips."""
-    groups = table.groupby("movie")[["label", "score"]]
-    return pd.Series({movie: auc(*rows.to_numpy().T) for movie, rows in groups})
+    auc_of = {}
+    for movie, rows in table.groupby("movie")[["label", "score"]]:
+        labels, scores = rows.to_numpy().T
+        auc_of[movie] = auc(labels, scores)
+    return pd.Series(auc_of)
 
 
 def learning_report(learnt: Learnt) -> Report:
-    """Lay out what judgements changed: a sentence for each kind of films, and the AUC of each film."""
+    """Report what judgements changed: a sentence for each kind of films, and the AUC of each film."""
+    # Heading, column of the table, and the function that writes a cell.
     columns: list[Column] = [
         ("movie", "movie", str),
         ("judged", "judged", str),
@@ -714,9 +769,10 @@ def learning_report(learnt: Learnt) -> Report:
     notes = [RULES]
     if _n_judged_films(learnt.films) == 1:
         notes.append(ONLY_JUDGED_FILM)
+    n_judgements = int(learnt.films["judged"].sum())
     return Report(
         name="learn",
-        title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
+        title=f"{learnt.model} before and after {counted(n_judgements, 'judgement')}",
         notes=(*notes, *learnt.notes),
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,

@@ -24,7 +24,7 @@ class Message(str):
 
 
 def message(key: str, **values: object) -> Message:
-    """Write the text of a key in English, with values in its fields."""
+    """Write the English text of a key (`texts`), with values in its fields."""
     text = Message(texts("en")[key].format(**values))
     text.key = key
     text.values = values
@@ -32,7 +32,7 @@ def message(key: str, **values: object) -> Message:
 
 
 def counted_message(key: str, n: int, **values: object) -> Message:
-    """Write a message about n things; if n is 1, that of the key with `_1` at its end, if there is one."""
+    """Write a message about n things; for 1, the text ``KEY_1`` is used if there is one."""
     singular = f"{key}_1"
     if n == 1 and singular in texts("en"):
         return message(singular, n=n, **values)

@@ -58,10 +58,16 @@ class ClaimTime:
     Attributes
     ----------
     part : str
-        ``film``; ``judged``, the part with a probability; ``content``, without black and credits; ``sure``,
-        of that what was not left out as judges were not sure; ``span``; or ``other films``.
+        One of
+
+        - ``film``: all of it;
+        - ``judged``: the part with a probability;
+        - ``content``: the film without black and credits;
+        - ``sure``: the content without windows that were left out as judges were not sure of them;
+        - ``span``: from `start_s` to `end_s`;
+        - ``other films``.
     seconds : float or None
-        Length; None of other films.
+        Length; None if it is not known, as of other films.
     start_s, end_s : float or None
         Ends of a span.
     """
@@ -74,7 +80,7 @@ class ClaimTime:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The interval of a number, and its level."""
+    """The interval of a number, and its confidence level, such as 0.95."""
 
     low: float
     high: float
@@ -116,7 +122,7 @@ class FilmClaim:
 
 @checked
 def document(claim: FilmClaim) -> dict[str, Any]:
-    """Return a claim as JSON holds it: its kind as ``claim``, and its attributes."""
+    """Convert a claim to a dict for JSON: its kind, as ``claim``, and its attributes."""
     # Texts in several languages are subclasses of str, which msgspec writes only with this hook.
     return {"claim": claim.KIND, **msgspec.to_builtins(claim, enc_hook=str)}
 
@@ -190,7 +196,7 @@ class JudgedTime(FilmClaim):
 
 @dataclass(frozen=True, slots=True)
 class FrequentConcept:
-    """A concept that is seen, and speaks for it, in half of the time of the passages or more.
+    """A concept that is seen, and raises the probability, in at least half of the time of the passages.
 
     Time is counted row by row of the timeline, not by the means of whole passages.
 
@@ -199,7 +205,7 @@ class FrequentConcept:
     name : str
     is_near_chance : bool
     share : float
-        Share of the passages' time in which it is seen and speaks for it: a half, or more.
+        Share of the passages' time in which it is seen and raises the probability: at least a half.
     """
 
     name: str
@@ -209,10 +215,10 @@ class FrequentConcept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedPassages(ModelClaim):
-    """How many passages of the judged time a model marks: `number` counts them, `what` is what they are.
+    """How many passages a model marks (`number`), and as what (`what`).
 
-    It has no interval: the edges of the 80 % band are curves of their own, and of a higher one passages may
-    join.
+    The numbers of passages by the lower and the upper edge of the 80 % band are no interval of this number: a
+    higher curve may join passages, and so give fewer.
 
     Attributes
     ----------
@@ -226,14 +232,14 @@ class MarkedPassages(ModelClaim):
     marked_s : float
         Seconds of the passages that have a probability.
     called_s : float
-        Of these, seconds at the threshold or above: passages go on over short falls.
+        Of these, seconds at the threshold or above: passages go on where the probability is a little lower.
     short_s : float
         Seconds at the threshold or above in places that are too short for a passage.
     concepts : tuple of FrequentConcept
-        Those that add most to the probability, over the time of the passages, first; of equal ones, in the
+        Those that add most to the probability over the passages' time come first; equal ones are in the
         codebook's order.
     n_listed : int
-        Places that are listed, those below the threshold too.
+        Number of segments that are listed, with those below the threshold.
     """
 
     KIND: ClassVar[str] = "marked passages"
@@ -252,25 +258,26 @@ class MarkedPassages(ModelClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConceptReason(FilmClaim):
-    """A concept that speaks for a passage or against it.
+    """A concept that raises or lowers the probability of a passage.
 
-    `what` is the concept; `number` is the change of the passage's probability that is due to it: less the
-    probability with the concept at its usual value. None without a usual value, as of a tree.
+    `what` is the concept. `number` is the change of the passage's probability due to it: the probability,
+    minus what it would be with the concept at its usual value. None if no usual value is known, as for a
+    tree.
 
     Attributes
     ----------
     amount : str
-        ``more``, ``less`` or, in some places more and in others less, ``mixed`` than usual; empty where no
-        usual value is known.
+        How much of the concept there is, compared with usual: ``more``, ``less``, or ``mixed`` (more in some
+        places and less in others). Empty if no usual value is known.
     is_for : bool
-        Whether it raises the probability: the sign of `number` where that is known. Where the mean
-        contribution has the other sign, the condition is `BOTH_SIDES`.
+        Whether it raises the probability: the sign of `number` if that is known. If the mean contribution has
+        the other sign, the condition is `BOTH_SIDES`.
     moves : bool
-        Whether it moves the probability enough to be said.
+        Whether it changes the probability enough to be named.
     p : float
         Mean probability of the concept.
     usual_p : float or None
-        That at its usual value.
+        Probability of the concept at its usual value.
     contribution : float
         Mean contribution to the logit.
     is_present : bool
@@ -312,11 +319,11 @@ class Passage(ModelClaim):
     Attributes
     ----------
     name : str
-        Its number by time; empty of a span that somebody marked.
+        Its number by time; empty for a span that somebody marked.
     judged_s : float
-        Seconds of it that have a probability: what its numbers are of.
+        Seconds of it that have a probability, which its numbers cover.
     reasons : tuple of ConceptReason
-        By contribution, the largest first: all that move the probability enough to be said, and others.
+        By contribution, the largest first: all that change the probability enough to be named, and others.
     present : tuple of str
         Concepts that are seen, the largest contribution first.
     flags : tuple of str
@@ -324,7 +331,7 @@ class Passage(ModelClaim):
     classes : tuple of ClassSeen
         What classifiers of the store find in it, beyond what is usual in the film.
     threshold_p : float or None
-        The model's threshold, which its highest place reaches, or does not.
+        The model's threshold, which some row of the passage may reach or not.
     """
 
     KIND: ClassVar[str] = "passage"
@@ -355,14 +362,16 @@ class ExpectedShare(ModelClaim):
         Mean and largest error of the share on films left out.
     clips : dict of str to int
         Clips of each level that the calibration was fitted on.
-    unlike, unread : float
-        Share that the model cannot judge of the film without black and credits: of more than a fifth there
-        is no share. Of it, the share that could not be read.
+    unlike : float
+        Share of the film without black and credits that the model cannot judge. If it is more than a fifth,
+        there is no expected share.
+    unread : float
+        Share of the film without black and credits that could not be read; it is a part of `unlike`.
     reason : str
-        The record's own words of why the share is refused; empty if it is not.
+        Why the share is refused, in the words of the film's record; empty if it is not.
     n_windows : float or None
-        Of so many windows, without overlap, the film's judged time is; None where they are not so few that
-        the interval is wider for it by `score.LEAST_WIDER` to a side.
+        Judged time of the film, counted in windows that do not overlap. None unless they are so few that the
+        interval is wider by `score.LEAST_WIDER` to a side.
     """
 
     KIND: ClassVar[str] = "expected share"
@@ -378,9 +387,9 @@ class ExpectedShare(ModelClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameProbability(FilmClaim):
-    """A model gives every place of a film that it can judge the same probability (`number`, the median).
+    """A model gives the same probability to all that it can judge of a film (`number`, the median).
 
-    So it tells no places of the film apart. A decision tree does so if the whole film falls into one leaf.
+    So it does not tell scenes apart. A decision tree does so if the whole film falls into one leaf.
 
     Attributes
     ----------
@@ -396,12 +405,12 @@ class SameProbability(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved(FilmClaim):
-    """A passage whose probability learning changed: `number` is the one after it.
+    """A passage whose probability was changed by training on judgements: `number` is the new one.
 
     Attributes
     ----------
     before : float
-        Probability by the model before it learnt.
+        Probability by the model before this training.
     """
 
     KIND: ClassVar[str] = "moved passage"
@@ -584,23 +593,27 @@ class PanelAgreement(FilmClaim):
 class JudgedShare(FilmClaim):
     """The share of a film's content that judges would call positive, from windows that they judged blindly.
 
-    `what` is what counts as positive. Where no window is left to judge there is no interval.
+    `what` is what counts as positive. There is no interval if all windows were judged.
 
     Attributes
     ----------
     model : str
         Key of the model whose probabilities narrow the interval.
-    n, n_windows : int
-        Windows judged surely, and those that the share is of.
+    n : int
+        Windows that the judges were sure of, from which the share is estimated.
+    n_windows : int
+        All windows of the film that the share covers.
     positives : tuple of int
         Windows that each judge calls positive.
     worth : float or None
-        Windows that would have to be judged without the model for this width; None where it saves none.
+        How many windows would have to be judged without the model for an interval of this width; None if the
+        model saves none.
     n_unsure, unsure_s : int, float
         Windows left out as a judge was not sure of them, and their seconds without black and credits.
-    expected, expected_s : float or None
-        Share that the model alone expects, or that labels in its place mark, and the seconds that it can
-        judge: those of that share.
+    expected : float or None
+        Share that the model alone expects, or that labels in its place mark.
+    expected_s : float or None
+        Seconds that this share covers: those that the model can judge.
     is_of_labels : bool
         Whether labels stand in the model's place.
     is_corrected : bool
@@ -647,19 +660,25 @@ class JudgedShare(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoJudgedShare(FilmClaim):
-    """A judge, or several together, have no share: too few windows were judged surely (by each of them).
+    """A judge, or several together, have no share: they were sure of too few windows.
 
     Attributes
     ----------
-    judged, sure, left, least : int
-        Numbers of windows: judged blindly; of these, judged surely; left to judge; and needed, judged surely,
-        for a share, unless none is left.
+    judged : int
+        Number of windows that they (each of them) judged blindly.
+    sure : int
+        Of these, windows of which they (each of them) were sure.
+    left : int
+        Windows left to judge.
+    least : int
+        Least `sure` for a share, unless no window is left.
     after_gap : int
-        Further windows judged blindly, after the first gap of the draw: they do not count.
+        Further windows judged blindly, after the first window of the draw that was not judged: they do not
+        count.
     definition : str
-        Digest of the definitions that they judged under; empty where a sentence need not name it.
+        Digest of the definitions that they judged under; empty if a sentence need not name it.
     definition_name : str
-        Their codebook and its version; empty where that is not known.
+        The codebook of the definitions and its version; empty if that is not known.
     """
 
     KIND: ClassVar[str] = "no judged share"

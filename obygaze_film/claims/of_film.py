@@ -87,10 +87,10 @@ if TYPE_CHECKING:
 OTHER_FILMS: Final = ClaimTime("other films")
 
 BAND_LEVEL: Final = 0.8
-"""Level of the bands of probabilities, and of the bracket of a new film's share."""
+"""Confidence level of the bands of probabilities, and of the interval of a new film's expected share."""
 
 LEVEL: Final = 0.95
-"""Level of the intervals over films, and of those of judged shares."""
+"""Confidence level of the intervals over films, and of those of judged shares."""
 
 SAME: Final = 1e-6
 """By how much probabilities, or shares, may differ that are one number."""
@@ -131,10 +131,9 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     Returns
     -------
     list of FilmClaim
-        The film's title with its warnings, the model's evidence, the time that it can judge, how many
-        passages it marks, that it gives all of the film one probability, each passage with its reasons, the
-        expected share, flagged time, windows of another length, and how far experts agree. Claims that do not
-        hold, or that the model cannot make of the film, are left out.
+        In this order: `Title`, `ModelEvidence`, `JudgedTime`, `MarkedPassages`, `SameProbability`, a
+        `Passage` for each segment by time, `ExpectedShare`, a `FlaggedTime` for each flag, `OtherWindows` and
+        `Experts`. A claim that does not hold of the film, or that the model cannot make, is left out.
 
     Raises
     ------
@@ -162,8 +161,8 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
 def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
     """Return the condition that says why a model gives no prediction of a film; empty if it gives one.
 
-    Of several reasons the gravest is returned: first, that a model which decides on levels was trained on the
-    film. Titles, pages, exports and the terminal call this, so that they all give the same reason.
+    If there are several reasons, the gravest is returned. The gravest of all is that the model was trained on
+    the film. Titles, pages, exports and the terminal call this, so that they all give the same reason.
 
     Parameters
     ----------
@@ -181,7 +180,7 @@ def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
 
     `time` is how much of the film, or of the span, this model can judge.
     """
-    if not model.decides:  # it finds concepts, and gives no logit of a level
+    if not model.decides:  # it scores concepts, and no level
         return DECIDES_NOTHING
     if model.calibration is None or model.threshold_p is None:
         return UNCALIBRATED
@@ -190,7 +189,7 @@ def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
 
 
 def film_title(film: "Timeline", key: str | None = None) -> Title:
-    """Make the claim of a film's title, with the warnings to know before reading one model's numbers.
+    """Claim the title of a film, with the warnings to know before reading one model's numbers.
 
     Parameters
     ----------
@@ -212,8 +211,8 @@ def film_title(film: "Timeline", key: str | None = None) -> Title:
 def _warnings_of_title(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
     """Return the conditions to know before reading a model's numbers.
 
-    If the film has no prediction, and the reason is one that a title gives (`WARNINGS_OF_TITLE`), it is the
-    only one. Else they say what makes the prediction doubtful.
+    If the film has no prediction for one of the reasons `WARNINGS_OF_TITLE`, only that reason is returned.
+    Else the conditions say what makes the prediction doubtful.
     """
     reason = why_no_prediction(model, time)
     if reason in WARNINGS_OF_TITLE:
@@ -230,7 +229,7 @@ def _conditions_of_levels(model: ModelRecord) -> list[str]:
 
 
 def _levels_left_out(model: ModelRecord) -> tuple[str, ...]:
-    """Return what the codebook calls the levels on which a model was neither calibrated nor tested."""
+    """Return the codebook's names of the levels on which a model was neither calibrated nor tested."""
     names = names_of(model)
     return tuple(names.level(level) for level in model.levels_left_out)
 
@@ -291,7 +290,7 @@ def _tested_auc(model: ModelRecord) -> _TestedAuc:
 def _conditions_of_evidence(model: ModelRecord, auc: _TestedAuc) -> tuple[str, ...]:
     """Return what must be known to read a model's AUC.
 
-    A model that was not tested has no AUC (`UNTESTED`); one that was tested may have one that is `UNDEFINED`.
+    A model that was not tested is `UNTESTED`. The AUC of one that was tested may be `UNDEFINED`.
     """
     if model.evidence is None and auc.mean is None:
         return (UNTESTED,)
@@ -320,7 +319,8 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
         `Timeline.shots`, which tell whether a detector found what is black or credits.
     """
     conditions = [*_limits_of_judged(model, time), *_found_by_detector(time, shots)]
-    if model.flags.get(PARTIAL):  # seconds of windows of which a part could not be read
+    partly_read_s = model.flags.get(PARTIAL)
+    if partly_read_s:
         conditions.append(PARTLY_READ)
     return JudgedTime(
         who=(model.key,),
@@ -329,8 +329,9 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
         number=time.share(time.judged_s),
         conditions=tuple(conditions),
         judged_s=time.judged_s,
-        unlike_s=time.unjudged_s,  # unlike the training, or not read
-        nothing_s=time.black_or_credits_s,  # nothing is shown that could be judged
+        # The three parts of the film. The second also has what could not be read.
+        unlike_s=time.unjudged_s,
+        nothing_s=time.black_or_credits_s,
         is_whole=time.is_whole,
         unread_s=time.unread_s,
         unread_from_s=time.unread_from_s,
@@ -338,10 +339,12 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
 
 
 def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
-    """Return why little or nothing is judged: without calibration there are no probabilities."""
-    if model.calibration is None:
+    """Return the condition that says why little or nothing of a film is judged; nothing if most of it is."""
+    if model.calibration is None:  # then there are no probabilities
         return (UNCALIBRATED,)
-    return () if time.is_mostly_judged else (LITTLE_JUDGED,)
+    if not time.is_mostly_judged:
+        return (LITTLE_JUDGED,)
+    return ()
 
 
 def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str, ...]:
@@ -380,14 +383,16 @@ def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFra
     judged = judged_time(model, film.time(model.key), film.shots)
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
-    reaching = segments[segments["reaches"] == 1]
-    rows_with_p = rows[is_counted(rows)]
-    is_marked = _is_in_segment(rows_with_p, reaching)
-    marked_rows = rows_with_p[is_marked]  # the rows of the passages
-    other_rows = rows_with_p[~is_marked]
     positive = positive_of(model)
     conditions = [TRAINED_ON] if model.is_trained_on else []
     conditions += [*_conditions_of_levels(model), *_conditions_of_concept(positive)]
+
+    # Segments that do not reach the threshold are listed, but they are no marked passages.
+    reaching = segments[segments["reaches"] == 1]
+    rows_with_p = rows[is_counted(rows)]
+    is_in_passage = _is_in_segment(rows_with_p, reaching)
+    passage_rows = rows_with_p[is_in_passage]
+    other_rows = rows_with_p[~is_in_passage]
     return MarkedPassages(
         who=(model.key,),
         what=positive.text,
@@ -401,13 +406,13 @@ def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFra
         at_low_edge=n_reaching(rows, model, "p_low"),
         at_high_edge=n_reaching(rows, model, "p_high"),
         positive=positive,
-        marked_s=float(durations(marked_rows).sum()),
-        # A passage goes on over rows a little below the threshold: fewer seconds reach it than are marked.
-        called_s=_seconds_reaching(marked_rows, model.threshold_p),
+        marked_s=float(durations(passage_rows).sum()),
+        # Less than `marked_s`, as a passage goes on over rows a little below the threshold.
+        called_s=_seconds_reaching(passage_rows, model.threshold_p),
         # Other rows that reach the threshold are in places too short for a passage.
         short_s=_seconds_reaching(other_rows, model.threshold_p),
-        concepts=_frequent_concepts(model, marked_rows),
-        n_listed=len(segments),  # with those below the threshold
+        concepts=_frequent_concepts(model, passage_rows),
+        n_listed=len(segments),
     )
 
 
@@ -425,45 +430,60 @@ def _is_in_segment(rows: pd.DataFrame, segments: pd.DataFrame) -> NDArray[np.boo
     return is_inside
 
 
-def _frequent_concepts(model: ModelRecord, marked_rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
-    """Find the concepts that are seen, and raise the probability, in half of the passages' time or more.
+class _RankedConcept(NamedTuple):
+    """A frequent concept and its total effect, by which such concepts are ranked.
 
-    A concept must also raise it on average over all of the passages' time: some lower it in the rest of the
-    time. The concept that raises it most comes first. `marked_rows` are the passages' rows with a
+    The total is the effect times seconds, summed over the rows where the concept is seen and raises the
     probability.
+    """
+
+    concept: FrequentConcept
+    total_effect: float
+
+
+def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
+    """Find the concepts that explain the passages of a film, the one with the largest effect first.
+
+    Such a concept is seen, and raises the probability, in at least half of the passages' time. It also raises
+    the probability on average over all of that time.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    passage_rows : DataFrame
+        The passages' rows that have a probability.
     """
     if not model.by_concepts:
         return ()
-    seconds = durations(marked_rows)
-    changes = changes_of_rows(columns_of(marked_rows), model)
+    seconds = durations(passage_rows)
+    changes = changes_of_rows(columns_of(passage_rows), model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
-    frequent: list[FrequentConcept] = []
-    total_effects: list[float] = []  # of each of these, over the time in which it is seen and raises
+    ranked: list[_RankedConcept] = []
     for concept in model.concepts:
-        effect = _effect_on_rows(concept, marked_rows, changes)
-        is_seen = marked_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
+        effect = _effect_on_rows(concept, passage_rows, changes)
+        is_seen = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
         is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)
         share = _share_of_time(seconds, is_seen_and_raises)
         if share < HALF or not _raises_on_average(effect, seconds):
             continue
-        is_near_chance = concept.name in near_chance
-        frequent.append(FrequentConcept(names.concept(concept.name), is_near_chance, share))
-        total_effects.append(float((effect.of_rows * seconds)[is_seen_and_raises].sum()))
-    # Sums of decimals differ in their last digits: rounded, equal effects keep the codebook's order.
-    largest_first = sorted(range(len(frequent)), key=lambda index: -round(total_effects[index], 6))
-    return tuple(frequent[index] for index in largest_first)
+        frequent = FrequentConcept(names.concept(concept.name), concept.name in near_chance, share)
+        total_effect = float((effect.of_rows * seconds)[is_seen_and_raises].sum())
+        ranked.append(_RankedConcept(frequent, total_effect))
+    # Rounded, as sums of decimals differ in their last digits: equal effects keep the codebook's order.
+    ranked.sort(key=lambda item: -round(item.total_effect, 6))
+    return tuple(item.concept for item in ranked)
 
 
 class _Effect(NamedTuple):
-    """By how much a concept raises the rows of passages.
+    """By how much a concept raises the probability, or the logit, of N rows.
 
     Attributes
     ----------
     of_rows : ndarray, shape [N]
         Change of the probability, or contribution to the logit; below 0 where the concept lowers it.
     least : float
-        The least effect that is named, on the same scale.
+        The least effect that sentences name, on the same scale.
     """
 
     of_rows: NDArray[np.float64]
@@ -473,11 +493,11 @@ class _Effect(NamedTuple):
 def _effect_on_rows(
     concept: ConceptRecord, rows: pd.DataFrame, changes: Mapping[str, NDArray[np.float64]]
 ) -> _Effect:
-    """Return by how much a concept raises each row [N].
+    """Return the effect of a concept on each row [N].
 
-    It is the change of the probability where that is known (`changes_of_rows`). That takes a usual value of
-    the concept, which models whose logit is no sum of concepts, such as trees, do not have. Of these it is
-    the contribution to the logit.
+    - If the model's logit is a sum of concepts, it is the change of the probability due to the concept, from
+      `changes` (`changes_of_rows`).
+    - Other models, such as trees, have no such change: it is the contribution to the logit.
     """
     if concept.name in changes:
         return _Effect(changes[concept.name], LEAST_CHANGE)
@@ -486,14 +506,16 @@ def _effect_on_rows(
 
 
 def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -> float:
-    """Return which share of the seconds of N rows the chosen rows have; 0 if none is chosen."""
+    """Return the chosen rows' share of the seconds [N] of all rows; 0 if no row is chosen."""
     chosen_s = float(seconds[is_chosen].sum())
-    # Sums of decimals differ in their last digits: rounded, half of the time is exactly 0.5.
-    return round(chosen_s / float(seconds.sum()), 9) if chosen_s else 0.0
+    if not chosen_s:
+        return 0.0
+    # Rounded, as sums of decimals differ in their last digits: half of the time is exactly 0.5.
+    return round(chosen_s / float(seconds.sum()), 9)
 
 
 def _raises_on_average(effect: _Effect, seconds: NDArray[np.float64]) -> bool:
-    """Whether the mean effect of a concept over N rows reaches the least one, rounded as in tables."""
+    """Whether the mean effect over rows of these seconds [N], rounded as in tables, is at least the least."""
     mean_effect = float(np.average(effect.of_rows, weights=seconds))
     return round(mean_effect, DECIMALS) >= effect.least
 
@@ -566,13 +588,13 @@ def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...
     classes : DataFrame
         `Timeline.classes`: what image and sound classifiers give for each window.
     time : ClaimTime
-        The span; of a time without ends nothing is claimed.
+        The span. A time without ends has no claims.
     """
     if time.start_s is None or time.end_s is None:
         return ()
     claims = []
-    for classifier, found in classes_of_span(classes, time.start_s, time.end_s).items():
-        for likely in found:
+    for classifier, likely_classes in classes_of_span(classes, time.start_s, time.end_s).items():
+        for likely in likely_classes:
             claim = ClassSeen(
                 who=(classifier,), what=likely.name, time=time, number=likely.p, usual_p=likely.usual_p
             )
@@ -587,9 +609,9 @@ def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[
     ----------
     model : ModelRecord
     reaches : bool
-        Whether any row of it reaches the model's threshold.
+        Whether any row of the passage reaches the model's threshold.
     p : float
-        Its mean probability, which may be below the threshold all the same: it goes on over lower rows.
+        The passage's mean probability. It may be below the threshold even if some rows reach it.
     """
     limits = []
     if not reaches:
@@ -598,7 +620,7 @@ def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[
         limits.append(MEAN_BELOW)
     if model.is_trained_on:
         limits.append(TRAINED_ON)
-    elif model.no_skill:  # it says less than that the model knows the film
+    elif model.no_skill:  # of lesser weight: not said of a film that the model was trained on
         limits.append(NO_SKILL)
     return (*limits, *_conditions_of_levels(model))
 
@@ -643,8 +665,8 @@ def passage_reasons(
 def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     """Claim which share of a film's time a model expects to be positive, or why it gives none.
 
-    The interval is the bracket that scoring wrote to the film's record (`ModelRecord.rate`). It was made so
-    that it holds the true share of 80 % of new films.
+    The share and its interval were computed when the film was scored (`ModelRecord.rate`). The interval is a
+    prediction interval: it is made to hold the true share of 80 % of new films.
 
     Parameters
     ----------
@@ -655,20 +677,13 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     rate, calibration = model.rate, model.calibration
     time = film_time(rows)
     positive = positive_of(model)
-    conditions = [
-        *_why_no_share(model, time),
-        *_conditions_of_levels(model),
-        *_conditions_of_concept(positive),
-    ]
-    if rate.n_windows is not None:  # recorded only where it widens the bracket: the film has few windows
-        conditions.append(FEW_WINDOWS)
     return ExpectedShare(
         who=(model.key,),
         what=positive.text,
         time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
         interval=_bounds(rate.bracket_low, rate.bracket_high, BAND_LEVEL),
-        conditions=tuple(dict.fromkeys(conditions)),  # levels left out may be the reason for no share too
+        conditions=_conditions_of_expected(model, time, positive),
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
         clips=_calibration_clips(model),
@@ -678,6 +693,17 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
         unread=time.share_of_content(time.unread_s),
         n_windows=rate.n_windows,
     )
+
+
+def _conditions_of_expected(model: ModelRecord, time: FilmTime, positive: Positive) -> tuple[str, ...]:
+    """Return what must be known to read the share that a model expects, or why it gives none."""
+    conditions = [*_why_no_share(model, time)]
+    if model.levels_left_out and LEVELS_LEFT_OUT not in conditions:
+        conditions.append(LEVELS_LEFT_OUT)
+    conditions += _conditions_of_concept(positive)
+    if model.rate.n_windows is not None:  # recorded only if the interval is wider as the film is short
+        conditions.append(FEW_WINDOWS)
+    return tuple(conditions)
 
 
 def _calibration_clips(model: ModelRecord) -> dict[str, int]:
@@ -699,14 +725,14 @@ def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
         return (REFUSED, LITTLE_JUDGED)
     if model.levels_left_out:
         return (REFUSED, LEVELS_LEFT_OUT)
-    return (REFUSED,)
+    return (REFUSED,)  # the record has a reason of its own (`ExpectedShare.reason`)
 
 
 def corpus_experts(model: ModelRecord) -> Experts | None:
     """Claim how far two experts of a corpus agree on what a model finds; None if that is unknown.
 
-    There are three measures: kappa, the rank correlation of the films' shares, and F1 of the beginnings and
-    ends of what they marked.
+    There are three measures: kappa by seconds (`number`), the rank correlation of the films' shares (`rank`),
+    and the F1 of the starts and ends of marked spans (`boundary`).
     """
     human = model.human
     if human is None:
@@ -723,7 +749,7 @@ def corpus_experts(model: ModelRecord) -> Experts | None:
 
 
 def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
-    """Claim which share of a film has each flag; flags that claims of other kinds report are left out."""
+    """Claim which share of a film has each flag, but for flags that other claims report."""
     film_s = judged.judged_s + judged.unlike_s + judged.nothing_s
     if not film_s:
         return []
@@ -738,12 +764,14 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
 def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:
     """Claim that windows are longer or shorter than the clips of a model's training or calibration.
 
-    None if they are about as long as both kinds of clips, or if neither length is known.
+    None if they are about as long (within 10 %) as both kinds of clips, or if neither length is known.
     """
     trained_s = model.clip_s
     calibrated_s = None if model.calibration is None else model.calibration.clip_s
-    known_lengths = [length for length in (trained_s, calibrated_s) if length]
-    differs = any(abs(windows.window_s - length) > LENGTH_TOLERANCE * length for length in known_lengths)
+    known_lengths_s = [length_s for length_s in (trained_s, calibrated_s) if length_s]
+    differs = any(
+        abs(windows.window_s - length_s) > LENGTH_TOLERANCE * length_s for length_s in known_lengths_s
+    )
     if not differs:
         return None
     return OtherWindows(
@@ -770,14 +798,14 @@ def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
 
 
 def no_passage(model: ModelRecord) -> NoPassage:
-    """Claim that no passage of a film reaches the threshold, which is the claim's number."""
+    """Claim that no passage of a film reaches the threshold; the claim's number is the threshold."""
     return NoPassage(
         who=(model.key,), what=positive_of(model).text, time=ClaimTime("film"), number=model.threshold_p
     )
 
 
 def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -> StagingMean:
-    """Claim the mean of a variable of staging over a film's time; NaN if no window has a value.
+    """Claim the mean over a film's time of something measured, such as brightness; NaN if nothing was.
 
     It is the mean by which `film compare` groups films (`staging_means`).
 
@@ -786,17 +814,16 @@ def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -
     film : Timeline
     model : ModelRecord
     name : str
-        A column of the film's variables.
+        A column of `Timeline.variables`.
     digits : int
         Decimals to print: those that the measurement supports.
     """
     values = film.variables[name]
-    # One of the variables is the share of black pictures. Of a film with shots it is taken from the rows of
-    # the timeline, as pages give it elsewhere, and not from windows.
-    rows_for_black = film.rows(model.key) if len(film.shots) else None
-    means = staging_means(film.variables, rows_for_black)
+    # A film with shots has its share of black pictures from the model's rows (`share_of_black`).
+    rows = film.rows(model.key) if len(film.shots) else None
+    means = staging_means(film.variables, rows)
     return StagingMean(
-        who=(),  # it was measured: nobody says it
+        who=(),  # a measurement, and no claim of a model or a person
         what=name,
         time=ClaimTime("film"),
         number=means.get(name, float("nan")),
@@ -807,7 +834,16 @@ def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -
 
 
 def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:
-    """Claim how training on judgements changed the probability of a passage with these ends, in seconds."""
+    """Claim how training on judgements changed the probability of a passage.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    ends : (float, float)
+        Start and end of the passage in seconds.
+    before, after : float
+        Its probability by the model before and after training.
+    """
     start_s, end_s = ends
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     return Moved(who=(model.key,), what=positive_of(model).text, time=time, number=after, before=before)
@@ -816,7 +852,16 @@ def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, 
 def at_usual(span: Passage, reason: ConceptReason) -> AtUsual | None:
     """Claim what a span's probability would be with a concept at its usual value in the training.
 
-    None if that is unknown. `reason` is the concept's; its number is the change of the probability due to it.
+    Parameters
+    ----------
+    span : Passage
+    reason : ConceptReason
+        Of the concept: its `number` is the change of the span's probability due to the concept.
+
+    Returns
+    -------
+    AtUsual or None
+        None if the span's probability or the change is unknown.
     """
     if reason.number is None or span.number is None:
         return None

@@ -55,11 +55,17 @@ SURE: Final = ClaimTime("sure")
 
 @checked
 def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
-    """Compute the claims on groups of films: shares, differences and the trend, and how far judges agree.
+    """Compute the claims on groups of films.
 
     Parameters
     ----------
     compared : FilmComparison
+
+    Returns
+    -------
+    list of FilmClaim
+        A `GroupShare` for each group, a `GroupChange` for each difference and the trend, a `PairKappa` for
+        every two judges, and, where they hold, `PanelAgreement` and `SameShare`.
     """
     positive = compared.positive
     claims: list[FilmClaim] = [group_share(row, positive) for row in _rows(compared.groups)]
@@ -98,9 +104,11 @@ def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
 
 
 def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
-    """Make a claim of a row of `FilmComparison.groups`."""
+    """Claim the mean share of a group of films; `row` is one of `FilmComparison.groups`."""
     share = _known(row["value"])
+    # Windows of which no judge was sure count for nobody, others for the judges who were sure.
     leaves_out_unsure = row["n_unsure"] > 0 or row["has_unsure"]
+    time = SURE if leaves_out_unsure else CONTENT
     conditions = []
     if share is None:
         conditions.append(REFUSED)
@@ -115,7 +123,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
     return GroupShare(
         who=_judges(row),
         what=positive.text,
-        time=SURE if leaves_out_unsure else CONTENT,
+        time=time,
         number=share,
         interval=_bounds(row["low"], row["high"]),
         conditions=tuple(conditions),
@@ -132,7 +140,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
 
 
 def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
-    """Make a claim of a row of `FilmComparison.changes`: a difference of two groups, or the trend."""
+    """Claim a difference of two groups, or the trend; `row` is one of `FilmComparison.changes`."""
     change = _known(row["value"])
     conditions = []
     if change is None:
@@ -166,65 +174,81 @@ def _known(value: float) -> float | None:
 
 
 def _bounds(low: float, high: float) -> Bounds | None:
-    """Return the 95% interval over films of a table, None without one."""
+    """Return the interval over films, of 95 %, from its ends in a table; None if an end is NaN."""
     if np.isnan(low) or np.isnan(high):
         return None
     return Bounds(float(low), float(high), LEVEL)
 
 
 def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedShare | ExpectedShare:
-    """Claim the share of one of several films: its judges' if it has one, else the labels' or the model's."""
+    """Claim the share of one of the compared films.
+
+    It is the judges' share if the film has one; else that of the labels in the model's place, or the model's.
+    """
     if film.rate is not None:
         return replace(judged_share(film.rate), left_out=film.judges_left_out, after_gap=film.n_after_gap)
     return expected_share_of(film, compared)
 
 
 def expected_share_of(film: "ComparedFilm", compared: "FilmComparison") -> ExpectedShare:
-    """Claim the share of one of several films by the labels, or the model, without judgements."""
-    share = _known(film.expected)
+    """Claim the share of one of the compared films by the model, or by labels in its place."""
+    timeline = film.timeline
+    # Labels have no record in the timeline: their claim begins as one of the film's first model.
+    model = timeline.model() if compared.is_of_labels else timeline.model(compared.model)
+    claim = expected_share(model, timeline.rows(model.key))
+    claim = replace(claim, number=_known(film.expected))
     if compared.is_of_labels:
-        # The claim is made as one of the film's first model: labels have no rows in the timeline. All that is
-        # of the model alone is replaced.
-        model = film.timeline.model()
-        claim = expected_share(model, film.timeline.rows(model.key))
-        return replace(claim, number=share, who=(compared.model,), conditions=(OF_LABELS,))
-    model = film.timeline.model(compared.model)
-    return replace(expected_share(model, film.timeline.rows(model.key)), number=share)
+        annotator = compared.model
+        claim = replace(claim, who=(annotator,), conditions=(OF_LABELS,))
+    return claim
 
 
 def timeline_agreement(
     model: str, annotator: str, row: Mapping[Any, Any], *, n_films: int, judged_s: float, whole_s: float
 ) -> TimelineAgreement:
-    """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`.
+    """Claim how far a model agrees with an annotator in time, by Cohen's kappa over several films.
 
-    It is of `n_films` films of `whole_s` seconds together, of which the model can judge `judged_s`.
+    Parameters
+    ----------
+    model, annotator : str
+    row : mapping
+        The row of kappa of `FilmEvaluation.summary`.
+    n_films : int
+        Films that both scored or marked.
+    judged_s, whole_s : float
+        Seconds of these films that the model can judge, and all.
     """
     kappa = _known(row["value"])
     interval = _bounds(row["low"], row["high"])
-    conditions: tuple[str, ...] = ()
-    if interval is not None:
-        conditions = doubts_of_kappa(interval.low, interval.high)
-    elif kappa is not None:
-        conditions = (TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE,)
-        # A kappa above 0 may be above chance: the table of metrics has how often moves in time do as well.
-        if round(kappa, 2) <= 0:
-            conditions += (AGREE_BY_CHANCE,)
     return TimelineAgreement(
         who=(model,),
         what=annotator,
         time=ClaimTime("judged", judged_s),
         number=kappa,
         interval=interval,
-        conditions=conditions,
+        conditions=_doubts_of_agreement(kappa, interval, n_films),
         n_films=n_films,
         whole_s=whole_s,
     )
 
 
+def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: int) -> tuple[str, ...]:
+    """Return the conditions that make a mean kappa over films doubtful."""
+    if interval is not None:
+        return doubts_of_kappa(interval.low, interval.high)
+    if kappa is None:
+        return ()
+    why_no_interval = TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE
+    if round(kappa, 2) <= 0:
+        return (why_no_interval, AGREE_BY_CHANCE)
+    return (why_no_interval,)  # whether it is above chance, the p in the table of metrics tells
+
+
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
     """Claim by how much learning changed the AUC (`learning.change_of`).
 
-    The films are the judged ones, each left out in turn (`is_of_judged`), or those of the corpus.
+    `is_of_judged` says whether the AUC is over the judged films, each left out in turn, or over the films of
+    the corpus.
     """
     return LearntChange(
         who=(model,),

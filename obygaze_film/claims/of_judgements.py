@@ -71,20 +71,19 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
 
 
 def _has_several_definitions(found: "FilmRates") -> bool:
-    """Whether a film was judged under several definitions.
-
-    `FilmRates.n_definitions` counts them, but is 1 where nobody counted. Then the definitions of the judges
-    decide, of those with a rate and of those without.
-    """
-    definitions_of_rates = {rate.definition for rate in found.rates}
-    definitions_without_rate = {judges.definition for judges in found.too_few}
-    return found.n_definitions > 1 or len(definitions_of_rates | definitions_without_rate) > 1
+    """Whether a film was judged under several definitions."""
+    if found.n_definitions > 1:
+        return True
+    # The number may not have been counted: it is 1 by default.
+    definitions = {rate.definition for rate in found.rates}
+    definitions |= {judges.definition for judges in found.too_few}
+    return len(definitions) > 1
 
 
 def agreement_claims(found: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
     """Claim how far every two judges agree, and three or more together.
 
-    If the film was judged under several definitions, claims of two judges name theirs.
+    If the film was judged under several definitions, the claims on two judges state the definition.
     """
     positive = positive_in(found)
     claims: list[FilmClaim] = [
@@ -102,12 +101,13 @@ def positive_in(found: "FilmRates") -> str:
 
 
 def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = False) -> NoJudgedShare:
-    """Claim that a judge, or several together, have no share, because they judged too few windows surely.
+    """Claim that a judge, or a panel, has no share: they were sure of too few windows.
 
-    If the film was judged under several definitions, the claim names theirs.
+    If the film was judged under several definitions, the claim states the definition.
     """
     conditions = [BLIND, TOO_FEW]
-    if judges.left == 0:  # no window is left to judge
+    no_window_is_left = judges.left == 0
+    if no_window_is_left:
         conditions.append(ALL_JUDGED)
     return NoJudgedShare(
         who=tuple(judges.judges),
@@ -147,8 +147,8 @@ def _sure_alone(n_unsure: int) -> tuple[str, ...]:
 def _doubts_of_panel(pairs: Sequence[PairKappa]) -> list[str]:
     """Return the conditions that make the agreement of a panel doubtful, from those of its pairs of judges.
 
-    A condition that all pairs have is the panel's too, such as `AGREE_LESS`; if only some pairs have it, the
-    panel has the one that says so, such as `SOME_LESS`.
+    A condition of all pairs, such as `AGREE_LESS`, is one of the panel. For a condition of some pairs, the
+    panel has another one, such as `SOME_LESS` (`DOUBTS_OF_SOME`).
     """
     doubts = []
     for doubt_of_all, doubt_of_some in DOUBTS_OF_SOME.items():
@@ -169,17 +169,20 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
         Whether the film was judged under several definitions, so that a sentence must name this one.
     """
     agreement = tuple(pair_agreement(pair, rate.positive) for pair in rate.agreement)
+    # A share of all windows is counted, not estimated.
+    interval = None if rate.is_census else Bounds(rate.low, rate.high, rate.level)
+    n_windows_of_share = rate.n_rows - rate.n_unsure
+    is_difference_estimate = rate.method == "difference"  # the only one that uses the probabilities
     return JudgedShare(
         who=tuple(rate.annotators),
         what=rate.positive,
         time=_time_of(rate),
         number=rate.value,
-        # A share of all windows is counted, not estimated.
-        interval=None if rate.is_census else Bounds(rate.low, rate.high, rate.level),
+        interval=interval,
         conditions=_conditions_of_share(rate, agreement, has_several_definitions=has_several_definitions),
         model=rate.model,
         n=rate.n,
-        n_windows=rate.n_rows - rate.n_unsure,
+        n_windows=n_windows_of_share,
         positives=tuple(rate.positives),
         worth=rate.worth,
         n_unsure=rate.n_unsure,
@@ -187,7 +190,7 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
         expected=rate.expected,
         expected_s=rate.expected_s,
         is_of_labels=rate.is_of_labels,
-        is_corrected=rate.method == "difference",
+        is_corrected=is_difference_estimate,
         definition=rate.definition,
         definition_name=rate.definition_name,
         agreement=agreement,
@@ -212,7 +215,10 @@ def _conditions_of_share(
 
 
 def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
-    """Return the condition that makes the agreement of two judges doubtful; empty if it is above 0."""
+    """Return the condition that makes the agreement of two judges doubtful.
+
+    Empty if their kappa is shown to be above 0.
+    """
     if pair.n < LEAST_SURE:
         return (TOO_FEW,)
     if pair.kappa is None:
@@ -221,10 +227,10 @@ def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
 
 
 def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
-    """Return the condition that makes an agreement doubtful: where its kappa's interval is not above 0."""
+    """Return the condition that makes an agreement doubtful; empty if its kappa's interval is above 0."""
     if high is not None and high < 0:
         return (AGREE_LESS,)
-    # Without an interval, or if it goes down to 0, kappa may be 0. The end is rounded as it is printed.
+    # Without an interval, kappa may be 0 too. The end is rounded as it is printed.
     if low is None or round(low, 2) <= 0:
         return (AGREE_BY_CHANCE,)
     return ()
@@ -233,20 +239,21 @@ def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
 def pair_agreement(
     pair: JudgesAgreement, positive: str, *, has_several_definitions: bool = False
 ) -> PairKappa:
-    """Claim how far two judges agree on which windows are positive; of too few windows there is no kappa.
+    """Claim how far two judges agree on which windows are positive, by Cohen's kappa.
 
-    If the film was judged under several definitions, the claim names theirs.
+    There is no kappa if both were sure of fewer than `LEAST_SURE` windows. If the film was judged under
+    several definitions, the claim states the definition.
     """
     # Files of earlier versions have a kappa of too few windows too: it is not claimed.
-    is_enough = pair.n >= LEAST_SURE
+    has_enough_windows = pair.n >= LEAST_SURE
     interval = None
-    if is_enough and pair.low is not None and pair.high is not None:
+    if has_enough_windows and pair.low is not None and pair.high is not None:
         interval = Bounds(pair.low, pair.high, LEVEL)
     return PairKappa(
         who=tuple(pair.annotators),
         what="kappa",
         time=_time_of_windows(pair.n_unsure),
-        number=pair.kappa if is_enough else None,
+        number=pair.kappa if has_enough_windows else None,
         interval=interval,
         conditions=(*_doubts_of_pair(pair), *_sure_alone(pair.n_unsure)),
         positive=positive,
@@ -269,7 +276,7 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
         what="kappa",
         time=CONTENT,
         number=median(kappas),
-        interval=Bounds(kappas[0], kappas[-1], 1.0),  # the range has all of them
+        interval=Bounds(kappas[0], kappas[-1], 1.0),  # the range, which contains 100 % of the kappas
         n_pairs=len(kappas),
     )
 
@@ -291,10 +298,10 @@ def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
 def share_so_far(
     who: str, ends: tuple[float, float], rate: CorrectedRate, *, was_drawn_by_earlier_version: bool
 ) -> ShareSoFar:
-    """Claim an interval of a film's share that is valid whenever its judge stops.
+    """Claim an interval of a film's share that is valid whenever its judge stops; its number is the width.
 
-    The usual interval is narrower, but holds only if the number of windows was fixed before judging; the
-    claim has its width too.
+    The usual interval is narrower, but holds only if the number of windows was fixed before judging. Its
+    width is given for comparison (`ShareSoFar.fixed`).
 
     Parameters
     ----------
@@ -308,7 +315,6 @@ def share_so_far(
         Whether the windows were drawn by an earlier version, which did not record how it draws.
     """
     low, high = ends
-    width, usual_width = high - low, rate.high - rate.low
     conditions = [BLIND, *_partly_read(rate), *_sure_alone(rate.n_unsure)]
     if was_drawn_by_earlier_version:
         conditions.append(EARLIER_LAW)
@@ -316,12 +322,12 @@ def share_so_far(
         who=(who,),
         what=rate.positive,
         time=_time_of(rate),
-        number=width,
+        number=high - low,
         interval=Bounds(low, high, LEVEL),
         conditions=tuple(conditions),
         n_unsure=rate.n_unsure,
         unsure_s=rate.unsure_s,
-        fixed=usual_width,
+        fixed=rate.high - rate.low,
     )
 
 
@@ -347,6 +353,8 @@ def decision(
     conditions = [AGREED] if is_agreed else []
     if is_blind:
         conditions.append(BLIND)
+    elif has_score:
+        conditions.append(IN_SIGHT)
     else:
-        conditions.append(IN_SIGHT if has_score else NO_SCORE)
+        conditions.append(NO_SCORE)
     return DecidedSpan(who=tuple(judges), what=title, time=time, conditions=tuple(conditions))

@@ -128,7 +128,7 @@ PANEL_DOUBTS: Final = {
 """Condition of a panel's share -> the text that says how its judges agree, or which of them."""
 
 OF_SOME: Final = {SOME_LESS: AGREE_LESS, SOME_BY_CHANCE: AGREE_BY_CHANCE, SOME_UNDEFINED: UNDEFINED}
-"""Condition of a panel of which something holds for some pairs -> that of these pairs."""
+"""Condition of a panel that is true of some of its pairs of judges -> the condition of these pairs."""
 
 PAIR_DOUBTS: Final = {AGREE_LESS: "pair_less", AGREE_BY_CHANCE: "pair_chance", UNDEFINED: "pair_undefined"}
 """Condition of two judges' kappa -> the text beside it."""
@@ -147,8 +147,8 @@ MOST_PAIRS: Final = 6
 MOST_SIDE_BY_SIDE: Final = 4
 """Judges whose shares a figure shows beside each other."""
 
-LEAST_OF_INTERVAL: Final = 3
-"""Films from which on what learning changed has an interval."""
+LEAST_FILMS_OF_CHANGE: Final = 3
+"""Fewest films with which a change by learning has an interval."""
 
 
 @checked
@@ -218,7 +218,7 @@ def title_sentence(claim: Title, words: Words) -> str:
 def titles_sentence(claims: Sequence[Title], words: Words) -> str:
     """Write a film's title with the gravest warnings of several models, such as "Alien · linear: WARNING".
 
-    `claims` are of one film, by a model each.
+    Each claim is of the same film, by another model.
     """
     if len(claims) == 1:
         return title_sentence(claims[0], words)
@@ -239,7 +239,8 @@ def model_warnings(claim: Title, words: Words) -> str:
 def _warnings(claim: ModelClaim, words: Words) -> list[str]:
     """Write what must be known to read a model's numbers, in clauses."""
     levels = _levels_left_out(claim, words)
-    return [words.say(WARNINGS[one], levels=levels) for one in claim.conditions if one in WARNINGS]
+    conditions = [condition for condition in claim.conditions if condition in WARNINGS]
+    return [words.say(WARNINGS[condition], levels=levels) for condition in conditions]
 
 
 def _levels_left_out(claim: ModelClaim, words: Words) -> str:
@@ -253,7 +254,10 @@ def as_positive(claim: FilmClaim, positive: str, words: Words) -> str:
 
 
 def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
-    """Say what films left out show of a model: clips and films tested, AUC, and whether it may be chance."""
+    """Write a model's AUC on films left out of its training, of how many clips and films, and its limits.
+
+    Such as: "AUC on films left out 0.71, 1200 clips of 24 films: may be no better than chance."
+    """
     if claim.has(UNTESTED):
         return words["evidence_none"]
     tested = words.counted("count_films", claim.n_films)
@@ -262,25 +266,30 @@ def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
     if claim.number is None:
         measured = words.say("evidence_undefined", tested=tested)
     else:
-        auc = words.number(claim.number)
-        if claim.interval is not None:
-            ends, level = words.numbers(claim.interval), words.share(claim.interval.level)
-            auc = words.say("evidence_interval", auc=auc, ends=ends, level=level)
-        measured = words.say("evidence", auc=auc, tested=tested)
-    doubt = words["evidence_chance"] if claim.has(NO_SKILL) else ""
+        measured = words.say("evidence", auc=_auc_with_interval(claim, words), tested=tested)
+    doubt = words["evidence_chance"] if claim.has(NO_SKILL) else ""  # begins with a colon
     limits = without_levels_sentence(claim, words)
     return f"{measured}{doubt}. {limits}".rstrip()
 
 
+def _auc_with_interval(claim: ModelEvidence, words: Words) -> str:
+    """Write a model's AUC, with its interval and the interval's level if it has one."""
+    auc = words.number(claim.number or 0.0)
+    if claim.interval is None:
+        return auc
+    ends, level = words.numbers(claim.interval), words.share(claim.interval.level)
+    return words.say("evidence_interval", auc=auc, ends=ends, level=level)
+
+
 def without_levels_sentence(claim: ModelClaim, words: Words) -> str:
-    """Say which levels films have that a model was neither calibrated nor tested on; empty if none."""
+    """Name the levels on which a model was neither calibrated nor tested; empty if there are none."""
     if not claim.has(LEVELS_LEFT_OUT):
         return ""
     return words.say("without_levels", levels=_levels_left_out(claim, words))
 
 
 def evidence_note(claim: ModelEvidence, words: Words) -> str:
-    """Explain the AUC of a model: of how many films it is, its interval, and what an AUC of chance is."""
+    """Explain the AUC of a model: how many films it is measured on, its interval, and the AUC of chance."""
     if claim.number is None:
         return words["no_figure"]
     films = words.counted("count_films", claim.n_films)
@@ -334,25 +343,29 @@ def time_shares(claim: JudgedTime, words: Words) -> TimeShares:
 
 
 def _unjudged_key(key: str, unjudged: float, unread: float) -> str:
-    """Choose the text of what a model cannot judge: unlike the training films, not read, or both.
+    """Choose the text that says why a model cannot judge a part of a film.
+
+    - `KEY_unlike`: the part is unlike the training films.
+    - `KEY_unread`: the part could not be read.
+    - `KEY`: some of the part is unlike the training films, and some could not be read.
 
     Parameters
     ----------
     key : str
-        Key of the text of both, such as `flagged`: then `flagged_unlike` is the text where all of it is
-        unlike the training films, and `flagged_unread` that where none of it could be read.
-    unjudged, unread : float
-        Seconds or share that it cannot judge, and what of that could not be read.
+    unjudged : float
+        The part that the model cannot judge, as seconds or as a share of the film.
+    unread : float
+        How much of the part could not be read.
     """
     if not unread:
         return f"{key}_unlike"
-    # Both are sums over rows: of the same rows, they may differ in their last digits.
+    # Slack for rounding: both are sums over rows.
     is_all_unread = unread >= unjudged * (1 - 1e-9)
     return f"{key}_unread" if is_all_unread else key
 
 
 def _black_key(key: str, claim: JudgedTime) -> str:
-    """Choose the text of what is black or credits: `KEY_found` says that a detector found it to be so."""
+    """Choose the text on black and credits: `KEY_found` if a detector found them, `KEY` if a person did."""
     return f"{key}_found" if claim.has(FOUND_BY_DETECTOR) else key
 
 
@@ -361,7 +374,7 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     shares = time_shares(claim, words)
     unjudged, black = words.durations(claim.unlike_s, claim.nothing_s)
     parts = []
-    if claim.unlike_s and not claim.has(UNCALIBRATED):
+    if claim.unlike_s and not claim.has(UNCALIBRATED):  # without calibration, all is unjudged
         key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
         parts.append(words.say(key, time=unjudged, share=shares.unjudged))
     if claim.unread_from_s is not None:
@@ -372,7 +385,7 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
 
 
 def unjudged_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score as the model cannot judge it, and why it can't."""
+    """Say which share of the film has no score because the model cannot judge it, and why it can't."""
     key = _unjudged_key("caveat_unlike", claim.unlike_s, claim.unread_s)
     return words.say(key, share=time_shares(claim, words).unjudged)
 
@@ -383,7 +396,7 @@ def unjudged_legend(claim: JudgedTime, words: Words) -> str:
 
 
 def black_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score since it is black or credits."""
+    """Say which share of the film has no score because it is black or credits."""
     return words.say(_black_key("caveat_nothing", claim), share=time_shares(claim, words).black)
 
 
@@ -422,7 +435,7 @@ class MarkedLengths(NamedTuple):
 
 
 def marked_sentence(claim: MarkedPassages, words: Words) -> str:
-    """Say how many passages a model marks in the part of a film that it can judge, and as what.
+    """Say how many passages of a film a model marks, and what it marks them as.
 
     Such as: "The model judges all of this film (90 minutes) and marks 3 passages, 12 minutes (9 minutes of
     them at its threshold or above), as “S”; in half of the marked time Look can be seen, in its favour."
@@ -434,35 +447,51 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     lengths = MarkedLengths(judged=judged, marked=marked, reaching=reaching, black=black)
     if not claim.number:
         return _none_marked_sentence(claim, lengths, words)
+    marked_as = _marked_as(claim.positive, lengths, words)
     is_all_marked = judged_time.judged_s - claim.marked_s < LEAST_SAID_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         judged_part=_judged_part(claim, lengths, words),
         n=round(claim.number),
         time=lengths.marked,
-        **_marked_as(claim, lengths, words),
+        reaching=marked_as.reaching,
+        as_what=marked_as.as_what,
         all_marked=words["marked_all"] if is_all_marked else "",
         frequent=_frequent_concepts(claim.concepts, words),
     )
 
 
-def _marked_as(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> dict[str, str]:
-    """Write as what passages are marked (`as_what`), and how much of their time reaches the threshold.
+class _MarkedAs(NamedTuple):
+    """Two parts of the sentence on passages, which stand behind their length.
 
-    A passage goes on where the probability falls below the threshold for a short time. All of it is marked as
-    a level, and `reaching` adds for how much of it the threshold is reached. But a concept is found only
-    where the threshold is reached: then `as_what` says for how much time, and `reaching` is empty.
+    Attributes
+    ----------
+    reaching : str
+        Such as " (9 minutes of them at its threshold or above)"; empty if there is nothing to add.
+    as_what : str
+        Such as "as “S”", or "in which it finds “Look”".
     """
-    positive = _meanings(claim.positive, words)
-    # The lengths are compared as they are written, so that no difference is said that nobody sees.
+
+    reaching: str
+    as_what: str
+
+
+def _marked_as(positive: Positive, lengths: MarkedLengths, words: Words) -> _MarkedAs:
+    """Write what passages are marked as, and how much of their time reaches the threshold.
+
+    The probability may fall below the threshold for a short time within a passage. All of the passage is
+    still marked as a level. A concept is found only where the threshold is reached, so that `as_what` says
+    for how long: "in 9 minutes of which, at its threshold or above, it finds “Look”".
+    """
+    meanings = _meanings(positive, words)
+    # Compared as they are written: a difference that rounding hides is not mentioned.
     is_partly_below = lengths.reaching != lengths.marked
-    if claim.positive.is_concept:
+    if positive.is_concept:
         key = "marked_concept_called" if is_partly_below else "marked_concept"
-        return {"as_what": words.say(key, positive=positive, reaching=lengths.reaching), "reaching": ""}
-    reaching = ""
-    if is_partly_below:
-        reaching = words.say("sentence_called", reaching=lengths.reaching)
-    return {"as_what": words.say("as_level", positive=positive), "reaching": reaching}
+        as_what = words.say(key, positive=meanings, reaching=lengths.reaching)
+        return _MarkedAs(reaching="", as_what=as_what)
+    reaching = words.say("sentence_called", reaching=lengths.reaching) if is_partly_below else ""
+    return _MarkedAs(reaching=reaching, as_what=words.say("as_level", positive=meanings))
 
 
 def _none_marked_sentence(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
@@ -477,7 +506,8 @@ def _none_marked_sentence(claim: MarkedPassages, lengths: MarkedLengths, words: 
 def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str:
     """Name the concepts that are seen in half of the passages' time or more; empty without any.
 
-    The text says "each in ...", as concepts that are seen in half of the time need not be seen together.
+    Such as "; each in at least half of the marked time can be seen, in its favour: Look and Body". The word
+    "each" says that they need not be seen at the same time.
     """
     if not concepts:
         return ""
@@ -505,8 +535,8 @@ def _capitalised(text: str) -> str:
 def _meanings(positive: Positive, words: Words) -> str:
     """Name what a model finds: each level, or its concept, with its title and what it means.
 
-    Such as "S (Sure: objectification is certain)". If the labels of its training were planted by a program,
-    that is said in place of what people mean by the level.
+    Such as "S (Sure: objectification is certain)". If a program planted the labels of its training, the text
+    says so in place of the codebook's meaning.
     """
     if not positive.meanings:
         return words.say("quoted", text=positive.task_title)
@@ -528,7 +558,7 @@ def _meanings(positive: Positive, words: Words) -> str:
 def _judged_part(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
     """Begin a sentence with what a model can judge, as "The model judges all of this film (90 minutes) and".
 
-    Where it can judge little of the film, that is said first, in a sentence of its own.
+    If that is little of the film, a sentence of its own comes first.
     """
     judged_time = claim.judged
     model = words["the_model"]
@@ -559,14 +589,14 @@ def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
 
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
-    """Say how many passages there would be by each edge of the 80 % band, and how many places are listed."""
+    """Say how many passages the lower and the upper edge of the 80 % band give, and how many are listed."""
     note = words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
     short = short_places_phrase(claim, words)
     return f"{note}. {_capitalised(short)}" if short else note
 
 
 def marked_count(claim: MarkedPassages, words: Words) -> str:
-    """Say how many passages a model marks, in words of a table, and what is too short to be one."""
+    """Write a table's cell with the number of passages that a model marks, and what is too short for one."""
     count = words.counted("passages", round(claim.number or 0))
     short = short_places_phrase(claim, words)
     return f"{count} ({short})" if short else count
@@ -592,9 +622,9 @@ def passage_sentence(claim: Passage, words: Words) -> str:
 
 
 def below_phrase(claim: Passage, words: Words) -> str:
-    """Say that all of a passage, or its mean alone, is below the threshold, with the threshold if known.
+    """Say that all of a passage is below the threshold, or that its mean is; empty if its mean reaches it.
 
-    Empty if its mean reaches the threshold.
+    The threshold is written if it is known.
     """
     if claim.threshold_p is None:
         return words["below"] if claim.has(BELOW_THRESHOLD) else ""
@@ -620,7 +650,7 @@ def passage_p(claim: Passage, words: Words) -> str:
 def passage_length(claim: Passage, words: Words) -> str:
     """Write how long a passage is, and how much of it is judged if not all is.
 
-    It may be a second off the difference of the ends that are written, as each of these is rounded.
+    The length may be a second off the difference of the start and end that are written, as these are rounded.
     """
     if not _is_judged_in_part(claim):
         return words.duration(claim.time.seconds or 0.0)
@@ -633,7 +663,7 @@ def _is_judged_in_part(claim: Passage) -> bool:
 
 
 def span_judged_note(claim: Passage, words: Words) -> str:
-    """Say of how much of a span its numbers are; empty where all of it is judged."""
+    """Say how much of a span its numbers cover; empty if all of it is judged."""
     if not _is_judged_in_part(claim):
         return ""
     length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
@@ -658,7 +688,7 @@ def passage_spoken(claim: Passage, words: Words) -> str:
 
 
 def passage_band(claim: Passage, words: Words, between: str = "") -> str:
-    """Write the band of a passage's probability."""
+    """Write the band of a passage's probability; `between` replaces the language's sign between its ends."""
     if claim.interval is None:
         return ""
     return words.band(claim.interval.low, claim.interval.high, between)
@@ -667,11 +697,12 @@ def passage_band(claim: Passage, words: Words, between: str = "") -> str:
 def passage_label(claim: Passage, words: Words) -> str:
     """Write a passage as a label for other tools, such as "3. S 0.62 [0.41, 0.80]; Look, Body; black bars".
 
-    The label has its number, level, probability, the concepts seen in it, and its flags. If the probability
-    is that of a part of it, its length and that of the part are written too.
+    The label has its number, level and probability, the concepts seen in it, whether it is below the
+    threshold, and its flags. If the probability is that of a part of it, its length and that of the part are
+    written too.
     """
     number = claim.name
-    level = words.translated(claim.what).replace(" / ", "/")
+    level = words.translated(claim.what).replace(" / ", "/")  # several levels, such as "EN / S", as one word
     parts = [f"{number}. {level} {passage_p(claim, words)}"]
     if _is_judged_in_part(claim):
         parts.append(passage_length(claim, words))
@@ -694,10 +725,9 @@ def citation_sentence(
     *,
     planted: str = "",
 ) -> str:
-    """Cite the probability of a level in a span by a model, with its band, or why there is none.
+    """Cite the probability of a level in a span by a model, with its band; or say why there is none.
 
-    What a reader must know is cited with it: that it is below the threshold, that it is of a part of the
-    span, the model's warnings (`WARNINGS`), windows of another length than its clips, and planted labels.
+    Clauses behind it say what limits the number.
 
     Parameters
     ----------
@@ -705,29 +735,42 @@ def citation_sentence(
     positive : str
         The level, with its meaning.
     model : str
-        Its title and digest.
+        The model's title and digest.
     windows : OtherWindows or None
+        The claim that windows are not as long as the model's clips, if that is so.
     words : Words
     planted : str
-        That a program gave the labels the model was trained on (`planted_sentence`); empty if people did.
+        The sentence that a program gave the labels of the model's training (`planted_sentence`); empty if
+        people gave them.
     """
     if isinstance(claim, UnjudgedSpan):
         why = no_prediction_phrase(claim.conditions[0], words)
         return words.say("cited_none", positive=positive, why=why, model=model)
-    parts = [words.say("cited", positive=positive, p=passage_p(claim, words), model=model)]
-    below = below_phrase(claim, words)
-    if below:
-        parts.append(below)
-    if _is_judged_in_part(claim):
-        length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
-        parts.append(words.say("cited_judged", length=length, judged=judged))
-    parts += _warnings(claim, words)
-    if windows is not None:
-        window = words.seconds(windows.number or 0.0)
-        parts.append(words.say("cited_windows", window=window, clips=_lengths_of_clips(windows, words)))
-    if planted:
-        parts.append(_as_clause(planted))
-    return words["semicolon"].join(parts)
+    parts = [
+        words.say("cited", positive=positive, p=passage_p(claim, words), model=model),
+        below_phrase(claim, words),
+        _judged_part_of_citation(claim, words),
+        *_warnings(claim, words),
+        _windows_of_citation(windows, words),
+        _as_clause(planted),
+    ]
+    return words["semicolon"].join(part for part in parts if part)
+
+
+def _judged_part_of_citation(claim: Passage, words: Words) -> str:
+    """Say how much of a span's length is judged, in a clause; empty if all is."""
+    if not _is_judged_in_part(claim):
+        return ""
+    length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
+    return words.say("cited_judged", length=length, judged=judged)
+
+
+def _windows_of_citation(claim: OtherWindows | None, words: Words) -> str:
+    """Say that windows are not as long as the model's clips, in a clause; empty if they are."""
+    if claim is None:
+        return ""
+    window = words.seconds(claim.number or 0.0)
+    return words.say("cited_windows", window=window, clips=_lengths_of_clips(claim, words))
 
 
 def moved_sentence(claim: Moved, words: Words) -> str:
@@ -737,7 +780,10 @@ def moved_sentence(claim: Moved, words: Words) -> str:
 
 
 def at_usual_sentence(claim: AtUsual, words: Words) -> str:
-    """Write a span's probability, and what it would be with a concept at its usual value: "0.62 → 0.41"."""
+    """Write a span's probability, and what it would be with a concept at its usual value: "0.62 → 0.41".
+
+    A probability that rounds to 0.00 is written in the short form ("short_hundredth"), such as "<0.01".
+    """
     p = words.probability(claim.before, "short_hundredth")
     p_at_usual = words.probability(claim.number or 0.0, "short_hundredth")
     return f"{p} → {p_at_usual}"
@@ -760,7 +806,7 @@ def windows_sentence(claim: OtherWindows, words: Words) -> str:
 
 
 def _lengths_of_clips(claim: OtherWindows, words: Words) -> str:
-    """Write the median lengths of the clips of a model's training and calibration, as far as known."""
+    """Write the median lengths of the clips of a model's training and calibration; at least one is known."""
     trained = "" if claim.trained_s is None else words.seconds(claim.trained_s)
     calibrated = "" if claim.calibrated_s is None else words.seconds(claim.calibrated_s)
     if trained == calibrated:
@@ -791,7 +837,7 @@ def concept_sentence(claim: ConceptFound, words: Words) -> str:
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
-    """Write the mean of a variable of staging, with its unit, and of how many windows where not of all."""
+    """Write the mean of a variable of staging with its unit, and how many windows have it if not all do."""
     mean = words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
     if claim.n_known == claim.n_windows:
         return mean
@@ -815,14 +861,18 @@ def figure_notes(
     positive, model : str
         What the curve is the probability of, and by which model.
     words : Words
-    planted, threshold : str
-        That a program gave the labels (`planted_sentence`), and whether passages reach the threshold; each
-        is empty where there is nothing to say.
+    planted : str
+        The sentence that a program gave the labels (`planted_sentence`); empty if people did.
+    threshold : str
+        The sentence on the threshold that passages reach, or on why none does; empty if there is none.
     concepts_left_out : sequence of str
-        Those that are not drawn, as nothing shows that they are found better than chance.
+        Concepts that are not drawn, as tests do not show that they are found better than chance.
     """
     notes = [words.say("figure_note", positive=positive, model=model)]
-    notes += [sentence for sentence in (planted, threshold) if sentence]
+    if planted:
+        notes.append(planted)
+    if threshold:
+        notes.append(threshold)
     if concepts_left_out:
         names = words.listed(concepts_left_out)
         notes.append(words.counted("figure_without", len(concepts_left_out), names=names))
@@ -849,53 +899,57 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     Parameters
     ----------
     reasons : sequence of ConceptReason
-        Only those are named that move its probability enough to be said, those that move it most first.
+        Those that change the probability too little (`ConceptReason.moves`) are not named.
     words : Words
     most : int, optional
-        Largest number of concepts that are named for it, against it, and both; the others are counted.
+        Largest number of concepts that are named on each side; the others are counted.
     """
     if not reasons:
         return ""
     parts = []
     for side in ("why_for", "why_against", "why_both"):
         reasons_of_side = [reason for reason in reasons if reason.moves and _side_key(reason) == side]
-        if not reasons_of_side:
-            continue
-        reasons_of_side.sort(key=_largest_change_first)
-        phrases = [reason_phrase(reason, words) for reason in reasons_of_side[:most]]
-        n_more = len(reasons_of_side) - len(phrases)
-        if n_more:
-            phrases.append(words.counted("more_concepts", n_more))
-        parts.append(words.say(side, reasons=words["semicolon"].join(phrases)))
+        if reasons_of_side:
+            parts.append(words.say(side, reasons=_list_of_reasons(reasons_of_side, words, most)))
     if parts:
         return " ".join(parts)
-    # No concept is named: none reaches the least change, or of a tree, the least contribution to the logit.
-    if all(reason.number is None for reason in reasons):
+    is_without_changes = all(reason.number is None for reason in reasons)  # as of a tree
+    if is_without_changes:
         return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
     return words.say("why_nothing", least=words.number(LEAST_CHANGE))
 
 
-def _largest_change_first(reason: ConceptReason) -> float:
-    """Return a number by which reasons are sorted: minus the size of the change that is due to each.
+def _list_of_reasons(reasons: Sequence[ConceptReason], words: Words, most: int | None) -> str:
+    """Write at most `most` reasons, those with the largest changes first, and how many more there are."""
+    ranked = sorted(reasons, key=_sort_key_of_reason)
+    phrases = [reason_phrase(reason, words) for reason in ranked[:most]]
+    n_more = len(ranked) - len(phrases)
+    if n_more:
+        phrases.append(words.counted("more_concepts", n_more))
+    return words["semicolon"].join(phrases)
 
-    A model without usual values, such as a tree, has no changes: contributions to the logit stand for them.
+
+def _sort_key_of_reason(reason: ConceptReason) -> float:
+    """Return the key that sorts reasons by the size of the change due to each, the largest first.
+
+    Models without usual values of concepts, such as trees, have contributions to the logit in place of it.
     """
     change = reason.contribution if reason.number is None else reason.number
-    # In the last digits the numbers differ between machines: rounded, equal ones keep their order.
+    # Rounded, as the last digits differ between machines: equal reasons keep their order.
     return -round(abs(change), DECIMALS)
 
 
 def _side_key(reason: ConceptReason) -> str:
-    """Choose the text of the side that a reason is on."""
+    """Choose the text that a reason is listed in: for a passage, against it, or both."""
     if reason.has(BOTH_SIDES):
         return "why_both"
     return "why_for" if reason.is_for else "why_against"
 
 
 def reasons_note(words: Words, *, has_usual: bool) -> str:
-    """Explain the list of reasons: what "more than usual" means, and from which change on one is named.
+    """Explain the list of reasons: what "more than usual" means, and the least change that is named.
 
-    `has_usual` is False of a model whose concepts have no usual values, such as a tree.
+    `has_usual` is False for a model without usual values of its concepts, such as a tree.
     """
     if has_usual:
         return words.say("reasons_what", least=words.number(LEAST_CHANGE))
@@ -920,6 +974,7 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     if claim.usual_p is not None:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
         if p != usual:
+            # "why_parted" explains why the amount and the two probabilities seem to contradict each other.
             key = "why_parted" if _p_contradicts_amount(claim, claim.usual_p) else "why_usual"
             notes.append(words.say(key, p=p, usual=usual))
     if claim.has(NEAR_CHANCE):
@@ -928,10 +983,10 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
 
 
 def _p_contradicts_amount(claim: ConceptReason, usual_p: float) -> bool:
-    """Whether "more" of a concept than usual is said though its mean probability is lower, or the reverse.
+    """Whether a concept is called "more" than usual with a lower mean probability than usual, or the reverse.
 
-    The amount that is said compares the mean of a concept's values in a passage with its usual value.
-    Probabilities are not proportional to values: their mean may lie on the other side of the usual one.
+    Both can be true: the amount compares the mean of the concept's values with the usual value, and
+    probabilities are not proportional to values.
     """
     if claim.amount not in ("more", "less"):
         return False
@@ -940,11 +995,11 @@ def _p_contradicts_amount(claim: ConceptReason, usual_p: float) -> bool:
 
 
 def classes_sentence(claims: Sequence[ClassSeen], words: Words) -> str:
-    """Say which classes classifiers find more probable in a span than in its film; empty without one."""
+    """Say which classes classifiers find more probable in a span than in its film; empty without claims."""
     sentences = []
     for who in dict.fromkeys(claim.who for claim in claims):
-        own = [class_phrase(claim, words) for claim in claims if claim.who == who]
-        names = words["semicolon"].join(own)
+        phrases = [class_phrase(claim, words) for claim in claims if claim.who == who]
+        names = words["semicolon"].join(phrases)
         sentences.append(words.say("classes", classifier=", ".join(who), names=names))
     return " ".join(sentences)
 
@@ -962,7 +1017,7 @@ def class_phrase(claim: ClassSeen, words: Words) -> str:
 
 
 def reason_p(claim: ConceptReason, words: Words) -> str:
-    """Write the probability of a concept in a passage, and that it is not seen there if it is not."""
+    """Write the probability of a concept in a passage, and whether the concept is not seen there."""
     p = words.probability(claim.p)
     return p if claim.is_present else words.say("not_seen", p=p)
 
@@ -985,7 +1040,7 @@ def no_prediction_phrase(reason: str, words: Words) -> str:
 
 
 def no_place_phrase(reason: str, words: Words) -> str:
-    """Say in a clause why no place of a film is listed: it has no prediction, or all places are short."""
+    """Say in a clause why a film has no passage: it has no prediction, or all are too short for a passage."""
     if reason:
         return no_prediction_phrase(reason, words)
     return words.say("no_probability_short", n=words.seconds(MIN_S))
@@ -994,9 +1049,9 @@ def no_place_phrase(reason: str, words: Words) -> str:
 # --- what a model does not tell apart
 # ---------------------------------------------------------------------------
 def same_sentence(claim: SameProbability, words: Words) -> str:
-    """Say that a model gives all that it can judge of a film one probability, and so tells nothing apart.
+    """Say that a model gives the same probability to all places of a film, and so does not tell them apart.
 
-    Where the probabilities differ by a little, the lowest and the highest are said, with a third decimal.
+    If probabilities differ a little, the lowest and the highest are written, with three decimals.
     """
     least, most = words.number(claim.least, 3), words.number(claim.most, 3)
     if least != most:
@@ -1015,7 +1070,7 @@ def same_share_sentence(claim: SameShare, words: Words) -> str:
 # --- shares that a model expects
 # ---------------------------------------------------------------------------
 def expected_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say which share of a film's time a model expects, or why it says none."""
+    """Say which share of a film's time a model expects, with its interval; or why it expects none."""
     if claim.number is None:
         return no_share_sentence(claim, words)
     key = "expects_concept" if claim.has(OF_CONCEPT) else "expects"
@@ -1030,7 +1085,10 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
 
 
 def _few_windows_phrase(n_windows: float, words: Words) -> str:
-    """Say that a bracket is wider since a film's judged time is that of few windows, such as 3 or 2.5."""
+    """Say that an interval is wider because the film is short: its judged time is that of few windows.
+
+    The number may be a fraction, such as 2.5: it is the judged time over the length of a window.
+    """
     n = round(n_windows, 1)
     if n.is_integer():
         return words.counted("bracket_few", int(n))  # 1 has a text of its own, in the singular
@@ -1038,24 +1096,24 @@ def _few_windows_phrase(n_windows: float, words: Words) -> str:
 
 
 def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say why a model has no share of a film: the first of its conditions that `NO_SHARE` has a text for."""
-    levels = _levels_left_out(claim, words)
-    for condition in claim.conditions:  # the gravest first
-        if condition in NO_SHARE:
-            key = NO_SHARE[condition]
-            if condition == LITTLE_JUDGED:
-                key = _unjudged_key(key, claim.unlike, claim.unread)
-            return words.say(key, share=words.share(claim.unlike), levels=levels)
-    return words.say("no_rate", reason=claim.reason)  # in the words of the film's record
+    """Say why a model has no share of a film: by the gravest of its conditions that is a reason."""
+    reasons = [condition for condition in claim.conditions if condition in NO_SHARE]
+    if not reasons:
+        return words.say("no_rate", reason=claim.reason)  # in the words of the film's record
+    gravest = reasons[0]
+    key = NO_SHARE[gravest]
+    if gravest == LITTLE_JUDGED:
+        key = _unjudged_key(key, claim.unlike, claim.unread)
+    return words.say(key, share=words.share(claim.unlike), levels=_levels_left_out(claim, words))
 
 
 def expected_note(claim: ExpectedShare, words: Words) -> str:
-    """Explain the bracket of an expected share.
+    """Explain the interval of an expected share (its "bracket").
 
-    It says what the bracket holds, that few windows make it wider, how far the shares of films left out were
-    off, and how many clips of each level the calibration was fitted on.
+    It says what the interval holds, that few windows make it wider, how large the errors on films left out
+    were, and how many clips of each level the calibration was fitted on.
     """
-    parts = [words["no_bracket" if claim.interval is None else "bracket"]]
+    parts = [words["no_bracket"] if claim.interval is None else words["bracket"]]
     if claim.n_windows is not None:
         few = _few_windows_phrase(claim.n_windows, words)
         parts.append(f"{_capitalised(few)}.")
@@ -1069,10 +1127,9 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
 
 
 def error_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say how far the shares that the model expected of films left out were off.
+    """Write the mean error of the model's expected shares on films left out.
 
-    It is empty if that is not known, or if too little of this film is judged: then the model expects no share
-    of it that could be off.
+    Empty if it is not known, or if too little of this film is judged for an expected share.
     """
     is_too_little_judged = any(claim.has(condition) for condition in (LITTLE_JUDGED, *NOTHING_JUDGED))
     if claim.error is None or is_too_little_judged:
@@ -1093,7 +1150,8 @@ def expected_what(claim: ExpectedShare, positive: str, words: Words) -> str:
 # ---------------------------------------------------------------------------
 def experts_sentence(claim: Experts, words: Words) -> str:
     """Say how far two experts agree on what a model finds: second by second, and on a film's share."""
-    rank_correlation, level = words.number(claim.rank), ""
+    rank_correlation = words.number(claim.rank)
+    level = ""
     if claim.rank_interval is not None:
         rank_correlation = f"{rank_correlation} [{words.numbers(claim.rank_interval)}]"
         level = f" ({words.share(claim.rank_interval.level)})"
@@ -1120,40 +1178,59 @@ def boundaries_sentence(claim: Experts, words: Words) -> str:
 
 def experts_caveat(claim: Experts, words: Words) -> str:
     """Say how far two experts agree second by second, and on boundaries."""
-    known = {"kappa": words.number(claim.number or 0.0), "boundary": words.number(claim.boundary)}
-    return words.say("caveat_human", corpus=claim.who[0], positive=claim.what, **known)
+    return words.say(
+        "caveat_human",
+        corpus=claim.who[0],
+        positive=claim.what,
+        kappa=words.number(claim.number or 0.0),
+        boundary=words.number(claim.boundary),
+    )
 
 
 def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
-    """Say whose share of a film it is, with its interval, and how often they called windows positive.
+    """Write the share of a film that judges would call positive, with its interval and its counts.
 
     Such as: "AB would mark as “S” 17% [9%, 28%] of the film without black and credits, 95% interval, from
-    60 windows judged blindly, of 130 that do not overlap (positive: 11 of 60)". Then follow what corrected
-    the share, and of a panel that its judges may agree no better than chance.
+    60 windows judged blindly, of 130 that do not overlap (positive: 11 of 60)". Clauses follow if a model
+    corrected the share, and if the judges of a panel may agree no better than chance.
     """
-    interval = claim.interval  # None if all windows were judged
+    text = words["semicolon"].join(
+        [_share_from_windows(claim, words), *_corrections(claim, words), *panel_doubts(claim, words)]
+    )
+    if claim.has(SEVERAL_DEFINITIONS):
+        return under_definition(claim, text, words)
+    return text
+
+
+def _share_from_windows(claim: JudgedShare, words: Words) -> str:
+    """Write who would mark which share, of which time, and how many windows it is estimated from."""
     key = "rate_panel" if claim.is_of_panel else "rate_judge"
-    text = words.say(
-        key if interval else f"{key}_all",
+    ends, level = "", ""
+    if claim.interval is None:
+        key = f"{key}_all"  # all windows were judged
+    else:
+        ends = words.shares(claim.interval)
+        level = words.share(claim.interval.level)
+    return words.say(
+        key,
         who=words.listed([words.judge(name) for name in claim.who]),
         share=words.share(claim.number or 0.0),
         time=judged_time_phrase(claim, words),
-        ends=words.shares(interval) if interval else "",
-        level=words.share(interval.level) if interval else "",
+        ends=ends,
+        level=level,
         marked=as_positive(claim, claim.what, words),
         positives=words.listed([str(n) for n in claim.positives]),
         n=claim.n,
         all=_all_windows(claim, words),
         windows=_judged_windows(claim, words),
     )
-    text = words["semicolon"].join([text, *_corrected_by(claim, words), *panel_doubts(claim, words)])
-    if claim.has(SEVERAL_DEFINITIONS):
-        return under_definition(claim, text, words)
-    return text
 
 
 def under_definition(claim: JudgedShare | NoJudgedShare | PairKappa, text: str, words: Words) -> str:
-    """Begin a sentence with the definition that people judged under: its codebook and version, if known."""
+    """Begin a sentence with the definition that people judged under.
+
+    It is named by its codebook and version; if these are not known, by the start of its digest.
+    """
     if claim.definition_name:
         definition = words.say("definition_named", name=claim.definition_name)
     else:
@@ -1161,8 +1238,8 @@ def under_definition(claim: JudgedShare | NoJudgedShare | PairKappa, text: str, 
     return words.say("rate_under", definition=definition, rate=text)
 
 
-def _corrected_by(claim: JudgedShare, words: Words) -> list[str]:
-    """Say that a model, or labels in its place, corrected a share; empty if it is of the judgements alone."""
+def _corrections(claim: JudgedShare, words: Words) -> list[str]:
+    """Say that a model, or labels in its place, corrected a share; an empty list if nothing did."""
     if not claim.is_corrected:
         return []
     key = "rate_corrected_labels" if claim.is_of_labels else "rate_corrected"
@@ -1170,28 +1247,28 @@ def _corrected_by(claim: JudgedShare, words: Words) -> list[str]:
 
 
 def _judged_windows(claim: JudgedShare, words: Words) -> str:
-    """Write how many windows were judged (by each of a panel), and how."""
-    kind = "windows_each_judged" if claim.is_of_panel else "windows_judged_so"
-    return words.counted(kind, claim.n, blindly=_blindly(claim, words))
+    """Write how many windows were judged (by each of a panel), and whether blindly and surely."""
+    key = "windows_each_judged" if claim.is_of_panel else "windows_judged_so"
+    return words.counted(key, claim.n, blindly=_blindly(claim, words))
 
 
 def _all_windows(claim: JudgedShare, words: Words) -> str:
-    """Write of how many windows a share is: fewer than were scored, as these overlap."""
+    """Write how many windows the film has that do not overlap, without those left out as not sure."""
     return words.counted("of_windows_sure" if claim.has(NOT_SURE) else "of_windows", claim.n_windows)
 
 
 def _blindly(claim: FilmClaim, words: Words) -> str:
-    """Write how the windows of a number were judged: blindly, and surely where others were left out."""
+    """Write how windows were judged: "blindly", or "blindly and surely" if others were left out."""
     return words["blindly_surely" if claim.has(NOT_SURE) else "blindly"]
 
 
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
-    """Write of which time a share by judges is: without black, credits and windows they were not sure of.
+    """Write the time that a judged share covers, such as "the film without black and credits".
 
-    Where a part of the film could not be read, it is of what could be. If they were not sure of more than a
-    fifth of its content, the length of the rest is written.
+    Windows of which judges were not sure are excluded too; if they are more than a fifth, the length of the
+    rest is written. If a part of the film could not be read, the text says that it covers the other part.
     """
-    suffix = "_read" if claim.has(PARTLY_READ) else ""  # of the keys of texts on what could be read
+    suffix = "_read" if claim.has(PARTLY_READ) else ""  # of the keys of such texts
     if not claim.has(NOT_SURE):
         return words[f"of_content{suffix}"]
     if _is_of_little_time(claim):
@@ -1204,13 +1281,13 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
 
 
 def _is_of_little_time(claim: JudgedShare | ShareSoFar) -> bool:
-    """Whether the judges were not sure of more than a fifth of the content that a share could be of."""
+    """Whether judges were not sure of more than a fifth of the content that was to be judged."""
     sure_s = claim.time.seconds
     return sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s)
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
-    """Write the length of the time that a share is of, where that is little of the film's content.
+    """Write the length of the time that a share covers, if that is little of the film's content.
 
     If all windows were judged, it is "the 9 minutes that AB was sure of". Else AB has not seen all of these 9
     minutes, and they are "the 9 minutes that are left without 3 windows of which AB was not sure".
@@ -1226,17 +1303,15 @@ def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
 
 
 def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
-    """Say that the judges of a panel may agree no better than chance, and which pairs of them.
-
-    A panel has a condition of its pairs, such as `AGREE_LESS`, if all pairs have it. If only some pairs have
-    it, the panel has another one, here `SOME_LESS` (`OF_SOME`).
-    """
+    """Say that judges of a panel may agree no better than chance, with the names of the pairs if some do."""
     doubts = []
     for condition, key in PANEL_DOUBTS.items():
-        if claim.has(condition):
-            condition_of_pairs = OF_SOME.get(condition, condition)
-            pairs = [pair for pair in claim.agreement if pair.has(condition_of_pairs)]
-            doubts.append(words.say(key, pairs=_pair_names(pairs, words)))
+        if not claim.has(condition):
+            continue
+        # `AGREE_LESS`, say, is true of all pairs; `SOME_LESS` of some, which have `AGREE_LESS` themselves.
+        condition_of_pairs = OF_SOME.get(condition, condition)
+        pairs = [pair for pair in claim.agreement if pair.has(condition_of_pairs)]
+        doubts.append(words.say(key, pairs=_pair_names(pairs, words)))
     return doubts
 
 
@@ -1249,29 +1324,29 @@ def _pair_names(pairs: Sequence[PairKappa], words: Words) -> str:
 
 
 def judged_share_line(claim: JudgedShare, words: Words) -> str:
-    """Say whose share it is, how many judgements the model saved, and what the model alone expected.
+    """Write a judged share (`judged_share_sentence`), what the model saved, and what it expected alone.
 
-    A model saved judgements if as narrow an interval without it needs more windows: that number is said.
+    The model saves judgements if an interval as narrow would need more windows without it (`worth`).
     """
     parts = [judged_share_sentence(claim, words)]
     if claim.interval is not None and claim.worth is not None:
         parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
     if claim.expected is not None and claim.expected_s is not None:
-        known = {"share": words.share(claim.expected), "time": words.duration(claim.expected_s)}
         key = "rate_marked" if claim.is_of_labels else "rate_expected"
-        parts.append(words.say(key, model=claim.model, **known))
+        share, time = words.share(claim.expected), words.duration(claim.expected_s)
+        parts.append(words.say(key, model=claim.model, share=share, time=time))
     return words["semicolon"].join(parts)
 
 
 def judged_share_what(claim: JudgedShare, positive: str, words: Words) -> str:
-    """Say what the share of a figure is: whose, of which time, and from how many windows."""
-    known = {
-        "who": words.listed([words.judge(name) for name in claim.who]),
-        "time": judged_time_phrase(claim, words),
-        "marked": as_positive(claim, positive, words),
-        "windows": _judged_windows(claim, words),
-    }
-    return words.say("corrected_panel" if claim.is_of_panel else "corrected", **known)
+    """Write the label of a judged share: by whom, of which time, and from how many windows."""
+    return words.say(
+        "corrected_panel" if claim.is_of_panel else "corrected",
+        who=words.listed([words.judge(name) for name in claim.who]),
+        time=judged_time_phrase(claim, words),
+        marked=as_positive(claim, positive, words),
+        windows=_judged_windows(claim, words),
+    )
 
 
 def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Words) -> str:
@@ -1284,57 +1359,81 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
         The other claims on the film's judges: each one's own share beside a panel's, how far they agree.
     words : Words
     """
-    who = "panel" if claim.is_of_panel else "judge"
-    parts = []
+    return " ".join(
+        [
+            *_interval_sentences(claim, words),
+            *[_as_sentence(clause) for clause in _corrections(claim, words)],
+            *alone_expected_sentences(claim, words),
+            *[_as_sentence(clause) for clause in panel_doubts(claim, words)],
+            *judges_sentences(others, words),
+            *own_shares_sentences([claim, *others], words),
+        ]
+    )
+
+
+def _interval_sentences(claim: JudgedShare, words: Words) -> list[str]:
+    """Explain the interval of a judged share, and how many windows it would need without the model."""
     if claim.interval is None:
-        parts.append(words[f"judged_all_{who}"])
-    else:
-        parts.append(words.say("interval_of", level=words.share(claim.interval.level)))
-        if claim.worth is not None:
-            parts.append(words.say("worth", worth=round(claim.worth)))
-    parts += [f"{_capitalised(text)}." for text in _corrected_by(claim, words)]
-    parts += alone_expected_sentences(claim, words)
-    parts += [f"{_capitalised(text)}." for text in panel_doubts(claim, words)]
-    parts += judges_sentences(others, words)
-    return " ".join([*parts, *own_shares_sentences([claim, *others], words)])
+        return [words["judged_all_panel" if claim.is_of_panel else "judged_all_judge"]]
+    sentences = [words.say("interval_of", level=words.share(claim.interval.level))]
+    if claim.worth is not None:
+        sentences.append(words.say("worth", worth=round(claim.worth)))
+    return sentences
+
+
+def _as_sentence(clause: str) -> str:
+    """Write a clause as a sentence: with a capital and a full stop."""
+    return f"{_capitalised(clause)}."
 
 
 def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
-    """Explain why shares are not what a reader would compute from the numbers beside them.
-
-    The share of a panel may be below, or above, that of each of its judges, as it is from the windows that
-    all of them judged, or as each share is estimated by itself. A share may not be the number of positive
-    windows divided by that of windows, as windows count by their content, and a model may correct it.
-    """
+    """Explain why shares are not what a reader would compute from the numbers beside them."""
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
-    has_panel = any(claim.is_of_panel for claim in shares)
-    parts = []
-    if has_panel and len({claim.n for claim in shares}) > 1:
-        parts.append(words["own_shares"])
-    elif _differs_from_mean_of_judges(shares, words):
-        parts.append(words["each_estimated"])
-    if any(_differs_from_counts(claim, words) for claim in shares):
-        corrected = [share for share in shares if share.is_corrected]
-        if not corrected:
-            parts.append(words["windows_by_content"])
-        elif corrected[0].is_of_labels:
-            parts.append(words.say("windows_corrected_by_labels", who=words.judge(corrected[0].model)))
-        else:
-            parts.append(words["windows_corrected"])
-    return parts
+    return [*_why_not_mean_of_judges(shares, words), *_why_not_counts(shares, words)]
+
+
+def _why_not_mean_of_judges(shares: Sequence[JudgedShare], words: Words) -> list[str]:
+    """Explain why a panel's share is not the mean of its judges' shares; an empty list if it needs no words.
+
+    It is of other windows, those that all of the judges judged; or it is of the same ones, but each share is
+    an estimate of its own.
+    """
+    has_panel = any(share.is_of_panel for share in shares)
+    numbers_of_windows = {share.n for share in shares}
+    if has_panel and len(numbers_of_windows) > 1:
+        return [words["own_shares"]]
+    if _differs_from_mean_of_judges(shares, words):
+        return [words["each_estimated"]]
+    return []
+
+
+def _why_not_counts(shares: Sequence[JudgedShare], words: Words) -> list[str]:
+    """Explain why a share is not the share of windows called positive; an empty list if all shares are.
+
+    Windows count by their content, and a model, or labels in its place, may correct the shares.
+    """
+    if not any(_differs_from_counts(share, words) for share in shares):
+        return []
+    corrected = [share for share in shares if share.is_corrected]
+    if not corrected:
+        return [words["windows_by_content"]]
+    first = corrected[0]  # the same model, or the same labels, correct all of them
+    if first.is_of_labels:
+        return [words.say("windows_corrected_by_labels", who=words.judge(first.model))]
+    return [words["windows_corrected"]]
 
 
 def _differs_from_mean_of_judges(shares: Sequence[JudgedShare], words: Words) -> bool:
-    """Whether the share of all judges together is not, as written, the mean of each one's own."""
-    of_all = [share.number for share in shares if share.is_of_panel and share.number is not None]
-    of_each = [share.number for share in shares if not share.is_of_panel and share.number is not None]
-    if not of_all or len(of_each) < 2:
+    """Whether the panel's share, as written, differs from the mean of its judges' shares."""
+    of_panel = [share.number for share in shares if share.is_of_panel and share.number is not None]
+    of_judges = [share.number for share in shares if not share.is_of_panel and share.number is not None]
+    if not of_panel or len(of_judges) < 2:
         return False
-    return words.share(of_all[0]) != words.share(sum(of_each) / len(of_each))
+    return words.share(of_panel[0]) != words.share(sum(of_judges) / len(of_judges))
 
 
 def _differs_from_counts(claim: JudgedShare, words: Words) -> bool:
-    """Whether a share is not, as written, the judges' mean number of positive windows divided by windows."""
+    """Whether a share, as written, differs from the share of its windows that judges called positive."""
     if claim.number is None or not claim.n or not claim.positives:
         return False
     mean_positives = sum(claim.positives) / len(claim.positives)
@@ -1342,41 +1441,50 @@ def _differs_from_counts(claim: JudgedShare, words: Words) -> bool:
 
 
 def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
-    """Say which share the model alone expected, and of which time; nothing where it has none."""
+    """Say which share the model, or labels in its place, gave without judgements; an empty list if none."""
     if claim.expected is None or claim.expected_s is None:
         return []
-    known = {"expected": words.share(claim.expected), "time": words.duration(claim.expected_s)}
+    expected, time = words.share(claim.expected), words.duration(claim.expected_s)
     if claim.is_of_labels:
-        return [words.say("alone_marked", model=claim.model, **known)]
-    return [words.say("alone_expected", **known)]
+        return [words.say("alone_marked", model=claim.model, expected=expected, time=time)]
+    return [words.say("alone_expected", expected=expected, time=time)]
 
 
 def judges_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
-    """Say what is claimed of a film's judges beside a share: a few of each kind, and how many more."""
+    """Write the claims on a film's judges: their shares, then all else, and last each pair's agreement.
+
+    Of many shares, and of many pairs, only the first are written, and the range of the others.
+    """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     pairs = [claim for claim in claims if isinstance(claim, PairKappa)]
     rest = [claim for claim in claims if not isinstance(claim, JudgedShare | PairKappa)]
-    # All of a few shares have a sentence; of more, the first three, and the others together.
-    n_named = len(shares) if len(shares) <= MOST_SIDE_BY_SIDE else MOST_NAMES
-    parts = [f"{judged_share_sentence(claim, words)}." for claim in shares[:n_named]]
-    if n_named < len(shares):
-        parts.append(other_shares_sentence(shares[n_named:], words))
-    sentences_of_rest = [sentence(claim, words) for claim in [*rest, *pairs[:MOST_PAIRS]]]
-    parts += [f"{text.removesuffix('.')}." for text in sentences_of_rest]  # some end with a full stop
+    parts = _sentences_of_shares(shares, words)
+    for claim in [*rest, *pairs[:MOST_PAIRS]]:
+        without_stop = sentence(claim, words).removesuffix(".")  # only some end with a full stop
+        parts.append(f"{without_stop}.")
     if len(pairs) > MOST_PAIRS:
         parts.append(_other_pairs(pairs[MOST_PAIRS:], words))
     return parts
 
 
+def _sentences_of_shares(claims: Sequence[JudgedShare], words: Words) -> list[str]:
+    """Write a few shares in a sentence each; of more, the first three, and the range of the others."""
+    n_written = len(claims) if len(claims) <= MOST_SIDE_BY_SIDE else MOST_NAMES
+    parts = [f"{judged_share_sentence(claim, words)}." for claim in claims[:n_written]]
+    if n_written < len(claims):
+        parts.append(other_shares_sentence(claims[n_written:], words))
+    return parts
+
+
 def other_shares_sentence(claims: Sequence[JudgedShare], words: Words) -> str:
-    """Say between which shares those of other judges lie, who are too many to name each."""
+    """Write the range of the shares of judges who are too many to name."""
     shares = [claim.number or 0.0 for claim in claims]
     low, high = words.share(min(shares)), words.share(max(shares))
     return words.say("other_judges", n=len(shares), low=low, high=high)
 
 
 def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
-    """Say between which kappas those of other pairs of judges lie, and of how many it is undefined."""
+    """Write the range of the kappas of further pairs of judges, and how many pairs have none."""
     kappas = [claim.number for claim in claims if claim.number is not None]
     n_too_few = sum(claim.has(TOO_FEW) for claim in claims)  # pairs that judged too few windows for one
     n_undefined = len(claims) - len(kappas) - n_too_few
@@ -1392,9 +1500,9 @@ def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
 
 
 def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
-    """Write the shares of judges who have none together beside each other; of many, their range.
+    """Write the shares of judges who have no joint share, such as "AB 17% · CD 20%"; of many, their range.
 
-    The share of a judge who was not sure of all windows has the seconds that it is of.
+    If a judge was not sure of some windows, the length of time that the share covers is written too.
     """
     if len(claims) > MOST_SIDE_BY_SIDE:
         numbers = [claim.number or 0.0 for claim in claims]
@@ -1403,27 +1511,37 @@ def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
 
 
 def _share_of_time(claim: JudgedShare, words: Words) -> str:
-    """Write a judge's share, and of how much time it is if that is not all of the film's content."""
-    share, sure_s = share_value(claim, words), claim.time.seconds
+    """Write a judge's share, and the length that it covers if that is not all of the film's content."""
+    share = share_value(claim, words)
+    sure_s = claim.time.seconds
     if sure_s is None or not claim.has(NOT_SURE):
         return share
     return words.say("own_share_of", share=share, time=words.duration(sure_s))
 
 
 def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
-    """Say that these are the shares of single judges, or the ends of those of many, and of which time."""
-    key = "corrected_range" if len(claims) > MOST_SIDE_BY_SIDE else "corrected_each"
-    time_key = "of_sure_each" if any(claim.has(NOT_SURE) for claim in claims) else "of_content"
-    if any(claim.has(PARTLY_READ) for claim in claims):
-        time_key += "_read"
-    known = {"marked": as_positive(claims[0], positive, words), "time": words[time_key]}
-    return words.say(key, **known, n=len(claims))
+    """Write the label of `shares_side_by_side`: that it is a share of each judge, or their range."""
+    is_range = len(claims) > MOST_SIDE_BY_SIDE
+    return words.say(
+        "corrected_range" if is_range else "corrected_each",
+        marked=as_positive(claims[0], positive, words),
+        time=_time_of_each(claims, words),
+        n=len(claims),
+    )
+
+
+def _time_of_each(claims: Sequence[JudgedShare], words: Words) -> str:
+    """Write the time that the shares of single judges cover, such as "the film without black and credits"."""
+    key = "of_sure_each" if _any_has(claims, NOT_SURE) else "of_content"
+    if _any_has(claims, PARTLY_READ):
+        key = f"{key}_read"
+    return words[key]
 
 
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
-    """Explain the shares of judges who have none together: each with its interval, and why there is none.
+    """Explain the shares of judges who have no joint share: each with its interval, and why it is missing.
 
-    `others` are the other claims on the judges, such as that they have no share together.
+    `others` are the other claims on the judges, such as that they have no joint share.
     """
     parts = judges_sentences([*claims, *others], words)
     parts += alone_expected_sentences(claims[0], words)  # the model's share is the same beside each judge's
@@ -1433,27 +1551,34 @@ def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim]
 def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     """Say why a judge, or several together, have no share."""
     is_of_panel = len(claim.who) > 1
-    who = "panel" if is_of_panel else "judge"
-    names = words.listed([words.judge(name) for name in claim.who])
-    if claim.definition and not claim.judged:
-        # They judged windows under this definition, but none counts. A share takes windows from the list's
-        # first one on, and so the first one was not judged under this definition.
-        counted = words[f"first_elsewhere_{who}"]
-    else:
-        counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
-    counted = _with_windows_after_gap(counted, claim.after_gap, words, is_of_panel=is_of_panel)
     if claim.left:
         missing = words.translated(needed_windows(claim.judged, claim.left, claim.least))
     else:
         missing = words["no_window_left"]
-    text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=missing)
+    text = words.say(
+        "no_share_panel" if is_of_panel else "no_share_judge",
+        who=words.listed([words.judge(name) for name in claim.who]),
+        counted=_counted_for_share(claim, words, is_of_panel=is_of_panel),
+        lacks=missing,
+    )
     if claim.definition:
         return under_definition(claim, text, words)
     return text
 
 
+def _counted_for_share(claim: NoJudgedShare, words: Words, *, is_of_panel: bool) -> str:
+    """Write how many windows were judged that count in a share, and how many that don't."""
+    # A share takes windows in the order of the draw, up to the first gap. If none counts under a definition,
+    # the first window of the draw was judged under another one.
+    if claim.definition and not claim.judged:
+        counted = words["first_elsewhere_panel" if is_of_panel else "first_elsewhere_judge"]
+    else:
+        counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
+    return _with_windows_after_gap(counted, claim.after_gap, words, is_of_panel=is_of_panel)
+
+
 def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -> str:
-    """Write how many windows were judged blindly (by each of a panel), and how many surely if fewer."""
+    """Write how many windows were judged blindly (by each of a panel), and how many surely if not all."""
     key = "counted_by_each" if is_of_panel else "counted"
     if sure < judged:
         key += "_sure"
@@ -1461,16 +1586,19 @@ def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -
 
 
 def _with_windows_after_gap(counted: str, n: int, words: Words, *, is_of_panel: bool) -> str:
-    """Add to a number of windows how many more were judged, after the first gap of the draw; if any.
+    """Add to the text `counted` that n further windows were judged after the first gap; no change if n is 0.
 
-    Those of a panel count in no share of all its judges, but may count in the share of one of them.
+    The first gap is the first window of the draw that was not judged. Windows of a panel after it count in no
+    share of all judges, but may count in the share of one of them.
     """
+    if not n:
+        return counted
     key = "with_after_gap_panel" if is_of_panel else "with_after_gap"
-    return words.counted(key, n, counted=counted) if n else counted
+    return words.counted(key, n, counted=counted)
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
-    """Say what a film's share lies between whenever its judge stops."""
+    """Write the interval of a film's share that is valid whenever the judge stops; empty without one."""
     if claim.interval is None:
         return ""
     text = words.say(
@@ -1499,9 +1627,9 @@ def _kappa_of_pair(claim: PairKappa, words: Words) -> str:
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = words.say("kappa_ends", kappa=kappa, ends=words.numbers(claim.interval), level=level)
-    for doubt, text_of in PAIR_DOUBTS.items():
+    for doubt, key in PAIR_DOUBTS.items():
         if claim.has(doubt):
-            kappa = f"{kappa} ({words[text_of]})"
+            kappa = f"{kappa} ({words[key]})"
     return words.say(
         "pair_sure" if claim.n_unsure else "pair",
         who=words.listed([words.judge(name) for name in claim.who]),
@@ -1516,32 +1644,40 @@ def _kappa_of_pair(claim: PairKappa, words: Words) -> str:
 
 def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
     """Say that two people judged too few windows for a kappa."""
-    who = words.listed([words.judge(name) for name in claim.who])
-    known = {"who": who, "alike": claim.alike, "unsure": claim.n_unsure, "least": LEAST_SURE}
-    known["positive"] = claim.positive
-    return words.counted("pair_few_sure" if claim.n_unsure else "pair_few", claim.n, **known)
+    return words.counted(
+        "pair_few_sure" if claim.n_unsure else "pair_few",
+        claim.n,
+        who=words.listed([words.judge(name) for name in claim.who]),
+        alike=claim.alike,
+        unsure=claim.n_unsure,
+        least=LEAST_SURE,
+        positive=claim.positive,
+    )
 
 
 def pairs_sentence(claim: ManyPairs, words: Words) -> str:
-    """Say how far apart the kappas of many pairs are."""
+    """Write the median and the range of the kappas of many pairs of judges."""
     if claim.interval is None:
         return ""
-    ends = {"low": words.number(claim.interval.low), "high": words.number(claim.interval.high)}
-    return words.counted("pairs", claim.n_pairs, middle=words.number(claim.number or 0.0), **ends)
+    low, high = words.number(claim.interval.low), words.number(claim.interval.high)
+    median = words.number(claim.number or 0.0)
+    return words.counted("pairs", claim.n_pairs, middle=median, low=low, high=high)
 
 
 def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     """Say how far three judges or more agree."""
-    alpha = words.number(claim.number or 0.0)
-    key = "judges_alpha_sure" if claim.n_unsure else "judges_alpha"
-    unsure = words.counted("alpha_unsure", claim.n_unsure)
-    judges = words.listed(claim.who)
-    known = {"judges": judges, "unsure": unsure, "alpha": alpha, "positive": claim.positive}
-    return words.counted(key, claim.n_windows, **known)
+    return words.counted(
+        "judges_alpha_sure" if claim.n_unsure else "judges_alpha",
+        claim.n_windows,
+        judges=words.listed(claim.who),
+        unsure=words.counted("alpha_unsure", claim.n_unsure),
+        alpha=words.number(claim.number or 0.0),
+        positive=claim.positive,
+    )
 
 
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:
-    """Say who marked a span as what, and whether in sight of the model's score."""
+    """Say who gave which level to a span, and whether they saw the model's score."""
     key = "decided_agreed" if claim.has(AGREED) else "decided"
     how = words["decided_not_blind"]
     if claim.has(BLIND):
@@ -1554,30 +1690,38 @@ def decision_sentence(claim: DecidedSpan, words: Words) -> str:
 
 def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     """Say how far a model's timelines agree with an annotator."""
-    kappa = words["undefined_timelines"] if claim.number is None else words.number(claim.number)
-    if claim.interval is not None:
-        level = words.share(claim.interval.level)
-        kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
-    texts = NO_INTERVAL_OF_FILMS | PAIR_DOUBTS
-    doubts = [words[texts[condition]] for condition in texts if claim.has(condition)]
-    if doubts:
-        kappa = f"{kappa} ({words['semicolon'].join(doubts)})"
     judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
     return words.say(
         "agrees",
         model=claim.who[0],
         annotator=claim.what,
-        kappa=kappa,
+        kappa=_kappa_of_timelines(claim, words),
         of=words.counted("mean_of_films", claim.n_films),
         judged=judged,
         whole=whole,
     )
 
 
+def _kappa_of_timelines(claim: TimelineAgreement, words: Words) -> str:
+    """Write a mean kappa over films with its interval, such as "0.31 [0.12, 0.48] (95%)", and its doubts."""
+    kappa = words["undefined_timelines"] if claim.number is None else words.number(claim.number)
+    if claim.interval is not None:
+        level = words.share(claim.interval.level)
+        kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
+    key_of_doubt = {**NO_INTERVAL_OF_FILMS, **PAIR_DOUBTS}
+    doubts = [words[key] for condition, key in key_of_doubt.items() if claim.has(condition)]
+    if doubts:
+        kappa = f"{kappa} ({words['semicolon'].join(doubts)})"
+    return kappa
+
+
 # --- of several films
 # ---------------------------------------------------------------------------
 def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
-    """Write the groups' shares, as those who judged them would mark, the trend, and how far judges agree."""
+    """Write the shares of groups by their judges, the trend, and how far judges agree.
+
+    If the model expects the same share of all films, that is said last.
+    """
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
     changes = [claim for claim in claims if isinstance(claim, GroupChange) and claim.number is not None]
     trends = [change for change in changes if change.is_by_decade]
@@ -1590,21 +1734,25 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
 
 def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupChange], words: Words) -> str:
     """Write the shares of groups, each with its judges if these are not the same, and the trends."""
-    first = shares[0]
+    first = shares[0]  # what is positive, and the level of intervals, are the same for all groups
     have_same_judges = all(share.who == first.who for share in shares)
+    film_key = "a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"
+    level = words.share(first.interval.level) if first.interval else ""
     rates = []
     for share in shares:
-        judges = "" if have_same_judges else f"{words.listed(share.who)}{words['colon']}"
-        rates.append(f"{judges}{group_phrase(share, words)}")
+        rate = group_phrase(share, words)
+        if not have_same_judges:
+            rate = f"{words.listed(share.who)}{words['colon']}{rate}"
+        rates.append(rate)
     rates += [later_phrase(trend, words) for trend in trends]
     return words.say(
         _would_mark_key(shares, have_same_judges=have_same_judges),
         who=_judges_of_groups(shares, have_same_judges=have_same_judges, words=words),
         marked=as_positive(first, first.what, words),
-        film=words["a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"],
+        film=words[film_key],
         unsure=_windows_left_out_of_groups(shares, words),
         mean=_mean_of_groups(shares, words),
-        level=words.share(first.interval.level) if first.interval else "",
+        level=level,
         rates=words["semicolon"].join(rates),
     )
 
@@ -1617,7 +1765,7 @@ def _windows_left_out_of_groups(shares: Sequence[GroupShare], words: Words) -> s
 
 
 def _mean_of_groups(shares: Sequence[GroupShare], words: Words) -> str:
-    """Say over what groups' shares are means: over films, and over the judges of a window if it has more."""
+    """Say that groups' shares are means over films and, if a group has several judges, over its judges."""
     if not _any_has_panel(shares):
         return words["mean_alone"]
     return words["mean_of_sure_judges" if _any_has(shares, NOT_SURE) else "mean_of_judges"]
@@ -1629,7 +1777,11 @@ def _any_has_panel(shares: Sequence[GroupShare]) -> bool:
 
 
 def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, words: Words) -> str:
-    """Name the judges of the groups: all if a film has other judges, else "Judges" if a group has others."""
+    """Write who judged the groups: their names, or "Judges" if each group's judges are named with its share.
+
+    Names are written if the judges of all groups are the same, or if films of one group have different
+    judges.
+    """
     if have_same_judges:
         return words.listed(shares[0].who)
     if _any_has(shares, OTHER_JUDGES):
@@ -1638,7 +1790,7 @@ def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, w
 
 
 def _would_mark_key(shares: Sequence[GroupShare], *, have_same_judges: bool) -> str:
-    """Choose the text of what one judge, several, or those who judged each film would mark."""
+    """Choose the text by who judged the groups: one judge, several, or different ones from film to film."""
     if _any_has(shares, OTHER_JUDGES):
         return "would_mark_mixed"
     is_of_one_judge = have_same_judges and len(shares[0].who) == 1
@@ -1657,7 +1809,7 @@ def group_value(claim: GroupShare, words: Words) -> str:
 
 
 def group_expected(claim: GroupShare, words: Words) -> str:
-    """Write the share that the model alone expects of a group, and of how many films where not of all."""
+    """Write the share that the model alone expects of a group, and for how many films if not for all."""
     if claim.expected is None:
         return NO_NUMBER
     share = words.share(claim.expected)
@@ -1679,10 +1831,9 @@ def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 
 
 def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
-    """Say from how many windows, and whose, the share of one film is, or that it is the model's alone.
+    """Say where the share of one film comes from: judged windows, the model alone, or labels in its place.
 
-    That a model corrected a share, and that its judges may agree no better than chance, is said with it. If
-    the model has no share, the reason is said. Labels may stand in the model's place.
+    If there is no share, it says why.
     """
     if isinstance(claim, JudgedShare):
         return _judged_film_note(claim, words)
@@ -1694,26 +1845,42 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 
 
 def _judged_film_note(claim: JudgedShare, words: Words) -> str:
-    """Say from how many windows of which judges a share is, and which judges it leaves out."""
+    """Say how many windows a share comes from, who judged them, and what must be known of the share."""
+    clauses = [
+        *_windows_of_share(claim, words),
+        *_too_few_together(claim, words),
+        *_corrections(claim, words),
+        *panel_doubts(claim, words),
+    ]
+    return words["semicolon"].join(clauses)
+
+
+def _windows_of_share(claim: JudgedShare, words: Words) -> list[str]:
+    """Say how many windows were judged by whom, how many surely, and that the rest is little if it is."""
     who = words.listed([words.judge(name) for name in claim.who])
-    if claim.has(NOT_SURE):
-        notes = [words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)]
-        if _is_of_little_time(claim):
-            notes.append(words.say("share_of_little", time=_little_time_phrase(claim, words)))
-    else:
-        notes = [words.counted("windows_judged", claim.n, who=who)]
-    if claim.left_out:
-        everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
-        key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
-        too_few = words.say(key, who=everybody)
-        if claim.after_gap:
-            too_few = words.counted("judged_together_gap", claim.after_gap, too_few=too_few)
-        notes.append(too_few)
-    return words["semicolon"].join([*notes, *_corrected_by(claim, words), *panel_doubts(claim, words)])
+    if not claim.has(NOT_SURE):
+        return [words.counted("windows_judged", claim.n, who=who)]
+    n_judged = claim.n + claim.n_unsure
+    clauses = [words.counted("windows_judged_surely", n_judged, sure=claim.n, who=who)]
+    if _is_of_little_time(claim):
+        clauses.append(words.say("share_of_little", time=_little_time_phrase(claim, words)))
+    return clauses
+
+
+def _too_few_together(claim: JudgedShare, words: Words) -> list[str]:
+    """Say that all judges together judged too few windows, so that some are left out; else an empty list."""
+    if not claim.left_out:
+        return []
+    everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
+    key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
+    too_few = words.say(key, who=everybody)
+    if claim.after_gap:
+        too_few = words.counted("judged_together_gap", claim.after_gap, too_few=too_few)
+    return [too_few]
 
 
 def planted_sentence(model: ModelRecord, words: Words) -> str:
-    """Say that a program gave the labels that a model was trained on, or some; empty if people gave all."""
+    """Say that a program gave all or some of the labels that a model was trained on; empty if none."""
     if positive_of(model).is_planted:
         return words["about_1_planted"]
     people = people_besides_program(model)
@@ -1722,13 +1889,14 @@ def planted_sentence(model: ModelRecord, words: Words) -> str:
 
 def no_share_phrase(claim: ExpectedShare, words: Words) -> str:
     """Say in a clause that a film has no share, and why if that is known."""
-    if claim.number is not None or not any(one in NO_SHARE for one in claim.conditions):
+    is_reason_known = claim.number is None and any(one in NO_SHARE for one in claim.conditions)
+    if not is_reason_known:
         return words["withheld"]
     return _as_clause(no_share_sentence(claim, words))
 
 
 def _as_clause(sentence: str) -> str:
-    """Write a sentence as a clause of another one: without its capital and full stop."""
+    """Write a sentence as a clause of another one: without its capital and full stop; empty if it is."""
     text = sentence.removesuffix(".")
     return f"{text[:1].lower()}{text[1:]}"
 
@@ -1742,12 +1910,12 @@ def few_windows_note(claim: ExpectedShare, counts: WindowCounts, words: Words) -
 
 def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """Write the share of one film among others beside its title, with its interval, and whose share it is."""
-    known = {"share": film_share_value(claim, words), "whose": film_share_note(claim, words)}
-    return words.say("film_share", title=title, year=year, **known)
+    share, note = film_share_value(claim, words), film_share_note(claim, words)
+    return words.say("film_share", title=title, year=year, share=share, whose=note)
 
 
 def later_phrase(claim: GroupChange, words: Words) -> str:
-    """Write the trend, such as "10 years later +4.0 points [−1.0, +9.0]", and what must be known of it."""
+    """Write the trend, such as "10 years later +4.0 points [−1.0, +9.0]", and the note on it if any."""
     change = claim.number or 0.0
     if claim.note:
         return words.points_text("later_noted", change, claim.interval, note=words.translated(claim.note))
@@ -1759,10 +1927,10 @@ def group_phrase(claim: GroupShare, words: Words) -> str:
     share = words.share(claim.number or 0.0)
     if claim.interval is not None:
         share = f"{share} [{words.shares(claim.interval)}]"
-    known = {"share": share, "group": words.translated(claim.group)}
-    if claim.note:
-        return words.say("rate_of_noted", **known, note=words.translated(claim.note))
-    return words.say("rate_of", **known)
+    group = words.translated(claim.group)
+    if claim.note:  # on how few films
+        return words.say("rate_of_noted", share=share, group=group, note=words.translated(claim.note))
+    return words.say("rate_of", share=share, group=group)
 
 
 def group_sentence(claim: GroupShare, words: Words) -> str:
@@ -1792,13 +1960,15 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     difference = words["undefined"]
     if claim.number is not None:
         difference = words.difference(claim.number, claim.interval)
+    which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
+    has_few_films = claim.n_films < LEAST_FILMS_OF_CHANGE
     return words.say(
         "learn_change",
-        which=words["learn_judged" if claim.is_of_judged else "learn_corpus"],
+        which=words[which_key],
         verdict=words[verdict_key],
         difference=difference,
         films=words.counted("count_films", claim.n_films),
-        few=words["learn_few"] if claim.n_films < LEAST_OF_INTERVAL else "",
+        few=words["learn_few"] if has_few_films else "",
     )
 
 

@@ -33,13 +33,16 @@ LEAST_WRITTEN_P: Final = 0.005
 ROUNDING_OF_SHARES: Final = 1e-9
 """A share this near to 0 or 1 is 0 or 1 but for the rounding of sums."""
 
+ROUNDING_OF_TIMES: Final = 1e-6
+"""Times this little below a half are halves but for floating point, and are rounded up too."""
+
 FILES_OF_TEXTS: Final = (("claims", "obygaze_film.claims"), ("film", "obygaze_film.page"))
 """Names of the files of texts, and their packages: sentences; the page and the desk."""
 
 
 @cache
 def texts_of(language: str) -> dict[str, str]:
-    """Read the texts of a language, by key: those of notes, of sentences, and of the page and the desk."""
+    """Read the texts of a language, by key: those of notes, of sentences, and of the pages."""
     result = dict(texts_of_notes(language))
     for name, package in FILES_OF_TEXTS:
         result |= tomllib.loads(asset(f"{name}.{language}.toml", package))
@@ -110,13 +113,13 @@ class Words:
         if not isinstance(note, Message):
             return note
         key = note.key
-        # French may have a singular where English has one text for all, as its participles have a plural.
+        # Only French may have a text of its own for 1: English needs none where no word changes.
         if note.values.get("n") == 1 and f"{key}_1" in self._texts:
             key = f"{key}_1"
         return self.say(key, **note.values)
 
     def texts_with_prefix(self, prefix: str) -> dict[str, str]:
-        """Return the texts of a script, by their keys without the prefix; and ``decimal``, which it needs."""
+        """Return the texts for a page's JavaScript, by their keys without the prefix, and ``decimal``."""
         result = {"decimal": self._texts["decimal"]}
         for key, text in self._texts.items():
             if key.startswith(prefix):
@@ -145,7 +148,7 @@ class Words:
         return self.number(p) if p >= LEAST_WRITTEN_P else self[least]
 
     def band(self, low: float, high: float, between: str = "") -> str:
-        """Write an interval of probabilities, such as "<0.01, 0.43"; empty if both would be written as 0.00.
+        """Write an interval of probabilities, such as "<0.01, 0.43"; empty if its upper end rounds to 0.00.
 
         `between` replaces the language's sign between the two.
         """
@@ -162,7 +165,10 @@ class Words:
         return self["probability_band"].format(*numbers)
 
     def share(self, value: float) -> str:
-        """Write a share as a whole percentage, NaN as a dash; only 0 is written as 0, and only 1 as all."""
+        """Write a share as a whole percentage, NaN as a dash.
+
+        A share that rounds to 0 or 100 and is neither is written as "<1%" or ">99%".
+        """
         if math.isnan(value):
             return "–"
         return self._percentage(rounded(100 * value), value)
@@ -178,8 +184,8 @@ class Words:
     def shares_of_whole(self, parts: Sequence[float]) -> list[str]:
         """Write the shares of the parts of one whole, rounded so that the percentages add up to 100.
 
-        The parts are rounded down; those with the largest remainders are then rounded up. As in `share`, only
-        nothing is written as 0, and only the whole as 100.
+        The parts are rounded down; those with the largest remainders are then rounded up. As in `share`,
+        "<1%" and ">99%" stand for parts that round to 0 or 100 and are neither.
 
         Examples
         --------
@@ -190,7 +196,7 @@ class Words:
         whole = sum(parts)
         if whole == 0:
             return [self._percentage("0", 0.0) for _ in parts]
-        exact = [round(100 * part / whole, 6) for part in parts]
+        exact = [round(100 * part / whole, 6) for part in parts]  # rounded, so that 33.999999999 is 34
         percentages = [math.floor(share) for share in exact]
         remainders = [share - percentage for share, percentage in zip(exact, percentages, strict=True)]
         by_remainder = sorted(range(len(parts)), key=lambda index: remainders[index], reverse=True)
@@ -229,7 +235,9 @@ class Words:
         return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
 
     def points_text(self, key: str, value: float, interval: Bounds | None, **values: object) -> str:
-        """Fill a text of a difference in percentage points; ``KEY_singular``, if any, is that of less than 2.
+        """Fill a text of a difference in percentage points.
+
+        For less than 2 points, the text ``KEY_singular`` is used if there is one.
 
         Examples
         --------
@@ -284,7 +292,7 @@ class Words:
     # --- names
     # -----------------------------------------------------------------------
     def listed(self, names: Sequence[str]) -> str:
-        """Join names, in this language where they have translations."""
+        """Join one name or more, such as "A, B and C", in this language where they have translations."""
         written = [str(self.translated(name)) for name in names]
         if len(written) == 1:
             return written[0]
@@ -293,8 +301,8 @@ class Words:
     def flags(self, cell: str, *, is_judged: bool = False) -> str:
         """Name the flags in a cell, such as ``unlike;bars``.
 
-        Time with a flag such as ``unlike`` has no probability. If the span has one all the same
-        (`is_judged`), only a part of it has the flag: then "in part" is written before it.
+        Time with a flag such as ``unlike`` has no probability. If the span has a probability (`is_judged`),
+        only a part of it can have such a flag: then "in part" is written before the flag.
 
         Examples
         --------
@@ -318,10 +326,16 @@ class Words:
 
 
 def _elided(match: re.Match[str], values: Mapping[str, object]) -> str:
-    """Write "que {concept}" as "qu’{concept}" if the value of the placeholder begins with a vowel.
+    """Replace "que {concept}" by "qu’{concept}" if the value of the placeholder begins with a vowel.
 
-    `match` is of a pattern of `MAY_ELIDE`, and has two groups: "qu" and "concept". The placeholder stays, as
-    the text is filled later.
+    The placeholder stays: `Words.say` fills it later.
+
+    Parameters
+    ----------
+    match : re.Match
+        Of a pattern of `MAY_ELIDE`, with two groups: "qu" and "concept".
+    values : mapping of str to object
+        Values of the placeholders, by name.
     """
     consonants, name = match.groups()
     value = str(values[name])
@@ -335,7 +349,7 @@ def _elided(match: re.Match[str], values: Mapping[str, object]) -> str:
 
 def whole_seconds(seconds: float) -> int:
     """Round a time to the second that is written; a half is rounded up."""
-    return int(seconds + 0.5 + 1e-6)
+    return int(seconds + 0.5 + ROUNDING_OF_TIMES)
 
 
 def clock(seconds: float) -> str:
@@ -353,20 +367,19 @@ def clock_span(start_s: float, end_s: float) -> str:
     >>> clock_span(82.0, 88.0), clock_span(87.708, 88.125), clock_span(87.71, 87.74)
     ('0:01:22–0:01:28', '0:01:27.7–0:01:28.1', '0:01:27.71–0:01:27.74')
     """
-    if end_s <= start_s or clock(start_s) != clock(end_s):
-        return f"{clock(start_s)}–{clock(end_s)}"
-    start = end = ""
+    start, end = clock(start_s), clock(end_s)
+    has_length = end_s > start_s
     for digits in (1, 2, 3):
+        if not has_length or start != end:
+            break
         start = _clock_with_decimals(start_s, digits)
         end = _clock_with_decimals(end_s, digits)
-        if start != end:
-            break
     return f"{start}–{end}"
 
 
 def _clock_with_decimals(seconds: float, digits: int) -> str:
     """Write a time as h:mm:ss with some decimals of the second, such as 0:01:27.7; a half is rounded up."""
-    units_a_second = 10**digits
-    units = int(seconds * units_a_second + 0.5 + 1e-6)
-    whole_s = units // units_a_second
-    return f"{clock(whole_s)}.{units % units_a_second:0{digits}d}"
+    ticks_per_second = 10**digits
+    ticks = int(seconds * ticks_per_second + 0.5 + ROUNDING_OF_TIMES)
+    whole_s = ticks // ticks_per_second
+    return f"{clock(whole_s)}.{ticks % ticks_per_second:0{digits}d}"

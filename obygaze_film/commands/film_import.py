@@ -1,13 +1,19 @@
 """`obygaze film import`: take annotations of other tools' files into a scored film's ledger."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from obygaze_features.commands import roles_of_tiers
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.signatures import argument, command, option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from obygaze_film.workspace import importing
 
 
 @command("import")
@@ -66,21 +72,12 @@ def import_(
     """
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions, codebook_in_ledger, codebook_of
-    from obygaze_film.workspace.importing import lines_of, notices_of, read_annotations
+    from obygaze_film.workspace.importing import read_annotations
 
-    if blind and in_sight:
-        raise click.UsageError("--blind and --in-sight exclude each other")
-    is_blind = None  # nothing is declared: each tier says how people judged
-    if blind:
-        is_blind = True
-    elif in_sight:
-        is_blind = False
+    is_blind = _is_declared_blind(blind=blind, in_sight=in_sight)
     roles = roles_of_tiers(tiers)
     films = found_films([into])
-    lines: list[str] = []
-    notices: list[str] = []
-    documents: list[dict[str, object]] = []
-    n_left_out = 0
+    imported = _Imported()
     for folder, film in films.items():
         name = film.model().codebook
         book = codebook_of(name, codebook) if codebook else codebook_in_ledger(folder, name)
@@ -88,17 +85,64 @@ def import_(
         for path in files:
             if len(films) == 1:
                 file = read_annotations(path, book, movie=film.movie, tiers=roles, annotator=annotator)
-            else:  # the file names the film of each annotation
+            else:
+                # The file names the film of each annotation. It is read anew by the codebook of each film.
                 file = read_annotations(path, book, movie="", tiers=roles, annotator=annotator)
                 file = file.of_film(film.movie)
             results = decisions.take_in(file, is_blind=is_blind)
-            lines += lines_of(file, results)
-            notices += [*file.notices, *notices_of(file, results)]
-            for result in results:  # one for each annotator
-                n_left_out += result.left_out.total()
-                documents.append({"file": str(path), "movie": film.movie, **result.document})
-        notices += decisions.notices
-    if not documents:
-        notices.append("no annotation of these films is in the files")
-    code = PROBLEMS_FOUND if n_left_out or not documents else 0
-    return Answer({"annotators": documents}, "\n".join(lines), list(dict.fromkeys(notices)), code)
+            imported.add(path, film.movie, file, results)
+        imported.notices += decisions.notices
+    if not imported.documents:
+        imported.notices.append("no annotation of these films is in the files")
+    has_problems = imported.n_left_out > 0 or not imported.documents
+    return Answer(
+        {"annotators": imported.documents},
+        "\n".join(imported.lines),
+        list(dict.fromkeys(imported.notices)),
+        code=PROBLEMS_FOUND if has_problems else 0,
+    )
+
+
+def _is_declared_blind(*, blind: bool, in_sight: bool) -> bool | None:
+    """Return whether annotators are declared to have judged blindly; None if the tiers say it themselves."""
+    if blind and in_sight:
+        raise click.UsageError("--blind and --in-sight exclude each other")
+    if blind:
+        return True
+    return False if in_sight else None
+
+
+@dataclass
+class _Imported:
+    """What was imported, as the command prints it.
+
+    Attributes
+    ----------
+    lines : list of str
+    notices : list of str
+    documents : list of dict
+        For JSON output, one of each file and annotator.
+    n_left_out : int
+        Annotations that were left out.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    documents: list[dict[str, object]] = field(default_factory=list)
+    n_left_out: int = 0
+
+    def add(
+        self,
+        path: Path,
+        movie: str,
+        file: "importing.Annotated",
+        results: "Sequence[importing.AnnotatorResult]",
+    ) -> None:
+        """Add what was imported of a file for one film: a result for each annotator."""
+        from obygaze_film.workspace.importing import lines_of, notices_of
+
+        self.lines += lines_of(file, results)
+        self.notices += [*file.notices, *notices_of(file, results)]
+        for result in results:
+            self.n_left_out += result.left_out.total()
+            self.documents.append({"file": str(path), "movie": movie, **result.document})

@@ -1,6 +1,6 @@
 """`obygaze film next`, `rate`, `compare`, `learn`: choose windows to judge, and use the judgements."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -78,7 +78,7 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
+    from obygaze_features.manifest import DEFINITION, Manifest, write_manifest
     from obygaze_film.judged_windows import LEAST_SURE
     from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_notices, unread_notices
     from obygaze_film.workspace.decisions import codebook_of
@@ -92,29 +92,38 @@ def next_(
     notices = content_notices(films, earlier) if blind else unknown_notices(films, earlier, key=key)
     for notice in notices:
         click.echo(notice, err=True)
+
     book = codebook_of(films[0].model(key).codebook, codebook)
     definition = book.definition()
     clips = [replace(clip, extras={**clip.extras, DEFINITION: definition}) for clip in clips]
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     if blind:
-        needed = f"{LEAST_SURE} of a film of which their judge is sure, or all of it"
-        then = f"obygaze film rate, which needs {needed}"
-        click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
+        click.echo(
+            "Judge them in this order, without looking at the film's page, then: obygaze film rate, "
+            f"which needs {LEAST_SURE} of a film of which their judge is sure, or all of it",
+            err=True,
+        )
+    manifest_is_on_stdout = out == STANDARD
+    click.echo(f"{out}: {_summary_of_windows(clips)}", err=manifest_is_on_stdout)
+
+
+def _summary_of_windows(clips: "Sequence[Clip]") -> str:
+    """Write how many windows of how many films were chosen, and how many of them at random."""
+    from obygaze_features.manifest import counted
+
     n_films = len({clip.movie for clip in clips})
     n_random = sum(clip.extras["draw"] == "random" for clip in clips)
-    drawn = f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}"
-    summary = f"{out}: {drawn}, {n_random} drawn at random"
-    click.echo(summary, err=out == STANDARD)
+    return f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}, {n_random} drawn at random"
 
 
 def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip]":
-    """Read what is judged already; print which judged films are none of `movies`."""
+    """Read earlier judgements; print which judged films are not among `movies`."""
     from obygaze_features.manifest import name_hint, read_manifest
 
     judged: list[Clip] = []
     for path in files:
         manifest = read_manifest(path, spreadsheet_safe=True)
-        judged += manifest.spelled_as(movies)  # a movie may be written in another case than in `movies`
+        judged += manifest.spelled_as(movies)  # the table may write a movie in another case
     other_movies = dict.fromkeys(clip.movie for clip in judged if clip.movie not in movies)
     if other_movies:
         hinted = [f"{movie}{name_hint(movie, movies)}" for movie in other_movies]
@@ -171,35 +180,53 @@ def rate(
     meanings = meanings_in([*films], [judged.codebook])
     judged = with_common_definitions(judged, meanings)
     labelled = None if labels is None else read_manifest(labels)
-    # The parts of the answer, film after film.
-    documents: list[dict[str, Any]] = []
-    claims: list[dict[str, Any]] = []
-    lines: list[str] = []
-    notes: list[str] = []
-    reasons_without_rate: list[str] = []
+    parts = _RateParts()
     for scored_folder, timeline in films.items():
-        # Judgements of the other films here count for those films: this film must not note them as left out.
+        # Without the judgements of the other films here: a note would count them as left out.
         other_movies = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in other_movies)
         estimates = _estimates_of_models(timeline, judged_here, labelled, meanings.names())
-        reasons_without_rate += estimates.reasons_without_rate
-        rates_of_model = estimates.rates_of_model
-        if not rates_of_model:
+        parts.reasons_without_rate += estimates.reasons_without_rate
+        if not estimates.rates_of_model:
             continue
         if labels is None:  # rates by labels in the model's place are not kept for the film's page
-            write_rates(scored_folder, [*rates_of_model.values()])
-        documents += _rate_documents(timeline, rates_of_model)
-        claims += _claim_documents(timeline, rates_of_model)
-        lines += _lines_of_rates(timeline, rates_of_model, has_labels=labels is not None)
-        notes += _notices_of_models(timeline.movie, rates_of_model)
-    if not documents:
-        raise FilmError("; ".join(reasons_without_rate))
+            write_rates(scored_folder, [*estimates.rates_of_model.values()])
+        parts.add(timeline, estimates.rates_of_model, has_labels=labels is not None)
+    if not parts.documents:
+        raise FilmError("; ".join(parts.reasons_without_rate))
     return Answer(
-        {"rates": documents, "claims": claims},
-        "\n".join(lines),
-        [*notes, *reasons_without_rate],
-        code=PROBLEMS_FOUND if reasons_without_rate else 0,
+        {"rates": parts.documents, "claims": parts.claims},
+        "\n".join(parts.lines),
+        [*parts.notes, *parts.reasons_without_rate],
+        code=PROBLEMS_FOUND if parts.reasons_without_rate else 0,
     )
+
+
+@dataclass
+class _RateParts:
+    """The parts of the answer of `film rate`, film after film.
+
+    Attributes
+    ----------
+    documents, claims : list of dict
+        For JSON output.
+    lines, notes : list of str
+    reasons_without_rate : list of str
+        Of each film and model without a rate.
+    """
+
+    documents: list[dict[str, Any]] = field(default_factory=list)
+    claims: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    reasons_without_rate: list[str] = field(default_factory=list)
+
+    def add(self, film: "Timeline", rates_of_model: "Mapping[str, FilmRates]", *, has_labels: bool) -> None:
+        """Add the rates of a film."""
+        self.documents += _rate_documents(film, rates_of_model)
+        self.claims += _claim_documents(film, rates_of_model)
+        self.lines += _lines_of_rates(film, rates_of_model, has_labels=has_labels)
+        self.notes += _notices_of_models(film.movie, rates_of_model)
 
 
 class ModelEstimates(NamedTuple):
@@ -222,7 +249,9 @@ def _estimates_of_models(
 ) -> ModelEstimates:
     """Estimate a film's rate by each of its models.
 
-    One model may have a rate and another none: clips without concepts count for levels alone.
+    One model may have a rate and another none. For example, clips without concepts count for a model that
+    finds levels, and not for one that finds a concept.
+
     `names_of_definitions` maps the digests of definitions to their names, for sentences.
     """
     from obygaze_film.errors import FilmError
@@ -237,7 +266,8 @@ def _estimates_of_models(
                 film, judged, key, labels=labelled, names=names_of_definitions
             )
         except FilmError as error:
-            reasons.append(f"{key}: {error}" if len(keys) > 1 else str(error))
+            has_several_models = len(keys) > 1
+            reasons.append(f"{key}: {error}" if has_several_models else str(error))
     return ModelEstimates(rates_of_model, reasons)
 
 
@@ -262,10 +292,10 @@ def _claim_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]"
 def _lines_of_rates(
     film: "Timeline", rates_of_model: "Mapping[str, FilmRates]", *, has_labels: bool
 ) -> list[str]:
-    """Write a film's title and its rates; of several models each has a line of its own above its rates.
+    """Write a film's title and its rates.
 
-    With labels in place of a model's probabilities, that line says what is asked for, and not the model's
-    key.
+    If the film has several models, a line such as "model linear:" begins the rates by each. With labels in
+    place of the models' probabilities, it names what the model finds, such as "S:".
     """
     from obygaze_film.claims import Words, rate_claims, sentence
     from obygaze_film.claims.of_film import film_title
@@ -277,9 +307,10 @@ def _lines_of_rates(
     lines: list[str] = [titles_sentence([film_title(film, key) for key in rates_of_model], words)]
     for key, film_rates in rates_of_model.items():
         claims = rate_claims(film_rates)
-        if has_several_models:
-            positive = positive_of(film.model(key)).text
-            lines.append(f"  {positive}:" if has_labels else f"  model {key}:")
+        if has_several_models and has_labels:
+            lines.append(f"  {positive_of(film.model(key)).text}:")
+        elif has_several_models:
+            lines.append(f"  model {key}:")
         lines += [f"  {sentence(claim, words)}" for claim in claims]
         lines += [f"  {text}" for text in own_shares_sentences(claims, words)]
     return lines
@@ -370,18 +401,19 @@ def compare(
     refuse_existing(html, force=force)
     films_by_folder = found_films(folders)
     timelines = list(films_by_folder.values())
-    book = find_codebook(codebook) if codebook else None
-    tables = read_judged(films_by_folder, book, (JUDGEMENTS,), judged)
+    asked_codebook = find_codebook(codebook) if codebook else None
+    judgements = read_judged(films_by_folder, asked_codebook, (JUDGEMENTS,), judged)
     labelled = None if labels is None else read_manifest(labels)
-    notes = [*tables.notices]
+    notes = [*judgements.notices]
     facts = None
     if films is not None:
-        facts, unmatched = read_facts(films, timelines)
-        notes += unmatched
+        facts, notes_on_rows = read_facts(films, timelines)
+        notes += notes_on_rows
     compared = obygaze_film.compare_films(
-        timelines, tables.manifest, facts, by=by, trend=trend, key=key, labels=labelled
+        timelines, judgements.manifest, facts, by=by, trend=trend, key=key, labels=labelled
     )
     compared = replace(compared, notes=(*notes, *compared.notes))
+
     figure = years_figure(compared, Words("en"), is_own_file=True)
     pictures = {}
     if figure:
@@ -403,7 +435,8 @@ def _has_all_estimates(compared: "FilmComparison") -> bool:
     """Whether any film was compared, and no group, difference or trend lacks its estimate."""
     if not compared.films:
         return False
-    # Why there is no estimate, of each row; a table without rows has no columns.
+    # The reason of a row says why it has no estimate, and is empty if it has one. A table without rows has no
+    # columns.
     reasons = [*compared.groups.get("reason", ()), *compared.changes.get("reason", ())]
     return not any(reasons)
 

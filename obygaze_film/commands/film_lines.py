@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 
 def first_lines(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, and which passages its first model marks."""
-    lines = [phrases.title_sentence(film_title(film), words)]
+    return [phrases.title_sentence(film_title(film), words), *_marked_lines(film, words)]
+
+
+def _marked_lines(film: "Timeline", words: Words) -> list[str]:
+    """Write which passages a film's first model marks, as a list of one line; empty without a prediction."""
     model = film.model()
     marked = marked_passages(film, model, film.segments(model.key))
-    if marked is not None:
-        lines.append(phrases.marked_sentence(marked, words))
-    return lines
+    return [] if marked is None else [phrases.marked_sentence(marked, words)]
 
 
 def lines_of_film(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, the evidence of its models, what they mark and expect, and what was scored."""
-    _, *marked = first_lines(film, words)  # without the title, which is written with all models below
     titles = [film_title(film, model.key) for model in film.record.models]
     lines = [phrases.titles_sentence(titles, words)]
     lines += [_evidence(model, words) for model in film.record.models]
-    lines += [f"  {line}" for line in marked]
+    lines += [f"  {line}" for line in _marked_lines(film, words)]
     lines.append(f"  {_counts_of_rows(film, words)}")
     for model in film.record.models:
         lines += _lines_of_model(film, model, words)
@@ -50,10 +51,7 @@ def _evidence(model: "ModelRecord", words: Words) -> str:
 
 
 def _counts_of_rows(film: "Timeline", words: Words) -> str:
-    """Write how many windows were scored, and how many rows the timeline has.
-
-    A row is of a shot, of a window, or of a time step: `rows.kind`.
-    """
+    """Write how many windows were scored, and how many rows the timeline has, and of what (`rows.kind`)."""
     record, windows = film.record, film.record.windows
     text = f"{counted(windows.n, 'window')} of {words.seconds(windows.window_s)} s"
     if windows.n_missing:

@@ -106,13 +106,19 @@ def open_(
         print_notices(film)
     print_cache()
     make_missing_media(opened)
+
     facts = None
     if films is not None:
         facts, _ = read_facts(films, timelines)
-    trend = "year" if len(years_of(timelines, facts)) >= LEAST_YEARS else None
-    # Of the films as they were opened: `opened` grows if a model learns on the desk.
-    comparison = _DeskComparison(tuple(opened), book, facts, by, trend)
-    comparison.compare()  # what can't be compared is refused before anybody works
+    has_trend = len(years_of(timelines, facts)) >= LEAST_YEARS
+    comparison = _DeskComparison(
+        tuple(opened),  # not the list, which grows if a model is trained on the desk
+        book,
+        facts,
+        by,
+        trend="year" if has_trend else None,
+    )
+    comparison.compare()  # an error in the columns ends the command before anybody works
     learn = None
     if clips_and_stores:
         folder_of_models = folders[0].absolute().parent
@@ -121,7 +127,7 @@ def open_(
 
 
 class _DeskComparison(NamedTuple):
-    """What 'Compare films' on the desk compares, each time with the judgements of that moment.
+    """The comparison of films on the desk, with the judgements of the moment when it is asked for.
 
     Attributes
     ----------
@@ -141,19 +147,20 @@ class _DeskComparison(NamedTuple):
     trend: str | None
 
     def compare(self) -> "FilmComparison":
-        """Compare the films, with the judgements of now."""
+        """Compare the films, with the judgements that they have at this moment."""
         from obygaze_film.workspace.open_film import shown_judgements_of
 
         shown = shown_judgements_of(self.films, self.codebook)
+        note_of_hidden = shown.notes  # movie with hidden judgements -> what is said of it
         compared = obygaze_film.compare_films(
             [film.timeline for film in self.films],
             shown.judged,
             self.facts,
             by=self.by,
             trend=self.trend,
-            hidden=list(shown.notes),  # movies with hidden judgements
+            hidden=list(note_of_hidden),
         )
-        return replace(compared, notes=(*compared.notes, *shown.notes.values()))
+        return replace(compared, notes=(*compared.notes, *note_of_hidden.values()))
 
     def page(self, language: str) -> str:
         """Write the page of the comparison in a language."""
@@ -170,17 +177,14 @@ def learner(
     codebook: "Codebook",
     near: Path,
 ) -> "Callable[[Tell], list[Note]]":
-    """Return the function that the desk calls to train a model anew, and to open the films as it scores them.
-
-    The function gets a callback, which it calls with the share of the work that is done, such as 0.4. It adds
-    the films that it opens to `opened`. It returns the notes that the desk shows at the end: claims of what
-    changed, and the path of the model's folder.
+    """Return the function that the button Learn of the desk calls (`_Learner.learn`).
 
     Parameters
     ----------
     corpus : (Manifest, sequence of Store)
+        That the model was trained on.
     films : mapping of Path to Timeline
-        By their folders.
+        Folder of a scored film -> film.
     opened : list of OpenFilm
         Films on the desk, to which those that are scored anew are added.
     codebook : Codebook
@@ -188,27 +192,57 @@ def learner(
     near : Path
         Folder in which the model gets a folder `learnt-1`, or the next number that is free.
     """
+    return _Learner(corpus, films, opened, codebook, near).learn
 
-    def learn_again(tell_share: "Tell") -> "list[Note]":
+
+class _Learner(NamedTuple):
+    """Train the model of the films on the desk anew; attributes are the parameters of `learner`."""
+
+    corpus: "tuple[Manifest, Sequence[Store]]"
+    films: "Mapping[Path, Timeline]"
+    opened: "list[OpenFilm]"
+    codebook: "Codebook"
+    near: Path
+
+    def learn(self, tell_share: "Tell") -> "list[Note]":
+        """Train a model on the corpus and the films' judgements, and open the films as it scores them.
+
+        Parameters
+        ----------
+        tell_share : callable
+            Called with the share of the work that is done, such as 0.4.
+
+        Returns
+        -------
+        list of Note
+            What the desk shows at the end: claims of what changed, and the path of the model's folder.
+        """
         from obygaze_film.learning import learn_films, learnt_claims
         from obygaze_film.timeline import read_films
-        from obygaze_film.workspace.decisions import Decisions
-        from obygaze_film.workspace.open_film import OpenFilm
 
-        video_of = {film.timeline.movie: film.path for film in opened}
-        out = _free_folder(near)
-        report, _ = learn_films(films, corpus, out, progress=lambda done, total: tell_share(done / total))
-        scored_anew = {film.movie: film for film in read_films([out / "scored"])}
-        for folder, film_before in films.items():
-            film = scored_anew[film_before.movie]
-            # People go on deciding in the folders of the films as they were scored first.
-            decisions = Decisions(folder, film, codebook)
-            number = len(opened)
-            opened.append(OpenFilm(number, film, decisions, video_of[film.movie]))
+        out = _free_folder(self.near)
+        report, _ = learn_films(
+            self.films, self.corpus, out, progress=lambda done, total: tell_share(done / total)
+        )
+        self._open(read_films([out / "scored"]))
         model = str(report.record["model"])
         return [*learnt_claims(model, report.data), str(out)]
 
-    return learn_again
+    def _open(self, scored_anew: "Iterable[Timeline]") -> None:
+        """Open the films that the new model scored, beside those that are open.
+
+        Decisions stay in the folders of the films as they were scored first.
+        """
+        from obygaze_film.workspace.decisions import Decisions
+        from obygaze_film.workspace.open_film import OpenFilm
+
+        video_of = {film.timeline.movie: film.path for film in self.opened}
+        film_of = {film.movie: film for film in scored_anew}
+        for folder, film_before in self.films.items():
+            film = film_of[film_before.movie]
+            decisions = Decisions(folder, film, self.codebook)
+            number = len(self.opened)
+            self.opened.append(OpenFilm(number, film, decisions, video_of[film.movie]))
 
 
 def _free_folder(near: Path) -> Path:
@@ -225,7 +259,7 @@ def print_note(line: object) -> None:
 
 
 def print_notices(film: "OpenFilm") -> None:
-    """Print the notices of a film's decisions, and clear them; also name a copy that no browser plays."""
+    """Print the notices of a film's decisions once (they are removed), and whether browsers can't play it."""
     for notice in film.decisions.notices:
         print_note(notice)
     film.decisions.notices.clear()
@@ -234,11 +268,11 @@ def print_notices(film: "OpenFilm") -> None:
 
 
 def print_cache() -> None:
-    """Print what the desk keeps of films, and where."""
+    """Prepare the folder where the desk keeps stills and sound, and print the size of what is in it."""
     from obygaze_features.manifest import counted
     from obygaze_film.workspace.cache import cache_folder, prepare_cache
 
-    size_of = prepare_cache(cache_folder())
+    size_of = prepare_cache(cache_folder())  # file -> bytes
     if size_of:
         megabytes = sum(size_of.values()) / 1e6
         size = f"{counted(len(size_of), 'file')} for the desk, {megabytes:,.0f} MB"
@@ -246,12 +280,12 @@ def print_cache() -> None:
 
 
 def make_missing_media(films: "Sequence[OpenFilm]") -> None:
-    """Make the stills, colours and sound of those films that have none yet, in a thread beside the desk."""
+    """Make the stills, colours and sound of films that have none yet, in the background."""
     from obygaze_features.manifest import counted
     from obygaze_film.film_videos import make_media_of_films
     from obygaze_film.workspace.cache import cache_folder
 
-    missing: dict[Path, Timeline] = {}
+    missing: dict[Path, Timeline] = {}  # by the path of the video
     for film in films:
         if film.path is not None and film.media and not film.has_media:
             missing[film.path] = film.timeline
@@ -261,7 +295,7 @@ def make_missing_media(films: "Sequence[OpenFilm]") -> None:
 
 
 def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
-    """Return the different years of films: of each, that of the table of facts, else that of its record."""
+    """Return the different years of films, by the table of facts or else by the film's record."""
     years: set[object] = set()
     for film in films:
         cells = facts.get(film.movie, {}) if facts else {}

@@ -79,7 +79,8 @@ def report(
     from obygaze_film.page import write_film_page
     from obygaze_film.timeline import found_films
 
-    page, words = out or Path("report.html"), Words("en")
+    page = out or Path("report.html")
+    words = Words("en")
     if stills and not videos:
         raise click.UsageError("--stills needs --film, the copy whose stills they are")
     refuse_existing(page, force=force)
@@ -96,9 +97,9 @@ def report(
 def _owned_by_movie(
     films: "Mapping[Path, Timeline]", videos: Sequence[Path], *, has_people: bool, has_stills: bool
 ) -> "dict[str, Owned]":
-    """Collect what the owner adds to the page of each film: rates, people's decisions, and the copy.
+    """Collect what the page of each film shows besides its scores: rates, people's decisions, and the copy.
 
-    Notices of what is read are printed. Returns the movie of each film -> what its owner adds.
+    Notices of reading the decisions are printed. Returns movie -> what is shown.
     """
     from obygaze_film.film_videos import videos_of_films
     from obygaze_film.judged_rate import read_rates
@@ -132,10 +133,10 @@ def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCo
     from obygaze_film.workspace.media import still_sheet
     from obygaze_film.workspace.proxy import content_key
 
-    known = probe(path)
-    fps = round(known.frames / known.duration_s, 4)
+    video = probe(path)
+    fps = round(video.frames / video.duration_s, 4)
     stills = still_sheet(path, film) if has_stills else {}
-    return ScoredCopy(known.duration_s, fps, content_key(path), stills)
+    return ScoredCopy(video.duration_s, fps, content_key(path), stills)
 
 
 @command()
@@ -243,21 +244,23 @@ def export(
     if people and names_of_tiers and PEOPLE not in names_of_tiers:
         names_of_tiers.append(PEOPLE)
     notes: list[str] = []
-    decided = None  # without decisions, no tiers of people are among a format's default ones
+    decided = None  # the format's default tiers then have none of people
     if people or PEOPLE in names_of_tiers:
         decided, notes = read_decided(scored_folder, film)
     notice = exchange.write_export(
         film, kind, path, tiers=names_of_tiers, people=decided, rate=rate, top=top, model=model, start=start
     )
     notes.append(notice)
-    losses = [file_format.loses]
-    if decided:
-        losses.append(file_format.loses_of_people)
-    notes += [f"{kind}: {loss}" for loss in losses if loss]
+    # What the format cannot hold.
+    if file_format.loses:
+        notes.append(f"{kind}: {file_format.loses}")
+    if decided and file_format.loses_of_people:
+        notes.append(f"{kind}: {file_format.loses_of_people}")
     for note in notes:
         if note:
             click.echo(note, err=True)
-    click.echo(path, err=path == STANDARD)
+    export_is_on_stdout = path == STANDARD
+    click.echo(path, err=export_is_on_stdout)
 
 
 def _rate(text: str) -> Fraction:

@@ -16,7 +16,7 @@ from obygaze_film.commands.film_options import YEARS, Folders, Html, ModelKey
 from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
@@ -82,10 +82,6 @@ def score(
       obygaze film score pcbm_lr.model mlp.model stores/films \\
           --shots films.shots.csv --films films-facts.csv --out scored
     """
-    from msgspec import to_builtins
-
-    from obygaze_film.claims import Words
-    from obygaze_film.commands.film_lines import lines_of_film
     from obygaze_film.rows import read_shots, read_subtitles_of, read_variables, windows_of
     from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import refuse_wrong_order
@@ -99,8 +95,7 @@ def score(
     store = of.open_store(store_path)
     windows = windows_of(store)
     movies = list(windows)
-    has_own_facts = bool(title or year)
-    if has_own_facts and len(movies) > 1:
+    if (title or year) and len(movies) > 1:
         raise click.UsageError(
             f"--title and --year are for one film, the store has {len(movies)}: use --films FILE.csv"
         )
@@ -108,8 +103,9 @@ def score(
     refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=force)
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
+
     facts = _facts(films, movies) if films is not None else {}
-    if has_own_facts:
+    if title or year:
         facts[movies[0]] = _completed(facts.get(movies[0]), title, year)
     print_note = partial(click.echo, err=True)
     scored = obygaze_film.score_films(
@@ -121,22 +117,33 @@ def score(
         variables=read_variables(variables, windows, print_note) if variables else None,
     )
     write_films(scored, out)
-    folders = [folder_of[timeline.movie] for timeline in scored]
-    document = {
-        "films": [to_builtins(timeline.record) for timeline in scored],
-        "folders": [str(folder) for folder in folders],
-        "claims": [claim for timeline in scored for claim in _claims(timeline)],
-    }
+    return _answer(scored, folder_of)
+
+
+def _answer(films: "Sequence[Timeline]", folder_of: "Mapping[str, Path]") -> Answer:
+    """Describe scored films, each with the folder that it was written to (movie -> folder)."""
+    from msgspec import to_builtins
+
+    from obygaze_film.claims import Words
+    from obygaze_film.commands.film_lines import lines_of_film
+
     words = Words("en")
+    claims: list[dict[str, Any]] = []
     lines: list[str] = []
-    for timeline, folder in zip(scored, folders, strict=True):
-        lines += [*lines_of_film(timeline, words), f"  in {folder}"]
-    is_silent = any(_says_nothing(timeline) for timeline in scored)
-    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if is_silent else 0)
+    for film in films:
+        claims += _claims(film)
+        lines += [*lines_of_film(film, words), f"  in {folder_of[film.movie]}"]
+    document = {
+        "films": [to_builtins(film.record) for film in films],
+        "folders": [str(folder_of[film.movie]) for film in films],
+        "claims": claims,
+    }
+    has_problems = any(_cannot_be_judged(film) for film in films)
+    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if has_problems else 0)
 
 
-def _says_nothing(film: "Timeline") -> bool:
-    """Whether any model that is meant to give probabilities has none for the film, in no second of it."""
+def _cannot_be_judged(film: "Timeline") -> bool:
+    """Whether there is a model that has no prediction of a film because nothing in the film can be judged."""
     from obygaze_film.claims.of_film import NOTHING_JUDGED, why_no_prediction
 
     return any(
@@ -155,19 +162,22 @@ def _claims(film: "Timeline") -> "list[dict[str, Any]]":
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
-    """Read titles, years and digests of films from a table; print which of its rows are of no film here."""
+    """Read titles, years and digests of films from a table; print which of its rows match no film."""
     from obygaze_film.film_groups import match_rows
     from obygaze_film.score import FilmFacts
 
-    titles = dict.fromkeys(movies, "")  # not known yet: rows are matched by the film's id alone
-    rows, notes = match_rows(path, titles)
+    no_titles = dict.fromkeys(movies, "")  # titles are not known yet: rows are matched by the film's id alone
+    rows, notes = match_rows(path, no_titles)
     for note in notes:
         click.echo(note, err=True)
     facts = {}
     for movie, row in rows.items():
-        cells = row.cells
-        year = int(cells.get("year") or 0) or None
-        facts[movie] = FilmFacts(cells.get("title", ""), year, cells.get("sha256", ""))
+        year = row.cells.get("year")  # a whole number, if there is one
+        facts[movie] = FilmFacts(
+            title=row.cells.get("title", ""),
+            year=int(year) if year else None,
+            source_sha256=row.cells.get("sha256", ""),
+        )
     return facts
 
 

@@ -46,9 +46,12 @@ class Decided:
 
     @property
     def how(self) -> str:
-        """How it was decided: `AGREED`, whether blindly or not; else `BLIND` or `IN_SIGHT`.
+        """How it was decided.
 
-        Empty for a note without a level.
+        - `AGREED`: by several people, who settled what they differed on;
+        - `BLIND`: without seeing the model's score;
+        - `IN_SIGHT`: with the model's score in sight;
+        - empty: it is a note without a level.
         """
         if self.is_agreed:
             return AGREED
@@ -58,10 +61,10 @@ class Decided:
 
     @property
     def facts(self) -> dict[str, object]:
-        """Its content by name, without what is empty, for formats that hold structured data.
+        """The decision by field, without empty fields, for formats that hold structured data.
 
-        `how` of an agreed decision does not tell whether the score was in sight: `seen_score` does, 0 or 1 as
-        in the tables of judgements.
+        Each level has the field `seen_score`, 0 or 1 as in the tables of judgements: `how` does not say
+        whether the score was seen if the decision is agreed.
         """
         facts: dict[str, object] = {"annotator": self.annotator, "how": self.how}
         if self.level:
@@ -73,4 +76,5 @@ class Decided:
             "decision": self.id,
             "definition": self.definition,
         }
-        return {name: fact for name, fact in facts.items() if fact not in ("", [])}
+        empty = ("", [])  # 0 is not empty
+        return {name: fact for name, fact in facts.items() if fact not in empty}

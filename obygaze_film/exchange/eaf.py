@@ -14,12 +14,13 @@ BINNED_KINDS: Final = ("level", "concepts")
 
 
 def to_eaf(exported: Exported) -> str:
-    """Write a document; the caveats are a property of its header.
+    """Write a document of ELAN (EAF); the caveats are a property of its header.
 
-    Tiers whose name begins with "obygaze: " are the model's. What a person decided is on a tier named "human:
-    level, blind@NAME" or "human: level, in sight@NAME", with a tier of concepts below it. People may write on
-    these, or on two empty tiers: "human: level", which offers the codebook's levels, and "human: concepts"
-    below it, where names are joined by semicolons. Importers read only the tiers of people.
+    - Tiers of the model: their names begin with "obygaze: ". Importers leave them out.
+    - Tiers of what people decided: "human: level, blind@NAME" or "human: level, in sight@NAME", with a tier
+      of concepts below. People may change them.
+    - Two empty tiers for people to write on: "human: level", which offers the codebook's levels, and "human:
+      concepts" below it, where names are joined by semicolons.
     """
     tiers: list[EafTier] = []
     for tier in exported.tiers:
@@ -30,10 +31,7 @@ def to_eaf(exported: Exported) -> str:
         else:
             annotator = tier.people.annotator
             tiers.append(EafTier(name=tier.name, kind="note", spans=_texts(tier), annotator=annotator))
-    # A tier without annotator: `PeopleTier("level").name` is "human: level".
-    empty_levels = EafTier(name=PeopleTier("level").name, kind="level")
-    empty_concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=empty_levels.name)
-    tiers += [empty_levels, empty_concepts]
+    tiers += _empty_tiers()
     codebook = exported.model.codebook
     vocabularies = {"levels": (f"levels of {codebook}", exported.levels)}
     if exported.has_model:
@@ -41,11 +39,17 @@ def to_eaf(exported: Exported) -> str:
     return eaf_document(tiers, _properties(exported), vocabularies, licence=exported.licence)
 
 
-def _properties(exported: Exported) -> dict[str, str]:
-    """Return the properties of the document's header.
+def _empty_tiers() -> list[EafTier]:
+    """Make the tiers for people to write on: "human: level", and "human: concepts" below it."""
+    levels = EafTier(name=PeopleTier("level").name, kind="level")
+    concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=levels.name)
+    return [levels, concepts]
 
-    With a model's output they are `obygaze caveats`, `obygaze movie`, `obygaze codebook` and `obygaze model`,
-    by which importers know that it is there. Without it they are `caveats`, `movie` and `codebook`.
+
+def _properties(exported: Exported) -> dict[str, str]:
+    """Return the properties of the document's header: caveats, movie, codebook, model and definition.
+
+    If the document holds a model's output, names have the prefix "obygaze ", by which importers detect it.
     """
     prefix = "obygaze " if exported.has_model else ""
     properties = {
@@ -61,7 +65,7 @@ def _properties(exported: Exported) -> dict[str, str]:
 
 
 def _model_tier(tier: Tier) -> EafTier:
-    """Write a tier of the model or the film; probabilities are written as ranges (`BINS`)."""
+    """Make a tier of the model or the film; probabilities become ranges (`BINS`)."""
     if tier.kind not in BINNED_KINDS:
         return EafTier(name=tier.name, kind="model", spans=_texts(tier))
     spans = []
@@ -82,16 +86,16 @@ def _texts(tier: Tier) -> list[tuple[float, float, str]]:
 
 
 def _level_and_concepts(tier: Tier, people: PeopleTier) -> list[EafTier]:
-    """Write a tier of people's levels and concepts as one of levels and, below it, one of concepts.
+    """Make two tiers of a tier of people's labels: one of levels and, below it, one of concepts.
 
-    The names are those of `tier` with "level" and "concepts" in place of "labels".
+    Their names are that of `tier` with "level" and "concepts" in place of "labels".
     """
     levels = []
+    decision_ids = []  # of each level
     concepts = []
-    decision_ids = []
     for span in tier.spans:
         decision = span.decided
-        if decision is None:
+        if decision is None:  # all spans on a tier of people have a decision
             continue
         levels.append((span.start_s, span.end_s, decision.level))
         decision_ids.append(decision.id)

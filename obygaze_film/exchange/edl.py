@@ -1,6 +1,5 @@
 """Write CMX-3600 lists of markers, as DaVinci Resolve does."""
 
-from fractions import Fraction
 from urllib.parse import quote
 
 from obygaze_features.manifest import frame_label
@@ -22,13 +21,14 @@ MOST_RATE = 100
 
 
 def to_edl(exported: Exported) -> str:
-    """Write an edit decision list (EDL, CMX 3600): each span is an event, with a marker of the span's length.
+    """Write an edit decision list (EDL, CMX 3600), with an event of one frame at the start of each span.
 
-    An event is one frame long. DaVinci Resolve reads the marker's colour, text and length in frames
-    (`|C:... |M:... |D:...`). Avid reads the lines `* LOC`, which have no lengths. Time codes count from the
-    film's start time code.
+    The lines of an event mark the span: DaVinci Resolve reads the marker's colour, text and length in frames
+    (`|C:... |M:... |D:...`), Avid the lines `* LOC`, which have no lengths. Time codes count from the film's
+    start time code.
 
-    A list without an event holds no caveats: OpenTimelineIO and pycmx refuse a comment that belongs to none.
+    Caveats are comments of the first event. A list without events has none: OpenTimelineIO and pycmx refuse
+    comments without an event.
 
     Raises
     ------
@@ -61,37 +61,43 @@ def _time_comments(exported: Exported) -> list[str]:
 
 def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
     """Write the lines of the event of a span."""
-    start = frame_of(span.start_s, exported.rate)
-    end = frame_of(span.end_s, exported.rate)
-    n_frames = max(end - start, 1)
-    start_code = _time_code(exported, start)
-    next_code = _time_code(exported, start + 1)  # the event ends one frame after its start
+    start_frame = frame_of(span.start_s, exported.rate)
+    end_frame = frame_of(span.end_s, exported.rate)
+    n_frames = max(end_frame - start_frame, 1)
+    start_code = _time_code(exported, start_frame)
+    end_code = _time_code(exported, start_frame + 1)  # an event is one frame long
     # On a tier of people the text begins with the tier's name, which says who decided and how.
     text = tier.people.line(span.text) if tier.people else span.text
     label = ascii_line(text).replace("|", "/")  # bars divide the parts of Resolve's line
     colour = COLOURS[tier.kind]
     resolve_colour = RESOLVE_COLOURS.get(colour, colour.title())
-    # Importers read the tier, the text and the film from comments, where letters beyond ASCII are quoted.
-    facts = {"OBYGAZE TIER": tier.name, "OBYGAZE TEXT": span.text, "OBYGAZE FILM": exported.film.movie}
-    comments = [f"* {name}: {quote(' '.join(fact.split()), safe=UNQUOTED)}" for name, fact in facts.items()]
     return [
         # The event: number, reel, track (V for video), a cut (C), and start and end in source and in record.
-        f"{number:03d}  001      V     C        {start_code} {next_code} {start_code} {next_code}  ",
+        f"{number:03d}  001      V     C        {start_code} {end_code} {start_code} {end_code}  ",
         # Resolve's marker: colour (C), text (M) and length in frames (D).
         f" |C:ResolveColor{resolve_colour} |M:{label} |D:{n_frames}",
         # Avid's locator.
         f"* LOC: {start_code} {colour:<7} {label}",
         f"* FROM CLIP NAME: {ascii_line(exported.film.movie)}",
-        *comments,
+        # What our own importers read.
+        _comment("OBYGAZE TIER", tier.name),
+        _comment("OBYGAZE TEXT", span.text),
+        _comment("OBYGAZE FILM", exported.film.movie),
     ]
 
 
+def _comment(name: str, text: str) -> str:
+    """Write a text as a comment of one line; letters beyond ASCII are quoted, as in URLs."""
+    one_line = " ".join(text.split())
+    return f"* {name}: {quote(one_line, safe=UNQUOTED)}"
+
+
 def _time_code(exported: Exported, frame: int) -> str:
-    """Write the time code of a frame of the film; after 24 hours time codes begin at 0 again."""
+    """Write the time code of a frame of the film, hh:mm:ss:ff; after 24 hours time codes begin at 0 again."""
     is_dropping, first_frame = exported.start
-    code = frame_label(first_frame + frame, Fraction(exported.rate), drop=is_dropping)
-    hours, rest = code[:2], code[2:]
-    return f"{int(hours) % 24:02}{rest}"
+    code = frame_label(first_frame + frame, exported.rate, drop=is_dropping)
+    hours, colon, rest = code.partition(":")
+    return f"{int(hours) % 24:02}{colon}{rest}"
 
 
 def ascii_line(text: str) -> str:

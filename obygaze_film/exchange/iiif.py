@@ -11,7 +11,7 @@ PLACEHOLDER: Final = "https://obygaze.invalid/"
 
 
 def to_iiif(exported: Exported) -> str:
-    """Write a manifest: one canvas of the film's length with one page of annotations.
+    """Write a IIIF manifest: one canvas of the film's length with one page of annotations.
 
     The film itself is not part of it: add a painting annotation if you may publish the film. The IRIs begin
     with `PLACEHOLDER`, as the manifest's address is not known.
@@ -47,7 +47,10 @@ def to_iiif(exported: Exported) -> str:
 
 
 def _comment(exported: Exported, manifest_iri: str, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe a span as a comment, because viewers show only comments and tags."""
+    """Describe a span as a comment, because viewers show only comments and tags.
+
+    Its text begins with the name of the span's tier.
+    """
     text = tier.people.line(span.text) if tier.people else f"{tier.name}: {span.text}"
     comment: dict[str, object] = {
         "id": f"{manifest_iri}/{uuid_of_span(exported, tier, span)}",

@@ -17,7 +17,10 @@ from obygaze_film.exchange.web import (
 
 
 def to_jsonld(exported: Exported) -> str:
-    """Write an annotation collection of one page; its `rights` and `summary` hold licence and caveats."""
+    """Write an annotation collection of W3C Web Annotation, of one page.
+
+    Its `rights` hold the licence, its `summary` the caveats.
+    """
     collection = f"urn:uuid:{uuid_of(exported)}"
     document: dict[str, object] = {
         "@context": "http://www.w3.org/ns/anno.jsonld",
@@ -43,10 +46,7 @@ def to_jsonld(exported: Exported) -> str:
 
 
 def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe what a model or a person says about a span of the film as an annotation.
-
-    Its bodies are the tier's name as a tag, the span's text, and numbers or decisions as JSON.
-    """
+    """Describe what a model or a person says about a span of the film as an annotation."""
     is_note = tier.people is not None and tier.people.what == "note"
     motivation = "commenting" if is_note else "classifying"
     annotation: dict[str, object] = {
@@ -56,21 +56,30 @@ def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, obj
     }
     if span.decided:
         annotation["creator"] = creators(span)
-        facts: dict[str, object] = span.decided.facts
     else:
         annotation["generator"] = model_iri(exported)
-        facts = dict(span.numbers)
-    body = [_body(tier.name, "tagging"), _body(span.text, motivation)]
-    if facts:
-        body.append(_body(json.dumps(facts, ensure_ascii=False), "describing", "application/json"))
-    annotation["body"] = body
-    selector = {
-        "type": "FragmentSelector",
-        "conformsTo": "http://www.w3.org/TR/media-frags/",
-        "value": time_fragment(span),
+    annotation["body"] = _bodies(tier, span, motivation)
+    annotation["target"] = {
+        "source": f"urn:film:{quote(exported.film.movie, safe='')}",
+        "selector": {
+            "type": "FragmentSelector",
+            "conformsTo": "http://www.w3.org/TR/media-frags/",
+            "value": time_fragment(span),
+        },
     }
-    annotation["target"] = {"source": f"urn:film:{quote(exported.film.movie, safe='')}", "selector": selector}
     return annotation
+
+
+def _bodies(tier: Tier, span: TierSpan, motivation: str) -> list[dict[str, str]]:
+    """Make the bodies of an annotation: the tier's name as a tag, the span's text, and its facts as JSON.
+
+    Facts are the decision of a person, or the numbers of the model.
+    """
+    bodies = [_body(tier.name, "tagging"), _body(span.text, motivation)]
+    facts: dict[str, object] = span.decided.facts if span.decided else dict(span.numbers)
+    if facts:
+        bodies.append(_body(json.dumps(facts, ensure_ascii=False), "describing", "application/json"))
+    return bodies
 
 
 def _body(value: str, purpose: str, media_type: str = "text/plain") -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Write tables of markers, with the columns of Premiere Pro's."""
 
-from fractions import Fraction
 from typing import Final
 
 from obygaze_features.manifest import frame_label
@@ -33,11 +32,15 @@ def to_markers(exported: Exported) -> str:
 
 
 def _line(exported: Exported, name: str, description: str, start: int, end: int) -> str:
-    """Write the line of a marker from one frame of the film to another."""
+    """Write the line of a marker; `start` and `end` are frames of the film, from 0 on."""
     is_dropping, first_frame = exported.start
-    rate = Fraction(exported.rate)
-    start_code = frame_label(first_frame + start, rate, drop=is_dropping)
-    end_code = frame_label(first_frame + end, rate, drop=is_dropping)
-    length = frame_label(end - start, rate, drop=is_dropping)
-    cells = (name, description, start_code, end_code, length, "Comment")
-    return "\t".join(" ".join(cell.split()) for cell in cells)
+    cells = {
+        "Marker Name": name,
+        "Description": description,
+        "In": frame_label(first_frame + start, exported.rate, drop=is_dropping),
+        "Out": frame_label(first_frame + end, exported.rate, drop=is_dropping),
+        "Duration": frame_label(end - start, exported.rate, drop=is_dropping),
+        "Marker Type": "Comment",
+    }
+    # A tab or line break within a cell would divide it.
+    return "\t".join(" ".join(cells[column].split()) for column in COLUMNS)

@@ -10,9 +10,18 @@ from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
 def to_timeline(exported: Exported, *, adapter: str) -> str:
-    """Write a clip of the film's length with a marker for each span, in a format of OpenTimelineIO.
+    """Write a clip of the film's length with a marker for each span, by OpenTimelineIO.
 
-    `adapter` is its name of the format: `otio_json`, or `fcp_xml`.
+    Parameters
+    ----------
+    exported : Exported
+    adapter : str
+        OpenTimelineIO's name of the format: `otio_json` or `fcp_xml`.
+
+    Raises
+    ------
+    FilmError
+        OpenTimelineIO is not installed, or the format has no time codes at the rate.
     """
     try:
         import opentimelineio as otio  # noqa: PLC0415 - an extra
@@ -23,19 +32,19 @@ def to_timeline(exported: Exported, *, adapter: str) -> str:
     timeline = otio.adapters.read_from_string(json.dumps(timeline_of(exported)), "otio_json")
     try:
         return str(otio.adapters.write_to_string(timeline, adapter))
-    except ValueError:  # of the adapter: it knows no time codes at this rate
+    except ValueError:  # the adapter fcp_xml raises it for a rate without time codes
         raise FilmError(
             f"no time code has {float(exported.rate):g} frames a second: give another rate"
         ) from None
 
 
 def timeline_of(exported: Exported) -> dict[str, object]:
-    """Describe a timeline of one clip; its times are frames.
+    """Describe a timeline of one clip, the film, from frame 0 on; its times are frames.
 
     The caveats are in the timeline's metadata, and in the clip's log note, which Final Cut's XML keeps.
     """
     film_range = _range(0.0, exported.film.record.duration_s, exported.rate)
-    missing = {
+    missing_media = {
         "OTIO_SCHEMA": "MissingReference.1",
         "name": exported.film.movie,
         "available_range": film_range,
@@ -44,7 +53,7 @@ def timeline_of(exported: Exported) -> dict[str, object]:
         "OTIO_SCHEMA": "Clip.2",
         "name": exported.film.movie,
         "source_range": film_range,
-        "media_references": {"DEFAULT_MEDIA": missing},
+        "media_references": {"DEFAULT_MEDIA": missing_media},
         "active_media_reference_key": "DEFAULT_MEDIA",
         "metadata": {"fcp_xml": {"logginginfo": {"lognote": " ".join(exported.caveats)}}},
         "markers": [_marker(exported, tier, span) for tier, span in exported.spans],
@@ -60,7 +69,10 @@ def timeline_of(exported: Exported) -> dict[str, object]:
 
 
 def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe a span as a marker; its exact times, numbers or decision are in the metadata."""
+    """Describe a span as a marker; its exact times, numbers or decision are in the metadata.
+
+    The first caveat, which names the source, is in the comment that Final Cut's XML keeps.
+    """
     facts: dict[str, object] = {"tier": tier.name, "start_s": span.start_s, "end_s": span.end_s}
     facts |= span.numbers
     if span.decided:

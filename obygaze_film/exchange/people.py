@@ -8,31 +8,36 @@ from obygaze_film.exchange.tiers import Tier, TierSpan
 
 
 def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
-    """Make the tiers of decisions: those of each person together, and last those of what people agreed on.
+    """Make the tiers of decisions: by person and how they decided; agreed decisions come last.
 
-    Notes are on tiers of their own. Many formats allow no overlaps on a tier: decisions that overlap are on
-    further tiers of the same name, with the numbers 2, 3, ...
+    Labels and notes are on different tiers. Many formats allow no overlaps on a tier: decisions that overlap
+    are on further tiers of the same name, with the numbers 2, 3, ...
     """
-    # Tier without a number -> all decisions on it, in time order.
-    decisions_on: dict[PeopleTier, list[Decided]] = {}
-    for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
-        if decision.level:
-            labels = PeopleTier(what="labels", how=decision.how, annotator=decision.annotator)
-            decisions_on.setdefault(labels, []).append(decision)
-        if decision.note:
-            notes = PeopleTier(what="note", how=decision.how, annotator=decision.annotator)
-            decisions_on.setdefault(notes, []).append(decision)
+    decisions_of = _by_tier(decided)
     tiers: list[Tier] = []
-    for tier_without_number in sorted(decisions_on, key=_agreed_last):
-        for number, decisions in enumerate(_without_overlaps(decisions_on[tier_without_number]), start=1):
-            people = tier_without_number._replace(number=number)
+    for first_tier in sorted(decisions_of, key=_order_of_tiers):
+        for number, decisions in enumerate(_without_overlaps(decisions_of[first_tier]), start=1):
+            people = first_tier._replace(number=number)
             spans = tuple(_span(decision, people) for decision in decisions)
             tiers.append(Tier(kind="people", name=people.name, spans=spans, people=people))
     return tiers
 
 
-def _agreed_last(tier: PeopleTier) -> tuple[bool, str, int, str]:
-    """Return the sort key of a tier: agreed or not, then annotator, how it was decided, and what."""
+def _by_tier(decided: Sequence[Decided]) -> dict[PeopleTier, list[Decided]]:
+    """Group decisions, in time order, by the tier of their labels, and of their notes, without its number."""
+    decisions_of: dict[PeopleTier, list[Decided]] = {}
+    for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
+        if decision.level:
+            labels = PeopleTier(what="labels", how=decision.how, annotator=decision.annotator)
+            decisions_of.setdefault(labels, []).append(decision)
+        if decision.note:
+            notes = PeopleTier(what="note", how=decision.how, annotator=decision.annotator)
+            decisions_of.setdefault(notes, []).append(decision)
+    return decisions_of
+
+
+def _order_of_tiers(tier: PeopleTier) -> tuple[bool, str, int, str]:
+    """Return the sort key of a tier: agreed or not, then annotator, how it was decided, labels or note."""
     return tier.how == AGREED, tier.annotator, (*HOWS, "").index(tier.how), tier.what
 
 

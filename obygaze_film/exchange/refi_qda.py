@@ -8,26 +8,33 @@ MODEL_CODER: str = "obygaze"
 
 
 def to_refi_qda(exported: Exported) -> str:
-    """Write the document of a project: a selection for each span, whose codes are grouped by its tier."""
+    """Write the document of a project (REFI-QDA), with a coded selection for each span.
+
+    Codes are grouped by the tiers of the spans.
+    """
     spans = [_coded(tier, span) for tier, span in exported.spans]
     return refi_qda_project(spans, exported.film.movie, " ".join(exported.caveats))
 
 
 def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
-    """Make the selection of a span, with its codes and its coder, a person or the model.
+    """Make the selection of a span, with its coder (a person or the model) and its codes.
 
-    A code is a pair, such as ("segments", "S"), of a group of codes, named as the tier, and a name in it. A
-    level and concepts that a person decided are codes of their own; a note is a comment.
+    A code is a pair: the name of a group of codes, and the code's name in it, such as ("segments", "S").
+
+    - A span of the model has its text as a code, in the group of its tier.
+    - A person's level is a code, and so is each concept.
+    - A person's note is a comment, with the code "note".
     """
     if tier.people is None or span.decided is None:
         return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL_CODER)
-    decided = span.decided
-    # Groups of people's codes have no annotator in their names: the annotator is the span's coder.
+    coder = span.decided.annotator
     how = tier.people.how
+    # The names of people's groups have no annotator: the selection has it, as its coder.
     if tier.people.what == "note":
-        codes = [(PeopleTier(what="note", how=how).name, "note")]
-        return CodedSpan(span.start_s, span.end_s, codes, decided.annotator, span.text)
-    codes = [(PeopleTier(what="level", how=how).name, decided.level)]
+        group_of_notes = PeopleTier(what="note", how=how).name
+        return CodedSpan(span.start_s, span.end_s, [(group_of_notes, "note")], coder, span.text)
+    group_of_levels = PeopleTier(what="level", how=how).name
     group_of_concepts = PeopleTier(what="concepts", how=how).name
-    codes += [(group_of_concepts, concept) for concept in decided.concepts]
-    return CodedSpan(span.start_s, span.end_s, codes, decided.annotator)
+    codes = [(group_of_levels, span.decided.level)]
+    codes += [(group_of_concepts, concept) for concept in span.decided.concepts]
+    return CodedSpan(span.start_s, span.end_s, codes, coder)

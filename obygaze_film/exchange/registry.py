@@ -37,7 +37,7 @@ from obygaze_film.exchange.tiers import (
 from obygaze_film.exchange.ttml import to_ttml
 from obygaze_film.exchange.vtt import to_vtt
 from obygaze_film.notes import message
-from obygaze_film.schema import refuse_texts
+from obygaze_film.schema import ModelRecord, refuse_texts
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -198,7 +198,7 @@ def collect(
     model: str | None = None,
     start: str = "",
 ) -> Exported:
-    """Collect what a format writes of a scored film, with its caveats.
+    """Prepare a scored film for the writer of a format: its tiers, with the caveats.
 
     Parameters
     ----------
@@ -232,19 +232,19 @@ def collect(
     if unknown:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
     chosen_model = film.model(model)
-    default_kinds = FORMATS[kind].tiers if people is None else (*FORMATS[kind].tiers, PEOPLE)
-    kinds_of_tiers = tuple(tiers) or default_kinds
+    kinds_of_tiers = tuple(tiers)
+    if not kinds_of_tiers:
+        kinds_of_tiers = FORMATS[kind].tiers
+        if people is not None:
+            kinds_of_tiers = (*kinds_of_tiers, PEOPLE)
     exported_tiers = tiers_of(film, chosen_model, kinds_of_tiers, top)
     if PEOPLE in kinds_of_tiers:
         exported_tiers += people_tiers(people or ())
-    # The codebook's levels, and others that people decided on, each once.
-    decided_levels = [decision.level for decision in people or () if decision.level]
-    levels = dict.fromkeys([*levels_of(chosen_model), *decided_levels])
     return Exported(
         film,
         chosen_model,
         tiers=tuple(exported_tiers),
-        levels=tuple(levels),
+        levels=_levels_to_choose(chosen_model, people or ()),
         rate=rate,
         notice=notice_of(film, chosen_model, exported_tiers, kinds_of_tiers),
         start=_time_code_start(start, rate),
@@ -253,8 +253,14 @@ def collect(
     )
 
 
+def _levels_to_choose(model: ModelRecord, decided: Sequence[Decided]) -> tuple[str, ...]:
+    """List the codebook's levels, and others that people decided on, each once."""
+    decided_levels = [decision.level for decision in decided if decision.level]
+    return tuple(dict.fromkeys([*levels_of(model), *decided_levels]))
+
+
 def _time_code_start(start: str, rate: Fraction) -> TimeCodeStart:
-    """Read the time code of the film's first frame, at a rate of frames per second; 0 if it is empty.
+    """Read the time code of the film's first frame, at a rate of frames per second; an empty text is 0.
 
     A semicolon before the frames marks drop-frame time codes, as in `01:00:00;00`.
     """
@@ -285,23 +291,24 @@ def export(film: "Timeline", kind: str, **options: Unpack[Options]) -> str:
 
 @checked
 def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpack[Options]) -> str:
-    """Write a scored film in another format into a file, and return what the user must be told of it.
+    """Write a scored film in another format into a file, and return notes for the user.
 
     Options as of `collect`.
 
     Returns
     -------
     str
-        Why the file holds no passage that reaches the threshold, or nothing at all, and which concepts are
-        left out; empty if there is nothing to tell. A file without any span may have no place for notes
-        (`Format.holds_notes_alone`): then all notes that it would have had are returned.
+        - Usually: why the file holds no passage that reaches the threshold, or nothing at all, and which
+          concepts are left out. Empty if there is nothing to note.
+        - If the file has no span, and so no place for caveats in this format (`Format.holds_notes_alone`):
+          all caveats.
     """
     exported = collect(film, kind, **options)  # refuses a kind that is no format
     path = local_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    form = FORMATS[kind]
-    write_whole(path, form.file_of(exported))
-    if not exported.spans and not form.holds_notes_alone:
+    file_format = FORMATS[kind]
+    write_whole(path, file_format.file_of(exported))
+    if not exported.spans and not file_format.holds_notes_alone:
         return message("export_unnoted", notes=" ".join(exported.caveats))
     sentences = [exported.notice, *exported.left_out]
     return " ".join(sentence for sentence in sentences if sentence)

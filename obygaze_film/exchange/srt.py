@@ -4,9 +4,12 @@ from obygaze_features.manifest import Subtitle, write_srt
 from obygaze_film.exchange.subtitles import caveat_line, cues
 from obygaze_film.exchange.tiers import Exported
 
+CAVEATS_S = 0.5
+"""Seconds for which players show the caveats."""
+
 
 def to_srt(exported: Exported) -> str:
-    """Write subtitles; the first one holds the caveats for half a second, as the format has no comments."""
-    end_s = min(0.5, exported.film.record.duration_s)
+    """Write subtitles in SubRip; the first one holds the caveats, as the format has no comments."""
+    end_s = min(CAVEATS_S, exported.film.record.duration_s)
     caveats = Subtitle(0.0, end_s, caveat_line(exported, " ".join(exported.caveats)))
     return write_srt([caveats, *cues(exported)])

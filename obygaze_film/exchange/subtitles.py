@@ -10,7 +10,7 @@ def cues(exported: Exported) -> list[Subtitle]:
 
 
 def cues_of(tier: Tier) -> list[Subtitle]:
-    """Write the spans of a tier as cues."""
+    """Write the spans of a tier as cues; on a tier of people, each text begins with the tier's name."""
     cues_of_tier = []
     for span in tier.spans:
         text = tier.people.line(span.text) if tier.people else span.text
@@ -21,6 +21,7 @@ def cues_of(tier: Tier) -> list[Subtitle]:
 def caveat_line(exported: Exported, text: str) -> str:
     """Write a caveat so that importers do not take it for a label.
 
-    It is written as a text of the model; in a file of people's decisions alone, as a note.
+    Importers skip texts of the model, which begin with "obygaze:". In a file of people's decisions alone, the
+    caveat is written as a note, which is no label either.
     """
     return f"obygaze: {text}" if exported.has_model else PeopleTier("note").line(text)

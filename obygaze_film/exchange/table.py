@@ -23,7 +23,7 @@ in a row of the model judges in sight of its score.
 def to_csv(exported: Exported) -> str:
     """Write the spans of all tiers as a CSV table, a row for each; the first row also holds the caveats.
 
-    Cells that a spreadsheet would take for formulas are written so that it does not.
+    Cells that a spreadsheet would take for formulas are written as texts.
     """
     rows = []
     for tier, span in exported.spans:
@@ -56,7 +56,7 @@ def _model_cells(span: TierSpan) -> dict[str, str]:
         "present": "; ".join(span.present),
         "contributions": "; ".join(contributions),
         "flags": span.flags,
-        SEEN_SCORE: "1",  # who fills in a level here has the model's score in the same row
+        SEEN_SCORE: "1",  # people who fill in a level in this row see the model's score
     }
 
 
@@ -71,7 +71,11 @@ def _person_cells(tier: Tier, span: TierSpan) -> dict[str, str]:
     A note needs no row of its own if its decision has a level: that decision's row holds the note.
     """
     decision = span.decided
-    if decision is None or (decision.level and tier.people and tier.people.what == "note"):
+    if decision is None:
+        return {}
+    is_on_tier_of_notes = tier.people is not None and tier.people.what == "note"
+    note_is_in_row_of_level = is_on_tier_of_notes and bool(decision.level)
+    if note_is_in_row_of_level:
         return {}
     return {
         "level": decision.level,

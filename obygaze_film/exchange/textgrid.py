@@ -6,9 +6,9 @@ from obygaze_film.exchange.tiers import Exported, Tier
 
 
 def to_textgrid(exported: Exported) -> str:
-    """Write a tier of intervals for each tier, and one with the caveats.
+    """Write a TextGrid of Praat: a tier of intervals for each tier, and one with the caveats.
 
-    What a person decided has a tier of levels and one of concepts, as importers read them.
+    A tier of people's labels becomes two, of levels and of concepts, as importers read them.
     """
     film_s = exported.film.record.duration_s
     tiers: dict[str, list[Subtitle]] = {}
@@ -19,21 +19,22 @@ def to_textgrid(exported: Exported) -> str:
             tiers[tier.name] = [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
         else:
             tiers[tier.name] = cues_of(tier)
-    # Either name tells importers that the tier holds no labels.
+    # Importers skip tiers with either name: they hold no labels.
     name = "obygaze: caveats" if exported.has_model else PeopleTier("note").name
     tiers[name] = [Subtitle(0.0, film_s, " ".join(exported.caveats))]
     return write_textgrid(tiers, film_s)
 
 
 def _level_and_concepts(tier: Tier, people: PeopleTier) -> dict[str, list[Subtitle]]:
-    """Write what a person decided as tiers by name: one of levels, and one of concepts if there are any."""
+    """Divide a tier of people's labels into two, by name: levels, and concepts if there are any."""
     levels: list[Subtitle] = []
     concepts: list[Subtitle] = []
     for span in tier.spans:
-        if span.decided:
-            levels.append(Subtitle(span.start_s, span.end_s, span.decided.level))
-            if span.decided.concepts:
-                concepts.append(Subtitle(span.start_s, span.end_s, ";".join(span.decided.concepts)))
+        if not span.decided:
+            continue
+        levels.append(Subtitle(span.start_s, span.end_s, span.decided.level))
+        if span.decided.concepts:
+            concepts.append(Subtitle(span.start_s, span.end_s, ";".join(span.decided.concepts)))
     by_name = {people._replace(what="level").name: levels}
     if concepts:
         by_name[people._replace(what="concepts").name] = concepts

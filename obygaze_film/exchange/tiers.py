@@ -84,12 +84,15 @@ class TierSpan:
 
     @property
     def reasons(self) -> tuple[ConceptReason, ...]:
-        """What speaks for a passage and against it, the largest contribution first; empty for other spans."""
+        """The concepts that raise or lower a passage's probability, the largest contribution first.
+
+        Empty for spans that are no passages.
+        """
         return () if self.claim is None else self.claim.reasons
 
     @property
     def present(self) -> tuple[str, ...]:
-        """The concepts that are seen in a passage, the largest contribution first; empty for other spans."""
+        """The concepts that are seen in a passage, the largest contribution first; else empty."""
         return () if self.claim is None else self.claim.present
 
     @property
@@ -182,11 +185,13 @@ class Exported:
 
     @property
     def has_model(self) -> bool:
-        """Whether the file holds what a model wrote: judgements that are written into it are not blind then.
+        """Whether the file holds a model's output, so that judgements written into it are not blind.
 
-        It does unless all tiers are of people; a file without any tier counts as the model's.
+        A file without any tier counts as one that does.
         """
-        return any(tier.kind != PEOPLE for tier in self.tiers) or not self.tiers
+        if not self.tiers:
+            return True
+        return any(tier.kind != PEOPLE for tier in self.tiers)
 
     @property
     def definition(self) -> str:
@@ -197,12 +202,12 @@ class Exported:
 
     @property
     def heading(self) -> str:
-        """The film's title with its gravest warnings."""
+        """The film's title, with the gravest warnings about the model's scores of it."""
         return phrases.title_sentence(film_title(self.film, self.model.key), ENGLISH)
 
     @property
     def positive(self) -> str:
-        """What the model finds."""
+        """The names of the positive levels, or of the concept, that the model finds."""
         return positive_of(self.model).text
 
     @property
@@ -216,7 +221,7 @@ class Exported:
 
         The order is: the scores if there are any, the people if there are any, and the notice, if any, last.
         """
-        of_people = self._caveat_of_people()
+        of_people = self._caveats_of_people()
         if self.has_model:
             caveats = [*self._caveats_of_scores(has_people=bool(of_people)), *of_people]
         else:
@@ -225,9 +230,12 @@ class Exported:
             caveats.append(self.notice)
         return tuple(caveats)
 
-    def _caveat_of_people(self) -> list[str]:
+    def _caveats_of_people(self) -> list[str]:
         """Name the people whose decisions are in the file, in one sentence; empty if there are none."""
-        judges = {name for _, span in self.spans if span.decided for name in span.decided.judges}
+        judges: set[str] = set()
+        for _, span in self.spans:
+            if span.decided:
+                judges.update(span.decided.judges)
         if not judges:
             return []
         return [message("caveat_decided", film=self.heading, judges=", ".join(sorted(judges)))]
@@ -242,18 +250,28 @@ class Exported:
             message("caveat_faces"),
             *self._caveats_of_p(),
             *self._caveats_of_tests(),
-            *self._further_caveats(),
+            *self._caveats_of_experts(),
+            *self._caveats_of_time(),
+            *self._caveats_of_licence(),
         ]
 
     def _caveats_of_labels(self, *, has_people: bool) -> list[str]:
-        """Say which model the scores are from, what it marks, and whose labels it was trained on.
+        """Say which model the scores are from, what it marks, and who gave the labels of its training.
 
-        Labels may have been planted by a program, all of them or some.
+        A program may have given (planted) some or all of these labels.
         """
         model = self.model
-        about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
-        ending = "." if has_people else message("caveat_people")  # that no person judged the film
-        lines: list[str] = [message("caveat_scores", **about, film=self.heading, rest=ending)]
+        no_person_judged = message("caveat_people")  # ends the first sentence
+        lines: list[str] = [
+            message(
+                "caveat_scores",
+                title=model.title,
+                task=model.task_title,
+                digest=model.sha256[:12] or "unknown",
+                film=self.heading,
+                rest="." if has_people else no_person_judged,
+            )
+        ]
         if positive_of(model).is_planted:
             lines.append(message("caveat_span_planted", positive=self.positive))
         else:
@@ -263,26 +281,31 @@ class Exported:
             lines.append(planted)
         return lines
 
-    def _further_caveats(self) -> list[str]:
-        """Say how far experts agree, which part of the film has no score and why, and the licence."""
+    def _caveats_of_experts(self) -> list[str]:
+        """Say how far experts agree on what the model finds; empty if that is unknown."""
+        experts = corpus_experts(self.model)
+        return [] if experts is None else [phrases.experts_caveat(experts, ENGLISH)]
+
+    def _caveats_of_time(self) -> list[str]:
+        """Say which parts of the film have no score, and why; empty if all of it has one."""
         model = self.model
-        lines: list[str] = []
-        experts = corpus_experts(model)
-        if experts is not None:
-            lines.append(phrases.experts_caveat(experts, ENGLISH))
         judged = judged_time(model, self.film.time(model.key), self.film.shots)
+        lines = []
+        # Without calibration nothing has a probability, which other caveats say.
         if judged.unlike_s > 0 and model.calibration is not None:
             lines.append(phrases.unjudged_caveat(judged, ENGLISH))
         if judged.nothing_s > 0:
             lines.append(phrases.black_caveat(judged, ENGLISH))
-        if self.licence:
-            lines.append(message("caveat_licence", licence=self.licence))
         return lines
 
-    def _caveats_of_p(self) -> list[str]:
-        """Say what probabilities were calibrated on, and what the threshold and the contributions are.
+    def _caveats_of_licence(self) -> list[str]:
+        """Name the model's licence; empty if none is stated."""
+        return [message("caveat_licence", licence=self.licence)] if self.licence else []
 
-        There is a sentence only on what the file holds.
+    def _caveats_of_p(self) -> list[str]:
+        """Say what the probabilities, the threshold and the contributions mean, as far as the file has them.
+
+        A model may be calibrated on some of the levels alone: then these are named.
         """
         model = self.model
         lines: list[str] = []
@@ -304,7 +327,8 @@ class Exported:
         """Say how the model was tested, in the sentences that the film's page has too.
 
         They say whether it was trained on this film, how well it did on films left out of training, whether
-        this film has other windows than those, and which concepts it finds no better than chance.
+        windows of this film are longer or shorter than its clips, and which concepts it finds no better than
+        chance.
         """
         model = self.model
         lines: list[str] = []
@@ -321,9 +345,9 @@ class Exported:
 
     @property
     def left_out(self) -> list[str]:
-        """Say which concepts of the model have no tier among those of concepts; empty if all have one.
+        """Say which concepts have no tier, in one sentence; empty if all have one, or none was asked for.
 
-        They are those that it is not shown to find better than chance, and those for which nothing says so.
+        A concept has a tier only if tests show that the model finds it better than chance.
         """
         if not self.has_concepts:
             return []
@@ -332,16 +356,16 @@ class Exported:
 
 
 def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: int) -> list[Tier]:
-    """Collect the tiers of a model and of the film that are of some kinds.
+    """Make the tiers of a film that have one of these kinds, by one model.
 
     Parameters
     ----------
     film : Timeline
     model : ModelRecord
     kinds : sequence of str
-        Kinds of `KINDS`; `people` is passed over.
+        Some of `KINDS`; `people` is ignored.
     top : int
-        Minimum number of passages. If fewer reach the threshold, the highest others are added.
+        Minimum number of passages (`segments`). If fewer reach the threshold, the highest others are added.
     """
     tiers = []
     if "segments" in kinds:
@@ -363,7 +387,7 @@ def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
 
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:
-    """Return the levels of a model's codebook; if it is not built in, those that the model's record lists."""
+    """Return the levels of a model's codebook: of the built-in codebook, or else of the model's record."""
     is_builtin = model.codebook in BUILTIN
     return builtin_codebook(model.codebook).level_names if is_builtin else tuple(model.levels)
 
@@ -374,10 +398,9 @@ def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
 
 
 def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds: Sequence[str]) -> str:
-    """Say why a file holds no passage that reaches the threshold, or nothing at all; empty if all is well.
+    """Say why a file has no passage that reaches the threshold, or no span at all; empty if it has.
 
-    A file without a tier of passages is well if it holds any span. `kinds` are the kinds of tiers that were
-    asked for.
+    A file without a tier of passages needs only any span. `kinds` are the kinds of tiers that were asked for.
     """
     if any(tier.kind == "segments" for tier in tiers):
         return _why_no_passage(film, model)
@@ -400,23 +423,17 @@ def _why_no_passage(film: "Timeline", model: ModelRecord) -> str:
 
 def _passages(film: "Timeline", model: ModelRecord, top: int) -> list[TierSpan]:
     """Make a span of each passage, in time order."""
+    in_time_order = film.segments(model.key, top=top).sort_values("start_s", kind="stable")
     spans = []
-    for row in _records(film.segments(model.key, top=top).sort_values("start_s", kind="stable")):
+    for row in _records(in_time_order):
         claim = passage(model, row)
-        spans.append(
-            _with_p(
-                row,
-                phrases.passage_label(claim, ENGLISH),
-                number=claim.name,
-                rank=row["rank"],
-                claim=claim,
-            )
-        )
+        label = phrases.passage_label(claim, ENGLISH)
+        spans.append(_scored_span(row, label, number=claim.name, rank=row["rank"], claim=claim))
     return spans
 
 
-def _with_p(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
-    """Make a span of a row with a probability and its band."""
+def _scored_span(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
+    """Make a span of a table's row that has a probability and its band."""
     return TierSpan(
         row["start_s"],
         row["end_s"],
@@ -432,7 +449,7 @@ def _with_p(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
 def _levels(film: "Timeline", model: ModelRecord) -> list[TierSpan]:
     """Make a span of each row of a model that has a probability; its text is the probability."""
     rows = _records(film.rows(model.key).dropna(subset="p"))
-    return [_with_p(row, ENGLISH.probability(row["p"])) for row in rows]
+    return [_scored_span(row, ENGLISH.probability(row["p"])) for row in rows]
 
 
 def _shots(film: "Timeline") -> list[TierSpan]:
@@ -455,9 +472,11 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
     tiers = []
     for concept in model.concepts:
         p = rows.get(f"{concept.name}_p")
-        if p is not None and concept.is_found:
-            seen = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
-            tiers.append(_tier("concepts", concept.name, _joined(seen, concept.name)))
+        if p is None or not concept.is_found:
+            continue
+        is_seen = (p >= concept.threshold_p).to_numpy()
+        seen_rows = rows.assign(p=p)[is_seen]
+        tiers.append(_tier("concepts", concept.name, _joined(seen_rows, concept.name)))
     return tiers
 
 
@@ -465,8 +484,9 @@ def _joined(rows: pd.DataFrame, concept_name: str) -> list[TierSpan]:
     """Join rows that follow each other without a gap to spans; `p` is their mean, weighted by duration."""
     spans = []
     # Rows that follow each other share an edge exactly: both have the same float.
-    begins_anew = rows["start_s"] != rows["end_s"].shift()
-    for _, group in rows.groupby(begins_anew.cumsum()):
+    follows_gap = rows["start_s"] != rows["end_s"].shift()
+    number_of_span = follows_gap.cumsum()
+    for _, group in rows.groupby(number_of_span):
         mean = float(np.average(group["p"], weights=durations(group)))
         start_s = float(group["start_s"].iloc[0])
         end_s = float(group["end_s"].iloc[-1])

@@ -12,7 +12,7 @@ from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
 def uuid_of(exported: Exported, *parts: str) -> str:
-    """Return the UUID of the scores of a film by a model; with `parts`, of one span (`uuid_of_span`)."""
+    """Return a UUID made of the model's digest and key, the film's name, and further `parts`."""
     names = [exported.model.sha256, exported.model.key, exported.film.movie, *parts]
     return str(uuid5(NAMESPACE_URL, "\n".join(names)))
 
@@ -28,9 +28,10 @@ def model_iri(exported: Exported) -> str:
 
 
 def software(exported: Exported) -> str:
-    """Say which version of obygaze and which model made the scores."""
-    version = f"obygaze {exported.film.record.versions.get('obygaze', '')}".strip()
-    return f"{version}: {exported.model.title}, {exported.model.task_title}"
+    """Name the version of obygaze, if it is known, and the model that made the scores."""
+    version = exported.film.record.versions.get("obygaze", "")
+    program = f"obygaze {version}".strip()
+    return f"{program}: {exported.model.title}, {exported.model.task_title}"
 
 
 def time_fragment(span: TierSpan) -> str:
@@ -45,7 +46,10 @@ def creators(span: TierSpan) -> list[dict[str, str]]:
 
 
 def licence_iri(licence: str) -> str:
-    """Return the IRI of a licence: an address as it is, SPDX's address of an identifier, else nothing."""
+    """Return the IRI of a licence.
+
+    A web address is returned as it is; for an SPDX identifier, SPDX's address of it; for any other text, "".
+    """
     is_address = re.fullmatch(r"https?://[^\s<>\"]+", licence) is not None
     if is_address:
         return licence

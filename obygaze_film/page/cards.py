@@ -82,8 +82,9 @@ def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict
     """Describe a concept of a passage: its probability, its contribution, and the bar of the contribution.
 
     The bar's length `bar` is in percent of the width, `LONGEST_BAR` for the contribution `largest`. It is
-    positive, to the right of the middle, if the concept speaks for the passage; negative if it speaks against
-    it; and 0 if the contribution is unknown.
+    positive, to the right of the middle, if the concept raises the probability of the passage; negative if it
+    lowers it; and 0 if the contribution is unknown. `doubt` says whether films left out do not show that the
+    concept is found better than chance.
     """
     is_unknown = math.isnan(reason.contribution)
     bar = 0.0 if is_unknown else round(LONGEST_BAR * reason.contribution / largest, 1)

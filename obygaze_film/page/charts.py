@@ -47,8 +47,12 @@ def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, 
 
     What is beyond an end of the axis is placed at the end.
     """
-    ends = {"value": value, "low": low, "high": high}
-    return {name: in_percent(100 * min(max(end / scale, 0.0), 1.0)) for name, end in ends.items()}
+    numbers = {"value": value, "low": low, "high": high}
+    places = {}
+    for name, number in numbers.items():
+        share_of_axis = min(max(number / scale, 0.0), 1.0)
+        places[name] = in_percent(100 * share_of_axis)
+    return places
 
 
 def line(rows: pd.DataFrame) -> str:
@@ -72,16 +76,27 @@ def band(rows: pd.DataFrame) -> str:
 
 
 def _edge(run: pd.DataFrame, column: str) -> str:
-    """Draw a column of adjacent rows from the start of the first to the end of the last."""
+    """Draw the values of a column as a step line, from the start of the first row to the end of the last.
+
+    The rows follow each other without a gap.
+    """
     p = run[column].to_numpy()
-    return f"M{tenths(run['start_s'].iloc[0])} {y_of(p[0])}{_steps(run['end_s'].to_numpy(), p)}"
+    start_x, start_y = tenths(run["start_s"].iloc[0]), y_of(p[0])
+    return f"M{start_x} {start_y}{_steps(run['end_s'].to_numpy(), p)}"
 
 
 def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:
-    """Continue a path, which is at the height of p[0], with steps: each p [N] up to its end [N], in seconds.
+    """Continue a path with steps; it is at the height of the first one.
 
     Adjacent steps of equal height are joined. The path has commands to go along to an x (H) and up or down to
     a y (V): three steps may be "H20V30H40V10H50".
+
+    Parameters
+    ----------
+    ends : ndarray, shape [N]
+        Where each step ends, in seconds.
+    p : ndarray, shape [N]
+        Probability of each step, its height.
     """
     heights = [y_of(value) for value in p.tolist()]
     xs = [tenths(end) for end in ends.tolist()]
@@ -137,7 +152,7 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
 
 
 def _colour_steps(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the step of colour of each probability [N], from 1 on; `NOT_DRAWN` for NaN."""
+    """Return the step of colour of each probability [N], 1 to `COLOUR_STEPS`; `NOT_DRAWN` for NaN."""
     from_zero = np.floor(np.nan_to_num(p) * COLOUR_STEPS)
     from_zero = np.minimum(from_zero, COLOUR_STEPS - 1)  # a probability of 1 has the last step
     return np.where(np.isnan(p), NOT_DRAWN, from_zero + 1)
@@ -150,7 +165,8 @@ def _strokes(
 
     Returns the index of the first row of each stroke, and that of the first row after it.
     """
-    has_other_colour = np.diff(step_of_row) != 0  # [N - 1]: than the row before
+    # Of each row but the first [N - 1], compared with the row before it.
+    has_other_colour = np.diff(step_of_row) != 0
     has_gap_before = start_s[1:] > end_s[:-1]
     first_rows = np.flatnonzero(has_other_colour | has_gap_before) + 1  # of all strokes but the first
     return list(pairwise([0, *first_rows.tolist(), len(step_of_row)]))

@@ -4,7 +4,7 @@ import io
 import re
 import warnings
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
 
 POINTS: Final = 0.75
-"""Points per unit of a figure. 72 points are an inch, and so are 96 units, which are pixels of screens."""
+"""Points (1/72 inch) per unit of a figure. A unit is a pixel of CSS, 1/96 inch."""
+
+POINTS_PER_INCH: Final = 72
+
+FONT_SIZE: Final = 12
+"""Size of texts, in units."""
 
 NO_DATE: Final = {"CreationDate": None, "Creator": None, "Producer": None}
 """Metadata that matplotlib leaves out, so that equal figures have equal bytes."""
@@ -63,13 +68,13 @@ def figure_pdf(svg: str) -> bytes:
     from matplotlib import rc_context  # noqa: PLC0415 - obygaze[figures], and slow
     from matplotlib.figure import Figure  # noqa: PLC0415 - obygaze[figures], and slow
 
-    root = ET.fromstring(svg)  # noqa: S314 - ours
+    root = ET.fromstring(svg)  # noqa: S314 - we wrote it ourselves
     width, height = (float(root.attrib[name]) for name in ("width", "height"))
     whole_figure = Viewport(0.0, 0.0, width, height, box_left=0.0, scale_x=1.0, scale_y=1.0)
     pdf = io.BytesIO()
     with rc_context({"pdf.fonttype": 42}), warnings.catch_warnings():  # 42: TrueType, embedded as text
         warnings.simplefilter("ignore")  # a sign that the font lacks is drawn as a box
-        figure = Figure(figsize=(width * POINTS / 72, height * POINTS / 72))
+        figure = Figure(figsize=(width * POINTS / POINTS_PER_INCH, height * POINTS / POINTS_PER_INCH))
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set(xlim=(0.0, width), ylim=(height, 0.0))  # y points down, as in SVG
         axes.set_axis_off()
@@ -98,9 +103,8 @@ def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
             outline = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
             _draw_path([np.array(outline)], element.get("class", ""), axes, viewport)
         elif name == "path":
-            lines = path_lines(element.get("d", ""))
-            placed = [_placed(line, viewport) for line in lines]
-            _draw_path(placed, element.get("class", ""), axes, viewport)
+            lines = [_to_figure(line, viewport) for line in path_lines(element.get("d", ""))]
+            _draw_path(lines, element.get("class", ""), axes, viewport)
 
 
 def _numbers(element: ET.Element, *names: str) -> list[float]:
@@ -109,14 +113,25 @@ def _numbers(element: ET.Element, *names: str) -> list[float]:
 
 
 def _viewport(element: ET.Element) -> Viewport:
-    """Read which part of the figure a nested SVG fills, and how its own coordinates are scaled to it."""
+    """Read which part of the figure a nested SVG fills, and how its own coordinates are scaled to it.
+
+    The `viewBox` of our figures' SVGs begins at y = 0.
+    """
     left, top, width, height = _numbers(element, "x", "y", "width", "height")
     box_left, _, box_width, box_height = map(float, element.attrib["viewBox"].split())
-    return Viewport(left, top, width, height, box_left, width / box_width, height / box_height)
+    return Viewport(
+        left,
+        top,
+        width,
+        height,
+        box_left=box_left,
+        scale_x=width / box_width,
+        scale_y=height / box_height,
+    )
 
 
-def _placed(line: NDArray[np.float64], viewport: Viewport) -> NDArray[np.float64]:
-    """Place the points [P, 2] of a line of a nested SVG in the figure."""
+def _to_figure(line: NDArray[np.float64], viewport: Viewport) -> NDArray[np.float64]:
+    """Convert the points [P, 2] of a line from a nested SVG's own coordinates to those of the figure."""
     x = viewport.left + (line[:, 0] - viewport.box_left) * viewport.scale_x
     y = viewport.top + line[:, 1] * viewport.scale_y
     return np.column_stack([x, y])
@@ -125,7 +140,8 @@ def _placed(line: NDArray[np.float64], viewport: Viewport) -> NDArray[np.float64
 def path_lines(path: str) -> list[NDArray[np.float64]]:
     """Read the lines of an SVG path, each as its points [P, 2] of x and y.
 
-    All commands of straight lines are understood, absolute ones (capitals) and relative ones.
+    All commands of straight lines are understood, absolute ones (capitals) and relative ones, with one point
+    a command.
 
     Examples
     --------
@@ -162,15 +178,16 @@ def _draw_path(lines: list[NDArray[np.float64]], css_class: str, axes: "Axes", v
     from matplotlib.patches import Rectangle  # noqa: PLC0415 - slow
 
     style = styles()[css_class]
-    drawn: LineCollection | PolyCollection
-    if style.get("fill", "none") != "none":
-        drawn = PolyCollection(lines, facecolors=style["fill"], edgecolors="none")
+    is_filled = style.get("fill", "none") != "none"
+    collection: LineCollection | PolyCollection
+    if is_filled:  # what is filled in a film's figure has no stroke
+        collection = PolyCollection(lines, facecolors=style["fill"], edgecolors="none")
     else:
-        drawn = _strokes(lines, style, viewport)
-    drawn.set_zorder(len(axes.get_children()))  # above what was drawn before
-    axes.add_collection(drawn, autolim=False)
+        collection = _strokes(lines, style, viewport)
+    collection.set_zorder(len(axes.get_children()))  # above what was drawn before
+    axes.add_collection(collection, autolim=False)
     clip = Rectangle((viewport.left, viewport.top), viewport.width, viewport.height, transform=axes.transData)
-    drawn.set_clip_path(clip)
+    collection.set_clip_path(clip)
 
 
 def _strokes(
@@ -180,12 +197,16 @@ def _strokes(
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - slow
 
     # Strokes are scaled with the coordinates, unless the style says "vector-effect: non-scaling-stroke".
+    # Those that are scaled are horizontal, so that their width is scaled as y.
     scale = 1.0 if "vector-effect" in style else viewport.scale_y
     width_points = float(style.get("stroke-width", "1")) * scale * POINTS
     strokes = LineCollection(lines, colors=style["stroke"], linewidths=width_points, capstyle="butt")
-    dashes = [float(length) for length in style.get("stroke-dasharray", "").split()]
-    if dashes:  # in units; matplotlib counts them in widths of the line
-        strokes.set_linestyle((0.0, [length * POINTS / width_points for length in dashes]))
+    dash_units = [float(length) for length in style.get("stroke-dasharray", "").split()]
+    if dash_units:
+        dashes_in_widths = [
+            length * POINTS / width_points for length in dash_units
+        ]  # as matplotlib wants them
+        strokes.set_linestyle((0.0, dashes_in_widths))
     return strokes
 
 
@@ -193,21 +214,21 @@ def _draw_text(element: ET.Element, axes: "Axes") -> None:
     """Draw a text at its place, which is on its baseline."""
     x, y = _numbers(element, "x", "y")
     alignment = ALIGNMENTS.get(element.get("class", ""), "left")
-    text = axes.text(x, y, element.text or "", ha=alignment, va="baseline", fontsize=12 * POINTS)
+    text = axes.text(x, y, element.text or "", ha=alignment, va="baseline", fontsize=FONT_SIZE * POINTS)
     # A film's title may hold dollar signs, between which matplotlib would read a formula.
     text.set(color=styles()["c-figure text"]["fill"], zorder=len(axes.get_children()), parse_math=False)
 
 
 def _draw_image(element: ET.Element, axes: "Axes") -> None:
-    """Draw a still, which is in the SVG as a data address."""
+    """Draw a still, which is in the SVG as a data URL."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
     left, top, width, height = _numbers(element, "x", "y", "width", "height")
     _, _, base64_data = element.attrib["href"].partition(",")  # "data:image/png;base64,..."
     with Image.open(io.BytesIO(b64decode(base64_data))) as picture:
-        extent = (left, left + width, top + height, top)
-        drawn = axes.imshow(np.asarray(picture.convert("RGB")), extent=extent, aspect="auto")
-    drawn.set_zorder(len(axes.get_children()))
+        extent = (left, left + width, top + height, top)  # left, right, bottom, top: y points down
+        image = axes.imshow(np.asarray(picture.convert("RGB")), extent=extent, aspect="auto")
+    image.set_zorder(len(axes.get_children()))
 
 
 def _without_comments(css: str) -> str:
@@ -221,29 +242,51 @@ def styles() -> Mapping[str, Mapping[str, Any]]:
     """Read the style of each class of `figures.css`: name of a property -> its value.
 
     Only the subset of CSS in that sheet is read: blocks such as `.c-mean, .c-trend { stroke: var(--c-ink);
-    fill: none }`. Colours that have a name (`--c-ink`) are defined in blocks further up. What follows
-    `@media` is for screens alone, and left out.
+    fill: none }`. What follows `@media` is for screens alone, and left out.
     """
     css = _without_comments(asset("figures.css", "obygaze_film.page"))
-    css_without_screens = css.split("@media")[0]
-    colours: dict[str, str] = {}  # "var(--c-ink)" -> the colour
+    blocks = _css_blocks(css.split("@media")[0])
+    colours = _named_colours(blocks)
     style_of_class: dict[str, dict[str, str]] = {}
-    blocks = css_without_screens.split("}")[:-1]  # nothing follows the last one
     for block in blocks:
-        selectors, body = block.split("{")
-        properties = _properties(body)
-        for name, value in properties.items():
-            if name.startswith("--"):
-                colours[f"var({name})"] = value
-        for selector in selectors.split(","):
-            css_class = selector.strip().removeprefix(".")
-            style = style_of_class.setdefault(css_class, {})
-            style.update({name: colours.get(value, value) for name, value in properties.items()})
+        style = {name: colours.get(value, value) for name, value in block.properties.items()}
+        for css_class in block.classes:
+            style_of_class.setdefault(css_class, {}).update(style)
     return style_of_class
 
 
+class _CssBlock(NamedTuple):
+    """A block of CSS: the classes that it is for, and the value of each property."""
+
+    classes: list[str]
+    properties: dict[str, str]
+
+
+def _css_blocks(css: str) -> list[_CssBlock]:
+    """Read the blocks of a style sheet."""
+    blocks = []
+    for text in css.split("}")[:-1]:  # nothing follows the last one
+        selectors, body = text.split("{")
+        classes = [selector.strip().removeprefix(".") for selector in selectors.split(",")]
+        blocks.append(_CssBlock(classes, _properties(body)))
+    return blocks
+
+
+def _named_colours(blocks: Sequence[_CssBlock]) -> dict[str, str]:
+    """Collect the colours that blocks define, by the text that refers to them, such as "var(--c-ink)"."""
+    colours = {}
+    for block in blocks:
+        for name, value in block.properties.items():
+            if name.startswith("--"):
+                colours[f"var({name})"] = value
+    return colours
+
+
 def _properties(body: str) -> dict[str, str]:
-    """Read the inside of a block of CSS, such as `stroke: black; fill: none`."""
+    """Read the declarations of a block of CSS, such as `stroke: black; fill: none`, as property -> value.
+
+    A semicolon at the end gives an empty property, which nobody reads.
+    """
     properties = {}
     for declaration in body.split(";"):
         name, _, value = declaration.partition(":")
