@@ -201,12 +201,14 @@ class OpenFilm:
 
     @cached_property
     def fps(self) -> float:
-        """Frames per second of the user's copy; `RATE` if that is not known."""
+        """Frames per second of the user's copy; `DEFAULT_FPS` if that is not known."""
         from obygaze_features.video import probe  # noqa: PLC0415 - slow
-        from obygaze_film.page.view_model import RATE  # noqa: PLC0415 - slow
+        from obygaze_film.page.view_model import DEFAULT_FPS  # noqa: PLC0415 - slow
 
         film = probe(self.path) if self.path and not self.lost else None
-        return round(film.frames / film.duration_s, 4) if film and film.duration_s else RATE
+        if film is None or not film.duration_s:
+            return DEFAULT_FPS
+        return round(film.frames / film.duration_s, 4)
 
     @cached_property
     def store(self) -> "Store | None":

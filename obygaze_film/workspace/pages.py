@@ -27,7 +27,7 @@ from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import JudgedWindows, judged_film, votes
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
-from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
+from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
 from obygaze_film.schema import CorrectedRate, TooFewJudged
@@ -177,7 +177,7 @@ def _citation_facts(film: OpenFilm) -> dict[str, Any]:
 
 def desk_texts(words: Words) -> dict[str, str]:
     """Collect the texts of the desk's script: its own, and those that the mailed page's script shows too."""
-    return {name: words[name] for name in SCRIPT} | words.texts_with_prefix("desk_")
+    return {name: words[name] for name in TEXTS_OF_SCRIPT} | words.texts_with_prefix("desk_")
 
 
 def _scores(view: FilmView) -> dict[str, Any]:
