@@ -235,7 +235,7 @@ def _clips_that_answer(labels: Manifest, movie: str, positive: Positive) -> list
     # The labels may write the film's name in another form.
     of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
     answered = [clip for clip in of_film if positive.is_positive(clip, levels_that_count) is not None]
-    if positive.never_named(answered):
+    if positive.lacks_labels_in(answered):
         raise FilmError(
             f"film {movie}: the labels in place of the model's name no concept, so that nothing "
             f"says where {positive.text} is: give labels with concepts"
