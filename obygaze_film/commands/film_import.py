@@ -66,7 +66,7 @@ def import_(
     """
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions, codebook_in_ledger, codebook_of
-    from obygaze_film.workspace.importing import lines_of, notices_of, read_annotations
+    from obygaze_film.workspace.importing import import_notices, read_annotations, summary_lines
 
     if blind and in_sight:
         raise click.UsageError("--blind and --in-sight exclude each other")
@@ -91,9 +91,9 @@ def import_(
             else:  # the file names the film of each annotation
                 file = read_annotations(path, book, movie="", tiers=roles, annotator=annotator)
                 file = file.of_film(film.movie)
-            results = decisions.take_in(file, is_blind=is_blind)
-            lines += lines_of(file, results)
-            notices += [*file.notices, *notices_of(file, results)]
+            results = decisions.import_annotations(file, is_blind=is_blind)
+            lines += summary_lines(file, results)
+            notices += [*file.notices, *import_notices(file, results)]
             for result in results:  # one for each annotator
                 n_left_out += result.left_out.total()
                 documents.append({"file": str(path), "movie": film.movie, **result.document})
