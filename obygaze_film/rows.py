@@ -49,7 +49,6 @@ from obygaze_film.schema import (
 )
 
 if TYPE_CHECKING:
-    from obygaze_features.store.clip_table import ClipTable
     from obygaze_models.prediction import Model
 
 Floats = NDArray[np.float64]
@@ -143,11 +142,12 @@ def windows_of(store: Store) -> dict[str, Windows]:
     rows_of_movie: dict[str, list[int]] = {}
     for row, movie in enumerate(table.movies):
         rows_of_movie.setdefault(movie, []).append(row)
-    return {movie: _windows_of_rows(table, rows_of_movie[movie]) for movie in sorted(rows_of_movie)}
+    return {movie: _windows_of_rows(store, rows_of_movie[movie]) for movie in sorted(rows_of_movie)}
 
 
-def _windows_of_rows(table: "ClipTable", rows: Sequence[int]) -> Windows:
-    """Make the windows of one film from its rows in a store's table, in time order."""
+def _windows_of_rows(store: Store, rows: Sequence[int]) -> Windows:
+    """Make the windows of one film, in time order, from its rows in a store's table."""
+    table = store.table
 
     def time_order(row: int) -> tuple[float, float, str]:
         """Return the sort key of a row; of windows with the same times, that of the lower id comes first."""

@@ -23,7 +23,6 @@ from obygaze_film.schema import ModelRecord, is_counted
 from obygaze_film.segments import columns_of, mean_columns
 
 if TYPE_CHECKING:
-    from obygaze_features.text_search import Hit
     from obygaze_film.workspace.open_film import OpenFilm
 
 Floats = NDArray[np.float64]
@@ -290,7 +289,7 @@ class _FilmSpan(NamedTuple):
         return is_same_movie and self.start_s < other.end_s and self.end_s > other.start_s
 
 
-def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) -> "list[Hit]":
+def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) -> list[Any]:
     """Rank windows in the stores of the open films by their similarity to one window of a film, best first.
 
     That window is the one whose middle is nearest to `at_s`. The list is empty if the film's store is not at
@@ -306,7 +305,7 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
     for open_film in films:
         if open_film.store is not None:
             stores_to_search[open_film.store.fingerprint] = open_film.store
-    hits: list[Hit] = []
+    hits: list[Any] = []
     for searched in stores_to_search.values():
         # If the window is in another store than the searched one, `search_like` has to be given that store.
         is_own_store = searched.fingerprint == store.fingerprint
