@@ -287,7 +287,7 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
     # The labels may write the film's name in another form.
     of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
     labelled = [clip for clip in of_film if positive.is_positive(clip, levels_that_count) is not None]
-    if positive.never_named(labelled):
+    if positive.lacks_labels_in(labelled):
         raise FilmError(
             f"film {movie}: the labels in place of the model's name no concept, so that nothing "
             f"says where {positive.text} is: give labels with concepts"

@@ -160,7 +160,7 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
         The codebook lacks the levels or the concept, an annotated clip has no span, or annotators' names
         differ in case alone.
     """
-    unknown = positive.unknown_to(truth.codebook)
+    unknown = positive.first_unknown_name(truth.codebook)
     if unknown:
         kind = "concept" if positive.is_concept else "level"
         raise FilmError(

@@ -467,7 +467,7 @@ def _places_by_judge(judgements: Manifest) -> dict[str, frozenset[int]]:
 
 def _refuse_unknown_level(judgements: Manifest, model: ModelRecord, positive: Positive) -> None:
     """Refuse judgements whose codebook lacks a level or concept that the model finds."""
-    unknown_level = positive.unknown_to(judgements.codebook)
+    unknown_level = positive.first_unknown_name(judgements.codebook)
     if unknown_level:
         books = {"codebook": judgements.codebook.name, "expected": model.codebook}
         raise FilmError(message("rate_level", model=model.key, level=unknown_level, **books))
@@ -560,7 +560,7 @@ def _drop_judges_without_concepts(sieve: Sieve, positive: Positive) -> None:
     for clip in sieve.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
     for judge, clips in clips_of.items():
-        if positive.never_named(clips):
+        if positive.lacks_labels_in(clips):
             why = message("why_no_concept", who=judge_name(judge), concept=positive.text)
             sieve.keep(partial(_is_by_another, judge), why)
 

@@ -532,8 +532,8 @@ def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, ac
     used_definitions = [*judgements_of(tables.manifest).definitions]
     if accepts_all:
         return used_definitions
-    meaning_of_corpus = tables.meanings.of(definition_of_corpus)
-    return [name for name in used_definitions if tables.meanings.of(name) == meaning_of_corpus]
+    meaning_of_corpus = tables.meanings.representative(definition_of_corpus)
+    return [name for name in used_definitions if tables.meanings.representative(name) == meaning_of_corpus]
 
 
 def _refuse_other_definitions(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> None:

@@ -55,30 +55,32 @@ class Positive:
 
     @property
     def text(self) -> str:
-        """The names as one text."""
-        return composed_text(_joined, *self.names) if self.names else self.task_title
+        """The names as one text, such as `EN / S`; the task's title if there are no names."""
+        if not self.names:
+            return self.task_title
+        return composed_text(_joined_by_slashes, *self.names)
 
     @property
     def titled(self) -> str:
-        """The names with their titles as one text."""
-        titled = [meaning.titled for meaning in self.meanings]
-        return composed_text(_joined, *titled) if titled else self.task_title
+        """The names with their titles as one text; the task's title if there are no names."""
+        if not self.meanings:
+            return self.task_title
+        return composed_text(_joined_by_slashes, *[meaning.titled for meaning in self.meanings])
 
     def is_labelled(self, clip: Clip) -> bool:
         """Whether a clip was annotated at all: it has a level or, for a concept, names any concept."""
         return clip.level is not None or (self.is_concept and bool(clip.concepts))
 
     def is_positive(self, clip: Clip, labels: Collection[str]) -> bool | None:
-        """Say whether a clip is positive; None if it is not annotated, or its level does not count.
-
-        For a concept, any level counts, also "not sure" and none: an annotator who is not sure of the level
-        may still say whether the concept is there.
+        """Return whether a clip is positive; None if it is not annotated, or its level is no answer.
 
         Parameters
         ----------
         clip : Clip
         labels : collection of str
-            The levels that count as answers (`Codebook.labels`), positive or not.
+            The levels that are answers (`Codebook.labels`), positive or not: "not sure" is none, for example.
+            For a concept, the clip's level does not matter: an annotator who is not sure of the level may
+            still say whether the concept is there.
         """
         if not self.is_labelled(clip):
             return None
@@ -87,9 +89,11 @@ class Positive:
             return concept in clip.concepts
         if clip.level in self.names:
             return True
-        return False if clip.level in labels else None
+        if clip.level in labels:
+            return False
+        return None
 
-    def unknown_to(self, codebook: Codebook) -> str:
+    def first_unknown_name(self, codebook: Codebook) -> str:
         """Return the first name that a codebook lacks; empty if it has all."""
         known = codebook.concept_names if self.is_concept else codebook.level_names
         for name in self.names:
@@ -97,16 +101,18 @@ class Positive:
                 return name
         return ""
 
-    def never_named(self, clips: Collection[Clip]) -> bool:
-        """Whether it is a concept, and no concept at all is named in these clips.
+    def lacks_labels_in(self, clips: Collection[Clip]) -> bool:
+        """Whether it is a concept, and the clips cannot tell where it is: none of them has any concept.
 
-        Whoever gives levels alone does not say that a concept is absent.
+        Annotators who only gave levels did not say that the concept is absent.
         """
         return self.is_concept and not any(clip.concepts for clip in clips)
 
 
 def positive_of(model: ModelRecord) -> Positive:
-    """Tell what a model calls positive.
+    """Read from a model's record what it calls positive: levels of its codebook, or a concept.
+
+    Names, titles and meanings are in all languages of the codebook.
 
     Examples
     --------
@@ -128,7 +134,7 @@ def positive_of(model: ModelRecord) -> Positive:
     if model.concept:
         # The record has what it means in English; `names` add the translations of its codebook.
         text = names.means(model.concept, model.means.get(model.concept, ""), is_concept=True)
-        no_title = in_languages("", {})  # concepts have names alone
+        no_title = in_languages("", {})  # concepts have names, but no titles
         meanings.append(Meaning(names.concept(model.concept), no_title, text))
     else:
         for level in model.positive:
@@ -149,6 +155,6 @@ def people_besides_program(model: ModelRecord) -> tuple[str, ...]:
     return tuple(name for name in model.labelled_by if name != PLANTED)
 
 
-def _joined(*names: str) -> str:
+def _joined_by_slashes(*names: str) -> str:
     """Write names as one text: `EN / S`."""
     return " / ".join(names)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,7 +72,8 @@ def estimate_rate(
 ) -> Estimates:
     """Estimate the positive share of a film's content from draws of its cells.
 
-    Draws by successive sampling are estimated in three steps:
+    A cell is a window that may be drawn and judged; its content are its seconds that can be judged. Draws by
+    successive sampling are estimated in three steps:
 
     1. `difference_estimate` computes the estimate and the interval of a score test. The weight of a cell is
        its content divided by its chance to be drawn (`inclusion_chances`).
@@ -80,10 +81,10 @@ def estimate_rate(
        some shares too rarely: with 10 of 130 windows judged, a share of .4 in 91 % of draws.
     3. `PossibleShares` moves the estimate and the ends to shares that the film can still have: what was
        judged is certain, and each other cell is positive as a whole, or not at all. The interval stays wide
-       enough that the longest cell left may be judged otherwise than the model expects.
+       enough that the longest cell not judged may be judged otherwise than the model expects.
 
     Draws by sequential Poisson sampling are estimated as in earlier versions
-    (`_estimate_sequential_poisson`). In the third step, any part of a cell left may then be positive.
+    (`_estimate_sequential_poisson`). In the third step, any part of a cell not judged may then be positive.
 
     Parameters
     ----------
@@ -101,23 +102,38 @@ def estimate_rate(
     if sampling == SEQUENTIAL_POISSON:
         estimates = _estimate_sequential_poisson(cells, judged, y)
         return _within_the_possible(estimates, cells, judged, y, denominator=None)
+
     chances = inclusion_chances(cells.content_s, judged.shape[1])  # [C]
     # Cells without content are never drawn: they have neither a chance nor a weight.
     weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
     judged_chances = chances[judged]  # [B, n]
     judged_weights = weights[judged]
-    film_p = float(np.average(cells.p, weights=cells.content_s))
-    film_variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
+    p_of_film = _mean_and_variance(cells.p, cells.content_s)
+
     by_score_test = difference_estimate(
         y,
         cells.p[judged],
         judged_weights,
         judged_chances,
-        film_p=film_p,
-        film_variance=film_variance,
+        film_p=p_of_film.mean,
+        film_variance=p_of_film.variance,
     )
-    estimates = widened_to_exact(by_score_test, y, judged_weights, judged_chances)
-    return _within_the_possible(estimates, cells, judged, y, denominator=denominator)
+    widened = widened_to_exact(by_score_test, y, judged_weights, judged_chances)
+    return _within_the_possible(widened, cells, judged, y, denominator=denominator)
+
+
+class _MeanAndVariance(NamedTuple):
+    """Weighted mean and variance of some values."""
+
+    mean: float
+    variance: float
+
+
+def _mean_and_variance(values: Floats, weights: Floats) -> _MeanAndVariance:
+    """Compute the mean and the variance of values [C], weighted by weights [C]."""
+    mean = float(np.average(values, weights=weights))
+    variance = float(np.average((values - mean) ** 2, weights=weights))
+    return _MeanAndVariance(mean, variance)
 
 
 def _within_the_possible(
@@ -136,8 +152,8 @@ def _within_the_possible(
         PossibleShares(cells.content_s, order, labels, denominator)
         for order, labels in zip(judged, y, strict=True)
     ]
-    value, low, high = _moved_to_possible(possible_shares, estimates.value, estimates.low, estimates.high)
-    value_without_model, low_without_model, high_without_model = _moved_to_possible(
+    with_model = _moved_to_possible(possible_shares, estimates.value, estimates.low, estimates.high)
+    without_model = _moved_to_possible(
         possible_shares,
         estimates.value_without_model,
         estimates.low_without_model,
@@ -145,32 +161,40 @@ def _within_the_possible(
     )
     return replace(
         estimates,
-        value=value,
-        low=np.minimum(low, value),
-        high=np.maximum(high, value),
-        value_without_model=value_without_model,
-        low_without_model=low_without_model,
-        high_without_model=high_without_model,
+        value=with_model.value,
+        low=np.minimum(with_model.low, with_model.value),
+        high=np.maximum(with_model.high, with_model.value),
+        value_without_model=without_model.value,
+        low_without_model=without_model.low,
+        high_without_model=without_model.high,
     )
+
+
+class _Intervals(NamedTuple):
+    """Estimated shares of B draws with the ends of their intervals, each [B]."""
+
+    value: Floats
+    low: Floats
+    high: Floats
 
 
 def _moved_to_possible(
     possible_shares: Sequence["PossibleShares"], values: Floats, lows: Floats, highs: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Move the estimate and both ends of each of B draws to possible shares; return all three, each [B]."""
-    moved = []
+) -> _Intervals:
+    """Move the estimate and both ends of each of B draws to possible shares."""
+    moved = []  # [B, 3]
     for possible, value, low, high in zip(possible_shares, values, lows, highs, strict=True):
-        moved.append(possible.estimate(value, low, high))
+        moved.append(possible.move(value, low, high))
     moved_values, moved_lows, moved_highs = np.array(moved).T
-    return moved_values, moved_lows, moved_highs
+    return _Intervals(moved_values, moved_lows, moved_highs)
 
 
 def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
     """Widen intervals until they contain the exact interval of level `LEAST_LEVEL` (`exact_interval`).
 
-    The exact interval is one of independent draws: as many as give the judged share the variance that it has
-    here. It widens the interval from the judgements alone. Each side of the interval with a model is then
-    stretched by the factor by which this side of the other interval became longer.
+    The exact interval is that of the effective sample size: the number of independent draws that give the
+    judged share the variance that it has here. The interval from the judgements alone is widened to contain
+    it. The interval with a model is stretched by the same factors, one for each side of the estimate.
 
     Parameters
     ----------
@@ -179,17 +203,22 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     y, weights, chances : ndarray, shape [B, n]
         As in `difference_estimate`.
     """
-    parts = weights / weights.sum(axis=1)[:, None]  # [B, n]: weights that add up to 1
-    share = np.clip((parts * y).sum(axis=1), 0, 1)
+    normalised_weights = weights / weights.sum(axis=1)[:, None]  # [B, n]: they add up to 1
+    share = np.clip((normalised_weights * y).sum(axis=1), 0, 1)
+
     # The variance of the judged share is share (1 - share) factor. That of n independent draws would be
-    # share (1 - share) / n: as many as give the same variance are 1 / factor.
-    factor = _variance_factors(parts, y, chances).at(share)
-    n_independent = 1 / np.maximum(factor, LEAST_VARIANCE_FACTOR)
-    exact_low, exact_high = exact_interval(share, n_independent)
+    # share (1 - share) / n. Both are equal if n is 1 / factor.
+    factor = _variance_factors(normalised_weights, y, chances).at_rate(share)
+    effective_n = 1 / np.maximum(factor, LEAST_VARIANCE_FACTOR)
+    exact_low, exact_high = exact_interval(share, effective_n)
+
+    # The interval from the judgements alone
     low_without_model = np.minimum(estimates.low_without_model, exact_low)
     high_without_model = np.maximum(estimates.high_without_model, exact_high)
     stretch_below = _stretch(share - low_without_model, share - estimates.low_without_model)
     stretch_above = _stretch(high_without_model - share, estimates.high_without_model - share)
+
+    # The interval with a model
     low = estimates.value - stretch_below * (estimates.value - estimates.low)
     high = estimates.value + stretch_above * (estimates.high - estimates.value)
     return replace(
@@ -241,8 +270,8 @@ def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
 class PossibleShares:
     """The positive shares that a film can have, given the cells that were judged in one draw.
 
-    The cells that are not judged are called "left", and their positive seconds `left_s` are all that is not
-    known of the share.
+    The cells that nobody judged are "left": how many of their seconds are positive, `left_s`, is all that is
+    not known of the share.
 
     Parameters
     ----------
@@ -266,39 +295,42 @@ class PossibleShares:
         is_judged = np.zeros(len(content_s), dtype=np.bool_)
         is_judged[judged] = True
         is_left = ~is_judged & (content_s > 0)
-        left_cells_s = content_s[is_left]
+        cells_left_s = content_s[is_left]
         self._film_s = float(content_s.sum())
         self._judged_positive_s = float(content_s[judged] @ labels)
-        self._most_left_s = float(left_cells_s.sum())  # if all cells left are positive
-        self._longest_cell_s = float(left_cells_s.max(initial=0.0))  # of the cells left
+        self._most_left_s = float(cells_left_s.sum())  # if all cells left are positive
+        self._longest_cell_s = float(cells_left_s.max(initial=0.0))  # of the cells left
         self._is_by_whole_cells = denominator is not None
-        # The values that `left_s` can have, in rising order. None if it can have any value, or so many that
-        # any number is near one of them.
+        # The values that `left_s` can have, in rising order. None in two cases that are treated alike: any
+        # part of a cell may be positive, or there are so many values that any number is near one of them.
         self._possible_left_s: Floats | None = None
         if denominator is not None:
-            self._possible_left_s = sums_of_whole(left_cells_s, denominator)
+            self._possible_left_s = possible_sums_s(cells_left_s, denominator)
 
-    def estimate(self, value: float, low: float, high: float) -> tuple[float, float, float]:
+    def move(self, value: float, low: float, high: float) -> tuple[float, float, float]:
         """Move an estimate and the ends of its interval to possible shares; return all three.
 
         The estimate only has to lie between the least and the largest possible share.
         """
-        least_share = self._share_of(0.0)
+        least_share = self._share_of(left_s=0.0)
         largest_share = self._share_of(self._most_left_s)
         possible_value = min(max(value, least_share), largest_share)
         possible_low, possible_high = self.interval(possible_value, low, high)
         return possible_value, possible_low, possible_high
 
     def interval(self, value: float, low: float, high: float) -> tuple[float, float]:
-        """Move the ends of an interval to the nearest possible shares.
+        """Move the ends of an interval around an estimate (`value`) to the nearest possible shares.
 
-        If all judged cells are negative, or all are positive, exact bounds replace the ends. In any case each
-        end is at least as far from the estimate (`value`) as the longest cell left is long: no model knows
-        how people would judge a single cell.
+        If all judged cells are negative, or all are positive, exact bounds replace the ends. In any case the
+        interval contains the shares that the film would have with the longest cell left judged otherwise
+        than estimated: no model knows how people would judge a single cell.
         """
+        # All content was judged: the share is known.
         if self._most_left_s == 0:
-            known_share = self._share_of(0.0)
+            known_share = self._share_of(left_s=0.0)
             return known_share, known_share
+
+        # In seconds of the cells left
         exact_ends_s = self._exact_ends_s()
         if exact_ends_s is not None:
             low_s, high_s = exact_ends_s
@@ -306,10 +338,12 @@ class PossibleShares:
             low_s = self._left_s_of(low)
             high_s = self._left_s_of(high)
         value_s = self._left_s_of(value)
-        widened_low_s = min(low_s, value_s - self._longest_cell_s)
-        widened_high_s = max(high_s, value_s + self._longest_cell_s)
-        possible_low = self._share_of(self._nearest_possible(widened_low_s))
-        possible_high = self._share_of(self._nearest_possible(widened_high_s))
+        low_s = min(low_s, value_s - self._longest_cell_s)
+        high_s = max(high_s, value_s + self._longest_cell_s)
+
+        # Back to shares, which lie just inside the interval
+        possible_low = self._share_of(self._nearest_possible(low_s))
+        possible_high = self._share_of(self._nearest_possible(high_s))
         return max(0.0, possible_low - ROUNDING), min(1.0, possible_high + ROUNDING)
 
     def _share_of(self, left_s: float) -> float:
@@ -337,26 +371,27 @@ class PossibleShares:
             return None
         are_all_negative = not self._labels.any()
         if are_all_negative:
-            return 0.0, self._most_of_unseen_label_s()
+            most_positive_s = self._bound_of_other_label_s()
+            return 0.0, most_positive_s
         are_all_positive = (self._labels == 1).all()
         if are_all_positive:
-            # Here negative cells are those that were not seen, and the others are positive.
-            return self._most_left_s - self._most_of_unseen_label_s(), self._most_left_s
+            most_negative_s = self._bound_of_other_label_s()
+            return self._most_left_s - most_negative_s, self._most_left_s
         return None
 
-    def _most_of_unseen_label_s(self) -> float:
-        """Return an upper bound of the seconds with the label that no judged cell has.
+    def _bound_of_other_label_s(self) -> float:
+        """Return an upper bound of the seconds left whose label (positive or negative) no judged cell has.
 
-        The bound of `most_unseen` is lowered to the next number of seconds that the cells left can have.
+        The bound of `bound_of_unseen_s` is lowered to the next number of seconds that cells left can have.
         """
-        bound_s = most_unseen(self._content_s, self._judged)
+        bound_s = bound_of_unseen_s(self._content_s, self._judged)
         if self._possible_left_s is None:
             return bound_s
         is_within_bound = self._possible_left_s <= bound_s + SUM_SLACK_S
         return float(self._possible_left_s[is_within_bound].max())
 
 
-def sums_of_whole(content: Floats, denominator: int = 1) -> Floats | None:
+def possible_sums_s(content_s: Floats, denominator: int = 1) -> Floats | None:
     """List the positive seconds that cells [C] can have together.
 
     With a `denominator` of 1, each cell is positive as a whole or not at all: two cells of 46 s and one of
@@ -364,7 +399,7 @@ def sums_of_whole(content: Floats, denominator: int = 1) -> Floats | None:
 
     Parameters
     ----------
-    content : ndarray, shape [C]
+    content_s : ndarray, shape [C]
         Seconds of each cell.
     denominator : int
         The positive part of each cell is a multiple of 1 / `denominator`, as several judges may differ.
@@ -376,7 +411,7 @@ def sums_of_whole(content: Floats, denominator: int = 1) -> Floats | None:
         more than `MOST_SUMS`.
     """
     sums = np.zeros(1)
-    for cell_s, n_cells in _sizes(content):
+    for cell_s, n_cells in _lengths_with_counts(content_s):
         # What all cells of this length can add to a sum of the lengths before.
         added_s = np.arange(n_cells * denominator + 1) * (cell_s / denominator)
         all_sums = np.add.outer(sums, added_s).ravel()
@@ -388,28 +423,22 @@ def sums_of_whole(content: Floats, denominator: int = 1) -> Floats | None:
     return sums
 
 
-def _sizes(content: Floats) -> list[tuple[float, int]]:
+def _lengths_with_counts(content_s: Floats) -> list[tuple[float, int]]:
     """List the different lengths of cells in seconds, each with the number of cells that have it.
 
     Lengths that are equal to a millisecond are listed once.
     """
-    _, indices, counts = np.unique(np.round(content, 3), return_index=True, return_counts=True)
-    return list(zip(content[indices].tolist(), counts.tolist(), strict=True))
+    _, indices, counts = np.unique(np.round(content_s, 3), return_index=True, return_counts=True)
+    return list(zip(content_s[indices].tolist(), counts.tolist(), strict=True))
 
 
-def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
-    """Compute an upper bound of a film's positive seconds, of level .975, if no judged cell is positive.
-
-    If S seconds of the film are positive, the next cell drawn is negative with the chance 1 - S / left, where
-    `left` are the seconds of the cells not drawn before. The product of these chances over the draw is the
-    chance that all judged cells are negative. The bound is the largest S for which it is at least .025: if
-    more seconds are positive, at most .025 of draws give a bound below them. For cells of equal content the
-    chance is that of the hypergeometric distribution.
+def bound_of_unseen_s(content_s: Floats, order: NDArray[np.int64]) -> float:
+    """Compute an upper bound, of level .975, of a film's positive seconds if no judged cell is positive.
 
     Parameters
     ----------
-    content : ndarray, shape [C]
-        Seconds.
+    content_s : ndarray, shape [C]
+        Seconds of each cell.
     order : ndarray of int, shape [n]
         Judged cells, in the order of a successive draw.
 
@@ -417,13 +446,21 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
     -------
     float
         Seconds.
+
+    Notes
+    -----
+    If S seconds of the film are positive, the next cell drawn is negative with the chance 1 - S / left, where
+    `left` are the seconds of the cells not drawn before. The product of these chances over the draw is the
+    chance that all judged cells are negative. The bound is the largest S for which it is at least .025
+    ((1 - `LEVEL`) / 2, for one end of an interval). If more seconds are positive, at most .025 of draws give
+    a bound below them. For cells of equal content the chance is that of the hypergeometric distribution.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
-    drawn_s = content[order]
+    drawn_s = content_s[order]
     drawn_before_s = np.concatenate([[0.0], np.cumsum(drawn_s)[:-1]])
-    left_s = content.sum() - drawn_before_s  # [n]: before each cell was drawn
-    never_drawn_s = max(float(left_s[-1] - drawn_s[-1]), 0.0)  # no more seconds can be positive
+    left_s = content_s.sum() - drawn_before_s  # [n]: before each cell was drawn
+    never_drawn_s = max(float(left_s[-1] - drawn_s[-1]), 0.0)
     log_least_chance = float(np.log((1 - LEVEL) / 2))
 
     def log_excess(positive_s: float) -> float:
@@ -431,6 +468,7 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
         positive_shares = np.minimum(positive_s / left_s, BELOW_ONE)
         return float(np.log1p(-positive_shares).sum()) - log_least_chance
 
+    # Only what was never drawn can be positive: that is the bound if its chance is large enough.
     if log_excess(never_drawn_s) >= 0:
         return never_drawn_s
     return float(brentq(log_excess, 0.0, never_drawn_s))
@@ -439,40 +477,43 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
 def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
     """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`.
 
-    Long cells are certain to be drawn, and their positive share of the film is counted. The rate of the other
-    cells, which are drawn by chance, is estimated:
+    Long cells are certain to be drawn, and their positive share of the film is counted. The other cells are
+    drawn by chance, and their rate is estimated:
 
-        rate = counted share + (1 - share of certain cells) * rate of the others
+        rate = positive share of certain cells + share of the other cells * rate of the other cells
+
+    Shares are of the film's content.
     """
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
-    is_by_chance = chances < 1  # [C]
-    content_by_chance_s = cells.content_s[is_by_chance]
-    # Of a cell that is certain to be drawn, its share of the film's content; 0 for the others.
-    certain_shares = np.where(is_by_chance, 0.0, cells.content_s / cells.content_s.sum())[judged]  # [B, n]
-    counted_share = (certain_shares * y).sum(axis=1)
-    share_by_chance = 1 - certain_shares.sum(axis=1)
-    if not content_by_chance_s.any():
-        # All content was judged. The share of certain cells is 1 but for rounding: dividing by it gives
-        # exactly 1 where all cells are positive.
-        return _without_error(counted_share / (1 - share_by_chance))
-    p_by_chance = cells.p[is_by_chance]
-    mean_p = float(np.average(p_by_chance, weights=content_by_chance_s))
-    variance_p = float(np.average((p_by_chance - mean_p) ** 2, weights=content_by_chance_s))
-    # Cells drawn by chance count equally in the rate of the others, and certain ones do not count in it.
-    weights = is_by_chance[judged].astype(np.float64)
+    is_certain = chances >= 1  # [C]
+
+    # Of each judged cell that is certain to be drawn, its share of the film; 0 for other judged cells.
+    shares = np.where(is_certain, cells.content_s / cells.content_s.sum(), 0.0)[judged]  # [B, n]
+    certain_positive_share = (shares * y).sum(axis=1)
+    certain_share = shares.sum(axis=1)
+
+    others_s = cells.content_s[~is_certain]
+    if not others_s.any():
+        # All content was judged. The share of certain cells is 1 but for rounding, so that dividing by it
+        # gives exactly 1 where all cells are positive.
+        return _without_error(certain_positive_share / certain_share)
+
+    # The other cells count equally in their rate, and certain ones do not count in it.
+    weights = (~is_certain)[judged].astype(np.float64)
+    p_of_others = _mean_and_variance(cells.p[~is_certain], others_s)
     rate_of_others = difference_estimate(
         y,
         cells.p[judged],
         weights,
         chances[judged],
-        film_p=mean_p,
-        film_variance=variance_p,
+        film_p=p_of_others.mean,
+        film_variance=p_of_others.variance,
         is_chance_by_label=False,
     )
     # Earlier versions showed intervals from `LEAST_SURE` judgements on: these stay as they were.
     if y.shape[1] < LEAST_SURE:
         rate_of_others = widened_to_exact(rate_of_others, y, weights, chances[judged])
-    return _rescaled(rate_of_others, counted_share, share_by_chance)
+    return _rescaled(rate_of_others, offset=certain_positive_share, factor=1 - certain_share)
 
 
 def _without_error(rate: Floats) -> Estimates:
@@ -511,10 +552,10 @@ def difference_estimate(
     film_variance: float | Floats,
     is_chance_by_label: bool = True,
 ) -> Estimates:
-    """Estimate the positive share of the cells that may be drawn from those that were drawn and judged.
+    """Estimate the positive share of a population of cells from a sample that was drawn and judged.
 
-    The positive share of the judged cells is corrected by how much the model's mean probability over these
-    cells differs from that over the film:
+    The positive share of the sample is corrected by how much the model's mean probability over the sample
+    differs from that over the population:
 
         rate = mean_y + gain (film_p - mean_p)
 
@@ -535,7 +576,7 @@ def difference_estimate(
     chances : array-like, shape [B, n]
         Their chances to be drawn (`inclusion_chances`).
     film_p, film_variance : float or ndarray, shape [B]
-        Mean and variance of p over all cells that may be drawn, weighted by content.
+        Mean and variance of p over the population, all cells that may be drawn, weighted by content.
     is_chance_by_label : bool
         Whether the variance accounts for positive cells that are drawn more, or less, often than others, as
         they may be longer or shorter.
@@ -548,9 +589,8 @@ def difference_estimate(
     parts = raw_weights / raw_weights.sum(axis=1)[:, None]  # weights that add up to 1 in each draw
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
     means_p = _means_by_label(parts, labels, judged_p)
-    # Set to 0, so that the model is not used, if it says the contrary of the judges ...
+    # If the model contradicts the judges, or says the same of every cell, the difference is 0: it isn't used.
     difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
-    # ... or the same of every cell.
     difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
     with_model = _ScoreTest(
         mean_y=(parts * labels).sum(axis=1),
@@ -625,7 +665,7 @@ class _ScoreTest:
     def interval(self) -> tuple[Floats, Floats, Floats]:
         """Return the estimate, and the low and the high end of its interval.
 
-        At the estimate, the distance of the rate from its estimate is 0; at the ends it is `margin`.
+        At the estimate, `distance` is 0; at the low end it is - `margin`, and at the high end + `margin`.
         """
 
         def beyond_high_end(rate: Floats) -> Floats:
@@ -644,7 +684,7 @@ class _ScoreTest:
         return value, low, high
 
     def gain(self, rate: Floats) -> Floats:
-        """Return the weight of p in the estimate if the rate is this one."""
+        """Return the weight of p in the estimate if the rate is this one (see the formula above)."""
         if not self.uses_model:
             return np.zeros_like(rate)
         slope = rate * (1 - rate) * self.difference_p / self.variance_p
@@ -655,12 +695,12 @@ class _ScoreTest:
         return np.asarray(rate - self.mean_y + self.gain(rate) * (self.mean_p - self.film_p))
 
     def margin(self, rate: Floats) -> Floats:
-        """Return z standard errors of the estimate if the rate is this one."""
+        """Return z standard errors of the estimate if the rate is this one (see the formula above)."""
         variance_y = rate * (1 - rate)
         gain = self.gain(rate)
         variance = variance_y - 2 * gain * variance_y * self.difference_p + gain * gain * self.variance_p
         if self.is_chance_by_label:
-            factor = self.variance_factors.at(rate)
+            factor = self.variance_factors.at_rate(rate)
         else:
             factor = self.variance_factors.all_cells
         # Rounding may bring a variance of 0 below 0.
@@ -675,22 +715,23 @@ class _MeansByLabel:
     positives: Floats
     negatives: Floats
 
-    def at(self, rate: Floats) -> Floats:
-        """Average both labels as they count in the variance of judgements if the rate [B] is this one.
+    def at_rate(self, rate: Floats) -> Floats:
+        """Average the means of both labels, each weighted by its part in the variance of the judgements.
 
-        A share `rate` of cells is positive, at a squared distance (1 - rate)² from the rate, and a share
-        1 - rate is negative, at rate². So positives make up rate (1 - rate)² of the variance rate (1 - rate):
-        the part 1 - rate. Negatives make up the part `rate`.
+        If the share `rate` [B] of cells is positive, the variance of their judgements is rate (1 - rate):
+
+            positive cells: a share `rate`, at squared distance (1 - rate)² from the mean: the part 1 - rate
+            negative cells: a share 1 - rate, at squared distance rate²: the part `rate`
         """
         return (1 - rate) * self.positives + rate * self.negatives
 
 
 def _variance_factors(parts: Floats, labels: Floats, chances: Floats) -> _MeansByLabel:
-    """Average (1 - chance) part over the judged cells [B, n], all and by label.
+    """Compute by which factors the variance of a single judgement gives that of the weighted mean of all.
 
-    Times the variance of single judgements, the mean is the variance of their weighted mean. `parts` are the
-    weights, which add up to 1: their mean weighted by themselves is the sum of their squares. A cell that is
-    certain to be drawn (chance 1) does not vary between draws.
+    The factor is the sum of parts² (1 - chances) over the judged cells [B, n]: `parts` are the weights, which
+    add up to 1, and a cell that is certain to be drawn (chance 1) does not vary between draws. The factors of
+    positive and of negative cells are the averages of parts (1 - chances) over these.
     """
     return _means_by_label(parts, labels, (1 - chances) * parts)
 
@@ -701,7 +742,7 @@ def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansBy
     One more cell is added to the positives, and one to the negatives, so that neither are empty. Its value is
     the mean over all cells, and its weight is 1 / n, that of a judged cell on average.
     """
-    n = (weights > 0).sum(axis=1)
+    n = (weights > 0).sum(axis=1)  # [B]: cells that count, of each draw
     mean = (weights * values).sum(axis=1)
     positive_weight = (weights * labels).sum(axis=1)
     sum_of_positives = (weights * labels * values).sum(axis=1)

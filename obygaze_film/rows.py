@@ -78,17 +78,18 @@ class Windows:
     clip_ids : tuple of str, length N
     spans : ndarray, shape [N, 2]
     holes : ndarray, shape [H, 2]
-        Starts and ends in seconds of the stretches of the film without pictures, as its windows record them.
-    scarcely_read : tuple of int
+        Starts and ends in seconds of the holes: stretches of the film without pictures that could be read, as
+        its windows record them.
+    mostly_holes : tuple of int
         Indices of the windows of which less than half has pictures.
     with_holes : tuple of int
-        Indices of the windows that have a stretch without pictures.
+        Indices of the windows that have a hole.
     """
 
     clip_ids: tuple[str, ...]
     spans: Spans
     holes: Spans = field(default_factory=lambda: NO_HOLES)
-    scarcely_read: tuple[int, ...] = ()
+    mostly_holes: tuple[int, ...] = ()
     with_holes: tuple[int, ...] = ()
 
     @property
@@ -105,15 +106,15 @@ class Windows:
     def hop_s(self) -> float | None:
         """Median time between the starts of two windows in seconds; None for a single window.
 
-        The last window is moved back if it would end after the film. The step to it is then shorter than the
-        others, and is ignored if these are equal.
+        The last window is moved back if it would end after the film. A last step that is shorter than all
+        others, which are equal, is therefore left out.
         """
         steps = np.diff(self.spans[:, 0])
         if len(steps) == 0:
             return None
         earlier_steps = steps[:-1]
         if len(earlier_steps) > 0:
-            are_equal = np.ptp(earlier_steps) <= SLACK_S
+            are_equal = earlier_steps.max() - earlier_steps.min() <= SLACK_S
             is_last_shorter = steps[-1] < earlier_steps[0] - SLACK_S
             if are_equal and is_last_shorter:
                 steps = earlier_steps
@@ -138,42 +139,50 @@ def windows_of(store: Store) -> dict[str, Windows]:
             f"store {store.name}: clip {clip_id} is a whole file and has no place in a film: "
             "cut films into windows first (obygaze manifest import film)"
         )
-    rows_of: dict[str, list[int]] = {}
+    rows_of_movie: dict[str, list[int]] = {}
     for row, movie in enumerate(table.movies):
-        rows_of.setdefault(movie, []).append(row)
-    windows: dict[str, Windows] = {}
-    for movie in sorted(rows_of):
-        rows = sorted(
-            rows_of[movie], key=lambda row: (table.start_s[row], table.end_s[row], table.clip_ids[row])
-        )
-        spans = np.column_stack([table.start_s[rows], table.end_s[rows]])
-        holes_of_windows = [table.without_pictures_s.get(row, ()) for row in rows]
-        windows[movie] = Windows(
-            clip_ids=tuple(table.clip_ids[row] for row in rows),
-            spans=spans,
-            holes=_joined_holes(holes_of_windows),
-            scarcely_read=_scarcely_read(spans, holes_of_windows),
-            with_holes=tuple(index for index, holes in enumerate(holes_of_windows) if holes),
-        )
-    return windows
+        rows_of_movie.setdefault(movie, []).append(row)
+    return {movie: _windows_of_rows(store, rows_of_movie[movie]) for movie in sorted(rows_of_movie)}
+
+
+def _windows_of_rows(store: Store, rows: Sequence[int]) -> Windows:
+    """Make the windows of one film, in time order, from its rows in a store's table."""
+    table = store.table
+
+    def time_order(row: int) -> tuple[float, float, str]:
+        """Return the sort key of a row; of windows with the same times, that of the lower id comes first."""
+        return table.start_s[row], table.end_s[row], table.clip_ids[row]
+
+    ordered_rows = sorted(rows, key=time_order)
+    spans = np.column_stack([table.start_s[ordered_rows], table.end_s[ordered_rows]])
+    holes_of_windows = [table.without_pictures_s.get(row, ()) for row in ordered_rows]
+    return Windows(
+        clip_ids=tuple(table.clip_ids[row] for row in ordered_rows),
+        spans=spans,
+        holes=_joined_holes(holes_of_windows),
+        mostly_holes=_mostly_holes(spans, holes_of_windows),
+        with_holes=tuple(index for index, holes in enumerate(holes_of_windows) if holes),
+    )
 
 
 Holes = Sequence[tuple[float, float]]
-"""Starts and ends in seconds of the stretches of one window without pictures."""
+"""Starts and ends in seconds of the holes of one window (see `Windows`)."""
 
 
 def _joined_holes(holes_of_windows: Sequence[Holes]) -> Spans:
     """Return the holes [H, 2] of all windows in time order; those that overlap or touch are joined."""
-    joined: list[list[float]] = []
+    joined: list[tuple[float, float]] = []
     for start, end in sorted(chain.from_iterable(holes_of_windows)):
-        if joined and start <= joined[-1][1] + HOLE_SLACK_S:
-            joined[-1][1] = max(joined[-1][1], end)
-        else:
-            joined.append([start, end])
+        if joined:
+            last_start, last_end = joined[-1]
+            if start <= last_end + HOLE_SLACK_S:
+                joined[-1] = (last_start, max(last_end, end))
+                continue
+        joined.append((start, end))
     return np.array(joined, dtype=np.float64).reshape(-1, 2)
 
 
-def _scarcely_read(spans: Spans, holes_of_windows: Sequence[Holes]) -> tuple[int, ...]:
+def _mostly_holes(spans: Spans, holes_of_windows: Sequence[Holes]) -> tuple[int, ...]:
     """Return the indices of the windows of which less than half has pictures."""
     indices = []
     for index, holes in enumerate(holes_of_windows):
@@ -212,20 +221,35 @@ class RowGrid:
 def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
     """Cut a film into rows, and give each the flags of the shots that cover more than half of it.
 
-    Rows are also cut where a stretch without pictures begins and ends: no window counts for what lies in it.
-    All rows of a film shorter than two windows have the flag `SHORT`.
+    Rows are also cut where a hole begins and ends, so that what lies in the hole has rows of its own, which
+    no window covers. All rows of a film shorter than two windows have the flag `SHORT`.
     """
+    # A shot that ends so late is a mistake, such as frames or milliseconds in place of seconds.
     if len(shots) and shots["end_s"].max() > MOST_S:
         raise FilmError(f"film {movie}: a shot ends at {shots['end_s'].max():g} s: {MOST_S:g} s is the most")
-    kind, uncut_spans = cut_into_rows(windows, shots[["start_s", "end_s"]].to_numpy(dtype=np.float64))
-    spans = _cut_at(uncut_spans, windows.holes)
-    seconds = spans[:, 1] - spans[:, 0]
-    flags = {flag: flagged_seconds(spans, shots, flag) > seconds / 2 for flag in (BLACK, CREDITS, BARS)}
-    flags[SHORT] = np.full(len(spans), windows.end_s < 2 * windows.window_s)
-    return RowGrid(movie, windows, kind, spans, _covered(spans, windows), flags)
+
+    shot_spans = shots[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    kind, uncut_rows = cut_into_rows(windows, shot_spans)
+    rows = _cut_at_holes(uncut_rows, windows.holes)
+
+    half_s = (rows[:, 1] - rows[:, 0]) / 2
+    flags = {}
+    for flag in (BLACK, CREDITS, BARS):
+        flags[flag] = flagged_seconds(rows, shots, flag) > half_s
+    is_short = windows.end_s < 2 * windows.window_s
+    flags[SHORT] = np.full(len(rows), is_short)
+
+    return RowGrid(
+        movie=movie,
+        windows=windows,
+        kind=kind,
+        spans=rows,
+        covered=_covered(rows, windows),
+        flags=flags,
+    )
 
 
-def _cut_at(rows: Spans, holes: Spans) -> Spans:
+def _cut_at_holes(rows: Spans, holes: Spans) -> Spans:
     """Cut rows where holes begin and end within them."""
     cut: list[tuple[float, float]] = []
     edges = holes.ravel()
@@ -240,14 +264,14 @@ def _covered(rows: Spans, windows: Windows) -> csr_array:
 
     Rows and windows of which less than half has pictures count as covering nothing.
     """
-    covered = overlaps(rows, windows.spans)
+    covered = overlaps(rows, windows.spans)  # [R, N]
     if not len(windows.holes):
         return covered
-    seconds_without_pictures = _seconds_in_holes(rows, windows)
-    row_has_pictures = seconds_without_pictures <= (rows[:, 1] - rows[:, 0]) / 2
-    window_has_pictures = np.ones(len(windows.spans), dtype=np.bool_)
-    window_has_pictures[list(windows.scarcely_read)] = False
-    return _only_windows(_only_rows(covered, row_has_pictures), window_has_pictures)
+    row_has_pictures = _seconds_in_holes(rows, windows) <= (rows[:, 1] - rows[:, 0]) / 2  # [R]
+    covered = _only_rows(covered, row_has_pictures)
+    window_has_pictures = np.ones(len(windows.spans), dtype=np.bool_)  # [N]
+    window_has_pictures[list(windows.mostly_holes)] = False
+    return _only_windows(covered, window_has_pictures)
 
 
 def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
@@ -258,20 +282,20 @@ def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
 def _partly_read(grid: RowGrid, is_window_partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mark the rows [R] in which some pictures are missing, or may be.
 
-    - Pictures are missing in a row that a recorded stretch without pictures (a hole) lies in.
-    - They may be missing in each row of a window that was read in part (`is_window_partial` [N]) and does not
-      record where its pictures are missing.
+    - Pictures are missing in a row that a recorded hole lies in.
+    - They may be missing in each row of a window that was read in part (`is_window_partial` [N]) and records
+      no hole: nobody knows where its pictures are missing.
     """
     is_covered = grid.covered.sum(axis=1) > 0
-    has_recorded_hole = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
-    has_unrecorded_hole = is_window_partial.copy()  # [N]
-    has_unrecorded_hole[list(grid.windows.with_holes)] = False
-    may_have_hole = _has_window(grid, has_unrecorded_hole)
-    return np.asarray(has_recorded_hole | may_have_hole, np.bool_)
+    has_hole = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
+    is_window_without_record = is_window_partial.copy()  # [N]
+    is_window_without_record[list(grid.windows.with_holes)] = False
+    may_have_hole = _has_window(grid, is_window_without_record)
+    return np.asarray(has_hole | may_have_hole, np.bool_)
 
 
 def _has_window(grid: RowGrid, is_marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mark the rows [R] that a marked window [N] covers."""
+    """Mark the rows [R] that at least one marked window [N] covers in part."""
     return np.asarray(_only_windows(grid.covered, is_marked).sum(axis=1) > 0, np.bool_)
 
 
@@ -302,20 +326,25 @@ def rows_of_model(
     DataFrame
         The columns of `timeline.csv` that this model has.
     """
-    # [N]: a window without a prediction has NaN.
+    # One line for each window [N] of the film; all is NaN in that of a window without a prediction.
     film_predictions = predictions.reindex(list(grid.windows.clip_ids))
     is_predicted = film_predictions["movie"].notna().to_numpy()
     weights = _weights_of(grid, is_predicted, _is_true(film_predictions["is_unlike"]))
+
+    # Flags of the rows [R]
     is_partial = _partly_read(grid, _is_true(film_predictions["is_partial"]))
+    has_training_window = _has_window(grid, _is_true(film_predictions["is_trained_on"]))
     flags = {
         **grid.flags,
         UNLIKE: weights.unlike,
         MISSING: weights.missing,
         PARTIAL: is_partial,
         NO_SKILL: np.full(len(grid.spans), model.card.no_skill),
-        TRAINED_ON: is_trained_on | _has_window(grid, _is_true(film_predictions["is_trained_on"])),
+        TRAINED_ON: is_trained_on | has_training_window,
     }
     has_no_p = np.any([flags[flag] for flag in (UNLIKE, MISSING, *NO_CONTENT)], axis=0)
+
+    # Columns of the table, in its order
     logit = _average(weights.used, film_predictions["logit"])
     columns: dict[str, Any] = {
         "movie": grid.movie,
@@ -367,38 +396,39 @@ class _Weights(NamedTuple):
 
 
 def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArray[np.bool_]) -> _Weights:
-    """Weigh the windows of a film [N] for the averages over its rows: by the seconds of each row they cover.
+    """Weigh the windows [N] of a film for averages over its rows: by the seconds of each row that they cover.
 
-    - If windows like the training cover at least half of what windows with a prediction cover of a row, only
-      those that are like the training are averaged.
-    - Else the row counts as unlike the training, and all its windows are averaged.
+    Only windows with a prediction (`is_predicted` [N]) count. If those that are unlike any training clip
+    (`is_unlike` [N]) cover more of a row than the others, the row counts as unlike the training, and all its
+    windows are averaged. Any other row is averaged over the windows that are like the training.
     """
     predicted = _only_windows(grid.covered, is_predicted)
     like_training = _only_windows(grid.covered, is_predicted & ~is_unlike)
     predicted_s = predicted.sum(axis=1)  # [R]
-    like_training_s = like_training.sum(axis=1)
+    like_training_s = like_training.sum(axis=1)  # [R]
     is_row_missing = predicted_s <= 0
     is_row_unlike = ~is_row_missing & (like_training_s < predicted_s / 2)
     # Each row has its weights from one of the two, and 0 from the other.
     used = _only_rows(predicted, is_row_unlike) + _only_rows(like_training, ~is_row_unlike)
-    return _Weights(predicted, used, missing=is_row_missing, unlike=is_row_unlike)
+    return _Weights(predicted=predicted, used=used, missing=is_row_missing, unlike=is_row_unlike)
 
 
 def _probability_columns(model: "Model", logit: Floats) -> dict[str, Floats]:
     """Compute the probability of logits [R], its band, and whether they reach the threshold (`called`).
 
-    They are NaN where the model has no calibration, or decides nothing. The values of a row without a logit,
-    which no predicted window covers, mean nothing: `rows_of_model` replaces them by NaN.
+    Probabilities are NaN if the model has no calibration, and `called`, 1 or 0, if it gives no logits. A row
+    without a logit, which no predicted window covers, gets arbitrary values here; `rows_of_model` replaces
+    them by NaN.
     """
-    p = low = high = np.full(len(logit), np.nan)
+    unknown = np.full(len(logit), np.nan)
+    columns = {"p": unknown, "p_low": unknown, "p_high": unknown, "called": unknown}
     if model.calibration is not None:
         finite_logit = np.where(np.isnan(logit), 0.0, logit)  # calibrations take no NaN
-        p = model.calibration.probability(finite_logit)
-        low, high = model.calibration.band(finite_logit)
-    called = np.full(len(logit), np.nan)
+        columns["p"] = model.calibration.probability(finite_logit)
+        columns["p_low"], columns["p_high"] = model.calibration.band(finite_logit)
     if model.decides:
-        called = (logit >= model.card.threshold).astype(np.float64)
-    return {"p": p, "p_low": low, "p_high": high, "called": called}
+        columns["called"] = (logit >= model.card.threshold).astype(np.float64)
+    return columns
 
 
 def _concept_columns(
@@ -420,13 +450,14 @@ def _concept_columns(
 
     if not model.concepts_with_probability:
         return {}
-    # Of a bottleneck alone, contributions of its concepts and of its base add up to the logit.
+    # The logit of a bottleneck is the sum of its concepts' contributions and of a constant one, its base.
     has_contributions = isinstance(model.estimator, ConceptBottleneck)
-    names = model.concepts_with_probability
-    values = np.array([_average(weights, film_predictions[f"{name}_value"]) for name in names]).T
+    concepts = model.concepts_with_probability
+    averages = [_average(weights, film_predictions[f"{concept}_value"]) for concept in concepts]
+    values = np.array(averages).T  # [R, concepts]
     probabilities = model.probabilities_of(values)
     columns = {}
-    for index, concept in enumerate(names):
+    for index, concept in enumerate(concepts):
         columns[f"{concept}_value"] = values[:, index]
         columns[f"{concept}_p"] = np.where(has_no_p, np.nan, probabilities[:, index])
         if has_contributions:
@@ -460,15 +491,16 @@ def _only_rows(weights: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:
 def _average(weights: csr_array, column: pd.Series) -> Floats:
     """Average a column of windows [N] over rows [R], with weights [R, N].
 
-    NaN where no window has a weight, or if all values are NaN: the model has no such number.
+    NaN in rows for which no window has a weight; and in all rows if all values are NaN, as the model then has
+    no such number.
     """
     values = column.to_numpy(dtype=np.float64)
-    total = weights.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # NaN of windows without a prediction becomes 0: their weight is 0 too, but 0 times NaN is NaN.
-        means: Floats = (weights @ np.nan_to_num(values)) / total
     if np.isnan(values).all():
-        means[:] = np.nan
+        return np.full(weights.shape[0], np.nan)
+    # NaN of windows without a prediction becomes 0: their weight is 0 too, but 0 times NaN is NaN.
+    sums = weights @ np.nan_to_num(values)
+    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is NaN, as it should be here
+        means: Floats = sums / weights.sum(axis=1)
     return means
 
 
@@ -501,18 +533,19 @@ def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans
 
 
 def _parts_of_shots(shots: Spans, window_s: float) -> Spans:
-    """Cut shots [S, 2] that are longer than a window into equal parts that are not."""
+    """Cut each shot [S, 2] that is longer than a window into the fewest equal parts as short as a window."""
     parts = []
     for start, end in shots:
-        n_parts = int(np.ceil((end - start) / window_s - SHOT_SLACK))
-        parts.append(_equal_parts(start, end, max(1, n_parts)))
+        length_in_windows = (end - start) / window_s
+        n_parts = max(1, int(np.ceil(length_in_windows - SHOT_SLACK)))
+        parts.append(_equal_parts(start, end, n_parts))
     return np.concatenate(parts)
 
 
 def _equal_parts(start: float, end: float, n: int) -> Spans:
     """Cut a span into n parts [n, 2] of equal length, up to rounding to milliseconds."""
-    edges = np.round(np.linspace(start, end, n + 1), 3) if n > 1 else np.array([start, end])
-    edges[0] = start
+    edges = np.round(np.linspace(start, end, n + 1), 3)
+    edges[0] = start  # not rounded, so that parts of neighbouring shots still touch
     edges[-1] = end
     return np.column_stack([edges[:-1], edges[1:]])
 
@@ -537,9 +570,10 @@ def _steps(windows: Windows) -> Spans:
 
 
 def _with_gaps(spans: Spans, end_s: float) -> Spans:
-    """Add the gaps before, between and after spans, up to a film's end, as spans; in time order."""
+    """Add the gaps before, between and after disjoint spans, up to a film's end, as spans; in time order."""
+    film_end_s = max(end_s, spans[-1, 1])  # shots may reach beyond the last window
     gap_starts = np.concatenate([[0.0], spans[:, 1]])
-    gap_ends = np.concatenate([spans[:, 0], [max(end_s, spans[-1, 1])]])
+    gap_ends = np.concatenate([spans[:, 0], [film_end_s]])
     is_gap = gap_ends - gap_starts > SLACK_S
     gaps = np.column_stack([gap_starts, gap_ends])[is_gap]
     all_spans = np.concatenate([spans, gaps])
@@ -565,6 +599,11 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
     flags : Path, optional
         Table of a person's flags, whose rows replace the flags of the shots in their time.
 
+    Returns
+    -------
+    dict of str to DataFrame
+        Film -> `SHOT_COLUMNS`, in time order.
+
     Raises
     ------
     FilmError
@@ -577,7 +616,7 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
         for movie, flags_of_film in _read_tables(flags, movies, flagged=True):
             if movie not in shots:
                 raise FilmError(f"{flags}: movie {movie!r} has no shots in {path}")
-            shots[movie] = _flagged(shots[movie], flags_of_film)
+            shots[movie] = _with_flags_of_person(shots[movie], flags_of_film)
     return shots
 
 
@@ -604,7 +643,9 @@ def read_subtitles_of(
     tell: Callable[[str], None] = lambda _: None,
     windows: Mapping[str, Windows] | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Read the subtitles of films, each from a file that is named as its film's id, or is the only one.
+    """Read the subtitles of films, each from a file that is named as its film's id.
+
+    A single file of a single film may have any name.
 
     Parameters
     ----------
@@ -668,9 +709,10 @@ def match_files(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]
             movie = find_film(path.stem, movies) or find_film(path.name, movies)
         if movie is None:
             raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
-        earlier = file_of.setdefault(movie, path)
+        earlier = file_of.get(movie, path)
         if earlier != path:
             raise FilmError(f"{path}: of film {movie}, as {earlier} is: give one of them")
+        file_of[movie] = path
     return file_of
 
 
@@ -704,7 +746,7 @@ def _spans_of_track(path: Path, account: Account) -> list[RawSpan]:
     """
     from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
 
-    raw_spans = []
+    raw_spans = []  # still to be checked: `Account.spans` leaves out those whose times are not possible
     for number, (start_s, end_s, text) in enumerate(read_subtitle_track(path, account.note), start=1):
         raw_spans.append(RawSpan(f"line {number}, {text[:40]!r}", start_s, end_s, text))
     spans = account.spans(raw_spans)
@@ -715,7 +757,21 @@ def _spans_of_track(path: Path, account: Account) -> list[RawSpan]:
 def read_variables(
     path: Path, films: Mapping[str, Windows], tell: Callable[[str], None] = lambda _: None
 ) -> dict[str, pd.DataFrame]:
-    """Read what `obygaze film variables` measured in windows of films; `tell` gets what was left out.
+    """Read what `obygaze film variables` measured in windows of films.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    films : mapping of str to Windows
+        Film -> its windows.
+    tell : callable
+        Gets a line on the columns that were read, and on the columns and rows that were left out.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        Film -> `start_s`, `end_s` and the variables of its windows, in time order.
 
     Raises
     ------
@@ -728,15 +784,16 @@ def read_variables(
     variables = [name for name in table.columns if name not in FIELDS]
     # `pointed` writes decimal points for decimal commas, and `timed` times as numbers of seconds.
     rows = list(table.pointed(variables).timed())
-    tables = _windows_by_film(path, rows, ["start_s", "end_s", *variables], films)
+    tables = _windows_by_film(path, rows, variables, films)
     used = [name for name in variables if _has_numbers(name, tables.values())]
     if not used:
         raise FilmError(f"{path}: it has no window of {', '.join(films)}, or no column of numbers")
+
     read_columns = {"clip_id", "movie", "start_s", "end_s", *used}
     left_out = [name for name in table.columns if name not in read_columns]
-    n_windows = sum(len(windows) for windows in tables.values())
-    if len(rows) > n_windows:
-        left_out.append(f"{counted(len(rows) - n_windows, 'row')} of other films, or behind a film's end")
+    n_rows_left_out = len(rows) - sum(len(windows) for windows in tables.values())
+    if n_rows_left_out:
+        left_out.append(f"{counted(n_rows_left_out, 'row')} of other films, or behind a film's end")
     notice = f"{path.name}: {', '.join(used)}"
     if left_out:
         notice += f"; left out {', '.join(left_out)}"
@@ -745,29 +802,32 @@ def read_variables(
 
 
 def _windows_by_film(
-    path: Path, rows: Sequence[Row], columns: list[str], films: Mapping[str, Windows]
+    path: Path, rows: Sequence[Row], variables: Sequence[str], films: Mapping[str, Windows]
 ) -> dict[str, pd.DataFrame]:
-    """Read the windows of these films, in order of time; `columns` are numbers, the first two times.
+    """Read the start, the end and the variables of each window of these films, in time order.
 
     Windows that begin after the film's end are left out; films of which more than half do are refused.
     """
-    windows_by_film: dict[str, dict[tuple[float, float], list[float]]] = {}  # film -> times -> numbers
+    columns = ["start_s", "end_s", *variables]  # all are numbers
+    windows_by_film: dict[str, dict[_Times, list[float]]] = {}
     n_after_end = Counter[str]()
     for row in rows:
         numbers = [row.number(name, path) for name in columns]
-        start_s, end_s = numbers[:2]
-        if not 0 <= start_s < end_s <= MOST_S:
-            raise FilmError(f"{path}: line {row.line}: no window lasts from {start_s:g} to {end_s:g} s")
+        times = _Times(numbers[0], numbers[1])
+        if not 0 <= times.start_s < times.end_s <= MOST_S:
+            message = f"no window lasts from {times.start_s:g} to {times.end_s:g} s"
+            raise FilmError(f"{path}: line {row.line}: {message}")
         movie = find_film(row.cells["movie"], films)
         if movie is None:
             continue
-        if start_s >= films[movie].end_s:
+        if times.start_s >= films[movie].end_s:
             n_after_end[movie] += 1
             continue
         windows = windows_by_film.setdefault(movie, {})
-        if (start_s, end_s) in windows:
-            raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
-        windows[start_s, end_s] = numbers
+        if times in windows:
+            raise FilmError(f"{path}: film {movie} has two rows of the window at {times.start_s:g} s")
+        windows[times] = numbers
+
     tables = {}
     for movie, windows in windows_by_film.items():
         if n_after_end[movie] > len(windows):
@@ -779,37 +839,46 @@ def _windows_by_film(
     return tables
 
 
+class _Times(NamedTuple):
+    """Start and end of a window, in seconds."""
+
+    start_s: float
+    end_s: float
+
+
 def _has_numbers(column: str, tables: Iterable[pd.DataFrame]) -> bool:
     """Whether a column holds a number in any row of some tables."""
     return any(table[column].notna().any() for table in tables)
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:
-    """Make the table of a film's shots; `detector` is that of shots that do not name theirs."""
-    rows = [
-        (movie, part.start_s, part.end_s, part.detector or detector, ";".join(part.flags)) for part in parts
-    ]
+    """Make the table of a film's shots; a shot that does not name its detector gets `detector`."""
+    rows = []
+    for part in parts:
+        flags = ";".join(part.flags)
+        rows.append((movie, part.start_s, part.end_s, part.detector or detector, flags))
     return pd.DataFrame(rows, columns=SHOT_COLUMNS)
 
 
-def _flagged(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
+def _with_flags_of_person(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     """Cut shots where a person's flags begin and end, and replace their flags in between."""
     times = [table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)]
     edges = np.unique(np.concatenate(times))  # of shots and flags, rising
     # Between two neighbouring edges the flags are the same throughout.
     spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})
-    by_person = _rows_around(spans, flags)
-    by_detector = _rows_around(spans, shots)
+    by_person = _shots_around(spans, flags)
+    by_detector = _shots_around(spans, shots)
     flagged = by_person.combine_first(by_detector)  # the detector's row where the person flagged nothing
     # In a gap between shots neither has a row, and all is NaN.
     without_gaps = flagged.dropna().reset_index(drop=True)
     return without_gaps[list(SHOT_COLUMNS)]
 
 
-def _rows_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+def _shots_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Return for each span the row of a table of shots that it lies in; NaN if it lies in none."""
-    # For each span, `merge_asof` finds the last shot that begins at its start or before it.
+    # Spans and shots both have a column `end_s`.
     shots = table.rename(columns={"end_s": "shot_end_s"})
+    # For each span, `merge_asof` finds the last shot that begins at its start or before it.
     rows = pd.merge_asof(spans, shots, on="start_s")
     lies_in_shot = rows["shot_end_s"] >= rows["end_s"]
     return rows[list(SHOT_COLUMNS)].where(lies_in_shot)
@@ -817,7 +886,9 @@ def _rows_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
 
 def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:
     """Compute how many seconds of each row [R] lie in shots with a flag."""
-    marked = shots.loc[[flag in flags.split(";") for flags in shots["flags"]], ["start_s", "end_s"]]
-    if marked.empty:
+    has_flag = [flag in flags.split(";") for flags in shots["flags"]]
+    flagged = shots.loc[has_flag, ["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    if not len(flagged):
         return np.zeros(len(rows))
-    return np.asarray(overlaps(rows, marked.to_numpy(dtype=np.float64)).sum(axis=1), dtype=np.float64)
+    seconds = overlaps(rows, flagged).sum(axis=1)
+    return np.asarray(seconds, dtype=np.float64)

@@ -132,7 +132,10 @@ class Rate(Struct, frozen=True, kw_only=True):
 
     @property
     def is_unreliable(self) -> bool:
-        """Whether so much of the film is unreliable that it has no rate."""
+        """Whether a larger share of the film's content than `MOST_UNRELIABLE` has no probability.
+
+        Such a film has no share (`value` is None).
+        """
         return self.unreliable > MOST_UNRELIABLE
 
 
@@ -171,13 +174,19 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def is_found(self) -> bool:
-        """Whether the concept is found better than chance; False if unknown."""
-        return self.low is not None and self.chance is not None and self.low > self.chance
+        """Whether the concept is found better than chance: the interval of its average precision is above it.
+
+        False if one of these numbers is not known.
+        """
+        if self.low is None or self.chance is None:
+            return False
+        return self.low > self.chance
 
     @property
     def is_near_chance(self) -> bool:
-        """Whether it was tested on films left out, and not found better than chance; False if not tested."""
-        return self.ap is not None and not self.is_found
+        """Whether it was tested (it has an average precision) and is not found better than chance."""
+        was_tested = self.ap is not None
+        return was_tested and not self.is_found
 
 
 class CalibrationRecord(Struct, frozen=True, kw_only=True):
@@ -377,7 +386,7 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def auc(self) -> dict[str, Any]:
-        """The row of `metrics` that has its AUC; empty if there is none."""
+        """The row of `metrics` with the model's AUC and its interval; empty if there is none."""
         for row in self.metrics:
             if row.get("metric") == "auc":
                 return row
@@ -458,12 +467,12 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
 
 
 def refuse_texts(record: Struct) -> None:
-    """Refuse a record whose texts hold characters that control a terminal or turn the direction of text.
+    """Refuse a record if a text in it has characters that control a terminal or turn the direction of text.
 
     Raises
     ------
     FilmError
-        Naming the text.
+        A text has such characters; the message quotes its beginning.
     """
     to_check: list[Any] = [msgspec.to_builtins(record)]
     while to_check:
@@ -473,18 +482,18 @@ def refuse_texts(record: Struct) -> None:
         elif isinstance(value, list | tuple):
             to_check += value
         elif isinstance(value, str):
-            problem = unsuitable(value, lines=True)  # texts of several lines are allowed
+            problem = unsuitable(value, lines=True)  # line breaks are allowed
             if problem:
                 raise FilmError(f"{value!r:.80} {problem}")
 
 
 def read_record(data: bytes, name: str) -> FilmRecord:
-    """Read and check a record.
+    """Read the record of a film (`film.json`) and check it; `name` is its name in messages.
 
     Raises
     ------
     FilmError
-        It is not a record of this format, or a field is invalid; names the field.
+        It is not a record of this format, or a field is invalid; the message names the field.
     """
     try:
         record = msgspec.json.decode(decoded(data), type=FilmRecord)
@@ -672,10 +681,10 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
-    # Many rows have the same flags.
-    codes, distinct = pd.factorize(table["flags"])
-    has_any = [not wanted.isdisjoint(flags.split(";")) for flags in distinct]
-    return np.array(has_any, dtype=np.bool_)[codes]
+    # Many rows have the same text: each different text is split only once.
+    index_of_text, texts = pd.factorize(table["flags"])
+    has_any = [not wanted.isdisjoint(text.split(";")) for text in texts]
+    return np.array(has_any, dtype=np.bool_)[index_of_text]
 
 
 def flags_in(table: pd.DataFrame) -> list[str]:
@@ -695,7 +704,17 @@ def distinct_flags(cells: Iterable[str]) -> list[str]:
 
 
 def runs(marked: NDArray[np.bool_]) -> list[Run]:
-    """Find the runs of neighbouring rows [N] that are marked, in order."""
+    """Find the runs of neighbouring rows [N] that are marked, in order.
+
+    Examples
+    --------
+    A run is its first row and the first row after it.
+
+    >>> import numpy as np
+    >>> from obygaze_film.schema import runs
+    >>> runs(np.array([False, True, True, False, True]))
+    [(1, 3), (4, 5)]
+    """
     steps = np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8))
     firsts = np.flatnonzero(steps == 1)
     afters = np.flatnonzero(steps == -1)
@@ -708,9 +727,10 @@ def durations(table: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def shared_seconds(table: pd.DataFrame) -> NDArray[np.float64]:
-    """Compute the seconds of each row [N], those that several rows cover divided equally among them.
+    """Share the time that rows [N] cover among them, and compute the seconds of each.
 
-    They add up to the time that the rows cover together, each second counted once.
+    A second that several rows cover is divided equally among them, so that the seconds of all rows add up to
+    the time that they cover together.
 
     Examples
     --------
@@ -725,7 +745,7 @@ def shared_seconds(table: pd.DataFrame) -> NDArray[np.float64]:
     n_begun = np.bincount(first_edges, minlength=len(edges))
     n_ended = np.bincount(last_edges, minlength=len(edges))
     n_covering = np.cumsum(n_begun - n_ended)[:-1]
-    part_s = np.diff(edges) / np.maximum(n_covering, 1)  # where no row covers the time, nobody gets it
+    part_s = np.diff(edges) / np.maximum(n_covering, 1)  # time that no row covers is not used below
     # A row's seconds are the sum of the parts from its first edge to its last one.
     sums_s = np.concatenate([[0.0], np.cumsum(part_s)])  # of the parts before each edge
     return np.asarray(sums_s[last_edges] - sums_s[first_edges])

@@ -62,6 +62,9 @@ from obygaze_models.prediction import (
     reads_frames,
 )
 
+TRACE_MEANS = ("weight", "contribution")
+"""Columns of frames, besides probabilities of concepts, that a trace averages."""
+
 LEAST_WIDER = 0.005
 """By how much a bracket must be wider to one side, of a film of few windows, for that to be said."""
 
@@ -198,21 +201,21 @@ def score_film(
     >>> obygaze_film.score_film(store, ["kept/linear.model"], movie="film0").rate().reason
     'the model was trained on this film'
     """
-    movies = windows_of(store)
+    movies = list(windows_of(store))
     if movie is None and len(movies) == 1:
-        movie = next(iter(movies))
+        movie = movies[0]
     if movie is None or movie not in movies:
         unknown = "" if movie is None else f"{movie!r} is not among them: "
         raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {unknown}name one")
-    scored = score_films(
+    films = score_films(
         store,
         models,
         movies={movie},
-        shots=None if shots is None else {movie: shots},
-        subtitles=None if subtitles is None else {movie: subtitles},
-        facts=None if facts is None else {movie: facts},
+        shots={} if shots is None else {movie: shots},
+        subtitles={} if subtitles is None else {movie: subtitles},
+        facts={} if facts is None else {movie: facts},
     )
-    return scored[0]
+    return films[0]
 
 
 @checked
@@ -228,12 +231,13 @@ def score_films(
 ) -> list[Timeline]:
     """Score every film of a store, or `movies`; parameters as in `score_film`, by movie.
 
-    `variables`, how films are staged, are kept beside the scores.
+    `variables` are measurements of a film's windows, such as loudness (`read_variables`); they are kept with
+    the scores.
 
     Raises
     ------
     FilmError
-        Shots or facts are of a film that is not in the store.
+        No model is given, or shots or facts are of none of the store's films.
     ModelError
         A model cannot read these features.
 
@@ -248,7 +252,7 @@ def score_films(
     windows = windows_of(store)
     _refuse_other_films("shots", shots or {}, store, windows)
     _refuse_other_films("title or year", facts or {}, store, windows)
-    scorers = _load(store, models, movies)
+    scorers = _predict_windows(store, models, movies)
     films = []
     for movie in windows if movies is None else movies:
         shots_of_film = (shots or {}).get(movie, NO_SHOTS)
@@ -267,39 +271,52 @@ def score_films(
 def _refuse_other_films(
     what: str, by_movie: Mapping[str, object], store: Store, windows: Mapping[str, Windows]
 ) -> None:
-    """Refuse shots or facts by movie that are of none of a store's films; they may be of more films."""
+    """Refuse shots or facts, given by movie, unless at least one of the movies is in the store."""
     if by_movie and not windows.keys() & by_movie.keys():
         raise FilmError(f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}")
 
 
-def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None) -> list[_Scorer]:
-    """Load the models, score the windows of some films or of all, and give each model a unique key."""
+def _predict_windows(
+    store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None
+) -> list[_Scorer]:
+    """Load the models, and predict the windows of some films, or of all, by each."""
     if not models:
         raise FilmError("no model given: name at least one model file")
     scorers: list[_Scorer] = []
     for model_or_path in models:
-        if isinstance(model_or_path, Model):
-            model = model_or_path
-            sha256 = ""
-        else:
-            model = load_model(model_or_path)
-            path = local_path(model_or_path)
-            sha256 = file_sha256(path) if path.is_file() else ""
-        predicted = predict(model, [store], movies=movies)
+        loaded = _loaded(model_or_path)
+        predicted = predict(loaded.model, [store], movies=movies)
         predictions = predicted.table.assign(
             is_unlike=predicted.has(WINDOW_UNLIKE),
             is_partial=predicted.has(WINDOW_PARTIAL),
             is_trained_on=predicted.has(TRAINED_ON),
         )
+        taken_keys = [earlier.key for earlier in scorers]
         scorer = _Scorer(
-            key=_unique_key(model.card.model, [earlier.key for earlier in scorers]),
-            model=model,
-            sha256=sha256,
+            key=_unique_key(loaded.model.card.model, taken_keys),
+            model=loaded.model,
+            sha256=loaded.sha256,
             predictions=predictions.set_index("clip_id"),
             trained_on=set(predicted.recognition.films),
         )
         scorers.append(scorer)
     return scorers
+
+
+class _LoadedModel(NamedTuple):
+    """A model, and the digest of its file; empty without one."""
+
+    model: Model
+    sha256: str
+
+
+def _loaded(model_or_path: Model | Path | str) -> _LoadedModel:
+    """Load a model from its file, unless it is loaded already."""
+    if isinstance(model_or_path, Model):
+        return _LoadedModel(model_or_path, sha256="")
+    model = load_model(model_or_path)
+    path = local_path(model_or_path)
+    return _LoadedModel(model, sha256=file_sha256(path) if path.is_file() else "")
 
 
 def _unique_key(name: str, taken: Sequence[str]) -> str:
@@ -315,26 +332,34 @@ def _unique_key(name: str, taken: Sequence[str]) -> str:
 def _score(
     store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.DataFrame, facts: FilmFacts
 ) -> Timeline:
-    """Score one film by loaded models."""
-    tables = []
-    models = []
-    traces = []
+    """Make the timeline of one film from the models' predictions of its windows."""
+    tables = []  # rows of the film, by each model
+    records = []
     for scorer in scorers:
         is_trained_on = grid.movie in scorer.trained_on
         rows = rows_of_model(scorer.model, scorer.key, scorer.predictions, grid, is_trained_on=is_trained_on)
         tables.append(rows)
-        models.append(_describe(scorer, rows, grid))
-        trace = traces_of(scorer.model, scorer.key, store, grid.movie, grid.windows.clip_ids)
-        if len(trace):
-            traces.append(_with_content(trace, shots))
+        records.append(_model_record(scorer, rows, grid))
     table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
+    n_missing = _n_without_prediction(grid, scorers)
     return Timeline(
-        _film_record(store, models, grid, shots, facts, n_missing=_n_without_prediction(grid, scorers)),
+        record=_film_record(store, records, grid, shots, facts, n_missing=n_missing),
+        # Whole numbers that may be missing
         table=table.astype({"called": "Int64", "n_windows": "Int64"}),
         shots=shots.assign(movie=grid.movie)[list(SHOT_COLUMNS)],
-        frames=pd.concat(traces, ignore_index=True) if traces else NO_TRACES,
+        frames=_traces(store, scorers, grid, shots),
         classes=probable_classes(store, grid.windows),
     )
+
+
+def _traces(store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.DataFrame) -> pd.DataFrame:
+    """Join the traces of a film by all models that read frames, without black pictures and credits."""
+    traces = []
+    for scorer in scorers:
+        trace = traces_of(scorer.model, scorer.key, store, grid.movie, grid.windows.clip_ids)
+        if len(trace):
+            traces.append(_without_black_or_credits(trace, shots))
+    return pd.concat(traces, ignore_index=True) if traces else NO_TRACES
 
 
 def _n_without_prediction(grid: RowGrid, scorers: Sequence[_Scorer]) -> int:
@@ -344,10 +369,12 @@ def _n_without_prediction(grid: RowGrid, scorers: Sequence[_Scorer]) -> int:
 
 
 def _columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """List the columns of a timeline: those of all models, with those of their concepts between them."""
-    concept_columns: dict[str, None] = {}  # each once, in order
+    """List the columns of a timeline: `COLUMNS`, then those of all models' concepts, then the last ones."""
+    concept_columns: list[str] = []
     for table in tables:
-        concept_columns |= dict.fromkeys(table.columns.difference([*COLUMNS, *LAST_COLUMNS], sort=False))
+        for column in table.columns:
+            if column not in {*COLUMNS, *LAST_COLUMNS, *concept_columns}:
+                concept_columns.append(column)
     return [*COLUMNS, *concept_columns, *LAST_COLUMNS]
 
 
@@ -362,14 +389,16 @@ def _film_record(
 ) -> FilmRecord:
     """Make the record of a film; `n_missing` of its windows have no prediction by any model."""
     windows = grid.windows
-    detector = "+".join(dict.fromkeys(shots["detector"].tolist()))
+    detectors = dict.fromkeys(
+        shots["detector"].tolist()
+    )  # each once; the table of a person's flags is one too
     return FilmRecord(
         format=FORMAT,
         number=NUMBER,
         movie=grid.movie,
         title=facts.title or grid.movie,
         year=facts.year,
-        duration_s=float(grid.spans[-1, 1]),
+        duration_s=float(grid.spans[-1, 1]),  # rows cover all that is known of the film
         source_sha256=facts.source_sha256,
         store=StoreRecord(name=store.name, fingerprint=store.fingerprint),
         windows=WindowsRecord(
@@ -379,22 +408,22 @@ def _film_record(
             n_missing=n_missing,
         ),
         rows=RowsRecord(kind=grid.kind, n=len(grid.spans)),
-        shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
+        shots=ShotsRecord(detector="+".join(detectors), n=len(shots)) if len(shots) else None,
         models=models,
         versions={name: version(name) for name in PACKAGES},
     )
 
 
-def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the steps of a trace of which more than half is black pictures or credits."""
-    spans = steps[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+def _without_black_or_credits(trace: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the rows of a trace of which more than half is black pictures or credits."""
+    spans = trace[["start_s", "end_s"]].to_numpy(dtype=np.float64)
     no_content_s = np.sum([flagged_seconds(spans, shots, flag) for flag in NO_CONTENT], axis=0)
-    with_content: pd.DataFrame = steps[no_content_s <= durations(steps) / 2]
-    return with_content
+    rows_with_content: pd.DataFrame = trace[no_content_s <= durations(trace) / 2]
+    return rows_with_content
 
 
-def _describe(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
-    """Make the record of a model, with its results for the whole film.
+def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
+    """Make the record of a model: facts of its card, and its flags and rate of the whole film.
 
     Parameters
     ----------
@@ -405,14 +434,29 @@ def _describe(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     """
     model = scorer.model
     card = model.card
+    facts_of_card = {name: getattr(card, name) for name in CARD_FIELDS}
     is_trained_on = grid.movie in scorer.trained_on
+
+    # What the model tells apart
     target = _target_levels(card.target)
     concept = card.target["concept"]
     names_of_positive = [concept] if concept else target.positive
+
+    # What its codebook says of that
     codebook = card.codebook["name"]
-    construct, means = _construct_and_meanings(card.codebook)
+    construct, meanings = _construct_and_meanings(card.codebook)
+    meanings_of_positive = {name: meanings[name] for name in names_of_positive if name in meanings}
+    translations = msgspec.convert(card.codebook.get("translations", {}), dict[str, CodebookTexts])
+    # Labels that a program planted tell nothing of how far people agree.
+    human = None if card.has_planted else agreement_of_people(codebook, target.positive)
+
+    # Its results for the whole film
+    seconds = durations(rows)
+    seconds_of_flag = {flag: float(seconds[has_flag(rows, flag)].sum()) for flag in flags_in(rows)}
+    rate = expected_rate(rows, model, window_s=grid.windows.window_s, is_trained_on=is_trained_on)
+
     return ModelRecord(
-        **{name: getattr(card, name) for name in CARD_FIELDS},
+        **facts_of_card,
         key=scorer.key,
         sha256=scorer.sha256,
         task=card.target["name"],
@@ -423,10 +467,10 @@ def _describe(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         concept=concept,
         codebook=codebook,
         construct=construct,
-        means={name: means[name] for name in names_of_positive if name in means},
+        means=meanings_of_positive,
         titles=dict(card.codebook.get("titles", {})),
-        translations=msgspec.convert(card.codebook.get("translations", {}), dict[str, CodebookTexts]),
-        perceives=_perceived_by_all_inputs(card.inputs),
+        translations=translations,
+        perceives=_perceived_by_inputs(card.inputs),
         concepts=_concepts(model),
         decides=model.decides,
         by_concepts="base_contribution" in rows,
@@ -435,12 +479,12 @@ def _describe(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         n_movies=len(card.movies),
         metrics=[dict(row) for row in card.metrics],
         is_trained_on=is_trained_on,
-        flags={flag: float(durations(rows)[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
-        rate=expected_rate(rows, model, window_s=grid.windows.window_s, is_trained_on=is_trained_on),
+        flags=seconds_of_flag,
+        rate=rate,
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
-        human=None if card.has_planted else agreement_of_people(codebook, target.positive),
+        human=human,
         labelled_by=list(card.labelled_by),
     )
 
@@ -465,7 +509,9 @@ class _TargetLevels(NamedTuple):
 def _target_levels(target: Mapping[str, Any]) -> _TargetLevels:
     """Read the levels of a target, as a model's card has it: a list of levels for each of its classes."""
     classes = [list(levels) for levels in target["classes"]]
-    levels = list(dict.fromkeys(level for levels_of_class in classes for level in levels_of_class))
+    levels: list[str] = []
+    for levels_of_class in classes:
+        levels += [level for level in levels_of_class if level not in levels]
     if not classes or target["concept"]:
         return _TargetLevels(levels, negative=[], positive=[])
     # The negative class comes first and the positive one last.
@@ -482,7 +528,8 @@ def _threshold_p(model: Model) -> float | None:
 def _construct_and_meanings(codebook: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
     """Return what a codebook's levels measure, and what each level and concept means.
 
-    A built-in codebook says it in its present words; of another one the model's card has the words.
+    The texts of a built-in codebook are those of this version, which may differ from those in the model's
+    card. The texts of any other codebook are only in the card.
     """
     if codebook["name"] in BUILTIN:
         builtin = builtin_codebook(codebook["name"])
@@ -515,8 +562,11 @@ def _calibration_record(model: Model) -> CalibrationRecord | None:
     )
 
 
-def _perceived_by_all_inputs(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List what a model perceives of a film, such as pictures; [] if it is not known of one of its inputs."""
+def _perceived_by_inputs(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List what a model perceives of a film by any of its inputs, such as pictures.
+
+    Empty if that is not known of one of the inputs.
+    """
     perceived_names: set[str] = set()
     for model_input in inputs:
         names = perceived(model_input["provenance"])
@@ -542,7 +592,7 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
     Figures that the model's card does not have are None.
     """
     metrics = _metrics_of_concept(model, name)
-    usual = _usual(model, name)
+    usual = _usual_value(model, name)
     return ConceptRecord(
         name=name,
         threshold_p=threshold,
@@ -550,7 +600,7 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
         low=metrics.get("movie_low"),
         high=metrics.get("movie_high"),
         chance=metrics.get("movie_chance"),
-        absent=_absent(model, name),
+        absent=_contribution_when_absent(model, name),
         usual=usual,
         usual_p=None if usual is None else _probability_at(model, name, usual),
     )
@@ -559,7 +609,7 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
 def _metrics_of_concept(model: Model, name: str) -> Mapping[str, Any]:
     """Return the row of a model's card that says how well a concept is found; empty if it has none.
 
-    A row without a chance level (`movie_chance`), beside which its figures are read, does not count.
+    A row without a chance level (`movie_chance`) does not count: nothing can be compared with it.
     """
     for row in model.card.metrics:
         if row.get("task") == CONCEPT_TASK.format(name) and "movie_chance" in row:
@@ -570,12 +620,13 @@ def _metrics_of_concept(model: Model, name: str) -> Mapping[str, Any]:
 def _linear_bottleneck(model: Model) -> ConceptBottleneck | None:
     """Return the estimator of a model whose logit is a sum of concepts' contributions; None of any other."""
     estimator = model.estimator
+    # Only a linear head has coefficients.
     if isinstance(estimator, ConceptBottleneck) and hasattr(estimator.head_, "coef_"):
         return estimator
     return None
 
 
-def _usual(model: Model, concept: str) -> float | None:
+def _usual_value(model: Model, concept: str) -> float | None:
     """Return the value of a concept at which it contributes 0: the mean of the training clips (`centre_`).
 
     None if the model is no linear concept bottleneck.
@@ -596,7 +647,7 @@ def _probability_at(model: Model, concept: str, value: float) -> float | None:
     return None if np.isnan(p) else p
 
 
-def _absent(model: Model, concept: str) -> float | None:
+def _contribution_when_absent(model: Model, concept: str) -> float | None:
     """Return a concept's contribution to the logit where it is absent.
 
     Absent means the 5th percentile of its values in the training clips. None if the model is no linear
@@ -616,11 +667,11 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
 
     The share is sum(duration * p) / sum(duration) over the counted rows. It has two intervals of 80 %:
 
-    - The calibration's band says how well the calibration is known, which turns logits into probabilities. It
-      contains the shares by calibrations drawn from their posterior.
-    - The bracket is to contain the true share of a new film, and so it is wider. How far shares of the films
-      left out were off gives its usual width. The share of a film of few windows varies more, and its bracket
-      is wider than that.
+    - The band of the calibration contains the shares by calibrations drawn from their posterior: it says how
+      well the conversion of logits to probabilities is known.
+    - The bracket is meant to contain the true share of a new film, and is wider. Its usual width comes from
+      the errors of the expected shares of the films left out of training. If the film has few windows, its
+      share varies more, and the bracket is wider than usual.
 
     Parameters
     ----------
@@ -630,13 +681,14 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
     window_s : float
         Length of the film's windows.
     is_trained_on : bool
+        Whether the model was trained on the film: then it gives no rate.
     """
-    seconds = durations(rows)
     counted = is_counted(rows)
-    counted_s = float(seconds[counted].sum())
+    counted_seconds = durations(rows)[counted]
+    counted_s = float(counted_seconds.sum())
     unreliable_share = _unreliable_share(rows)
     reason = _why_no_rate(rows, model, unreliable_share, is_trained_on=is_trained_on)
-    if reason or model.calibration is None:
+    if reason or model.calibration is None:  # without a calibration there is always a reason
         return Rate(
             value=None,
             bracket_low=None,
@@ -648,13 +700,19 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
             counted_s=counted_s,
             n_windows=None,
         )
+
     logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
-    value, band_low, band_high = model.calibration.expected_share(logits, seconds[counted])
+    value, band_low, band_high = model.calibration.expected_share(logits, counted_seconds)
+
+    # The bracket, and the usual one of a film of many windows
     n_windows = counted_s / window_s
-    extra_variance = _extra_variance(model, rows.loc[counted, "p"], seconds[counted], n_windows)
+    extra_variance = _extra_variance(model, rows.loc[counted, "p"], counted_seconds, n_windows)
     bracket_low, bracket_high = model.calibration.bracket(value, extra_variance)
     usual_low, usual_high = model.calibration.bracket(value)
-    is_wider = max(usual_low - bracket_low, bracket_high - usual_high) >= LEAST_WIDER
+    wider_below = usual_low - bracket_low
+    wider_above = bracket_high - usual_high
+    is_wider = max(wider_below, wider_above) >= LEAST_WIDER
+
     return Rate(
         value=value,
         bracket_low=bracket_low,
@@ -680,8 +738,8 @@ def _unreliable_share(rows: pd.DataFrame) -> float:
 def _why_no_rate(rows: pd.DataFrame, model: Model, unreliable_share: float, *, is_trained_on: bool) -> str:
     """Say why a model gives no rate of a film; "" if it gives one.
 
-    Of several reasons the first is said: that of the model before that of the film, and that of the film
-    before that of the calibration, which another run of `evaluate` may mend.
+    If there are several reasons, the first one in this order is returned: what the model is, what the film
+    shows, and how the model was calibrated, which alone can be mended by another run of `evaluate`.
 
     Parameters
     ----------
@@ -722,7 +780,10 @@ def _why_uncalibrated(model: Model) -> str:
 
 
 def _what_is_unreliable(rows: pd.DataFrame) -> str:
-    """Say what the content without a probability is: unlike the training, not read, or partly each."""
+    """Say what is wrong with the content without a probability, as the end of a sentence.
+
+    It is unlike the training, could not be read, or some of it is the one and some the other.
+    """
     has_content = ~has_flag(rows, *NO_CONTENT)
     is_unlike = has_flag(rows, UNLIKE)
     is_unread = has_flag(rows, MISSING) & ~is_unlike
@@ -734,7 +795,7 @@ def _what_is_unreliable(rows: pd.DataFrame) -> str:
 
 
 def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_windows: float) -> float:
-    """Compute by how much the share of a film of few windows varies more than those of the films left out.
+    """Compute the variance that the share of a film has because it has fewer windows than the films left out.
 
     The fewer windows a film has, the more its true share varies around the expected one by chance
     (`few_windows_variance`). 0 if the model's card does not say how many clips the films left out had.
@@ -750,12 +811,12 @@ def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_
     population = model.card.population
     if population is None or not population["clips"]:
         return 0.0
-    clips_of_a_film = sum(population["clips"].values()) / population["n_movies"]
-    return few_windows_variance(p.to_numpy(dtype=np.float64), seconds, n_windows, clips_of_a_film)
+    mean_clips_of_film = sum(population["clips"].values()) / population["n_movies"]
+    return few_windows_variance(p.to_numpy(dtype=np.float64), seconds, n_windows, mean_clips_of_film)
 
 
 def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequence[str]) -> pd.DataFrame:
-    """Average a model's values of frames over steps of a film.
+    """Make the trace of a model: its values of single frames, averaged over short steps of a film.
 
     A model that reads frames gives each frame a weight in its window's logit, a contribution to it, and
     probabilities of concepts. All frames in a step (`_step_length_s`) are averaged, those of overlapping
@@ -780,24 +841,31 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     all_concepts_have_p = model.concepts == model.concepts_with_probability
     if not all_concepts_have_p or not reads_frames(model, store):
         return NO_TRACES
-    group = store[model.card.backbone]
-    wanted_ids = set(clip_ids)
-    rows = []  # in the store, of the windows whose features could be extracted
-    for row, clip_id in enumerate(group.clip_ids):
-        if clip_id in wanted_ids and group.usable[row]:
-            rows.append(row)
-    all_frames = frames_of(model, store, np.array(rows, dtype=np.intp))
+    all_frames = frames_of(model, store, _usable_rows(store, model.card.backbone, clip_ids))
     frames = all_frames[all_frames["time_s"].notna()]
+
     step_s = _step_length_s(frames)
     step_of_frame = np.floor(frames["time_s"] / step_s)  # 0, 1, 2, ...
     frames_of_step = frames.groupby(step_of_frame, sort=True)
     concept_columns = [f"{concept}_p" for concept in model.concepts_with_probability]
-    table = frames_of_step[["weight", "contribution", *concept_columns]].mean()
-    table.insert(0, "n_frames", frames_of_step.size().astype("Int64"))
-    start_s = table.index.to_numpy(dtype=np.float64) * step_s
-    table = table.reset_index(drop=True)
-    table = table.assign(movie=movie, model=key, start_s=start_s, end_s=start_s + step_s)
-    return table[[*TRACE_COLUMNS, *concept_columns]]
+    means = frames_of_step[[*TRACE_MEANS, *concept_columns]].mean()  # indexed by step
+    n_frames = frames_of_step.size().astype("Int64")
+    starts = means.index.to_numpy(dtype=np.float64) * step_s
+
+    trace = means.assign(movie=movie, model=key, start_s=starts, end_s=starts + step_s, n_frames=n_frames)
+    trace = trace.reset_index(drop=True)
+    return trace[[*TRACE_COLUMNS, *concept_columns]]
+
+
+def _usable_rows(store: Store, backbone: str, clip_ids: Sequence[str]) -> NDArray[np.intp]:
+    """Return the rows of some clips in a backbone's group of a store, of those that have features."""
+    group = store[backbone]
+    wanted_ids = set(clip_ids)
+    rows = []
+    for row, clip_id in enumerate(group.clip_ids):
+        if clip_id in wanted_ids and group.usable[row]:
+            rows.append(row)
+    return np.array(rows, dtype=np.intp)
 
 
 def _step_length_s(frames: pd.DataFrame) -> float:

@@ -51,7 +51,7 @@ N_CONCEPTS = 3
 """Concepts that a segment names because they weigh most, whether or not they are seen or a reason."""
 
 DECIMALS = 4
-"""Decimals of the numbers of concepts in files of segments (`as_in_files`)."""
+"""Decimals of the numbers of concepts in files of segments (`with_rounded_lists`)."""
 
 LISTS_OF_NUMBERS = ("concepts_p", "usual_p", "contributions", "changes")
 """Columns of segments that have a number for each concept."""
@@ -93,8 +93,9 @@ class Reason:
 
     @property
     def is_for(self) -> bool:
-        """Whether the concept raises the probability."""
-        return (self.contribution if self.change is None else self.change) > 0
+        """Whether the concept raises the probability; its contribution tells if the change is not known."""
+        effect = self.contribution if self.change is None else self.change
+        return effect > 0
 
     @property
     def goes_both_ways(self) -> bool:
@@ -105,7 +106,7 @@ class Reason:
         """
         if self.change is None:
             return False
-        return round(self.change, DECIMALS) * round(self.contribution, DECIMALS) < 0
+        return _have_opposite_signs(round(self.change, DECIMALS), round(self.contribution, DECIMALS))
 
     @property
     def moves(self) -> bool:
@@ -191,40 +192,44 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     p = np.where(has_p, columns["p"], np.nan)
     start_s = columns["start_s"]
     end_s = columns["end_s"]
-    reaching = _reaching(p, threshold, start_s, end_s)
+
+    # Runs of rows that reach the threshold
+    strong = _runs_reaching(p, threshold, start_s, end_s)
+
+    # Runs around lower peaks, in the other rows. If fewer than usual are listed, as many as usual are found
+    # all the same: their numbers depend on each other.
     may_be_in_weaker = p < threshold
-    for first, after in reaching:
+    for first, after in strong:
         may_be_in_weaker[first:after] = False
-    n_weaker = max(top - len(reaching), 0)  # that are listed
-    # At least those of a list of the usual length are searched, as the numbers of all depend on them.
-    n_in_usual_list = max(LISTED - len(reaching), 0)
-    weaker = _peaks(p, may_be_in_weaker, start_s, end_s, n=max(n_weaker, n_in_usual_list))
-    weaker_numbers = _numbers_of_weaker(weaker, n_in_usual_list)
+    n_listed = max(top - len(strong), 0)
+    n_usually_listed = max(LISTED - len(strong), 0)
+    weaker = _runs_around_peaks(p, may_be_in_weaker, start_s, end_s, n=max(n_listed, n_usually_listed))
+    numbers_of_weaker = _numbers_of_weaker(weaker, n_usually_listed)
+
     segments = []
-    for run, number in zip(reaching, _numbers_by_time(reaching), strict=True):
+    for run, number in zip(strong, _numbers_by_time(strong), strict=True):
         segments.append(_row(columns, has_p, run, model) | {"reaches": 1, "number": str(number)})
-    for run, number in zip(weaker[:n_weaker], weaker_numbers[:n_weaker], strict=True):
+    for run, number in zip(weaker[:n_listed], numbers_of_weaker[:n_listed], strict=True):
         segments.append(_row(columns, has_p, run, model) | {"reaches": 0, "number": f"w{number}"})
     table = pd.DataFrame(segments, columns=SEGMENT_COLUMNS)
     table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
     return table.assign(rank=np.arange(1, len(table) + 1))
 
 
-def _numbers_of_weaker(weaker: Sequence[Run], n_in_usual_list: int) -> list[int]:
-    """Return the number of each segment below the threshold; they come with the highest peak first.
+def _numbers_of_weaker(weaker: Sequence[Run], n_usually_listed: int) -> list[int]:
+    """Return the number of each segment below the threshold, of segments with the highest peak first.
 
     Those in a list of the usual length (`LISTED`) have the numbers 1, 2, ... by time. The others go on from
-    there, again by time. So whoever asks for a longer list finds the segments of the usual list under the
-    same numbers.
+    there, again by time: in a longer list, the segments of the usual list keep their numbers.
     """
-    numbers = _numbers_by_time(weaker[:n_in_usual_list])
-    for number in _numbers_by_time(weaker[n_in_usual_list:]):
-        numbers.append(n_in_usual_list + number)
+    numbers = _numbers_by_time(weaker[:n_usually_listed])
+    for number in _numbers_by_time(weaker[n_usually_listed:]):
+        numbers.append(n_usually_listed + number)
     return numbers
 
 
 def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int:
-    """Count the passages that a curve gives by the rule of `find_segments`.
+    """Count the segments that reach the threshold, by a model's probability or by an edge of its band.
 
     Parameters
     ----------
@@ -232,22 +237,25 @@ def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int
         The rows of the model, in time order.
     model : ModelRecord
     column : str
-        The curve: ``p``, or an edge of its band, ``p_low`` or ``p_high``. A higher curve may join two
-        passages into one, and so have fewer.
+        Column of the rows to count by: ``p``, ``p_low`` or ``p_high``. The higher edge may give fewer
+        segments, as it may join two into one.
     """
     has_p = is_counted(rows)
     if model.threshold_p is None or not has_p.any():
         return 0
-    curve = np.where(has_p, rows[column].to_numpy(dtype=np.float64), np.nan)
+    p = np.where(has_p, rows[column].to_numpy(dtype=np.float64), np.nan)
     start_s = rows["start_s"].to_numpy(dtype=np.float64)
     end_s = rows["end_s"].to_numpy(dtype=np.float64)
-    return len(_reaching(curve, model.threshold_p, start_s, end_s))
+    return len(_runs_reaching(p, model.threshold_p, start_s, end_s))
 
 
-def _reaching(
+def _runs_reaching(
     p: NDArray[np.float64], threshold: float, start_s: NDArray[np.float64], end_s: NDArray[np.float64]
 ) -> list[Run]:
-    """Find the segments that reach a threshold, as runs of rows [N]; `p` is NaN of rows without one."""
+    """Find the segments that reach a threshold, as runs of rows [N].
+
+    `p` is NaN of rows without a probability: NaN reaches no threshold, so that these rows end a run.
+    """
     reaching = []
     for first, after in runs(p >= _lower_threshold(threshold)):
         if p[first:after].max() >= threshold:
@@ -257,9 +265,9 @@ def _reaching(
 
 
 def _numbers_by_time(segments: Sequence[Run]) -> list[int]:
-    """Return the number of each segment in the order of time, from 1 on."""
-    in_order = sorted(segments)
-    return [in_order.index(segment) + 1 for segment in segments]
+    """Return the number of each segment by time, from 1 on; the segments may be in any order."""
+    number_of = {segment: number for number, segment in enumerate(sorted(segments), start=1)}
+    return [number_of[segment] for segment in segments]
 
 
 def _lower_threshold(threshold: float) -> float:
@@ -280,7 +288,7 @@ def _joined(separate: Sequence[Run], start_s: NDArray[np.float64], end_s: NDArra
     return joined
 
 
-def _peaks(
+def _runs_around_peaks(
     p: NDArray[np.float64],
     may_be_in_run: NDArray[np.bool_],
     start_s: NDArray[np.float64],
@@ -300,25 +308,26 @@ def _peaks(
     n : int
     """
     is_left = may_be_in_run.copy()
-    peaks: list[Run] = []
-    while len(peaks) < n and is_left.any():
+    found: list[Run] = []
+    while len(found) < n and is_left.any():
         peak = int(np.argmax(np.where(is_left, p, -1.0)))
         if p[peak] <= 0:
-            break
-        first, after = _run_around(peak, is_left & (p >= _lower_threshold(float(p[peak]))))
+            break  # all rows left have probability 0: there is no peak among them
+        is_high_enough = p >= _lower_threshold(float(p[peak]))
+        first, after = _run_around(peak, is_left & is_high_enough)
         is_left[first:after] = False
         if end_s[after - 1] - start_s[first] >= MIN_S:
-            peaks.append((first, after))
-    return peaks
+            found.append((first, after))
+    return found
 
 
-def _run_around(row: int, is_in: NDArray[np.bool_]) -> Run:
-    """Return the run of rows that are `in` [N] to which a row belongs."""
+def _run_around(row: int, is_marked: NDArray[np.bool_]) -> Run:
+    """Return the run of marked rows [N] to which a row belongs."""
     first = row
-    while first > 0 and is_in[first - 1]:
+    while first > 0 and is_marked[first - 1]:
         first -= 1
     after = row + 1
-    while after < len(is_in) and is_in[after]:
+    while after < len(is_marked) and is_marked[after]:
         after += 1
     return first, after
 
@@ -346,6 +355,7 @@ def _row(columns: Columns, has_p: NDArray[np.bool_], run: Run, model: ModelRecor
     model : ModelRecord
     """
     first, after = run
+    # The segment may go on over rows without a probability, which do not count in its means.
     counted_rows = first + np.flatnonzero(has_p[first:after])
     counted = {name: values[counted_rows] for name, values in columns.items()}
     seconds = counted["end_s"] - counted["start_s"]
@@ -357,28 +367,32 @@ def _row(columns: Columns, has_p: NDArray[np.bool_], run: Run, model: ModelRecor
         "end_s": float(columns["end_s"][after - 1]),
         "judged_s": float(seconds.sum()),
         "peak_s": float((counted["start_s"][peak] + counted["end_s"][peak]) / 2),
-        **means_of(counted, seconds, model),
+        **mean_columns(counted, seconds, model),
         "flags": ";".join(distinct_flags(columns["flags"][first:after])),
     }
 
 
-def means_of(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
-    """Average rows with a probability by weights [N]; return a part of `SEGMENT_COLUMNS`.
+def mean_columns(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
+    """Average rows [N] with a probability, by weights [N], for a row of a table of segments.
 
-    It is the mean probability with its band, and lists on the concepts to name: those that are seen, those
-    that are a reason, and the three that contribute most.
+    Returns
+    -------
+    dict
+        Those of `SEGMENT_COLUMNS` that are averages: the probability with its band, and the lists of the
+        concepts that are named. See there which ones these are.
     """
-    # By contribution, the largest first.
-    all_reasons = _reasons_by_contribution(rows, weights, model) if model.by_concepts else []
-    present = [reason for reason in all_reasons if reason.is_present]
-    heaviest = [reason for reason in all_reasons[:N_CONCEPTS] if reason.contribution]
-    named = [reason for reason in all_reasons if reason.is_present or reason.moves or reason in heaviest]
-    low, high = band_of_mean(rows, weights, model)
+    p_low, p_high = band_of_mean(rows, weights, model)
+    named = []
+    if model.by_concepts:
+        for place, reason in enumerate(_reasons_by_contribution(rows, weights, model)):
+            is_among_largest = place < N_CONCEPTS and reason.contribution != 0
+            if reason.is_present or reason.moves or is_among_largest:
+                named.append(reason)
     return {
         "p": _mean(rows, "p", weights),
-        "p_low": low,
-        "p_high": high,
-        "present": ";".join(reason.concept for reason in present),
+        "p_low": p_low,
+        "p_high": p_high,
+        "present": ";".join(reason.concept for reason in named if reason.is_present),
         "concepts": ";".join(reason.concept for reason in named),
         "concepts_p": ";".join(_cell(reason.p) for reason in named),
         "usual_p": ";".join(_cell(reason.usual_p) for reason in named),
@@ -400,24 +414,25 @@ def _reasons_by_contribution(rows: Columns, weights: NDArray[np.float64], model:
     for concept in model.concepts:
         p = _mean(rows, f"{concept.name}_p", weights)
         change = changes.get(concept.name)
+        amount = "" if concept.usual is None else _amount(rows, weights, concept, change)
         reason = Reason(
             concept=concept.name,
             p=p,
             contribution=_mean(rows, f"{concept.name}_contribution", weights),
             is_present=p >= concept.threshold_p,
             usual_p=concept.usual_p,
-            amount="" if concept.usual is None else _amount(rows, weights, concept, change),
+            amount=amount,
             change=change,
         )
         reasons_of_rows.append(reason)
-    reasons_of_rows.sort(key=lambda reason: -abs(reason.contribution))
-    return reasons_of_rows
+    return sorted(reasons_of_rows, key=lambda reason: -abs(reason.contribution))
 
 
 def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
-    """Compute the ends of the 80 % band of the mean probability of rows that are counted, by weights [N].
+    """Compute the low and the high end of the 80 % band of a mean probability.
 
-    Without a calibration they are the means of the ends of the rows' own bands.
+    The mean is that of rows [N] with a probability, by weights [N]. Without a calibration, the ends are the
+    means of the ends of the rows' own bands.
     """
     p = _mean(rows, "p", weights)
     if model.calibration is None:
@@ -429,27 +444,31 @@ def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord
 
 
 def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None) -> str:
-    """Say whether rows [N] have ``more`` or ``less`` of a concept than usual, or ``mixed`` amounts.
+    """Tell whether rows [N] have ``more`` or ``less`` of a concept than usual, or ``mixed`` amounts.
 
-    The mean of its values decides between more and less. If some rows have more than usual and others less,
-    other means may say the opposite, and then the amount is mixed:
-
-    - the mean of its probabilities is below the usual one and the mean of its values above, or the reverse;
-    - the mean `change` of the probability that is due to it has another sign than its mean contribution to
-      the logit.
+    The mean of the concept's values decides between more and less. The amount is mixed if some rows have more
+    than usual and others less, and another mean says the contrary: that of the concept's probabilities, or
+    that of the changes of the probability due to it (`change`).
     """
     values = rows[f"{concept.name}_value"]
     mean_value = np.average(values, weights=weights)
     amount = "more" if mean_value > concept.usual else "less"
-    weighted_values = values[weights > 0]
-    is_on_both_sides = weighted_values.min() < concept.usual < weighted_values.max()
-    if not is_on_both_sides:
+
+    counted_values = values[weights > 0]
+    do_rows_differ = counted_values.min() < concept.usual < counted_values.max()
+    if not do_rows_differ:
         return amount
+
     if concept.usual_p is not None:
         p = _mean(rows, f"{concept.name}_p", weights)
-        amount_by_p = "more" if p > concept.usual_p else "less"
-        if p != concept.usual_p and amount_by_p != amount:
+        amount_by_p = amount  # equal to the usual probability: it says nothing
+        if p > concept.usual_p:
+            amount_by_p = "more"
+        elif p < concept.usual_p:
+            amount_by_p = "less"
+        if amount_by_p != amount:
             return "mixed"
+
     contribution = _mean(rows, f"{concept.name}_contribution", weights)
     if change is not None and _have_opposite_signs(change, contribution):
         return "mixed"
@@ -466,8 +485,8 @@ def _cell(value: float | None) -> str:
     return "" if value is None else repr(float(value))
 
 
-def as_in_files(segments: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of segments as files have it: the numbers of concepts with four decimals."""
+def with_rounded_lists(segments: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of segments as it is written to files: with the numbers of concepts rounded."""
     columns: dict[str, list[str]] = {}
     for name in LISTS_OF_NUMBERS:
         columns[name] = [_rounded_list(str(cell)) for cell in segments[name]]
@@ -480,7 +499,7 @@ def _rounded_list(cell: str) -> str:
 
 
 def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
-    """Average by weights [N] how much of the probability of rows [N] is due to each concept, by name."""
+    """Return by name how much of the mean probability of rows [N], by weights [N], is due to a concept."""
     changes = changes_of_rows(rows, model)
     return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
@@ -493,7 +512,7 @@ def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.f
     value are left out.
     """
     names = [concept.name for concept in model.concepts if concept.usual is not None]
-    if not (names and model.by_concepts and model.calibration):
+    if not names or not model.by_concepts or model.calibration is None:
         return {}
     logits = rows["logit"]
     contributions = np.stack([rows[f"{name}_contribution"] for name in names])

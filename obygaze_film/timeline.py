@@ -113,7 +113,7 @@ class Timeline:
 
     @cached_property
     def _time_by_model(self) -> dict[str, FilmTime]:
-        """The parts of the film's time by the key of each model; titles and claims ask for them often."""
+        """Key of each model -> how much of the film's time it judged; kept, as it is needed often."""
         return {key: film_time(self.rows(key)) for key in self.keys}
 
     def rate(self, key: str | None = None) -> Rate:
@@ -146,7 +146,9 @@ class Timeline:
 
 
 def shared_model(films: Sequence[Timeline], key: str | None) -> ModelRecord:
-    """Find the model that scored all of some films, by its key; by default the first film's that decides.
+    """Find the model that scored all of these films.
+
+    `key` is its key; by default it is the first film's first classifier (`Timeline.model`).
 
     Raises
     ------

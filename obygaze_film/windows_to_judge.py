@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -47,18 +47,15 @@ def choose_next(
     judged: Collection[Clip] = (),
     seed: int = 0,
 ) -> list[Clip]:
-    """Choose windows to judge: whole cells of each film's grid (`cells_of`).
+    """Choose windows of films to judge, blindly or with the model's scores shown.
 
-    Without `blind`, people see the model's scores when they judge:
+    A window is a whole cell of its film's grid (`cells_of`). Windows of which more than half could not be
+    read are never chosen.
 
-    - n / 3 windows, rounded down, are drawn at random.
-    - The others are those about which the model is least certain: nearest to its threshold, one from each
-      film in turn, no two of them neighbours. If there are too few of these, more are drawn at random.
-    - Windows of which the model says too little are left out (`Cells.is_known`).
-
-    With `blind`, the windows are the next ones of each film's random order (`Cells.order_of_draw`), so that a
-    film's rate can be estimated from them. They may be unlike the training films. Windows of which more than
-    half could not be read are never chosen.
+    To be judged blindly (`blind`), the windows are the next ones of each film's random order
+    (`Cells.order_of_draw`), so that a film's rate can be estimated from them. They may be unlike the training
+    films. If people see the scores when they judge, a third of the windows is drawn at random, and the others
+    are those about which the model is least certain (`_next_with_scores`).
 
     Parameters
     ----------
@@ -70,7 +67,7 @@ def choose_next(
     blind : bool
     judged : collection of Clip
         Judgements, whose windows are left out. With `blind` only those made blindly are: a draw without the
-        windows judged in sight of their scores would not be of the whole film.
+        windows that were judged with their scores shown would not be of the whole film.
     seed : int
         Of the random order: the same seed draws the same windows, and a larger `n` adds to them. If windows
         of a film were judged blindly before, the seed that they name is used for it.
@@ -91,35 +88,36 @@ def choose_next(
         drawn with several seeds.
     """
     judged_clips = [clip for clip in judged if clip.level]
+    clips: list[Clip] = []
+    n_unknown = 0  # windows left of which the model says too little to choose them
     if blind:
         judged_blindly = [clip for clip in judged_clips if clip.extras.get(SEEN_SCORE) == "0"]
-        clips = [clip for film in films for clip in _next_blind(film, judged_blindly, seed)[:n]]
-        if not clips:
-            raise FilmError("no window is left to judge")
+        for film in films:
+            clips += _next_blind(film, judged_blindly, seed)[:n]
+    else:
+        candidates = [_find_candidates(film, key, judged_clips, seed) for film in films]
+        clips = _next_with_scores(films, candidates, n)
+        n_unknown = sum(len(candidates_of_film.not_judged) for candidates_of_film in candidates)
+    if clips:
         return clips
-    choices = [_choice_of(film, key, judged_clips, seed) for film in films]
-    clips = _next_in_sight(films, choices, n)
-    if not clips:
-        n_unknown = sum(len(choice.not_judged) for choice in choices)  # the model says too little of these
-        if n_unknown:
-            raise FilmError(counted_message("next_none_known", n_unknown))
-        raise FilmError("no window is left to judge")
-    return clips
+    if n_unknown:
+        raise FilmError(counted_message("next_none_known", n_unknown))
+    raise FilmError("no window is left to judge")
 
 
 def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     """Draw all windows of a film that people judge blindly, or continue the draw of those judged before.
 
     Windows that were judged blindly determine how the others are drawn: by the same method of sampling
-    (`sampling_of`) and by the seed that they name.
+    (`sampling_of`) and with the same seed.
 
     Parameters
     ----------
     film : Timeline
     judged : iterable of Clip
-        Judgements; those of other films and those in sight of the score play no part.
+        Judgements; only blind ones of this film count.
     seed : int
-        Used if no judged window names a seed.
+        Used if no judged window records a seed.
 
     Raises
     ------
@@ -128,18 +126,21 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     """
     judged_blindly = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
     sampling = sampling_of(judged_blindly)
-    seeds: set[int] = set()  # that windows drawn by this method name
+    # Windows that were drawn by another method are not continued, so that their seeds don't matter.
+    recorded_seeds: set[int] = set()
     for clip in judged_blindly:
-        seed_of_clip = named_seed(clip)
-        if seed_of_clip is not None and named_sampling(clip) == sampling:
-            seeds.add(seed_of_clip)
-    if len(seeds) > 1:
-        names_of_seeds = ", ".join(str(number) for number in sorted(seeds))
-        raise FilmError(message("next_seeds", movie=film.movie, seeds=names_of_seeds))
-    if seeds:
-        seed = seeds.pop()
-    content = tuple(cells_of(film).content_s.tolist())
-    return Draw(sampling=sampling, seed=seed, movie=film.movie, content=content)
+        recorded_seed = named_seed(clip)
+        if recorded_seed is not None and named_sampling(clip) == sampling:
+            recorded_seeds.add(recorded_seed)
+    if len(recorded_seeds) > 1:
+        seeds = ", ".join(str(number) for number in sorted(recorded_seeds))
+        raise FilmError(message("next_seeds", movie=film.movie, seeds=seeds))
+    return Draw(
+        sampling=sampling,
+        seed=recorded_seeds.pop() if recorded_seeds else seed,
+        movie=film.movie,
+        content=tuple(cells_of(film).content_s.tolist()),
+    )
 
 
 def unread_notices(films: Sequence[Timeline]) -> list[str]:
@@ -156,67 +157,69 @@ def unread_notices(films: Sequence[Timeline]) -> list[str]:
 def unknown_notices(
     films: Sequence[Timeline], judged: Collection[Clip] = (), *, key: str | None = None
 ) -> list[str]:
-    """Note for each film that the model says too little of all windows that are left to judge.
+    """List the films of which windows are left, but none of which the model says enough to choose it.
 
-    Such windows are only drawn blindly. There is no notice of a film if any window left can be chosen, or if
-    no window is left.
+    Such windows are only drawn blindly.
+
+    Returns
+    -------
+    list of str
+        A notice for each of these films, with the number of windows left.
     """
     judged_clips = [clip for clip in judged if clip.level]
     notices: list[str] = []
     for film in films:
-        choice = _choice_of(film, key, judged_clips, seed=0)
-        has_known_window = any(choice.is_known[cell] for cell in choice.not_judged)
-        if choice.not_judged and not has_known_window:
-            notice = counted_message("next_none_known", len(choice.not_judged))
+        candidates = _find_candidates(film, key, judged_clips, seed=0)
+        has_known_window = any(candidates.is_known[cell] for cell in candidates.not_judged)
+        if candidates.not_judged and not has_known_window:
+            notice = counted_message("next_none_known", len(candidates.not_judged))
             notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
 
 def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
-    """Note for each film how many blindly judged windows had another content when they were drawn."""
-    clips = list(judged)
+    """Note for each film in how many blindly judged windows the seconds to judge changed since the draw."""
+    blind_clips = [clip for clip in judged if is_blind(clip)]
     notices: list[str] = []
     for film in films:
         cells = cells_of(film)
         changed: set[int] = set()
-        for clip in clips:
-            if clip.movie != film.movie or not is_blind(clip):
-                continue
-            cell = cells.index_of(clip.start_s, clip.end_s)
-            seconds_when_drawn = content_at_draw(clip)
-            if cell is None or seconds_when_drawn is None:
-                continue
-            is_impossible = math.isnan(seconds_when_drawn)
-            if is_impossible or abs(seconds_when_drawn - cells.content_s[cell]) > SLACK_S:
-                changed.add(cell)
+        for clip in blind_clips:
+            if clip.movie == film.movie:
+                cell = cells.index_of(clip.start_s, clip.end_s)
+                if cell is not None and _has_changed_content(clip, cells.content_s[cell]):
+                    changed.add(cell)
         if changed:
             notice = message("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
             notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
 
+def _has_changed_content(clip: Clip, content_s: float) -> bool:
+    """Whether a judged window recorded another number of seconds to judge than it has now (`content_s`)."""
+    seconds_when_drawn = content_at_draw(clip)
+    if seconds_when_drawn is None:  # not recorded
+        return False
+    is_no_number = math.isnan(seconds_when_drawn)  # so the cell holds a text
+    return is_no_number or abs(seconds_when_drawn - content_s) > SLACK_S
+
+
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
-    """List the windows of a film that are not among the `judged` ones, in the order of the draw.
-
-    Their places in the draw depend on its method:
-
-    - By successive sampling, each next window is drawn among those left. So the windows left take the places
-      that no judged window has, one after the other. If content changed since the judged ones were drawn, the
-      order changed too, and the place of a window in today's order may be taken.
-    - By the method of earlier versions, only the first windows of the whole order are a sample: a window has
-      its place in this order.
-    """
+    """List the windows of a film that are not among the `judged` ones, in the order of the draw."""
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
+    # None is among them if a judged window is not one of today's cells.
     judged_cells = {cells.index_of(clip.start_s, clip.end_s) for clip in judged_of_film}
-    order = draw.order()
-    cells_left = [cell for cell in order if cell not in judged_cells]
+    place_in_order = {cell: place for place, cell in enumerate(draw.order(), start=1)}
+    cells_left = [cell for cell in place_in_order if cell not in judged_cells]
     if draw.sampling == SUCCESSIVE:
+        # Each next window is drawn among those left, and takes the next free place. Its place in the order
+        # may be taken: if content changed since the judged windows were drawn, the order changed too.
         places = _free_places(judged_of_film, len(cells_left))
     else:
-        place_of = {cell: place for place, cell in enumerate(order, start=1)}
-        places = [place_of[cell] for cell in cells_left]
+        # By the method of earlier versions, only the first windows of the whole order are a sample.
+        places = [place_in_order[cell] for cell in cells_left]
     clips = []
     for cell, place in zip(cells_left, places, strict=True):
         clips.append(_clip(film.movie, cells, cell, extras_of(draw, cell, place)))
@@ -226,13 +229,8 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
 def _free_places(judged: Sequence[Clip], n: int) -> list[int]:
     """List the first n places of a draw, from 1 on, that no judged window has."""
     taken = {place_in(clip) for clip in judged}
-    places: list[int] = []
-    for place in count(1):
-        if len(places) == n:
-            break
-        if place not in taken:
-            places.append(place)
-    return places
+    free_places = (place for place in count(1) if place not in taken)
+    return list(islice(free_places, n))
 
 
 def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
@@ -247,31 +245,38 @@ def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
     }
 
 
-def _next_in_sight(films: Sequence[Timeline], choices: Sequence["_Choice"], n: int) -> list[Clip]:
-    """Choose n windows to judge in sight of their scores: uncertain ones, and a third or more at random.
+def _next_with_scores(films: Sequence[Timeline], candidates: Sequence["_Candidates"], n: int) -> list[Clip]:
+    """Choose n windows to judge with their scores shown, in the order of films and times.
 
-    If there are not enough uncertain ones, more are drawn at random. `choices` has what may be chosen of each
-    film.
+    - A third of them, rounded down, is drawn at random.
+    - The others are those about which the model is least certain: nearest to its threshold, one from each
+      film in turn, no two of them neighbours. If there are too few of these, more are drawn at random.
+    - Windows of which the model says too little are left out.
+
+    `candidates` has what may be chosen of each film.
     """
     n_random = n // 3
-    uncertain = _in_turn([choice.uncertain for choice in choices])[: n - n_random]
+    all_uncertain = _round_robin([candidates_of_film.uncertain for candidates_of_film in candidates])
+    uncertain = set(all_uncertain[: n - n_random])
+
     others: list[Window] = []  # in a random order
-    for window in _in_turn([choice.not_judged for choice in choices]):
-        is_known = choices[window.film].is_known[window.cell]
+    for window in _round_robin([candidates_of_film.not_judged for candidates_of_film in candidates]):
+        is_known = candidates[window.film].is_known[window.cell]
         if is_known and window not in uncertain:
             others.append(window)
     drawn = others[: n - len(uncertain)]
+
     clips = []
     for window in sorted([*uncertain, *drawn]):  # by film and time
-        cells = choices[window.film].cells
+        cells = candidates[window.film].cells
         reason = UNCERTAIN if window in uncertain else RANDOM
         extras = {DRAW: reason, SEEN_SCORE: "1", "p": f"{cells.p[window.cell]:.2f}"}
         clips.append(_clip(films[window.film].movie, cells, window.cell, extras))
     return clips
 
 
-class _Choice(NamedTuple):
-    """The cells of a film that may be chosen.
+class _Candidates(NamedTuple):
+    """The cells of a film that may be chosen to be judged with their scores shown.
 
     Attributes
     ----------
@@ -290,21 +295,20 @@ class _Choice(NamedTuple):
     uncertain: list[int]
 
 
-def _choice_of(film: Timeline, key: str | None, judged: Sequence[Clip], seed: int) -> _Choice:
-    """Find the cells of a film that may be chosen to be judged in sight of their scores."""
+def _find_candidates(film: Timeline, key: str | None, judged: Sequence[Clip], seed: int) -> _Candidates:
+    """Find the cells of a film that may be chosen to be judged with their scores shown."""
     cells = cells_of(film, key)
-    # The name determines the random order. With the film's own name the first windows would be those that are
-    # judged blindly, and these should be new to the judge.
-    name_of_order = f"{film.movie} in sight"
-    order = cells.order_of_draw(name_of_order, seed)
+    # The random order depends on a name. It is not the film's own name, which orders the windows that are
+    # judged blindly: the first windows of that order should be new to the judge.
+    order = cells.order_of_draw(f"{film.movie} in sight", seed)
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
     not_judged = [cell for cell in order if cell not in judged_cells]
     uncertain = _uncertain(cells, not_judged, film.model(key).threshold_p)
-    return _Choice(cells, cells.is_known, not_judged, uncertain)
+    return _Candidates(cells, is_known=cells.is_known, not_judged=not_judged, uncertain=uncertain)
 
 
-def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
+def _round_robin(orders: Sequence[Sequence[int]]) -> list[Window]:
     """List each film's first cell, then each film's second, and so on, until no film has more.
 
     Parameters
@@ -324,26 +328,29 @@ def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
 def _uncertain(cells: Cells, not_judged: Collection[int], threshold: float | None) -> list[int]:
     """Order cells by how near they are to the threshold, the nearest first, on the logit's scale.
 
-    Left out are neighbours of a nearer one, cells that were judged before, and those of which the model says
-    too little (`Cells.is_known`). Without a threshold there are none.
+    Left out are neighbours of a nearer one, cells that were judged before, those of which the model says too
+    little (`Cells.is_known`), and those that are infinitely far (p is 0 or 1). Without a threshold there are
+    none.
     """
     from scipy.special import logit  # noqa: PLC0415 - slow, and films are opened without it
 
     if threshold is None:
         return []
-    distances = np.where(cells.is_known, np.abs(logit(cells.p) - logit(threshold)), np.inf)
-    order: list[int] = []
-    chosen: set[int] = set()
+    distances = np.abs(logit(cells.p) - logit(threshold))
+    may_be_chosen = cells.is_known & np.isfinite(distances)
+    may_be_chosen &= np.isin(np.arange(len(distances)), list(not_judged))
+    chosen: dict[int, None] = {}  # its keys are a list in which a cell is found quickly
     for cell in np.argsort(distances, kind="stable").tolist():
         is_beside_chosen = cell - 1 in chosen or cell + 1 in chosen
-        if np.isfinite(distances[cell]) and cell in not_judged and not is_beside_chosen:
-            chosen.add(cell)
-            order.append(cell)
-    return order
+        if may_be_chosen[cell] and not is_beside_chosen:
+            chosen[cell] = None
+    return list(chosen)
 
 
 def _clip(movie: str, cells: Cells, cell: int, extras: dict[str, str]) -> Clip:
-    """Make the clip of a cell, without a level, with an id that is also fit for a file's name."""
-    start, end = cells.spans[cell].tolist()
+    """Make the clip of a cell, without a level; its id is the film and the start in milliseconds."""
+    start_s, end_s = cells.spans[cell].tolist()
+    # An id may name a file: it has no slashes and doesn't begin with a dot, which would hide the file.
     name = movie.replace("/", "_").replace("\\", "_").lstrip(".")
-    return Clip(f"{name}-{round(start * 1000):08d}", movie, start_s=start, end_s=end, extras=extras)
+    clip_id = f"{name}-{round(start_s * 1000):08d}"
+    return Clip(clip_id, movie, start_s=start_s, end_s=end_s, extras=extras)

@@ -89,7 +89,7 @@ def import_(
                 # The file names the film of each annotation. It is read anew by the codebook of each film.
                 file = read_annotations(path, book, movie="", tiers=roles, annotator=annotator)
                 file = file.of_film(film.movie)
-            results = decisions.take_in(file, is_blind=is_blind)
+            results = decisions.import_annotations(file, is_blind=is_blind)
             imported.add(path, film.movie, file, results)
         imported.notices += decisions.notices
     if not imported.documents:
@@ -139,10 +139,10 @@ class _Imported:
         results: "Sequence[importing.AnnotatorResult]",
     ) -> None:
         """Add what was imported of a file for one film: a result for each annotator."""
-        from obygaze_film.workspace.importing import lines_of, notices_of
+        from obygaze_film.workspace.importing import import_notices, summary_lines
 
-        self.lines += lines_of(file, results)
-        self.notices += [*file.notices, *notices_of(file, results)]
+        self.lines += summary_lines(file, results)
+        self.notices += [*file.notices, *import_notices(file, results)]
         for result in results:
             self.n_left_out += result.left_out.total()
             self.documents.append({"file": str(path), "movie": movie, **result.document})

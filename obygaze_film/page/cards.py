@@ -93,7 +93,7 @@ def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict
         "p": phrases.reason_p(reason, view.words),
         "value": phrases.reason_weight(reason, view.words),
         "bar": bar,
-        "doubt": reason.what in view.doubtful,
+        "doubt": reason.what in view.doubtful_concepts,
     }
 
 

@@ -36,6 +36,22 @@ LINE_HEIGHT: Final = 14
 GAP: Final = 14
 """Room between a figure's edge, its names and its columns, in units."""
 
+AXIS_TITLE_BASELINE: Final = YEARS_HEIGHT + 44
+"""Baseline of the title of the axis of years, in units from the top; the legend begins below it."""
+
+LEGEND_TOP: Final = YEARS_HEIGHT + 50
+"""Height of the figure of years without a legend, in units."""
+
+ROOM_ABOVE_HEADING: Final = 12
+ROOM_FOR_TIMES: Final = 24
+"""Room above a film figure's heading, and room for the times of the axis below its rows, in units."""
+
+LETTER_HEIGHT: Final = 12
+"""Size of the font in figures, in units."""
+
+N_GRID_LINES: Final = 5
+"""Number of horizontal lines in the chart of years, from a share of 0 to the highest share."""
+
 CONTEXT_S: Final = 30.0
 """Seconds before and after a span that its figure shows too."""
 
@@ -83,6 +99,7 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
     Parameters
     ----------
     compared : FilmComparison
+        The compared films, with their groups and the trend.
     words : Words
         The language of the texts.
     is_own_file : bool
@@ -94,37 +111,50 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
         Empty if films of fewer than two different years are known.
     """
     dots = [_dot(film, compared, words) for film in compared.films if _can_be_drawn(film)]
-    years = [dot.year for dot in dots]
-    if len(set(years)) < 2:
+    years = {dot.year for dot in dots}
+    if len(years) < 2:
         return ""
+
     groups = _groups_with_share(compared)
     scale = _years_scale(dots, groups)
     trend = _trend(compared)
-    key = "as_concept" if compared.positive.is_concept else "as_level"
-    axis = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
-    legend: list[str] = []
+    axis_title = _share_axis_title(compared, words)
+
+    # On a page the legend is a paragraph of its own (`years_legend`).
+    legend_lines: list[str] = []
     if is_own_file:
-        legend = [line for text in _legend(compared, words) for line in _wrapped(text, WIDTH)]
+        for sentence in _legend(compared, words):
+            legend_lines += _wrapped(sentence, WIDTH)
     return _figure(
         "years",
         width=WIDTH,
-        height=YEARS_HEIGHT + 50 + LINE_HEIGHT * len(legend),
-        title=f"{words['years_title']}: {axis}",
+        height=LEGEND_TOP + LINE_HEIGHT * len(legend_lines),
+        title=f"{words['years_title']}: {axis_title}",
         words=words,
         is_own_file=is_own_file,
-        axis=axis,
-        legend=legend,
-        bottom=YEARS_HEIGHT + 44,
+        # The axes
+        axis=axis_title,
         x=scale.x,
         y=scale.y,
         left=YEARS_LEFT,
         right=YEARS_RIGHT,
+        shares=np.linspace(0, scale.highest_share, N_GRID_LINES).tolist(),
+        decades=range(int(scale.first_year), int(scale.last_year) + 1, 10),
+        # What is drawn between them
         dots=dots,
         trend=None if trend is None else _trend_paths(trend, dots, scale),
-        shares=np.linspace(0, scale.highest_share, 5).tolist(),
-        decades=range(int(scale.first_year), int(scale.last_year) + 1, 10),
         blocks=groups if compared.by == "decade" else (),
+        # What is written below
+        legend=legend_lines,
+        bottom=AXIS_TITLE_BASELINE,
     )
+
+
+def _share_axis_title(compared: "FilmComparison", words: Words) -> str:
+    """Return the title of the axis of shares, which names the level or concept whose time is measured."""
+    key = "as_concept" if compared.positive.is_concept else "as_level"
+    marked = words.say(key, positive=compared.positive.text)
+    return words.say("years_axis", marked=marked)
 
 
 class YearsScale(NamedTuple):
@@ -135,14 +165,17 @@ class YearsScale(NamedTuple):
     highest_share: float
 
     def x(self, year: float) -> float:
-        """Return the x of a year."""
+        """Return the horizontal position of a year in the figure, in units."""
         n_years = self.last_year - self.first_year
         return round(YEARS_LEFT + (YEARS_RIGHT - YEARS_LEFT) * (year - self.first_year) / n_years, 1)
 
     def y(self, share: float) -> float:
-        """Return the y of a share, which points down; shares beyond the axis are drawn at its end."""
-        height = min(max(share / self.highest_share, 0.0), 1.0)
-        return round(YEARS_TOP + YEARS_HEIGHT * (1 - height), 1)
+        """Return the vertical position of a share in the figure, in units from the top.
+
+        Shares below 0 or above the highest share of the axis are drawn at its ends.
+        """
+        share_of_axis = min(max(share / self.highest_share, 0.0), 1.0)
+        return round(YEARS_TOP + YEARS_HEIGHT * (1 - share_of_axis), 1)
 
 
 class TrendPaths(NamedTuple):
@@ -153,41 +186,48 @@ class TrendPaths(NamedTuple):
 
 
 def _years_scale(dots: "Sequence[Dot]", groups: Sequence[Mapping[Any, Any]]) -> YearsScale:
-    """Choose the axes: full decades that have all films, and shares up to the highest that is drawn.
+    """Choose the axes: whole decades around all films, and shares up to the highest that is drawn.
 
-    The highest share is the upper end of an interval, of a film or of a group, or an expected share.
+    `groups` are rows of `FilmComparison.groups`.
     """
-    highest_shares = [dot.film.rate.high if dot.film.rate else dot.film.expected for dot in dots]
-    highest_shares += [group["high"] for group in groups]
+    shares = []
+    for dot in dots:
+        rate = dot.film.rate
+        # A judged film has an interval; any other film only has the share that its model expects.
+        shares.append(rate.high if rate else dot.film.expected)
+    shares += [group["high"] for group in groups]
     years = [dot.year for dot in dots]
     return YearsScale(
         first_year=min(years) // 10 * 10,
         last_year=max(years) // 10 * 10 + 10,
-        highest_share=axis_end(max(highest_shares)),
+        highest_share=axis_end(max(shares)),
     )
 
 
 def _trend_paths(trend: Mapping[Any, Any], dots: "Sequence[Dot]", scale: YearsScale) -> TrendPaths:
     """Draw a trend from the first year of the films to the last one, as a line and its band.
 
-    The band is two triangles with a corner in the judged films' mean point: one on each side of it, between
-    the lines with the lowest and the highest slope. `trend` has the change of the share in ten years as
-    `value`, and the ends of its interval as `low` and `high`.
+    `trend` has the change of the share in ten years as `value`, and the ends of its interval as `low` and
+    `high`. All three lines go through the mean point of the judged films. The band lies between the lines of
+    `low` and `high`: a triangle before the mean point, and one after it.
     """
     judged = [(dot.year, dot.film.rate.value) for dot in dots if dot.film.rate]
     mean_year, mean_share = np.mean(judged, axis=0).tolist()
 
     def point(year: float, change: float) -> str:
-        """Return x and y, in a year, of the line through the mean point with this change in ten years."""
-        return f"{scale.x(year)} {scale.y(mean_share + change * (year - mean_year) / 10)}"
+        """Return where the line with this change in ten years is in a year: x and y, in units."""
+        share = mean_share + change * (year - mean_year) / 10
+        return f"{scale.x(year)} {scale.y(share)}"
 
     mean_point = point(mean_year, 0.0)
-    first, last = min(dot.year for dot in dots), max(dot.year for dot in dots)
-    line = f"M{point(first, trend['value'])}L{point(last, trend['value'])}"
-    triangles = [
-        f"M{point(year, trend['low'])}L{mean_point}L{point(year, trend['high'])}Z" for year in (first, last)
-    ]
-    return TrendPaths(line, triangles)
+    years = [dot.year for dot in dots]
+    first_and_last = (min(years), max(years))
+    start, end = (point(year, trend["value"]) for year in first_and_last)
+    triangles = []
+    for year in first_and_last:
+        lowest, highest = point(year, trend["low"]), point(year, trend["high"])
+        triangles.append(f"M{lowest}L{mean_point}L{highest}Z")
+    return TrendPaths(f"M{start}L{end}", triangles)
 
 
 def years_legend(compared: "FilmComparison", words: Words) -> str:
@@ -198,24 +238,25 @@ def years_legend(compared: "FilmComparison", words: Words) -> str:
 def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     """Write a sentence for each kind of element that `years_figure` draws of these films."""
     drawn = [film for film in compared.films if _can_be_drawn(film)]
-    trend = _trend(compared)
-    note = words.translated(trend["note"]) if trend else ""
-    dots_key = "years_dots_concept" if compared.positive.is_concept else "years_dots"
-    hollow_key = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
-    line_key = "years_line_noted" if note else "years_line"
-    keys = []
+    sentences = []
+    # Full dots: films with a share by people's judgements.
     if any(film.rate for film in drawn):
-        keys.append(dots_key)
+        sentences.append(words["years_dots_concept" if compared.positive.is_concept else "years_dots"])
+    # Vertical lines: intervals. A film of which every window was judged has none.
     if any(film.rate and not film.rate.is_census for film in drawn):
-        keys.append("years_intervals")
+        sentences.append(words["years_intervals"])
+    # Hollow dots: films that nobody judged, at the share by their model, or by labels instead of a model.
     if any(film.rate is None for film in drawn):
-        keys.append(hollow_key)
+        key = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
+        sentences.append(words.say(key, who=words.judge(compared.model)))
+    trend = _trend(compared)
     if trend is not None:
-        keys.append(line_key)
+        note = words.translated(trend["note"])
+        sentences.append(words.say("years_line_noted", note=note) if note else words["years_line"])
+    # Rectangles: the decades' mean shares with their intervals.
     if compared.by == "decade" and _groups_with_share(compared):
-        keys.append("years_blocks")
-    facts = {"who": words.judge(compared.model), "note": note}
-    return [words.say(key, **facts) for key in keys]
+        sentences.append(words["years_blocks"])
+    return sentences
 
 
 def _wrapped(text: str, figure_width: int) -> list[str]:
@@ -233,7 +274,8 @@ def _wrapped(text: str, figure_width: int) -> list[str]:
 def _trend(compared: "FilmComparison") -> dict[Any, Any] | None:
     """Return the trend over the years, a row of `FilmComparison.changes`; None if there is none."""
     for row in compared.changes.to_dict("records"):
-        if row["change"] == LATER and not np.isnan(row["value"]):
+        is_trend = row["change"] == LATER  # the other rows compare two groups
+        if is_trend and not np.isnan(row["value"]):
             return row
     return None
 
@@ -298,9 +340,9 @@ class FigurePart(NamedTuple):
     width: int
 
     def x(self, at_s: float) -> float:
-        """Return the x of a time in the figure."""
-        share = (at_s - self.start_s) / (self.end_s - self.start_s)
-        return round(self.left + self.width * share, 1)
+        """Return the horizontal position of a time in the figure, in units."""
+        share_of_part = (at_s - self.start_s) / (self.end_s - self.start_s)
+        return round(self.left + self.width * share_of_part, 1)
 
 
 class FigureStill(NamedTuple):
@@ -331,46 +373,63 @@ def film_figure(
 ) -> str:
     """Draw a span of a film as a figure of its own, with `CONTEXT_S` before and after it.
 
-    The figure has the model's passages, what people decided, the probability with its band and the threshold,
-    and the concepts that are found better than chance. Its left margin is as wide as its longest name. What
-    is drawn beside it is at least `LEAST_COLUMN` wide: a figure with long names is wider than `WIDTH`.
+    The figure has a row for the model's passages, rows for what people decided, one for the probability with
+    its band and the threshold, and one for each concept that is found better than chance. The names of the
+    rows are at the left. The column of the rows is at least `LEAST_COLUMN` wide, so that a figure with long
+    names is wider than `WIDTH`.
 
     Parameters
     ----------
     view : FilmView
+        The film as its page shows it.
     start_s, end_s : float
         Ends of the span, in seconds; a span that goes on after the film ends with it.
     decisions : sequence of mapping
         What people decided, as the desk describes it to its script; those in the figure's part are drawn.
     stills : Stills, optional
         Stills of the user's copy of the film: a strip of them is drawn at the top.
+
+    Returns
+    -------
+    str
+        The figure as SVG.
     """
     words = view.words
-    part_start_s, part_end_s = _ends_with_context(start_s, end_s, view.whole_s)
-    decisions_of_row = _decided_rows(decisions, part_start_s, part_end_s, words)
-    passages = _passages_between(view, part_start_s, part_end_s)
-    concepts = [shown for shown in view.concepts if shown.concept.is_found]
-    names_of_concepts = [shown.name for shown in concepts]
-    names = [words["segments"], words["probability"], *decisions_of_row, *names_of_concepts]
-    left, column, right = _widths(names, part_end_s)
-    width = left + column + right
     span_end_s = min(end_s, view.whole_s)
-    part = FigurePart(part_start_s, part_end_s, start_s, span_end_s, left=left, width=column)
-    heading = _wrapped(f"{view.heading}, {clock_span(start_s, span_end_s)}", width)
+    part_start_s, part_end_s = _add_context(start_s, end_s, view.whole_s)
+
+    # What is drawn, and the names of its rows
+    passages = _passages_between(view, part_start_s, part_end_s)
+    decisions_of_row = _decided_rows(decisions, part_start_s, part_end_s, words)
+    concepts = [shown for shown in view.concepts if shown.concept.is_found]
     names_of_kind = {
         "stills": [""] if stills else [],
         "passages": [words["segments"]] if passages else [],
-        "decided": [*decisions_of_row],
+        "decided": list(decisions_of_row),
         "probability": [words["probability"]],
-        "concepts": names_of_concepts,
+        "concepts": [shown.name for shown in concepts],
     }
-    layout = _layout(names_of_kind, top=12 + LINE_HEIGHT * len(heading))
+
+    # Widths; the name of the passages counts even where none is drawn, so that figures of a film look alike
+    names = [words["segments"]]
+    for names_of_rows in names_of_kind.values():
+        names += names_of_rows
+    widths = _widths(names, part_end_s)
+    width = widths.names + widths.column + widths.right_margin
+    part = FigurePart(part_start_s, part_end_s, start_s, span_end_s, left=widths.names, width=widths.column)
+
+    # The heading above the rows, and the sentences below them
+    heading = _wrapped(f"{view.heading}, {clock_span(start_s, span_end_s)}", width)
+    layout = _layout(names_of_kind, top=ROOM_ABOVE_HEADING + LINE_HEIGHT * len(heading))
     sentences = _sentences_below(view, has_passages=bool(passages))
-    notes = [line for text in sentences for line in _wrapped(text, width)]
+    notes: list[str] = []
+    for sentence in sentences:
+        notes += _wrapped(sentence, width)
+
     return _figure(
         "film",
         width=width,
-        height=layout.bottom + 24 + LINE_HEIGHT * len(notes),
+        height=layout.bottom + ROOM_FOR_TIMES + LINE_HEIGHT * len(notes),
         title=words.say("named", name=view.heading, what=" ".join(sentences)),
         words=words,
         is_own_file=True,
@@ -388,37 +447,49 @@ def film_figure(
     )
 
 
-def _ends_with_context(start_s: float, end_s: float, film_s: float) -> tuple[float, float]:
-    """Return the ends of the part that a figure shows: a span with `CONTEXT_S` around it, within the film.
-
-    Of a span that begins after the film's end, the figure shows the film's last seconds.
-    """
+def _add_context(start_s: float, end_s: float, film_s: float) -> tuple[float, float]:
+    """Return the ends of the part that a figure shows: a span, and `CONTEXT_S` around it within the film."""
     part_end_s = min(film_s, end_s + CONTEXT_S)
-    last_start_s = max(0.0, part_end_s - CONTEXT_S)
-    part_start_s = min(max(0.0, start_s - CONTEXT_S), last_start_s)
-    return part_start_s, part_end_s
+    part_start_s = max(0.0, start_s - CONTEXT_S)
+    # If the span begins after the film's end, the part is the film's last seconds.
+    latest_start_s = max(0.0, part_end_s - CONTEXT_S)
+    return min(part_start_s, latest_start_s), part_end_s
 
 
 def _passages_between(view: "FilmView", start_s: float, end_s: float) -> list[Mapping[str, Any]]:
-    """Return the cards of passages that reach the threshold and lie, in part at least, between two times."""
-    return [
-        card for card in view.cards if card["start"] < end_s and card["end"] > start_s and not card["below"]
-    ]
+    """Return the passages (`FilmView.cards`) that reach the threshold and overlap a span."""
+    passages = []
+    for card in view.cards:
+        overlaps = card["start"] < end_s and card["end"] > start_s
+        reaches_threshold = not card["below"]
+        if overlaps and reaches_threshold:
+            passages.append(card)
+    return passages
 
 
-def _widths(names: Sequence[str], end_s: float) -> tuple[int, int, int]:
-    """Return the widths of the names, of the column in which things are drawn, and of the right margin.
+class FigureWidths(NamedTuple):
+    """Widths of the three columns of a film's figure, in units: row names, rows, and right margin."""
 
-    The right margin has half of the last time on the axis, which is centred on the column's end.
-    """
-    left = GAP + max(math.ceil(text_width(name)) for name in names)
-    right = math.ceil(text_width(clock(end_s)) / 2)
-    column = max(WIDTH - right - left, LEAST_COLUMN)
-    return left, column, right
+    names: int
+    column: int
+    right_margin: int
+
+
+def _widths(names: Sequence[str], end_s: float) -> FigureWidths:
+    """Choose the widths of a figure whose rows have these names and whose axis ends at `end_s` seconds."""
+    names_width = GAP + max(math.ceil(text_width(name)) for name in names)
+    # The last time on the axis is centred on the column's end: half of it is in the margin.
+    right_margin = math.ceil(text_width(clock(end_s)) / 2)
+    column = max(WIDTH - right_margin - names_width, LEAST_COLUMN)
+    return FigureWidths(names_width, column, right_margin)
 
 
 def _sentences_below(view: "FilmView", *, has_passages: bool) -> list[str]:
-    """Write what stands below a figure of a film; `has_passages` tells whether any is drawn in it."""
+    """Write the sentences below a figure of a film.
+
+    They say what the model finds, whether its training labels were planted by a program, which threshold the
+    passages reach, and which concepts are left out. `has_passages` tells whether the figure has any passage.
+    """
     return phrases.figure_notes(
         view.positive,
         view.model_title,
@@ -430,22 +501,20 @@ def _sentences_below(view: "FilmView", *, has_passages: bool) -> list[str]:
 
 
 def _threshold_sentence(view: "FilmView", *, has_passages: bool) -> str:
-    """Say of a film's figure which threshold its passages reach, or that no passage of the film reaches it.
-
-    Empty where the film has such passages, but none in the figure's part, or where no passage could reach it.
-    """
+    """Write which threshold the passages of a figure reach, or that no passage of the film reaches it."""
     threshold_p = view.model.threshold_p
-    if threshold_p is None or not view.time.judged_s:
-        return ""
+    has_probabilities = view.time.judged_s > 0
+    if threshold_p is None or not has_probabilities:
+        return ""  # no passage could reach it
     if has_passages:
         return phrases.figure_threshold_sentence(threshold_p, view.words)
     if view.segments["reaches"].any():
-        return ""
+        return ""  # passages reach it in other parts of the film
     return phrases.no_passage_sentence(no_passage(view.model), view.words)
 
 
 class FigureLayout(NamedTuple):
-    """The rows of a figure of a film, by kind, and the y below the last one."""
+    """The rows of a film's figure by kind, and how far from the top the last one ends, in units."""
 
     rows: dict[str, list[FigureRow]]
     bottom: int
@@ -466,58 +535,64 @@ def _layout(names_of_kind: Mapping[str, Sequence[str]], top: int) -> FigureLayou
 def _strip(stills: Stills, part: FigurePart) -> list[FigureStill]:
     """Lay stills side by side over a part of a film; each shows the film at its middle.
 
-    There are about as many as fit with their proportions kept (a still is `STILLS_HEIGHT` high). Together
-    they fill the width, so that each is stretched or narrowed a little; after each is a gap of one unit.
+    All are `STILLS_HEIGHT` high. Together they fill the width, so that each is a little wider or narrower
+    than its proportions ask for.
     """
     n_stills = max(1, round(part.width * stills.height / stills.width / STILLS_HEIGHT))
     width = part.width / n_stills
+    gap = 1  # after each still
     strip = []
     for index in range(n_stills):
         middle_s = part.start_s + (part.end_s - part.start_s) * (index + 0.5) / n_stills
         left = round(part.left + index * width, 1)
-        strip.append(FigureStill(left, round(width - 1, 1), stills.address(middle_s)))
+        strip.append(FigureStill(left, round(width - gap, 1), stills.address(middle_s)))
     return strip
 
 
 def _tick_times(part: FigurePart) -> list[float]:
     """Choose the times of the figure's axis, in seconds: multiples of a step, such as 10 or 60 s.
 
-    It is the smallest step of `charts.TICKS_S` by which the texts of the times don't touch.
+    The step is the smallest of `charts.TICKS_S` by which the texts of the times don't touch.
     """
     length_s = part.end_s - part.start_s
     width_of_time = text_width(clock(part.end_s)) + TIME_GAP
-    most_times = min(MOST_TIMES, part.width / width_of_time)
-    steps_with_room = [step for step in charts.TICKS_S if length_s / step <= most_times]
+    n_with_room = min(MOST_TIMES, part.width / width_of_time)
+    steps_with_room = [step for step in charts.TICKS_S if length_s / step <= n_with_room]
     step_s = steps_with_room[0] if steps_with_room else charts.TICKS_S[-1]
     first_s = math.ceil(part.start_s / step_s) * step_s
-    return [float(time) for time in range(first_s, int(part.end_s) + 1, step_s)]
+    return [float(time_s) for time_s in range(first_s, int(part.end_s) + 1, step_s)]
 
 
 def _decided_rows(
     decisions: Sequence[Mapping[str, Any]], start_s: float, end_s: float, words: Words
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """Group the decisions of a part of a film by level, judge, and whether they were blind.
+    """Group the decisions of a part of a film into rows: by level, judge, and whether they were blind.
+
+    Decisions are as `page.view_model.decisions_data` describes them. Those without a level are only notes,
+    and are left out.
 
     Returns
     -------
     dict
-        Name of the group, made of its level, its judge and "blindly" -> its decisions.
+        Name of the row, made of its level, its judge and "blindly" -> its decisions.
     """
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    rows: dict[str, list[Mapping[str, Any]]] = {}
     for decision in decisions:
-        if decision["level"] and decision["start"] < end_s and decision["end"] > start_s:
-            judge = decision["who"]
-            if decision["kind"] == "agreed":
-                judge = words.say("desk_agreed", judges=decision["judges"])
-            name = words.say("figure_decided", level=decision["title"], who=judge)
-            if decision["blind"]:
-                name += f" ({words['desk_blindly']})"
-            groups.setdefault(name, []).append(decision)
-    return groups
+        overlaps = decision["start"] < end_s and decision["end"] > start_s
+        if not decision["level"] or not overlaps:
+            continue
+        judge = decision["who"]
+        if decision["kind"] == "agreed":  # a decision on which several judges agreed
+            judge = words.say("desk_agreed", judges=decision["judges"])
+        name = words.say("figure_decided", level=decision["title"], who=judge)
+        if decision["blind"]:
+            name += f" ({words['desk_blindly']})"
+        rows.setdefault(name, []).append(decision)
+    return rows
 
 
 def text_width(text: str) -> float:
-    """Estimate the width of a text in units, in letters of 12 units of a sans-serif font.
+    """Estimate the width of a text in units, in letters of `LETTER_HEIGHT` of a sans-serif font.
 
     The estimate is rather too large than too small: it is for the widest of the common fonts, DejaVu Sans,
     whose letters are 0.6 em wide on average. An em is the size of the font.
@@ -539,7 +614,7 @@ def text_width(text: str) -> float:
             width_em += 0.76
         else:
             width_em += 0.64
-    return 12 * width_em
+    return LETTER_HEIGHT * width_em
 
 
 def _figure(
@@ -552,7 +627,19 @@ def _figure(
     is_own_file: bool,
     **values: Any,
 ) -> str:
-    """Fill the template of a figure; a figure that is a file of its own contains its style sheet."""
+    """Fill the template of a figure; a figure that is a file of its own contains its style sheet.
+
+    `values` are the variables of the template that only this figure has.
+    """
     own_style = Markup(asset("figures.css", "obygaze_film.page")) if is_own_file else ""  # noqa: S704 - ours
-    values |= {"width": width, "height": height, "title": title, "own_style": own_style}
-    return Markup(template_page(f"figure_{name}.svg.j2", words, (), **values))  # noqa: S704 - escaped
+    figure = template_page(
+        f"figure_{name}.svg.j2",
+        words,
+        styles=(),
+        width=width,
+        height=height,
+        title=title,
+        own_style=own_style,
+        **values,
+    )
+    return Markup(figure)  # noqa: S704 - the template escaped it

@@ -19,21 +19,22 @@ from obygaze_film.page import charts, modules
 from obygaze_film.page.translated import model_title, task_title
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import ScoredCopy, page_data
+from obygaze_film.schema import ModelRecord
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-SCRIPT: Final = (
+TEXTS_OF_SCRIPT: Final = (
     "decimal",
     "hundredth",
     "probability_low",
     "probability_band",
     "seconds",
 )
-"""Texts that the page's script shows, beside those of its own and those that it shares with the desk."""
+"""Keys of texts, without a prefix, that the scripts of the page and of the desk show."""
 
-SHARED: Final = (
+TEXTS_OF_DESK: Final = (
     "agreed",
     "blindly",
     "counted",
@@ -54,7 +55,7 @@ SHARED: Final = (
     "unknown",
     "was",
 )
-"""Texts of the desk, without their prefix, that the page's script shows too."""
+"""Keys of texts that page and desk share, without their prefix `desk_`."""
 
 READING_KEYS: Final = {
     " ": "play",
@@ -75,7 +76,7 @@ READING_KEYS: Final = {
     "0": "whole",
     "?": "keys",
 }
-"""Keys by which a film is read, on its page and on the desk, and the names of the texts of what they do."""
+"""Key on the keyboard -> what it does on the page and on the desk, as a part of the name of a text."""
 
 SCRIPT_BEGINS: Final = "<script"
 SCRIPT_ENDS: Final = "</script>"
@@ -84,13 +85,26 @@ SCRIPT_ENDS: Final = "</script>"
 MOST_GROWTH: Final = 0.25
 """Share by which the data of a page may become longer by being written in ASCII."""
 
-OWN_FILM: Final = {"media-src": "blob:"}
-"""What the page's content security policy allows besides its own script and style: a film from the reader's
-own disk."""
+ALLOW_LOCAL_FILM: Final = {"media-src": "blob:"}
+"""What the page's content security policy allows besides the page's script and style: a video from the
+reader's own disk."""
+
+AFTER_ALL_YEARS: Final = 9999
+"""Year by which films are sorted whose year is unknown."""
+
+COMMENT_OR_MODULE_SYNTAX: Final = re.compile(
+    r"^import .*\n"  # lines that import from another module
+    r"|^export "  # the word before what a module exports
+    r"|^ *//.*\n",  # lines that are comments
+    flags=re.MULTILINE,
+)
+"""What modules contain and a script in a page does without."""
 
 
 def template_page(template: str, words: Words, styles: Iterable[str], script: str = "", **values: Any) -> str:
     """Fill a template of this package in a language.
+
+    All templates can use `charts`, `clock`, the `language` and its texts `w`, in addition to `values`.
 
     Parameters
     ----------
@@ -103,11 +117,26 @@ def template_page(template: str, words: Words, styles: Iterable[str], script: st
     script : str
         Script of the page.
     values
-        Variables of the template.
+        Further variables of the template.
+
+    Returns
+    -------
+    str
+        The page as HTML, or the figure as SVG.
     """
-    style = "".join(asset(f"{name}.css", "obygaze_film.page") for name in styles)
-    values |= {"package": "obygaze_film.page", "language": words.language, "w": words}
-    return page(template, style, script, charts=charts, clock=clock, **values)
+    package = "obygaze_film.page"
+    style = "".join(asset(f"{name}.css", package) for name in styles)
+    return page(
+        template,
+        style,
+        script,
+        package=package,
+        language=words.language,
+        w=words,
+        charts=charts,
+        clock=clock,
+        **values,
+    )
 
 
 @dataclass(frozen=True)
@@ -151,39 +180,61 @@ def film_page(
         One of `claims.LANGUAGES`.
     owned : mapping, optional
         What the owner adds to the page of a film, by movie.
+
+    Returns
+    -------
+    str
+        The page as HTML.
     """
     words = Words(language)
-    # Films whose year is unknown come last.
-    ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
+    owned_by_movie = owned or {}
     parts = []
-    for number, film in enumerate(ordered, start=1):
-        owned_of_film = (owned or {}).get(film.movie, Owned())
+    for number, film in enumerate(sorted(films, key=_by_year_and_title), start=1):
+        owned_of_film = owned_by_movie.get(film.movie, Owned())
         parts.append(_film_part(film, f"f{number}", words, top, owned_of_film))
     views = [part.view for part in parts]
-    # Each model once, even if several films were scored by it.
-    models = {model.sha256 or model.key: model for view in views for model in view.film.record.models}
+
     is_only_film = len(views) == 1
+    title = views[0].heading if is_only_film else words.say("films_title", n=len(views))
+
     return template_page(
         "film.html.j2",
         words,
         styles=["film", "desk"],
         script=_script(modules.PAGE),
-        sources=OWN_FILM,
-        title=views[0].heading if is_only_film else words.say("films_title", n=len(views)),
+        sources=ALLOW_LOCAL_FILM,
+        title=title,
         depth=2 if is_only_film else 3,  # level of the headings in a film's part: h2 or h3
+        # Of each film, in the order of the page
         films=views,
         people=[part.people for part in parts],
         data=[part.data for part in parts],
         stills=[part.has_stills for part in parts],
-        models=models.values(),
+        # Of the models
+        models=_distinct_models(views),
         model_title=model_title,
         task_title=task_title,
+        # How to read the page
         keys=READING_KEYS,
-        boundaries=_boundaries(views, words),
+        boundaries=_boundaries_sentence(views, words),
         contributions=_contributions(views, words),
-        labelled=list(dict.fromkeys(view.labelled for view in views)),
+        labelled=list(dict.fromkeys(view.labelled for view in views)),  # each sentence once
         texts=json_data(_script_texts(words)),
     )
+
+
+def _by_year_and_title(film: "Timeline") -> tuple[int, str, str]:
+    """Return the sort key of a film: year, title, movie; films whose year is unknown come last."""
+    return film.record.year or AFTER_ALL_YEARS, film.record.title, film.movie
+
+
+def _distinct_models(views: Sequence[FilmView]) -> list[ModelRecord]:
+    """Return the models of some films, each once even if several films were scored by it."""
+    models = {}
+    for view in views:
+        for model in view.film.record.models:
+            models[model.sha256 or model.key] = model
+    return list(models.values())
 
 
 class FilmPart(NamedTuple):
@@ -195,8 +246,9 @@ class FilmPart(NamedTuple):
     data : Markup
         The film's data for the script, as JSON.
     people : list of str
-        Names of those who decided something; decisions that were agreed have a tier of their own.
+        Names of those who decided something, each of whom has a row in the timeline.
     has_stills : bool
+        Whether stills of the film are in the data.
     """
 
     view: FilmView
@@ -206,34 +258,44 @@ class FilmPart(NamedTuple):
 
 
 def _film_part(film: "Timeline", anchor: str, words: Words, top: int, owned: Owned) -> FilmPart:
-    """Describe a film for its part of the page, with what its owner adds; parameters as of `FilmView`."""
+    """Describe a film, with what its owner adds, for its part of the page; see `FilmView` for parameters."""
     view = FilmView(film, anchor, words, top=top, rates=owned.rates)
     data = page_data(view, owned.people, owned.copy)
-    people = {str(decision["who"]) for decision in data["decisions"] if decision["kind"] != "agreed"}
-    has_stills = owned.copy is not None and bool(owned.copy.stills)
-    return FilmPart(view, _in_ascii(json_data(data)), sorted(people), has_stills)
+    people = set()
+    for decision in data["decisions"]:
+        # Decisions on which several people agreed have a row of their own.
+        if decision["kind"] != "agreed":
+            people.add(str(decision["who"]))
+    return FilmPart(
+        view=view,
+        data=_in_ascii(json_data(data)),
+        people=sorted(people),
+        has_stills=owned.copy is not None and bool(owned.copy.stills),
+    )
 
 
 def _script_texts(words: Words) -> dict[str, str]:
-    """Collect the texts of the page's script; those that the desk's script shows too have the same names."""
-    texts = {name: words[name] for name in SCRIPT}
-    texts |= {name: words[f"desk_{name}"] for name in SHARED}
+    """Collect the texts of the page's script, by their names without the prefixes `desk_` and `page_`."""
+    texts = {name: words[name] for name in TEXTS_OF_SCRIPT}
+    for name in TEXTS_OF_DESK:
+        texts[name] = words[f"desk_{name}"]
     return texts | words.texts_with_prefix("page_")
 
 
-def _boundaries(views: Sequence[FilmView], words: Words) -> str:
+def _boundaries_sentence(views: Sequence[FilmView], words: Words) -> str:
     """Say how sharp the ends of passages are, compared with how far experts agree on such ends.
 
     Films scored by models of different corpora, or of one without experts, get a sentence without numbers.
     """
-    experts = views[0].experts
-    if experts is None or any(view.experts != experts for view in views):
+    experts = views[0].expert_agreement
+    has_other_experts = any(view.expert_agreement != experts for view in views)
+    if experts is None or has_other_experts:
         return words["about_4_unknown"]
     return phrases.boundaries_sentence(experts, words)
 
 
 def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
-    """Explain the contributions of concepts, and their usual values, if a model of the page has them."""
+    """Explain contributions of concepts, and concepts' usual values, if a model of the page has any."""
     models = [view.model for view in views]
     lines = []
     if any(model.by_concepts for model in models):
@@ -246,11 +308,12 @@ def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
 def _script(module_names: Sequence[str]) -> str:
     """Join modules, each after those that it imports, to one script in ASCII.
 
-    A mailed page has no other files to import from: lines with `import` are left out, and so is the word
-    `export`. Lines that are comments are left out too.
+    A mailed page has no other files to import from, so that what one module exports, the next ones find in
+    the same script.
     """
-    text = "".join(asset(f"{name}.js", "obygaze_film.page") for name in module_names)
-    return _escaped(re.sub(r"^import .*\n|^export |^ *//.*\n", "", text, flags=re.MULTILINE))
+    modules_text = "".join(asset(f"{name}.js", "obygaze_film.page") for name in module_names)
+    script = COMMENT_OR_MODULE_SYNTAX.sub("", modules_text)
+    return _escaped(script)
 
 
 def _escaped(text: str) -> str:
@@ -259,12 +322,14 @@ def _escaped(text: str) -> str:
 
 
 def _in_ascii(data: Markup) -> Markup:
-    """Write the JSON data of a page in ASCII, unless they become longer by more than `MOST_GROWTH`.
+    """Write the JSON data of a page in ASCII, unless that makes the file larger by more than `MOST_GROWTH`.
 
-    They do if their texts are in an alphabet other than the Latin one.
+    It does if the texts are in an alphabet other than the Latin one.
     """
     escaped = _escaped(data)
-    if len(escaped) > (1 + MOST_GROWTH) * len(data.encode()):
+    n_bytes_before = len(data.encode())
+    n_bytes = len(escaped)  # one byte a character
+    if n_bytes > (1 + MOST_GROWTH) * n_bytes_before:
         return data
     return Markup(escaped)  # noqa: S704 - escaped before
 
@@ -296,13 +361,14 @@ def write_film_page(
 def _page_in_ascii(page: str) -> str:
     """Write characters of a page that are not ASCII as references (`&#233;`), except in its scripts.
 
-    Browsers read a page faster if all of it is ASCII: that of a film of twelve hours took 8 % less CPU time.
+    Browsers don't resolve references in scripts. They read a page faster if all of it is ASCII: that of a
+    film of twelve hours took 8 % less CPU time.
     """
-    html, *scripts_with_html = page.split(SCRIPT_BEGINS)
-    written = [_with_references(html)]
+    html_before, *scripts_with_html = page.split(SCRIPT_BEGINS)
+    written = [_with_references(html_before)]
     for text in scripts_with_html:  # each a script, and the HTML after it
-        script, end_tag, html = text.partition(SCRIPT_ENDS)
-        written += [SCRIPT_BEGINS, script, end_tag, _with_references(html)]
+        script, end_tag, html_after = text.partition(SCRIPT_ENDS)
+        written += [SCRIPT_BEGINS, script, end_tag, _with_references(html_after)]
     return "".join(written)
 
 

@@ -47,9 +47,12 @@ def _bar(claim: FilmClaim) -> dict[str, str] | None:
 
 def _share(view: "FilmView") -> KeyFigure:
     """Show the share that people's judgements give; without them, the one that the model expects."""
-    words, expected = view.words, view.expected
-    if view.judges:
-        return _judged_share(view)
+    return _judged_share(view) if view.judge_claims else _expected_share(view)
+
+
+def _expected_share(view: "FilmView") -> KeyFigure:
+    """Show the share that the model expects, or why it expects none."""
+    words, expected = view.words, view.expected_share
     value = phrases.share_value(expected, words)
     what = phrases.expected_what(expected, view.positive, words)
     if expected.number is None:
@@ -61,11 +64,11 @@ def _share(view: "FilmView") -> KeyFigure:
 
 
 def _judged_share(view: "FilmView") -> KeyFigure:
-    """Show the share of all judges together, or that of the only judge.
+    """Show the share by the judgements of the panel (all judges together), or of the only judge.
 
-    If there are several judges and no share of all together, each judge's own share is shown.
+    If there are several judges and no share of the panel, each judge's own share is shown.
     """
-    shares = [claim for claim in view.judges if isinstance(claim, JudgedShare)]
+    shares = [claim for claim in view.judge_claims if isinstance(claim, JudgedShare)]
     shares_of_panel = [claim for claim in shares if claim.is_of_panel]
     if shares_of_panel:
         return _one_share(shares_of_panel[0], view)
@@ -77,7 +80,7 @@ def _judged_share(view: "FilmView") -> KeyFigure:
 def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
     """Show one share of the judges; the note has what else is claimed of their judgements."""
     words = view.words
-    other_claims = [claim for claim in view.judges if claim is not share]
+    other_claims = [claim for claim in view.judge_claims if claim is not share]
     return KeyFigure(
         value=phrases.share_value(share, words),
         interval=phrases.share_ends(share, words),
@@ -90,7 +93,7 @@ def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
 def _shares_of_judges(shares: Sequence[JudgedShare], view: "FilmView") -> KeyFigure:
     """Show each judge's own share side by side, without intervals."""
     words = view.words
-    other_claims = [claim for claim in view.judges if claim not in shares]
+    other_claims = [claim for claim in view.judge_claims if claim not in shares]
     return KeyFigure(
         value=phrases.shares_side_by_side(shares, words),
         interval="",
@@ -106,37 +109,40 @@ def _passages(view: "FilmView") -> KeyFigure:
     The note says how many would reach it if all probabilities were at the lower ends of their bands, and how
     many at the upper ends.
     """
-    words, marked = view.words, view.reaching_passages
-    n = 0 if marked is None else round(marked.number or 0)
-    what_keys = {0: "segments_number_none", 1: "segments_number_one"}
-    what = words[what_keys.get(n, "segments_number")]
-    if marked is None:
+    words, reaching = view.words, view.n_reaching_passages
+    if reaching is None:  # the model gave the film no probability
         why = words.say("export_no_p", why=view.why_no_cards)
-        return KeyFigure("–", interval="", bar=None, what=what, note=why)
-    note = phrases.marked_note(marked, words)
-    return KeyFigure(phrases.count_value(marked), interval="", bar=None, what=what, note=note)
-
-
-def _auc_meaning(view: "FilmView") -> str:
-    """Say which scenes the AUC tells apart: positive ones, and those of the other levels in the test."""
-    words, model = view.words, view.model
-    if model.concept:
-        return words.say("within_auc_concept", positive=view.positive)
-    tested_levels = model.calibration.clips if model.calibration is not None else {}
-    others = [level for level in tested_levels if level not in model.positive]
-    if not others:
-        return words["within_auc"]
-    names = [words.translated(view.names.level(level)) for level in others]
-    return words.say("within_auc_levels", positive=view.positive, others=" / ".join(names))
+        return KeyFigure("–", interval="", bar=None, what=words["segments_number_none"], note=why)
+    n_passages = round(reaching.number or 0)
+    keys = {0: "segments_number_none", 1: "segments_number_one"}
+    what = words[keys.get(n_passages, "segments_number")]
+    note = phrases.marked_note(reaching, words)
+    return KeyFigure(phrases.count_value(reaching), interval="", bar=None, what=what, note=note)
 
 
 def _auc(view: "FilmView") -> KeyFigure:
-    """Show how well the model ranks moments within films left out of training."""
-    words, evidence = view.words, view.model_evidence
+    """Show the AUC by which the model ranks clips within films left out of training."""
+    words, auc = view.words, view.model_evidence
     return KeyFigure(
-        value=phrases.number_value(evidence, words),
-        interval=phrases.number_ends(evidence, words),
-        bar=_bar(evidence),
+        value=phrases.number_value(auc, words),
+        interval=phrases.number_ends(auc, words),
+        bar=_bar(auc),
         what=_auc_meaning(view),
-        note=phrases.evidence_note(evidence, words),
+        note=phrases.evidence_note(auc, words),
     )
+
+
+def _auc_meaning(view: "FilmView") -> str:
+    """Say what the AUC measures: how well the model ranks positive scenes above those of the other levels."""
+    words, model = view.words, view.model
+    # A concept is present or not: there are no levels to name.
+    if model.concept:
+        return words.say("within_auc_concept", positive=view.positive)
+    # Keys of `Calibration.clips` are the levels of the clips on which the model was tested.
+    tested_levels = list(model.calibration.clips) if model.calibration is not None else []
+    other_levels = [level for level in tested_levels if level not in model.positive]
+    # The model's file does not tell which other levels there were.
+    if not other_levels:
+        return words["within_auc"]
+    names = [words.translated(view.names.level(level)) for level in other_levels]
+    return words.say("within_auc_levels", positive=view.positive, others=" / ".join(names))

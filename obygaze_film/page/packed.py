@@ -27,9 +27,9 @@ def packed_times(seconds: ArrayLike) -> str:
 
 
 def packed_shares(shares: ArrayLike) -> str:
-    """Pack shares [N] from 0 to 1 as N whole percentages of a byte; NaN is `MISSING`.
+    """Pack shares [N] from 0 to 1 as N bytes, each a whole percentage from 0 to 100; NaN is `MISSING`.
 
-    A half is rounded up, as where shares are written.
+    A half is rounded up, as in the texts of the page.
 
     Examples
     --------
@@ -37,7 +37,8 @@ def packed_shares(shares: ArrayLike) -> str:
     >>> packed_shares([0.0, 0.5, 1.0, float("nan")])
     'ADJk/w=='
     """
-    return _in_base64(np.nan_to_num(whole_percentages(shares), nan=MISSING).astype(np.uint8))
+    percentages = np.nan_to_num(whole_percentages(shares), nan=MISSING)
+    return _in_base64(percentages.astype(np.uint8))
 
 
 def whole_percentages(shares: ArrayLike) -> NDArray[np.float64]:

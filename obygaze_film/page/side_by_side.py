@@ -17,7 +17,7 @@ from obygaze_film.page.figures import axis_end, years_figure, years_legend
 from obygaze_film.page.html import template_page
 
 NOTES_OF_WINDOWS: Final = ("note_windows", "note_windows_concept")
-"""Notes on a column that the page has not: it says of each film how many windows were judged."""
+"""Keys of notes on the column of judged windows, which a printed table has and the page has not."""
 
 
 class GroupRow(NamedTuple):
@@ -52,7 +52,7 @@ class GroupRow(NamedTuple):
 
 
 class ChangeRow(NamedTuple):
-    """A row of the table of differences and trends."""
+    """A row of the table of differences and trends, as texts; `points` is in percentage points."""
 
     name: str
     n_judged: int
@@ -80,66 +80,91 @@ def comparison_page(
     addresses : mapping, optional
         Movie -> address of the film's own page, to which its title links.
     language : str
+        One of `claims.LANGUAGES`.
+
+    Returns
+    -------
+    str
+        The page as HTML.
     """
-    addresses, words = addresses or {}, Words(language)
-    n_films = words.counted("count_films", len(compared.films))
-    highest = compared.groups["high"].max() if len(compared.groups) else np.nan
-    scale = axis_end(highest)
+    addresses = addresses or {}
+    words = Words(language)
     claims = group_claims(compared)
+
+    # All bars of the groups have one axis, which ends above the highest interval.
+    highest = compared.groups["high"].max() if len(compared.groups) else np.nan
+    bars_end = axis_end(highest)
+
     styles = ["film", "figures"]
     if addresses:
-        styles.append("desk")
+        styles.append("desk")  # for the navigation to the films' pages
+
+    # The figure is in the page as a part of it, and once more as a file that the reader can save.
     figure_file = years_figure(compared, words, is_own_file=True)
+
     return template_page(
         "compare.html.j2",
         words,
         styles,
-        title=n_films
-        if compared.by == ALL
-        else words.say("films_by", films=n_films, by=_by(compared, words)),
-        by=_by(compared, words),
+        title=_page_title(compared, words),
+        sentence=phrases.groups_sentence(claims, words),
         addresses=addresses,
         compared=compared,
-        heading=_heading(compared, words),
-        groups=[_group_row(claim, scale, words) for claim in claims if isinstance(claim, GroupShare)],
-        changes=[_change_row(claim, words) for claim in claims if isinstance(claim, GroupChange)],
-        films=[_film_row(film, compared, words) for film in compared.films],
+        # The tables of groups and of changes
+        heading=_heading_of_groups(compared, words),
+        by=_name_of_column(compared, words),
+        groups=[_group_row(claim, bars_end, words) for claim in claims if isinstance(claim, GroupShare)],
+        scale=bars_end,
         alone=_uncorrected_heading(compared, words),
-        notes=_notes(compared),
-        scale=scale,
+        changes=[_change_row(claim, words) for claim in claims if isinstance(claim, GroupChange)],
+        # The figure of years
         figure=years_figure(compared, words),
         legend=years_legend(compared, words),
         file=b64encode(figure_file.encode()).decode(),
-        sentence=phrases.groups_sentence(claims, words),
+        # The films, and how to read the page
+        films=[_film_row(film, compared, words) for film in compared.films],
+        notes=_notes(compared),
     )
 
 
-def _heading(compared: FilmComparison, words: Words) -> str:
-    """Return the heading of the table of groups, with the column that they are made by.
+def _page_title(compared: FilmComparison, words: Words) -> str:
+    """Return the title of the page: the number of films, and the column by which they are grouped."""
+    n_films = words.counted("count_films", len(compared.films))
+    if compared.by == ALL:
+        return n_films
+    return words.say("films_by", films=n_films, by=_name_of_column(compared, words))
 
-    The column is left out if its name only says "group", in the language of the page.
+
+def _heading_of_groups(compared: FilmComparison, words: Words) -> str:
+    """Return the heading of the table of groups, such as "Groups by decade".
+
+    A column that is called "group" or "groups", in the language of the page, is not named: the heading is
+    "Groups", not "Groups by group".
     """
     if compared.by == ALL:
         return words["all_films"]
-    groups = words["groups"]
-    plural = groups.casefold()
-    singular = plural.removesuffix("s")
+    heading = words["groups"]
+    plural = heading.casefold()
+    singular = plural.removesuffix("s")  # right in all languages of the page
     if compared.by.casefold() in {plural, singular}:
-        return groups
-    return words.say("groups_by", by=_by(compared, words))
+        return heading
+    return words.say("groups_by", by=_name_of_column(compared, words))
 
 
-def _by(compared: FilmComparison, words: Words) -> str:
-    """Name the column that groups are made by; those that films have without a table have a translation."""
+def _name_of_column(compared: FilmComparison, words: Words) -> str:
+    """Name the column by which films are grouped.
+
+    Built-in columns, such as the decade, have translations; a column of the user's table has its own name.
+    """
     key = f"column_{compared.by}"
     return words[key] if key in words else str(words.translated(compared.by))
 
 
-def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
-    """Write what is claimed of a group of films as a row of the table; the bar's axis ends at `scale`."""
+def _group_row(claim: GroupShare, bars_end: float, words: Words) -> GroupRow:
+    """Write what is claimed of a group of films as a row of the table; the bar's axis ends at `bars_end`."""
     bar = None
     if claim.number is not None and claim.interval is not None:
-        bar = charts.bar(claim.number, claim.interval.low, claim.interval.high, scale)
+        bar = charts.bar(claim.number, claim.interval.low, claim.interval.high, bars_end)
     return GroupRow(
         claim,
         name=words.translated(claim.group),
@@ -165,7 +190,7 @@ def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
 def _uncorrected_heading(compared: FilmComparison, words: Words) -> str:
     """Return the heading of the column of shares before judgements correct them.
 
-    They are the shares that the model expects, or those of labels that were given in place of a model.
+    A comparison of labels, which has no model, names who labelled the films.
     """
     if compared.is_of_labels:
         return words.say("labels_alone", who=words.judge(compared.model))
@@ -174,24 +199,33 @@ def _uncorrected_heading(compared: FilmComparison, words: Words) -> str:
 
 def _notes(compared: FilmComparison) -> list[str]:
     """List the notes on how to read the numbers, then those on what was left out."""
-    notes = [note for note in notes_of_shares(compared) if note.key not in NOTES_OF_WINDOWS]
-    return [*notes, *compared.notes]
+    reading_notes = [note for note in notes_of_shares(compared) if note.key not in NOTES_OF_WINDOWS]
+    return [*reading_notes, *compared.notes]
 
 
 def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:
-    """Write a film's share with its note.
-
-    If the film was judged but on too few windows for a share, the note says how many. If the model has no
-    share of a judged film, it says why.
-    """
+    """Write a film's share with its note."""
     claim = compared_share(film, compared)
+    value = phrases.film_share_value(claim, words)
+    return FilmRow(film, value, _film_note(film, claim, compared, words))
+
+
+def _film_note(
+    film: ComparedFilm, claim: JudgedShare | ExpectedShare, compared: FilmComparison, words: Words
+) -> str:
+    """Write where a film's share, claimed by `claim`, comes from."""
+    if isinstance(claim, ExpectedShare):
+        counts = film.counts
+        has_judged_share = film.sample.n > 0
+        # It was judged on too few windows for a share: the note says on how many.
+        if counts is not None and counts.judged and not has_judged_share:
+            return phrases.few_windows_note(claim, counts, words)
+        return phrases.film_share_note(claim, words)
+
     note = phrases.film_share_note(claim, words)
+    # The model alone has no share of a film that was judged: the note says why.
     share_alone = expected_share_of(film, compared)
-    if isinstance(claim, JudgedShare) and share_alone.number is None:
+    if share_alone.number is None:
         reason = phrases.no_share_phrase(share_alone, words)
-        note = f"{note}{words['semicolon']}{words.say('without_share_alone', reason=reason)}"
-    counts = film.counts
-    has_judged_share = film.sample.n > 0
-    if counts is not None and counts.judged and not has_judged_share and isinstance(claim, ExpectedShare):
-        note = phrases.few_windows_note(claim, counts, words)
-    return FilmRow(film, phrases.film_share_value(claim, words), note)
+        note += words["semicolon"] + words.say("without_share_alone", reason=reason)
+    return note

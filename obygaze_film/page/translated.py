@@ -22,44 +22,50 @@ if TYPE_CHECKING:
 def model_title(model: ModelRecord, words: Words) -> str:
     """Return the title of a built-in model in a language; the title of any other model is not translated.
 
-    A built-in model is recognised by its name and its English title, as a user's own model may have its name.
+    A user's own model may have the name of a built-in one: only if the English titles are equal, too, is it
+    the built-in model.
     """
     key = f"title_of_{model.model}"
-    english = Words("en")
-    is_builtin = key in english and english[key] == model.title
+    english_texts = Words("en")
+    is_builtin = key in english_texts and english_texts[key] == model.title
     return words[key] if is_builtin else model.title
 
 
 def task_title(model: ModelRecord, words: Words) -> str:
-    """Write a model's task in a language: its two sides of levels, or its concept.
+    """Write a model's task in a language: its negative and positive levels, or its concept.
 
-    A task with a title of its own is not translated.
+    Only titles that are made automatically, of levels or of a concept, can be written in another language. A
+    title that the model's author chose is returned as it is.
     """
     names = names_of(model)
-    if model.concept and model.task_title == f"{model.concept}, present or not":
+    automatic_title_of_concept = f"{model.concept}, present or not"
+    if model.concept and model.task_title == automatic_title_of_concept:
         return words.say("task_concept", concept=names.concept(model.concept))
-    task = Task(model.task, tuple(model.negative), tuple(model.positive))
-    if model.task_title != task.title:
+    automatic_title_of_levels = Task(model.task, tuple(model.negative), tuple(model.positive)).title
+    if model.task_title != automatic_title_of_levels:
         return model.task_title
-    negative, positive = (_side(levels, names, words) for levels in (model.negative, model.positive))
-    return words.say("task_levels", negative=negative, positive=positive)
+    return words.say(
+        "task_levels",
+        negative=_joined_levels(model.negative, names, words),
+        positive=_joined_levels(model.positive, names, words),
+    )
 
 
-def _side(levels: Sequence[str], names: CodebookNames, words: Words) -> str:
-    """Write the levels of one side of a task in a language, in brackets if they are several."""
-    side = words["task_or"].join(words.translated(names.level(level)) for level in levels)
-    return f"({side})" if len(levels) > 1 else side
+def _joined_levels(levels: Sequence[str], names: CodebookNames, words: Words) -> str:
+    """Join the negative, or the positive, levels of a task by "or"; several are in brackets."""
+    joined = words["task_or"].join(words.translated(names.level(level)) for level in levels)
+    return f"({joined})" if len(levels) > 1 else joined
 
 
-def named_rates(found: "FilmRates", film: "Timeline") -> "FilmRates":
+def named_rates(film_rates: "FilmRates", film: "Timeline") -> "FilmRates":
     """Return a film's rates with translatable names of what people marked.
 
     Files of rates hold these names in English alone. Here they are taken from the models in the film's
     record, whose codebooks have translations; a rate of another model keeps its name.
     """
-    positive_of_model = {model.key: positive_of(model).text for model in film.record.models}
+    marked_by_model = {model.key: positive_of(model).text for model in film.record.models}
     rates = []
-    for rate in found.rates:
-        translatable = positive_of_model.get(rate.model, rate.positive)
+    for rate in film_rates.rates:
+        translatable = marked_by_model.get(rate.model, rate.positive)
         rates.append(msgspec.structs.replace(rate, positive=translatable))
-    return msgspec.structs.replace(found, rates=tuple(rates))
+    return msgspec.structs.replace(film_rates, rates=tuple(rates))

@@ -45,7 +45,7 @@ SUM_SLACK_S: Final = 1e-6
 WINDOW_SLACK_S: Final = 0.002
 """Seconds by which a sum of two times of windows may be off: each is rounded to milliseconds."""
 
-LEAST_MOVED: Final = 0.1
+LEAST_CHANGE: Final = 0.1
 """Minimum change of a passage's probability, by learning, that is listed."""
 
 
@@ -128,7 +128,7 @@ class Minute(NamedTuple):
     flags: str
 
 
-class MovedLine(NamedTuple):
+class ChangedPassageLine(NamedTuple):
     """A passage whose probability learning changed: its ends in seconds, and a sentence on the change."""
 
     start_s: float | None
@@ -148,7 +148,7 @@ class ShownConcept(NamedTuple):
 
 
 class FilmView:
-    """One film of a page.
+    """What the page of a film shows: its rows, its passages, what is claimed of it, and sentences on it.
 
     Parameters
     ----------
@@ -173,20 +173,30 @@ class FilmView:
     rows : DataFrame
         The model's rows of the film, in time order.
     segments : DataFrame
-        Its passages in the order of the page: first those that reach the threshold, then weaker ones.
+        Its passages in the order of the page: first those that reach the threshold, then weaker ones; in
+        time order each.
     frames : DataFrame
         Its values of frames; empty if it has none.
     concepts : list of ShownConcept
         Concepts, best found first.
-    doubtful : set of str
+    doubtful_concepts : set of str
         Names of those that are not found better than chance.
     time : FilmTime
         How much of the film has a probability, and why the rest has none.
     why_no_prediction : str
         Why the model predicts nothing for the film; empty if it predicts.
-    judges, judged, marked, model_evidence, expected, experts
-        Claims about the film: rates by blind judgements, time with a probability, passages, how well the
-        model was tested, the share that it expects, and how far experts agree.
+    judge_claims : list of FilmClaim
+        Rates by blind judgements, for the model shown.
+    judged_time : FilmClaim
+        How much of the film has a probability.
+    marked_passages : FilmClaim or None
+        How many passages the model marks; None where it predicts nothing.
+    model_evidence : FilmClaim
+        How well the model did in tests on films left out of training.
+    expected_share : ExpectedShare
+        The share of the film that the model expects.
+    expert_agreement : FilmClaim or None
+        How far experts agree in the corpus that the model was trained on; None if that is not known.
     """
 
     def __init__(
@@ -198,32 +208,39 @@ class FilmView:
         top: int,
         rates: "Sequence[FilmRates]" = (),
     ) -> None:
-        self.film, self.words, self.anchor = film, words, anchor
+        self.film = film
+        self.anchor = anchor
+        self.words = words
         self.model = film.model()
         self.names = names_of(self.model)
         self.whole_s = film.record.duration_s
+
+        # The model's tables of the film
         self.rows = film.rows(self.model.key)
-        strongest_first = film.segments(self.model.key, top=top)
-        self.segments = strongest_first.sort_values(["reaches", "start_s"], ascending=[False, True])
+        segments = film.segments(self.model.key, top=top)
+        self.segments = segments.sort_values(["reaches", "start_s"], ascending=[False, True])
         self.frames = film.frames[film.frames["model"] == self.model.key]
         self.concepts = self._concepts()
-        self.doubtful = {shown.concept.name for shown in self.concepts if not shown.concept.is_found}
+        self.doubtful_concepts = {shown.concept.name for shown in self.concepts if not shown.concept.is_found}
         self.time = film.time(self.model.key)
         self.why_no_prediction = of_film.why_no_prediction(self.model, self.time)
-        # What is claimed of the film: by people's blind judgements, and by the model.
-        self.judges = self._judges(film, rates)
-        self.judged = of_film.judged_time(self.model, self.time, film.shots)
-        self.marked = of_film.marked_passages(film, self.model, self.segments)
-        self.model_evidence = of_film.model_evidence(self.model)
-        self.expected = of_film.expected_share(self.model, self.rows)
-        self.experts = of_film.corpus_experts(self.model)
 
-    @staticmethod
-    def _judges(film: "Timeline", rates: "Sequence[FilmRates]") -> list[FilmClaim]:
-        """State the rates by blind judgements of the model shown as claims; none if it has no rates."""
-        for found in rates:
-            if any(rate.model == film.model().key for rate in found.rates):
-                return rate_claims(named_rates(found, film))
+        # What is claimed of the film: by people's blind judgements, and by the model
+        self.judge_claims = self._claims_of_judges(rates)
+        self.judged_time = of_film.judged_time(self.model, self.time, film.shots)
+        self.marked_passages = of_film.marked_passages(film, self.model, self.segments)
+        self.model_evidence = of_film.model_evidence(self.model)
+        self.expected_share = of_film.expected_share(self.model, self.rows)
+        self.expert_agreement = of_film.corpus_experts(self.model)
+
+    def _claims_of_judges(self, rates: "Sequence[FilmRates]") -> list[FilmClaim]:
+        """Return the claims of the first rates that correct the model shown; none if there are no such rates.
+
+        The film may also have rates that correct other models.
+        """
+        for film_rates in rates:
+            if any(rate.model == self.model.key for rate in film_rates.rates):
+                return rate_claims(named_rates(film_rates, self.film))
         return []
 
     # --- sentences
@@ -235,7 +252,7 @@ class FilmView:
 
     @property
     def evidence(self) -> str:
-        """How well the model did on films left out of training; one of several models is named."""
+        """How well the model did on films left out of training; its name, too, if the film has several."""
         sentence = phrases.evidence_sentence(self.model_evidence, self.words)
         if len(self.film.record.models) == 1:
             return sentence
@@ -248,56 +265,62 @@ class FilmView:
         Windows are of 8 s and begin every 4 s, for example. A last window that would end after the film is
         moved back to end with it.
         """
-        windows = self.film.record.windows
-        window = self.words.seconds(windows.window_s)
-        # Of two windows, the second may have been moved: nobody knows how far apart they should begin.
-        if windows.hop_s is None or windows.n == 2:
+        record = self.film.record.windows
+        window = self.words.seconds(record.window_s)
+        # The hop is not known, or only from two windows, of which the second one may have been moved back.
+        if record.hop_s is None or record.n == 2:
             return self.words.say("windows", window=window)
-        sentence = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
-        # Where rows are windows, these do not overlap: none was moved.
-        do_overlap = self.film.record.rows.kind != "windows"
-        if do_overlap and self._ends_after_film(windows.n, windows.hop_s, windows.window_s):
+        sentence = self.words.say("windows_hop", window=window, hop=self.words.seconds(record.hop_s))
+        # Rows that are the windows themselves do not overlap: none was moved.
+        may_overlap = self.film.record.rows.kind != "windows"
+        if may_overlap and self._would_last_end_after_film(record.n, record.hop_s, record.window_s):
             sentence += self.words["windows_moved"]
         return sentence
 
-    def _ends_after_film(self, n_windows: int, hop_s: float, window_s: float) -> bool:
-        """Whether the last of the windows, a full hop after the one before, would end after the film."""
+    def _would_last_end_after_film(self, n_windows: int, hop_s: float, window_s: float) -> bool:
+        """Whether the last window would end after the film if it began a full hop after the one before."""
         end_s = (n_windows - 1) * hop_s + window_s
-        beyond_s = end_s - self.whole_s
-        # A whole hop or more after the end there would be no such window.
-        return WINDOW_SLACK_S < beyond_s < hop_s - WINDOW_SLACK_S
+        excess_s = end_s - self.whole_s
+        # An excess of a hop or more is impossible: the window before would reach the film's end.
+        return WINDOW_SLACK_S < excess_s < hop_s - WINDOW_SLACK_S
 
     @property
     def marked_sentence(self) -> str:
         """Which passages the model marks; empty where it predicts nothing."""
-        return "" if self.marked is None else phrases.marked_sentence(self.marked, self.words)
+        return (
+            "" if self.marked_passages is None else phrases.marked_sentence(self.marked_passages, self.words)
+        )
 
     @property
     def reliability(self) -> str:
         """How far the share was off on other films, how far experts agree, and what could not be judged."""
-        facts = [phrases.error_sentence(self.expected, self.words)]
-        if self.experts is not None:
-            facts.append(phrases.experts_note(self.experts, self.words))
-        facts.append(phrases.unjudged_sentence(self.judged, self.words))
+        facts = [phrases.error_sentence(self.expected_share, self.words)]
+        if self.expert_agreement is not None:
+            facts.append(phrases.experts_note(self.expert_agreement, self.words))
+        facts.append(phrases.unjudged_sentence(self.judged_time, self.words))
         return " ".join(fact for fact in facts if fact)
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the numbers unfit to be read as predictions of this film."""
+        """What makes the numbers unfit to be read as predictions of this film, a sentence each."""
         warnings = []
+        # The film is in the model's training data.
         if self.model.is_trained_on:
             warnings.append(self.words["trained_on"])
+        # The model gives no probabilities, or none of this film.
         if self.model.calibration is None:
             warnings.append(self.words["uncalibrated"])
         elif self.why_no_prediction in of_film.NOTHING_JUDGED:
             why = phrases.no_prediction_phrase(self.why_no_prediction, self.words)
             warnings.append(self.words.say("nothing_printed", why=why))
-        same = of_film.same_probability(self.film, self.model)
-        if same is not None:
-            warnings.append(phrases.same_sentence(same, self.words))
-        windows = of_film.other_windows(self.model, self.film.record.windows)
-        if windows is not None:
-            warnings.append(phrases.windows_sentence(windows, self.words))
+        # The model gives all of the film the same probability.
+        same_probability = of_film.same_probability(self.film, self.model)
+        if same_probability is not None:
+            warnings.append(phrases.same_sentence(same_probability, self.words))
+        # The model was calibrated on clips of another length than the windows.
+        other_windows = of_film.other_windows(self.model, self.film.record.windows)
+        if other_windows is not None:
+            warnings.append(phrases.windows_sentence(other_windows, self.words))
         return warnings
 
     @property
@@ -307,19 +330,25 @@ class FilmView:
 
     @property
     def caveat(self) -> str:
-        """What the model's finding means and does not mean, and how far experts agree on it."""
+        """What the model's finding means and does not mean, and how far experts agree on it.
+
+        If labels of the training clips are planted (given by a program, to test the method), it says so
+        instead of the experts' agreement.
+        """
         limits = self.words.say("caveat", positive=self.positive)
         if positive_of(self.model).is_planted:
-            return f"{limits} {self.words['no_human_planted']}"
-        if people_besides_program(self.model):
-            return f"{limits} {self.words['no_human_partly_planted']}"
-        if self.experts is None:
-            return f"{limits} {self.words['no_human']}"
-        return f"{limits} {phrases.experts_sentence(self.experts, self.words)}"
+            agreement = self.words["no_human_planted"]
+        elif people_besides_program(self.model):  # a program gave some of the labels
+            agreement = self.words["no_human_partly_planted"]
+        elif self.expert_agreement is None:
+            agreement = self.words["no_human"]
+        else:
+            agreement = phrases.experts_sentence(self.expert_agreement, self.words)
+        return f"{limits} {agreement}"
 
     @property
     def labelled(self) -> str:
-        """Whose labels the model was trained on, as far as its record tells."""
+        """Whose labels the model was trained on, as far as its record tells, or that a program gave them."""
         planted = phrases.planted_sentence(self.model, self.words)
         if planted:
             return planted
@@ -334,8 +363,11 @@ class FilmView:
         return key_figures(self)
 
     @property
-    def reaching_passages(self) -> MarkedPassages | None:
-        """The number of passages, even if the model was trained on the film; None without a probability."""
+    def n_reaching_passages(self) -> MarkedPassages | None:
+        """How many passages reach the threshold; None if no row has a probability.
+
+        `marked_passages` is None for a film that the model was trained on, too: this number is not.
+        """
         return of_film.reaching_passages(self.film, self.model, self.segments)
 
     @cached_property
@@ -350,12 +382,12 @@ class FilmView:
 
     @property
     def construct(self) -> str:
-        """What the codebook says its levels measure; empty if it does not say it."""
+        """What the model's levels measure, by the codebook; empty if the codebook does not state it."""
         return str(self.words.translated(self.names.construct(self.model.construct)))
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
-        """The passages as the page's script shows them."""
+        """The passages, described for the page's script (`page.cards`)."""
         return cards(self)
 
     # --- the timeline
@@ -365,7 +397,7 @@ class FilmView:
         return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
 
     @property
-    def threshold(self) -> str:
+    def threshold_label(self) -> str:
         """Label of the line of the model's threshold; empty without one, or if no row has a probability."""
         if self.model.threshold_p is None or self.rows["p"].isna().all():
             return ""
@@ -373,33 +405,37 @@ class FilmView:
 
     @cached_property
     def staging_strips(self) -> list[Strip]:
-        """The variables of staging, such as loudness: each with its values by window and its mean."""
+        """The strips of measured variables, such as loudness: each with its values by window and its mean."""
         table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
+        ends = table["end_s"].to_numpy(dtype=np.float64)
         # Windows may overlap: each is drawn up to the start of the next one.
-        ends = np.minimum(table["end_s"], np.append(starts[1:], np.inf)).to_numpy(dtype=np.float64)
+        next_starts = np.append(starts[1:], np.inf)
+        drawn_ends = np.minimum(ends, next_starts)
         strips: list[Strip] = []
         for name, scale in SCALES.items():
-            if name in table and table[name].notna().any():
-                mean = of_film.staging_mean(self.film, self.model, name, scale.decimals)
-                shares_of_axis = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
-                strip = Strip(
-                    key=f"staging-{len(strips)}",
-                    name=self.words[name],
-                    note=phrases.staging_sentence(mean, self.words),
-                    starts=starts,
-                    ends=ends,
-                    values=shares_of_axis.to_numpy(dtype=np.float64),
-                )
-                strips.append(strip)
+            if name not in table or table[name].isna().all():
+                continue
+            mean = of_film.staging_mean(self.film, self.model, name, scale.decimals)
+            shares_of_axis = (table[name] - scale.low) / (scale.high - scale.low)
+            strip = Strip(
+                key=f"staging-{len(strips)}",
+                name=self.words[name],
+                note=phrases.staging_sentence(mean, self.words),
+                starts=starts,
+                ends=drawn_ends,
+                values=shares_of_axis.clip(0, 1).to_numpy(dtype=np.float64),
+            )
+            strips.append(strip)
         return strips
 
     def concept_strips(self, *, found: bool) -> list[Strip]:
-        """Return the concepts that are found better than chance; or, with `found` false, all others.
+        """Return the strips of concepts that are found better than chance; with `found` false, of the others.
 
-        The note of each says how well it is found.
+        The note of each says how well it is found. Its key has the concept's place among all concepts.
         """
-        starts, ends = (self.rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
+        starts = self.rows["start_s"].to_numpy(dtype=np.float64)
+        ends = self.rows["end_s"].to_numpy(dtype=np.float64)
         strips = []
         for number, shown in enumerate(self.concepts):
             if shown.concept.is_found == found:
@@ -411,7 +447,7 @@ class FilmView:
 
     @cached_property
     def other_models(self) -> list[Strip]:
-        """The probabilities of the film's other models that decide, each with the share that it expects."""
+        """The strips of the film's other classifiers, each with the share that it expects."""
         strips: list[Strip] = []
         for model in self.film.record.models:
             if model.decides and model.key != self.model.key:
@@ -421,7 +457,7 @@ class FilmView:
     def legend(self, kind: str) -> str:
         """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
         if kind == UNJUDGED:
-            return phrases.unjudged_legend(self.judged, self.words)
+            return phrases.unjudged_legend(self.judged_time, self.words)
         return self.words[f"legend_{kind}"]
 
     @cached_property
@@ -431,12 +467,14 @@ class FilmView:
         Adjacent rows of one kind are joined. Each has `start`, `end` and `kind`: `UNJUDGED` or
         `BLACK_OR_CREDITS`.
         """
-        kinds = parts_of(self.rows)
-        starts, ends = self.rows["start_s"].tolist(), self.rows["end_s"].tolist()
+        kinds_of_rows = parts_of(self.rows)
+        starts = self.rows["start_s"].tolist()
+        ends = self.rows["end_s"].tolist()
         spans = []
         for kind in (UNJUDGED, BLACK_OR_CREDITS):
-            for first, after in runs(kinds == kind):
-                spans.append({"kind": kind, "start": starts[first], "end": ends[after - 1]})
+            for first, after in runs(kinds_of_rows == kind):
+                last = after - 1
+                spans.append({"kind": kind, "start": starts[first], "end": ends[last]})
         return spans
 
     def _concepts(self) -> list[ShownConcept]:
@@ -451,55 +489,74 @@ class FilmView:
         return []
 
     def _concepts_of(self, model: ModelRecord) -> list[ShownConcept]:
-        """Return the concepts of a model that have probabilities, best found first (`_best_found_first`).
+        """Return the concepts of a model that have probabilities, best found first.
 
-        The name of a concept of another model than the one shown says which model it is of.
+        If the model is not the one shown, the names of the concepts name it too.
         """
-        rows, names = self.film.rows(model.key), names_of(model)
-        shown = []
-        for concept in sorted(model.concepts, key=_best_found_first):
-            if f"{concept.name}_p" not in rows:
+        rows = self.film.rows(model.key)
+        names = names_of(model)
+        concepts = []
+        for concept in sorted(model.concepts, key=_best_found_first_key):
+            column = f"{concept.name}_p"
+            if column not in rows:
                 continue
             name: str = self.words.translated(names.concept(concept.name))
             if model.key != self.model.key:
                 name = self.words.say("of_model", name=name, model=model.key)
-            p = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
-            shown.append(ShownConcept(concept, p, name))
-        return shown
+            p = rows[column].to_numpy(dtype=np.float64)
+            concepts.append(ShownConcept(concept, p, name))
+        return concepts
 
     # --- what learning changed
     # -----------------------------------------------------------------------
     @cached_property
-    def former(self) -> pd.DataFrame:
-        """The rows of the model before it learnt from judgements; empty if it did not."""
-        key = f"{self.model.key}{FORMER}"
-        return self.film.rows(key) if key in self.film.keys else self.rows.iloc[:0]
+    def rows_before_learning(self) -> pd.DataFrame:
+        """The film's rows by the model as it was before it learnt from judgements.
+
+        Empty if the model did not learn from judgements.
+        """
+        key_before = f"{self.model.key}{FORMER}"
+        if key_before not in self.film.keys:
+            return self.rows.iloc[:0]
+        return self.film.rows(key_before)
 
     @property
-    def moved(self) -> list[Moved]:
-        """Passages whose probability learning changed by `LEAST_MOVED` or more, the largest change first.
+    def changed_passages(self) -> list[Moved]:
+        """Passages whose probability learning changed by `LEAST_CHANGE` or more, the largest change first.
 
-        They are the passages of the model as it is now, and those of the model before it learnt.
+        They are the passages that reach the threshold, by the model as it is now or as it was before.
         """
-        if self.former.empty:
+        if self.rows_before_learning.empty:
             return []
-        segments = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
-        passages = segments[segments["reaches"] == 1]  # those that reach the threshold
+        segments_before = self.film.segments(f"{self.model.key}{FORMER}")
+        segments = pd.concat([self.segments, segments_before])
+        passages = segments[segments["reaches"] == 1]  # the others stay below the threshold
         spans = passages[["start_s", "end_s"]].drop_duplicates()
-        claims: list[Moved] = []
-        changes: list[float] = []  # of each claim, without its sign
+        changes = []
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
-            inside = self.between(start_s, end_s)
-            # Each row is weighted by its seconds in the passage, as where the desk shows a chosen passage.
-            seconds = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
-            # Both models have the same rows, with the same index.
-            before = _average(self.former.loc[inside.index, "p"], seconds)
-            after = _average(self.rows.loc[inside.index, "p"], seconds)
-            if abs(after - before) >= LEAST_MOVED:
-                claims.append(of_film.moved_passage(self.model, (start_s, end_s), before, after))
-                changes.append(abs(after - before))
-        largest_first = sorted(range(len(claims)), key=lambda index: -changes[index])
-        return [claims[index] for index in largest_first]
+            change = self._change_by_learning(start_s, end_s)
+            if change.size >= LEAST_CHANGE:
+                changes.append(change)
+        return [
+            of_film.moved_passage(self.model, (change.start_s, change.end_s), change.before, change.after)
+            for change in sorted(changes, key=lambda change: -change.size)
+        ]
+
+    def _change_by_learning(self, start_s: float, end_s: float) -> "ChangeByLearning":
+        """Compute the mean probability of a span before and after the model learnt from judgements.
+
+        Each row is weighted by its seconds in the span, as in the probability of a passage on the desk.
+        """
+        inside = self.between(start_s, end_s)
+        seconds = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
+        # Both versions of the model have the same rows, with the same index.
+        p_before = self.rows_before_learning.loc[inside.index, "p"]
+        return ChangeByLearning(
+            start_s,
+            end_s,
+            before=_weighted_mean(p_before, seconds),
+            after=_weighted_mean(inside["p"], seconds),
+        )
 
     @property
     def reasons_note(self) -> str:
@@ -510,18 +567,19 @@ class FilmView:
         return phrases.reasons_note(self.words, has_usual=has_usual)
 
     @property
-    def moved_lines(self) -> list[MovedLine]:
-        """The moved passages as the desk lists them."""
-        return [
-            MovedLine(claim.time.start_s, claim.time.end_s, phrases.moved_sentence(claim, self.words))
-            for claim in self.moved
-        ]
+    def changed_passage_lines(self) -> list[ChangedPassageLine]:
+        """The passages whose probability learning changed, as the desk lists them."""
+        lines = []
+        for claim in self.changed_passages:
+            sentence = phrases.moved_sentence(claim, self.words)
+            lines.append(ChangedPassageLine(claim.time.start_s, claim.time.end_s, sentence))
+        return lines
 
     # --- minutes
     # -----------------------------------------------------------------------
     @property
     def minutes_caption(self) -> str:
-        """Caption of the table of minutes, which says from how many seconds on a minute has a mean."""
+        """Caption of the table of minutes, with the number of seconds that a mean of a minute needs."""
         return self.words.say("minutes_caption", n=self.words.seconds(LEAST_OF_MINUTE_S))
 
     @property
@@ -532,13 +590,18 @@ class FilmView:
     def _minute(self, start_s: float) -> Minute:
         """Average the rows in the minute from `start_s` on, each weighted by its seconds in the minute."""
         end_s = min(start_s + MINUTE_S, self.whole_s)
-        inside = self.between(start_s, end_s)
-        seconds = _seconds_inside(inside, start_s, end_s)
-        has_p = is_counted(inside)
-        mean = self._mean_with_band(inside[has_p], seconds[has_p])
-        indices = inside.index.to_numpy()  # in all rows of the film
-        concept_means = [_mean_of_known(shown.p[indices], seconds) for shown in self.concepts]
-        flags_of_rows = informative_flags_in(inside)
+        rows = self.between(start_s, end_s)
+        seconds = _seconds_inside(rows, start_s, end_s)
+
+        # The model's probability, of the rows that have one
+        has_p = is_counted(rows)
+        mean = self._mean_with_band(rows[has_p], seconds[has_p])
+
+        # The concepts' probabilities, which are arrays of all rows of the film
+        row_numbers = rows.index.to_numpy()
+        concept_means = [_mean_of_known(shown.p[row_numbers], seconds) for shown in self.concepts]
+
+        flags_of_rows = informative_flags_in(rows)
         flags = [flag for flag in FLAGS if flag in flags_of_rows]  # in the order of `FLAGS`
         return Minute(
             start_s,
@@ -550,13 +613,30 @@ class FilmView:
             flags=";".join(flags),
         )
 
-    def _mean_with_band(self, rows: pd.DataFrame, weights: Floats) -> "MeanWithBand":
-        """Average rows [N] of one minute, weighted by their seconds in it [N]; NaN if these are too few."""
-        if not _is_enough_of_minute(weights):
+    def _mean_with_band(self, rows: pd.DataFrame, seconds: Floats) -> "MeanWithBand":
+        """Average rows [N] of one minute, weighted by their seconds in it [N].
+
+        All is NaN if the rows have too few seconds in the minute.
+        """
+        if not _is_enough_of_minute(seconds):
             return MeanWithBand(np.nan, np.nan, np.nan)
-        p = float(np.average(rows["p"], weights=weights))
-        p_low, p_high = band_of_mean(columns_of(rows), weights, self.model)
+        p = float(np.average(rows["p"], weights=seconds))
+        p_low, p_high = band_of_mean(columns_of(rows), seconds, self.model)
         return MeanWithBand(p, p_low, p_high)
+
+
+class ChangeByLearning(NamedTuple):
+    """The mean probability of a span, whose ends are in seconds, before and after learning."""
+
+    start_s: float
+    end_s: float
+    before: float
+    after: float
+
+    @property
+    def size(self) -> float:
+        """By how much learning changed it, up or down; NaN if either probability is."""
+        return abs(self.after - self.before)
 
 
 class MeanWithBand(NamedTuple):
@@ -574,14 +654,15 @@ def _is_enough_of_minute(seconds: Floats) -> bool:
 
 def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
     """Compute how many seconds of each row [N] lie in a span."""
-    starts, ends = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
-    return np.asarray((np.minimum(ends, end_s) - np.maximum(starts, start_s)).clip(0))
+    starts = rows["start_s"].to_numpy(dtype=np.float64).clip(min=start_s)
+    ends = rows["end_s"].to_numpy(dtype=np.float64).clip(max=end_s)
+    return np.asarray((ends - starts).clip(min=0))
 
 
 def _mean_of_known(p: Floats, seconds: Floats) -> float:
-    """Average probabilities [N] that are not NaN, weighted by their seconds in a minute [N].
+    """Average the probabilities [N] of a minute's rows that are not NaN, weighted by the rows' seconds [N].
 
-    NaN if these are too few.
+    NaN if the rows that have a probability are less than `LEAST_OF_MINUTE_S` of the minute.
     """
     is_known = ~np.isnan(p) & (seconds > 0)
     if not _is_enough_of_minute(seconds[is_known]):
@@ -597,32 +678,36 @@ def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -
     """
     rows = film.rows(model.key)
     expected = of_film.expected_share(model, rows)
-    note = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
+    share = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
+    notes = [share]
     warnings = phrases.model_warnings(of_film.film_title(film, model.key), words)
     if warnings:
-        note = f"{note}{words['semicolon']}{warnings}"
+        notes.append(warnings)
     return Strip(
         key,
         name=f"{model_title(model, words)}, {task_title(model, words)}",
-        note=note,
+        note=words["semicolon"].join(notes),
         starts=rows["start_s"].to_numpy(dtype=np.float64),
         ends=rows["end_s"].to_numpy(dtype=np.float64),
         values=rows["p"].to_numpy(dtype=np.float64),
     )
 
 
-def _average(values: pd.Series, weights: pd.Series) -> float:
+def _weighted_mean(values: pd.Series, weights: pd.Series) -> float:
     """Return the weighted mean of the values that are not NaN; NaN if all are."""
-    return float((values * weights).sum() / weights[values.notna()].sum(min_count=1))
+    weighted_sum = (values * weights).sum()  # NaN counts as 0
+    sum_of_weights = weights[values.notna()].sum(min_count=1)  # NaN if all values are
+    return float(weighted_sum / sum_of_weights)
 
 
-def _best_found_first(concept: ConceptRecord) -> tuple[bool, float]:
+def _best_found_first_key(concept: ConceptRecord) -> tuple[int, float]:
     """Return a sort key by which the concept whose average precision is highest above chance comes first.
 
     Concepts that are not found better than chance come after all others, and in either group those without
     these numbers come last.
     """
-    is_not_found = not concept.is_found  # False is sorted before True
+    group = 0 if concept.is_found else 1
     if concept.ap is None or concept.chance is None:
-        return is_not_found, 1.0  # the largest possible value of chance - ap
-    return is_not_found, concept.chance - concept.ap
+        largest_possible_difference = 1.0
+        return group, largest_possible_difference
+    return group, concept.chance - concept.ap

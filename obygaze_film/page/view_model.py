@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from obygaze_film.claims import Words
     from obygaze_film.page.view import FilmView, Minute, ShownConcept
 
-RATE: Final = 25.0
+DEFAULT_FPS: Final = 25.0
 """Frames per second by which a reader steps through a film, if the owner's copy of it is not known."""
 
 NO_THRESHOLD_P: Final = 0.5
@@ -64,13 +64,13 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
             Start, probability and ends of its band, of the N rows of the model shown. A row ends where the
             next one starts.
         `former` : str
-            Probabilities of the model before it learnt; empty if it did not.
+            Probabilities of the model before it learnt from judgements; empty if it did not.
         `flags` : list of (int, str)
             Runs of rows with the same warnings: the number of the first row, and the text.
         `concepts` : list of dict
             By concept, best found first (`_concept_data`).
         `more` : list of str
-            What is written in place of further concepts that are seen: the text of one, and of several.
+            Texts of "1 more concept" and "N more concepts", for rows with more concepts than are named.
         `staging` : dict
             `starts`, `ends` and `values`, in the order of `FilmView.staging_strips`; empty without variables.
         `others` : list of dict
@@ -82,7 +82,7 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         "p": packed_shares(rows["p"]),
         "low": packed_shares(rows["p_low"]),
         "high": packed_shares(rows["p_high"]),
-        "former": packed_shares(view.former["p"]) if len(view.former) else "",
+        "former": packed_shares(view.rows_before_learning["p"]) if len(view.rows_before_learning) else "",
         "flags": _flag_runs(rows["flags"], view.words),
         "concepts": [_concept_data(concept, view) for concept in view.concepts],
         "more": [view.words["more_concepts_1"], view.words["more_concepts"]],
@@ -97,8 +97,8 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
 def _concept_data(shown: "ShownConcept", view: "FilmView") -> dict[str, Any]:
     """Pack one concept's strip of the timeline.
 
-    The script gets probabilities as whole percentages. With a threshold of .5 it cannot tell that a row of
-    50 % has .497, and so it is told which rows of that percentage are below the threshold.
+    Probabilities are rounded to whole percentages. A row below the threshold may so get the percentage of the
+    threshold, as .497 gets 50 % where the threshold is .5: such rows are listed.
 
     Returns
     -------
@@ -107,47 +107,54 @@ def _concept_data(shown: "ShownConcept", view: "FilmView") -> dict[str, Any]:
         `p` : str
             Its probability in the N rows.
         `seen` : int
-            Percentage of its threshold: it is seen in rows that have this percentage or a higher one.
+            Percentage of its threshold. Rows with this percentage or a higher one have the concept, except
+            those of `unseen`.
         `unseen` : list of int
-            The exceptions: rows that have this percentage and are below the threshold.
+            Numbers of the rows that are rounded up to this percentage from below the threshold.
         `doubt` : str
             That the model is not shown to find it better than chance; empty if it is.
     """
-    concept, p, name = shown
-    threshold_percentage = int(whole_percentages(concept.threshold_p))
-    has_percentage_of_threshold = whole_percentages(p) == threshold_percentage
-    is_below = np.asarray(p) < concept.threshold_p
+    threshold_p = shown.concept.threshold_p
+    threshold_percentage = int(whole_percentages(threshold_p))
+    has_percentage_of_threshold = whole_percentages(shown.p) == threshold_percentage
+    is_below_threshold = np.asarray(shown.p) < threshold_p
     return {
-        "name": name,
-        "p": packed_shares(p),
+        "name": shown.name,
+        "p": packed_shares(shown.p),
         "seen": threshold_percentage,
-        "unseen": np.flatnonzero(has_percentage_of_threshold & is_below).tolist(),
-        "doubt": "" if concept.is_found else view.words["near_chance"],
+        "unseen": np.flatnonzero(has_percentage_of_threshold & is_below_threshold).tolist(),
+        "doubt": "" if shown.concept.is_found else view.words["near_chance"],
     }
 
 
 def _staging_data(view: "FilmView") -> dict[str, Any]:
-    """Pack the strips of staging: times of the windows, and values of each variable; empty without any."""
+    """Pack the strips of measured variables: times of the windows, and values of each variable.
+
+    Empty if the film has no such variables.
+    """
     if not view.staging_strips:
         return {}
     first = view.staging_strips[0]  # all variables are of the same windows
+    ends = first.ends.clip(max=view.whole_s)  # the last window may end after the film
     return {
         "starts": packed_times(first.starts),
-        "ends": packed_times(first.ends.clip(max=view.whole_s)),
+        "ends": packed_times(ends),
         "values": [packed_shares(strip.values) for strip in view.staging_strips],
     }
 
 
-def _flag_runs(cells: pd.Series, words: "Words") -> list[tuple[int, str]]:
+def _flag_runs(flags: pd.Series, words: "Words") -> list[tuple[int, str]]:
     """Find the runs of rows whose flags give the same text: the number of the first row, and the text.
 
-    `cells` are the rows' flags, joined by semicolons.
+    `flags` has the flags of each row, joined by semicolons.
     """
     runs: list[tuple[int, str]] = []
-    for row, cell in enumerate(cells):
-        text = words.flags(informative_flags(cell))
-        if not runs or runs[-1][1] != text:
+    text_of_run = None
+    for row, flags_of_row in enumerate(flags):
+        text = words.flags(informative_flags(flags_of_row))
+        if text != text_of_run:
             runs.append((row, text))
+            text_of_run = text
     return runs
 
 
@@ -160,6 +167,18 @@ def common_data(film_s: float, shots: pd.DataFrame, subtitles: pd.DataFrame) -> 
         Length of the film in seconds.
     shots, subtitles : DataFrame
         `Timeline.shots` and `Timeline.subtitles`.
+
+    Returns
+    -------
+    dict
+        `whole` : float
+            Length of the film, rounded to milliseconds as all times are.
+        `ticks` : list of int
+            Possible steps of the time axis, in seconds.
+        `cuts` : str
+            Starts of the shots (`packed_times`).
+        `said` : dict
+            `starts` and `ends` of the subtitles (`packed_times`).
     """
     return {
         "whole": round(film_s, 3),
@@ -184,13 +203,12 @@ def minutes_data(minutes: "Sequence[Minute]", view: "FilmView") -> dict[str, Any
         `flags` : list of str
             The warnings of each minute.
     """
-    p = np.array([[minute.p, minute.p_low, minute.p_high] for minute in minutes])  # [M minutes, 3]
-    concepts = np.array([minute.concepts for minute in minutes])  # [M, C concepts]
+    concepts = np.array([minute.concepts for minute in minutes])  # [M minutes, C concepts]
     return {
-        "judged": packed_numbers([int(minute.judged_s + 0.5) for minute in minutes]),
-        "p": packed_shares(p[:, 0]),
-        "low": packed_shares(p[:, 1]),
-        "high": packed_shares(p[:, 2]),
+        "judged": packed_numbers([int(minute.judged_s + 0.5) for minute in minutes]),  # a half is rounded up
+        "p": packed_shares([minute.p for minute in minutes]),
+        "low": packed_shares([minute.p_low for minute in minutes]),
+        "high": packed_shares([minute.p_high for minute in minutes]),
         "concepts": [packed_shares(column) for column in concepts.T],
         "flags": [view.words.flags(minute.flags) for minute in minutes],
     }
@@ -199,13 +217,35 @@ def minutes_data(minutes: "Sequence[Minute]", view: "FilmView") -> dict[str, Any
 def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[str, Any]]:
     """Describe what people decided about a film, in time order.
 
-    Page and desk share the script that shows decisions: the keys are those of `workspace.pages._described`.
-    `who` is who judged, and `judges` who agreed; on the page both are all people of a decision.
+    Page and desk share the script that shows decisions: `workspace.pages` describes them by the same keys.
+
+    Returns
+    -------
+    list of dict
+        `id`, `kind` : str
+            `kind` is `agreed` (by several people together) or `judgement`.
+        `start`, `end` : float
+            Ends of the span in seconds.
+        `level`, `title` : str
+            Name and title of the level; empty if the decision is only a note.
+        `concepts` : list of str
+        `note` : str
+        `who`, `judges` : str
+            Who judged, and who agreed; on the page both are all people of the decision.
+        `blind` : bool
+            Whether they judged without seeing the model's score.
+        `verdict` : str
+            `_verdict`.
+        `cited` : str
+            A sentence that cites the decision; empty if it is only a note.
+        `history` : list
+            Earlier versions; only the desk shows these.
     """
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
         title = str(view.words.translated(view.names.titled(decision.level)))
+        concepts = [view.words.translated(view.names.concept(name)) for name in decision.concepts]
         described.append(
             {
                 "id": f"d{number}",
@@ -214,42 +254,43 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "end": decision.end_s,
                 "level": decision.level,
                 "title": title,
-                "concepts": [view.words.translated(view.names.concept(name)) for name in decision.concepts],
+                "concepts": concepts,
                 "note": decision.note,
                 "who": decision.annotator,
                 "judges": decision.annotator,
                 "blind": decision.is_blind,
                 "verdict": _verdict(decision, view),
-                "cited": _cited(decision, title, view) if decision.level else "",
-                "history": [],  # earlier versions are only shown on the desk
+                "cited": _citation(decision, title, view) if decision.level else "",
+                "history": [],
             }
         )
     return described
 
 
 def _verdict(decision: Decided, view: "FilmView") -> str:
-    """Say whether a decision agrees with a model that marks the span: `agree`, `disagree`, or `note`.
+    """Tell whether a decision agrees with a model that marks the span: `agree`, `disagree`, or `note`.
 
-    A decision with a level that is none of the model's positive ones disagrees.
+    It agrees if its level is one of the model's positive levels. A decision without a level is only a note.
     """
     if not decision.level:
         return "note"
     return "agree" if decision.level in view.model.positive else "disagree"
 
 
-def _cited(decided: Decided, title: str, view: "FilmView") -> str:
-    """Write a citation: who gave a span which level, and whether blindly or in sight of the model's score.
+def _citation(decision: Decided, title: str, view: "FilmView") -> str:
+    """Write a citation: who gave a span which level, and whether they saw the model's score.
 
     `title` is the title of the level.
     """
-    start_s, end_s = decided.start_s, decided.end_s
+    start_s, end_s = decision.start_s, decision.end_s
+    has_score = bool(view.between(start_s, end_s)["p"].notna().any())
     claim = decision_claim(
-        decided.judges,
+        decision.judges,
         title,
-        ClaimTime("span", end_s - start_s, start_s, end_s),
-        is_blind=decided.is_blind,
-        is_agreed=decided.is_agreed,
-        has_score=bool(view.between(start_s, end_s)["p"].notna().any()),
+        ClaimTime("span", seconds=end_s - start_s, start_s=start_s, end_s=end_s),
+        is_blind=decision.is_blind,
+        is_agreed=decision.is_agreed,
+        has_score=has_score,
     )
     return sentence(claim, view.words)
 
@@ -264,26 +305,31 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         What people decided; empty where the owner does not export it.
     copy : ScoredCopy or None
         The owner's copy of the film; None if it was not given.
+
+    Returns
+    -------
+    dict
+        What `common_data` describes, and what is added here.
     """
     film = view.film
-    common = common_data(view.whole_s, film.shots, film.subtitles)
+    data = common_data(view.whole_s, film.shots, film.subtitles)
     each_shot_is_row = np.array_equal(film.shots["start_s"], view.rows["start_s"])
     if each_shot_is_row:
-        common["cuts"] = None  # the script takes the starts of the rows, which are not packed twice
+        data["cuts"] = None  # the script takes the starts of the rows, which are not packed twice
     described_copy = None
     if copy is not None:
         described_copy = {"key": copy.key, "duration": copy.duration_s, "stills": copy.stills}
     return {
-        **common,
+        **data,
         "rows": timeline_data(view),
         "passages": view.cards,
         "decisions": decisions_data(people, view),
         "threshold": view.model.threshold_p or NO_THRESHOLD_P,
         "lines": film.subtitles["text"].tolist(),
         "minutes": minutes_data(view.minutes, view),
-        "fps": copy.fps if copy else RATE,
+        "fps": copy.fps if copy else DEFAULT_FPS,
         "copy": described_copy,
-        # Seconds by which the length of a reader's copy may differ from the film's. That is only known to the
-        # end of the last window, and up to a window's length may follow it.
+        # Seconds by which a reader's copy may be longer or shorter than the film. The film's length is known
+        # only up to the end of the last window, and less than a window may follow that.
         "slack": film.record.windows.window_s,
     }

@@ -21,7 +21,7 @@ class Acts:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._done: list[Act] = []  # what can be undone, the latest last
-        self._undoing: list[Act] = []  # the acts by which something was undone, the latest last
+        self._undoing: list[Act] = []  # what can be redone: the acts that undid something, the latest last
 
     @property
     def last_annotator(self) -> str:
@@ -45,16 +45,17 @@ class Acts:
 
     def undo(self, annotator: str) -> Line | None:
         """Take back a person's latest act; return the decision that it was about, None without an act."""
-        return self._move_latest(annotator, source=self._done, target=self._undoing)
+        return self._take_back_latest(annotator, acts=self._done, reversals=self._undoing)
 
     def redo(self, annotator: str) -> Line | None:
         """Do again what a person undid last; return the decision that it was about, None if nothing was."""
-        return self._move_latest(annotator, source=self._undoing, target=self._done)
+        return self._take_back_latest(annotator, acts=self._undoing, reversals=self._done)
 
-    def _move_latest(self, annotator: str, source: list[Act], target: list[Act]) -> Line | None:
-        """Take back a person's latest act in the list `source`, and put the line that does so in `target`.
+    def _take_back_latest(self, annotator: str, acts: list[Act], reversals: list[Act]) -> Line | None:
+        """Take back a person's latest act in a list, by a further line of the ledger.
 
-        An undo takes back a decision, a redo takes back the undo, and another undo takes back the redo:
+        The act is removed from `acts`, and the new line is added to `reversals`. An undo takes back a
+        decision, a redo takes back the undo, and another undo takes back the redo:
 
             line in the ledger      `_done`     `_undoing`
             1: a decision           1
@@ -62,22 +63,22 @@ class Acts:
             3: redo, takes back 2   3
             4: undo, takes back 3               4
 
-        Returns the decision that all of them are about, here line 1; None if the person has no act in
-        `source`.
+        Returns the decision that all of them are about, here line 1; None if the person has no act in `acts`.
         """
-        own_acts = [act for act in source if _annotator_of(act) == name_of(annotator)]
+        own_acts = [act for act in acts if _annotator_of(act) == name_of(annotator)]
         if not own_acts:
             return None
         latest = own_acts[-1]
-        undo = self.take_back(*latest)
-        source.remove(latest)
-        target.append((undo,))
+        reversal = self.take_back(*latest)
+        acts.remove(latest)
+        reversals.append((reversal,))
         return self._decision_of(latest)
 
     def _decision_of(self, act: Act) -> Line:
         """Return the decision that an act made, took back, or brought back."""
-        line = act[0]
+        line = act[0]  # further lines of an act only take back what the decision changed
         while line.kind == "undo":
+            # The first id is that of the decision or undo itself; others are of its earlier versions.
             line = self._ledger.lines[line.replaces[0]]
         return line
 

@@ -31,14 +31,15 @@ HIGHEST_LOG: Final = 50.0
 
 
 def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tuple[float, float]:
-    """Find the shares that no bet on the judgements, in the order of the draw, has refuted so far.
+    """Compute a confidence interval of a film's share that is valid whenever the judge stops.
 
-    A share of the film is tested by betting against it. A gambler starts with a capital of 1 and bets on each
-    next judgement that it will differ from what the share lets expect. If the share is right, the bets are
-    fair, and the capital ever reaches 20 with a chance of at most .05 (Ville's inequality). So a share is
-    refuted at the level .95 once the capital against it has reached 20, however many judgements there are
-    (betting confidence sequence: Waudby-Smith and Ramdas, JRSS B 86, 2024). The capital is the mean over
-    several bets (`_bets`), each made with several stakes.
+    It is a betting confidence sequence (Waudby-Smith and Ramdas, JRSS B 86, 2024). Each possible share of the
+    film is tested by betting against it: a gambler starts with a capital of 1 and bets on each next judgement
+    that it will differ from what is expected if the share is right. If it is right, the bets are fair, and
+    the capital ever reaches 20 with a chance of at most .05 (Ville's inequality). So a share is refuted at
+    the level .95 once the capital against it has reached 20, however many judgements there are. The interval
+    has the shares that are not refuted. The capital is the mean over several bets (`_bets`), each made with
+    several stakes.
 
     Each next window is drawn in proportion to content among those left. If a share of the film is right, the
     next judgement is expected to be the share of these windows that it implies (Shekhar, Xu, Lipton, Liang
@@ -63,15 +64,18 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
         The lowest and the highest share that is not refuted.
     """
     before = _before_each_judgement(cells, judged, y)
-    # A tested share stands for the step of shares around it. Judgements are bet to be higher than the upper
-    # end of the step lets expect, or lower than its lower end: such bets refute the whole step.
+    # Each tested share stands for all shares within `HALF_STEP`. If the film's share is one of these, each
+    # judgement is expected to be between the following two [n judgements, shares].
     expected_at_most = _expected_judgement(before, SHARES + HALF_STEP)
     expected_at_least = _expected_judgement(before, SHARES - HALF_STEP)
     is_impossible = (expected_at_most < 0) | (expected_at_least > 1)  # no judgement is below 0 or above 1
+
     bets = _bets(before, y, np.clip(expected_at_most, 0, 1), np.clip(expected_at_least, 0, 1))
-    capital = _mean_capital(bets)
-    capital[1:][is_impossible] = np.inf  # refuted, whatever the bets
+    capital = _mean_capital(bets)  # [n + 1, shares]: at the start, and after each judgement
+    capital_after_judgements = capital[1:]  # a view: it changes `capital`
+    capital_after_judgements[is_impossible] = np.inf  # refuted, whatever the bets
     highest_capital = capital.max(axis=0)  # [shares]: it counts if it was reached at any time
+
     not_refuted = SHARES[highest_capital < 1 / (1 - LEVEL)]
     if not len(not_refuted):
         not_refuted = SHARES[[highest_capital.argmin()]]
@@ -84,13 +88,13 @@ def _mean_capital(bets: Sequence["_Bet"]) -> Floats:
     It starts from 1. What each bet with each stake has won or lost is added with an equal weight.
     """
     n_judgements, n_shares = bets[0].gain.shape
-    n_ways = len(bets) * len(STAKES)
-    capital = np.full((n_judgements + 1, n_shares), 1.0)
+    n_gamblers = len(bets) * len(STAKES)  # each makes one bet with one stake, from a capital of 1
+    mean_capital = np.full((n_judgements + 1, n_shares), 1.0)
     for bet in bets:
         for stake in STAKES:
             won = _capital_of_bet(bet, stake) - 1
-            capital[1:] += won / n_ways
-    return capital
+            mean_capital[1:] += won / n_gamblers
+    return mean_capital
 
 
 class _Before(NamedTuple):
@@ -121,17 +125,18 @@ def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -
     """Sum up before each judgement what is judged, and what is left; parameters as of `anytime_interval`."""
     content_s = cells.content_s[judged]  # [n]
     p = cells.p[judged]  # [n]
-    judged_s = _sums_before(content_s)  # [n, 1]
-    judged_p = _sums_before(content_s * p)
     film_s = float(cells.content_s.sum())
-    film_p = float(cells.content_s @ cells.p)
+    judged_s = _sums_before(content_s)  # [n, 1]
     # The windows left include the one that is judged next; rounding may make their content less than its.
     left_s = np.maximum(film_s - judged_s, content_s[:, None])
+    # The seconds that the model expects to be positive: of the film, and of the windows judged before
+    film_expected_s = float(cells.content_s @ cells.p)
+    judged_expected_s = _sums_before(content_s * p)
     return _Before(
         p=p[:, None],
         positive_s=_sums_before(content_s * y),
         left_s=left_s,
-        mean_p_left=(film_p - judged_p) / left_s,
+        mean_p_left=(film_expected_s - judged_expected_s) / left_s,
         film_s=film_s,
     )
 
@@ -179,12 +184,15 @@ def _bets(
     Parameters
     ----------
     before : _Before
+        What is known before each judgement.
     y : ndarray, shape [n]
+        The judgements, 0 to 1.
     expected_at_most, expected_at_least : ndarray, shape [n, shares]
-        What each judgement is expected to be, at most and at least, if the tested share is right. The film's
-        share is higher if judgements are above the first, and lower if they are below the second.
+        Highest and lowest expected value of each judgement if a tested share is right. Judgements that are
+        higher than the first on average speak for a higher share; those lower than the second, for a lower
+        one.
     """
-    # The order of the bets decides the rounding of the capital.
+    # In a fixed order: the sum of their capitals is rounded in this order.
     return (
         _bet_that_share_is_higher(before, y, expected_at_most, weight_of_p=0.0),
         _bet_that_share_is_higher(before, y, expected_at_most, weight_of_p=1.0),
@@ -194,43 +202,51 @@ def _bets(
 
 
 def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are higher than what the tested shares let expect.
+    """Bet that judgements are higher than they are expected to be if a tested share is right.
 
     Parameters
     ----------
     before : _Before
+        What is known before each judgement.
     y : ndarray, shape [n]
+        The judgements, 0 to 1.
     expected_y : ndarray, shape [n, shares]
+        Their expected values.
     weight_of_p : float
         0 to bet on the judgements themselves; 1 to bet on their differences from the model's probabilities.
     """
-    # How much more positive the model takes the window than those left are on average. It is expected to be
-    # 0, as each window is drawn at random.
-    excess_p = weight_of_p * (before.p - before.mean_p_left)
-    gain = y[:, None] - excess_p - expected_y
-    # The most negative gain is that of y = 0 and p = 1:
-    # 0 - weight_of_p (1 - mean_p_left) - expected_y. With the opposite sign:
+    # The bet wins by how much the judgement is higher than expected.
+    gain = y[:, None] - _excess_p(before, weight_of_p) - expected_y
+    # It loses most if y = 0 and p = 1: gain = 0 - weight_of_p (1 - mean_p_left) - expected_y.
     largest_loss = expected_y - weight_of_p * (before.mean_p_left - 1)
     return _Bet(gain, largest_loss)
 
 
 def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are lower than expected; parameters as of `_bet_that_share_is_higher`."""
-    excess_p = weight_of_p * (before.p - before.mean_p_left)
-    gain = -(y[:, None] - excess_p - expected_y)
-    # The most negative gain is that of y = 1 and p = 0:
-    # -(1 - weight_of_p (0 - mean_p_left) - expected_y). With the opposite sign:
+    """Bet that judgements are lower than expected; parameters as in `_bet_that_share_is_higher`."""
+    # The bet wins by how much the judgement is lower than expected.
+    gain = -(y[:, None] - _excess_p(before, weight_of_p) - expected_y)
+    # It loses most if y = 1 and p = 0: gain = -(1 + weight_of_p mean_p_left - expected_y).
     largest_loss = 1 + weight_of_p * before.mean_p_left - expected_y
     return _Bet(gain, largest_loss)
 
 
-def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
-    """Return the capital after each judgement, from a capital of 1 [n, shares].
+def _excess_p(before: _Before, weight_of_p: float) -> Floats:
+    """Return by how much p of each next window is above the mean of the windows left, weighted [n, 1].
 
-    Each judgement multiplies it by 1 + stake * gain / largest loss: with a stake of 1 the largest loss would
-    take all of it. The factors are multiplied as sums of their logarithms.
+    It is 0 on average, as each window is drawn at random: the bets stay fair if it is subtracted.
     """
-    factor = 1 + stake * bet.gain / np.maximum(bet.largest_loss, LEAST_LOSS)
-    log_capital = np.cumsum(np.log(np.maximum(factor, LEAST_FACTOR)), axis=0)
-    capital: Floats = np.exp(np.minimum(log_capital, HIGHEST_LOG))
+    return weight_of_p * (before.p - before.mean_p_left)
+
+
+def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
+    """Return the capital [n, shares] after each judgement, of a gambler who starts with 1.
+
+    Each judgement multiplies the capital by 1 + stake * gain / largest loss: with a stake of 1 the largest
+    loss would take all of it. The factors are multiplied as sums of their logarithms.
+    """
+    largest_loss = np.maximum(bet.largest_loss, LEAST_LOSS)  # not 0 by rounding
+    factor = np.maximum(1 + stake * bet.gain / largest_loss, LEAST_FACTOR)  # 0 has no logarithm
+    log_capital = np.cumsum(np.log(factor), axis=0)
+    capital: Floats = np.exp(np.minimum(log_capital, HIGHEST_LOG))  # no overflow
     return capital

@@ -76,13 +76,20 @@ class _Ruling:
     def __init__(self, lines: Iterable[Line], is_valid: Validity | None) -> None:
         ordered = sorted(lines, key=in_order)
         self._line_of: Mapping[str, Line] = {line.id: line for line in ordered}
-        # Neither a decision that was taken back nor an invalid one replaces others: both go first.
+
+        # 1. Decisions that were taken back do not replace others.
         undos = self._undos_in_force(ordered)
-        taken_back_ids = self._granted_ids(undos)
+        taken_back_ids = self._removed_ids(undos)
         decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
+
+        # 2. Nor do invalid ones.
         valid, invalid = _split_by_validity(decisions, is_valid)
-        replaced_ids = self._granted_ids(valid)
+
+        # 3. What stands: valid decisions that no valid decision replaces
+        replaced_ids = self._removed_ids(valid)
         self.standing: list[Line] = [line for line in valid if line.id not in replaced_ids]
+
+        # 4. The claims that do not count
         self.refused: list[RefusedClaim] = [*self._refused_claims(undos), *self._refused_claims(valid)]
         for line in invalid:
             self.refused += [RefusedClaim(line, target, "invalid") for target in self._targets(line)]
@@ -90,19 +97,19 @@ class _Ruling:
     def _undos_in_force(self, ordered: Sequence[Line]) -> list[Line]:
         """Return the lines that take others back and are not taken back themselves, the latest first.
 
-        Only a later line can take a line back. So the latest is looked at first: when a line is reached, it
-        is known whether it is in force.
+        Lines are looked at from the latest to the first. As only a later line can take a line back, all that
+        may take it back were looked at before.
         """
         undos = []
         taken_back_ids: set[str] = set()
         for line in reversed(ordered):
             if line.kind == UNDO and line.id not in taken_back_ids:
                 undos.append(line)
-                taken_back_ids |= self._granted_ids([line])
+                taken_back_ids |= self._removed_ids([line])
         return undos
 
-    def _granted_ids(self, lines: Iterable[Line]) -> set[str]:
-        """Return the ids of the lines that valid lines ask to replace or to take back, and may."""
+    def _removed_ids(self, lines: Iterable[Line]) -> set[str]:
+        """Return the ids of the lines that these valid lines replace or take back, where they may do so."""
         ids = set()
         for line in lines:
             for target in self._targets(line):
@@ -111,7 +118,7 @@ class _Ruling:
         return ids
 
     def _refused_claims(self, lines: Iterable[Line]) -> list[RefusedClaim]:
-        """List what valid lines ask to replace or to take back, and may not."""
+        """List the claims of valid lines that do not count, with the reasons."""
         refused = []
         for line in lines:
             for target in self._targets(line):
@@ -121,9 +128,9 @@ class _Ruling:
         return refused
 
     def _targets(self, line: Line) -> list[Line]:
-        """Return the lines that a line asks to replace or to take back, as far as they are here.
+        """Return the lines that a line asks to replace or to take back, of those that are in this ledger.
 
-        A line that is not here may still come from another machine. Nobody can replace a header.
+        Others may still come from another machine. Headers are left out: nobody can replace one.
         """
         targets = [self._line_of.get(target_id) for target_id in line.replaces]
         return [target for target in targets if target is not None and target.kind not in HEADERS]
@@ -142,7 +149,11 @@ def _split_by_validity(decisions: Iterable[Line], is_valid: Validity | None) -> 
 
 
 def reason_against(line: Line, target: Line) -> Reason | None:
-    """Say why a valid line may not replace, or take back, another; None if it may."""
+    """Return why a valid line may not replace, or take back, another one; None if it may.
+
+    The reasons are explained at `Reason`. A line that is not later by clock can't replace another, so that no
+    two lines replace each other.
+    """
     if line.annotator != target.annotator:
         return "annotator"
     if line.kind not in {UNDO, target.kind}:

@@ -43,7 +43,7 @@ from obygaze_film.workspace.definitions import (
 )
 from obygaze_film.workspace.importing import IMPORT, Annotated, AnnotatorResult, compare_annotations
 from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
-from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
+from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, StoredCodebook, in_order
 from obygaze_film.workspace.rules import (
     DEFAULT_PLANNED,
     PLANNED,
@@ -100,6 +100,9 @@ class Decisions:
     Every decision is appended to the ledger at once, and the tables are written anew. If a table's file is
     not as it was written here, somebody edited it elsewhere, and its new rows are added to the ledger.
 
+    A decision "stands" (is in force) until a later line of the ledger replaces it or takes it back. It is
+    "current" if it was made under the codebook's present definitions.
+
     Parameters
     ----------
     folder : Path
@@ -121,7 +124,7 @@ class Decisions:
         Kind -> the valid decisions that stand, as clips, in the same order on every machine. Their clip ids
         are the ids of their lines; columns without a field of `Clip` are in `extras`.
     lines : dict
-        Id -> the ledger's line of each of these decisions; other lines of the ledger are not in it.
+        Id -> line of each of these decisions. Lines that do not stand are only in `ledger`.
     definition : str
         Digest of the codebook's definitions; of several digests that mean the same, the one that represents
         them.
@@ -142,27 +145,28 @@ class Decisions:
         self.codebook = codebook
         self.rules = FilmRules(film, codebook)
         self._lock = RLock()  # the desk's server decides and reads in several threads
-        # The state of the film's record: if it changes, the film was scored again since.
+        # If the state of the film's record changes, the film was scored again since.
         self._state_when_opened = state_of(folder / RECORD)
 
-        # Notices for the user: all so far, so that none is given twice, and how many there were of each kind.
+        # Notices for the user
         self.notices: list[str] = []
-        self._given_notices: set[str] = set()
-        self._n_notices_of_kind = Counter[str]()
+        self._given_notices: set[str] = set()  # all so far, so that none is given twice
+        self._n_notices_of_kind = Counter[str]()  # also of those that were too many to be given
 
-        # Where decisions are written.
+        # Where decisions are written
         self.ledger = Ledger(folder, self._say, self._new_header)
-        self._acts = Acts(self.ledger)  # for undo and redo
+        self._acts = Acts(self.ledger)  # what people can undo and redo
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
 
-        # What stands in the ledger, and under which definitions; `refresh` finds it.
+        # What stands in the ledger: all of this is found by `refresh`
         self.kept: dict[str, list[Clip]] = {}
         self.lines: dict[str, Line] = {}
         self._readings: dict[str, Reading] = {}  # id of a line -> the line as the rules read it
+
+        # Under which definitions
         self._meanings = Meanings(())
         self.definition = codebook.definition()
-        # Digests of other codebooks that the person declares to mean the same as this one.
-        self._same_meaning: tuple[str, ...] = ()
+        self._same_meaning: tuple[str, ...] = ()  # digests of other ones that are declared to mean the same
 
         self.refresh(is_opening=True)
         if same_meaning:  # only once the ledger was read it is known which other definitions were used
@@ -184,10 +188,7 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly.
-
-        Its method of sampling is that by which windows were judged blindly before, so that judging goes on.
-        """
+        """The draw of the windows to judge blindly, by the method of sampling that was used so far."""
         judgements = self.kept.get("judgement", ())
         # Only a blind judgement of a drawn window has a place in the draw.
         blind_judgements = [clip for clip in judgements if self._place_in_draw(clip) > 0]
@@ -222,6 +223,7 @@ class Decisions:
             place = self._place_in_draw(clip)
             is_of_draw = place > 0 and named_sampling(clip) == sampling
             has_definition = any_definition or self.is_current(clip.clip_id)
+            # A judgement without a level, which a person may have cleared, counts as not made.
             if clip.level and is_of_draw and has_definition:
                 judged.setdefault(clip.annotator, {})[place] = clip
         return judged
@@ -229,13 +231,14 @@ class Decisions:
     def n_stated_by(self, annotator: str) -> int:
         """Return how many windows a person said that they would judge, before judging the first one.
 
-        It is never more than the film's windows. It is 0 if their judgements don't say it, because they
-        judged none, or because they filled in a list elsewhere, which was imported.
+        Each of their judgements made at the desk has this number; if it was changed, the largest counts. It
+        is 0 if they judged none at the desk, as they filled in a list elsewhere, for example.
         """
         judged = self.blind_judgements().get(annotator, {}).values()
         cells = [clip.extras.get(PLANNED, "") for clip in judged]
         numbers = [int(cell) for cell in cells if cell.isdecimal()]
-        return min(max(numbers, default=0), len(self.windows))
+        largest = max(numbers, default=0)
+        return min(largest, len(self.windows))
 
     def n_planned_by(self, annotator: str) -> int:
         """Return how many windows a person is to judge.
@@ -252,36 +255,32 @@ class Decisions:
             return n_judged
         return min(DEFAULT_PLANNED, len(self.windows))
 
-    def places_seen_by(self, annotator: str) -> Places | None:
-        """Return the places of the draw at which a person may see others' blind judgements.
-
-        - All (`ALL_PLACES`), if they judged as many windows as they said, or all windows of the film.
-        - None of them, if they said a number and have not judged as many yet.
-        - The places that they judged, if they never said a number because their judgements were imported:
-          they may still judge the other windows blindly.
-        """
-        own = self.blind_judgements().get(annotator, {})
-        n_stated = self.n_stated_by(annotator)
-        n_to_judge = n_stated or len(self.windows)
-        if own and len(own) >= n_to_judge:
+    def places_shown_to(self, annotator: str) -> Places | None:
+        """Return the places of the draw at which a person may see others' blind judgements."""
+        judged_places = frozenset(self.blind_judgements().get(annotator, {}))
+        n_judged = len(judged_places)
+        # They judged all windows of the film, and cannot be influenced any more.
+        if n_judged and n_judged >= len(self.windows):
             return ALL_PLACES
+        n_stated = self.n_stated_by(annotator)
+        # They said how many windows they would judge: they may see nothing until they are done.
         if n_stated:
-            return frozenset()
-        return frozenset(own)
+            return ALL_PLACES if n_judged >= n_stated else frozenset()
+        # Their judgements were imported, without a number: they may still judge the other windows blindly.
+        return judged_places
 
-    def places_seen_by_all(self) -> Places | None:
+    def places_shown_to_all(self) -> Places | None:
         """Return the places at which every judge may see the others' blind judgements.
 
-        `ALL_PLACES` if every judge may see all. Blind judgements without the name of a judge are nobody's,
-        and so they keep nothing hidden.
+        `ALL_PLACES` if every judge may see all. Blind judgements without the name of a judge do not count.
         """
-        places_seen_by_all: Places | None = ALL_PLACES
+        common_places: Places | None = ALL_PLACES
         for annotator in self.blind_judgements():
             if annotator:
-                places_seen_by_all = _common_places(places_seen_by_all, self.places_seen_by(annotator))
-        return places_seen_by_all
+                common_places = _common_places(common_places, self.places_shown_to(annotator))
+        return common_places
 
-    def ids_hidden_from(self, annotator: str, places_seen: Places | None) -> list[str]:
+    def ids_hidden_from(self, annotator: str, places_shown: Places | None) -> list[str]:
         """List the ids of the blind judgements of other people that a person may not see yet.
 
         Judgements under earlier definitions are hidden too.
@@ -290,50 +289,49 @@ class Decisions:
         ----------
         annotator : str
             The person.
-        places_seen : frozenset of int
-            Places of the draw at which they may see others' judgements (`places_seen_by`); or `ALL_PLACES`.
+        places_shown : frozenset of int, or `ALL_PLACES`
+            Places of the draw at which they may see others' judgements (`places_shown_to`).
         """
-        if places_seen is ALL_PLACES:
+        if places_shown is ALL_PLACES:
             return []
         hidden_ids = []
         for judge, judgements in self.blind_judgements(any_definition=True).items():
             if judge == annotator:
                 continue
             for place, clip in judgements.items():
-                if place not in places_seen:
+                if place not in places_shown:
                     hidden_ids.append(clip.clip_id)
         return hidden_ids
 
     def hides_others_from(self, annotator: str) -> bool:
-        """Whether any blind judgement of others is hidden from a person (`places_seen_by`)."""
-        return bool(self.ids_hidden_from(annotator, self.places_seen_by(annotator)))
+        """Whether any blind judgement of others is hidden from a person (`places_shown_to`)."""
+        return bool(self.ids_hidden_from(annotator, self.places_shown_to(annotator)))
 
     def conflicts(self) -> set[str]:
-        """Return the ids of standing decisions between which their author has yet to choose.
+        """Return the ids of standing decisions of one person that exclude each other: one has to be chosen.
 
-        Either two of them replace the same line, or they are two judgements of one person on one span. Such
-        decisions come from machines that did not know of each other, for example.
+        Either several of them replace the same line, or they are several judgements on one span. A person who
+        decides on two machines may have such decisions, for example.
         """
-        # Of each of these a person should have one standing decision; here are those that they have.
-        ids_by_replaced_line: dict[tuple[str, str], list[str]] = {}  # annotator and id of the replaced line
-        ids_by_span: dict[tuple[str, JudgedSpan], list[str]] = {}  # kind and span
+        ids_replacing: dict[tuple[str, str], set[str]] = {}  # annotator, id of the replaced line -> ids
+        ids_on_span: dict[tuple[str, JudgedSpan], set[str]] = {}  # kind, span -> ids
         for clips in self.kept.values():
             for clip in clips:
                 line = self.lines[clip.clip_id]
-                for replaced_id in dict.fromkeys(line.replaces):  # each once
-                    ids_by_replaced_line.setdefault((line.annotator, replaced_id), []).append(line.id)
+                for replaced_id in line.replaces:
+                    ids_replacing.setdefault((line.annotator, replaced_id), set()).add(line.id)
                 if line.kind in ONE_PER_SPAN:
-                    ids_by_span.setdefault((line.kind, _judged_span(clip)), []).append(line.id)
+                    ids_on_span.setdefault((line.kind, _judged_span(clip)), set()).add(line.id)
         conflicting_ids: set[str] = set()
-        for ids in (*ids_by_replaced_line.values(), *ids_by_span.values()):
+        for ids in (*ids_replacing.values(), *ids_on_span.values()):
             if len(ids) > 1:
-                conflicting_ids.update(ids)
+                conflicting_ids |= ids
         return conflicting_ids
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
-        """Make a manifest of the judgements that were made under today's definitions.
+        """Make a manifest of the judgements with a level that were made under today's definitions.
 
-        Of several judgements of one person on one span the latest counts.
+        Of several judgements of one person on one span the latest counts: it is the last one of `kept`.
 
         Parameters
         ----------
@@ -353,7 +351,8 @@ class Decisions:
     def _definition_today(self, line: Line) -> str:
         """Return the digest under which a current decision is exported: the codebook's, or `UNKNOWN`.
 
-        A current decision may have been made under another definition that means the same as the codebook's.
+        `UNKNOWN` is exported too, as nobody stated under which definitions the decision was made. If it was
+        made under others that mean the same, the codebook's digest takes their place.
         """
         if self.definition_of(line) == UNKNOWN:
             return UNKNOWN
@@ -391,20 +390,21 @@ class Decisions:
     def decided(self, shown_ids: Container[str] | None = None) -> list[Decided]:
         """List what people decided under today's definitions, for exports.
 
-        Only decisions whose id is in `shown_ids` are listed; by default all that stand.
+        Only decisions whose id is in `shown_ids` are listed; by default all that stand. Empty ones, which
+        have neither a level nor a note, are left out.
         """
-        all_decided = []
+        decisions = []
         for clips in self.kept.values():
             for clip in clips:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
                 if not is_shown or not self.is_current(clip.clip_id):
                     continue
-                decided = self._decided(clip)
-                if decided.level or decided.note:
-                    all_decided.append(decided)
-        return all_decided
+                decision = self._described(clip)
+                if decision.level or decision.note:
+                    decisions.append(decision)
+        return decisions
 
-    def _decided(self, clip: Clip) -> Decided:
+    def _described(self, clip: Clip) -> Decided:
         """Describe a standing decision for exports."""
         line = self.lines[clip.clip_id]
         # The judges of an agreed decision are those whose decisions it settles.
@@ -427,19 +427,22 @@ class Decisions:
     def definition_of(self, line: Line) -> str:
         """Return the digest of the definitions that a line was decided under; `UNKNOWN` if nothing states it.
 
-        A line may state its own definition. Otherwise, if it was decided at the desk, the header of its file
-        has the codebook. The header of an imported table does not count: it has the codebook of the person
-        who imported the table.
+        Of several digests that mean the same, it is the one that represents them (`Meanings`).
         """
         if DEFINITION in line.row:
-            return self._meanings.of(line.row[DEFINITION])
-        if self._is_of_table(line):
+            return self._meanings.representative(line.row[DEFINITION])
+        # The file of an imported table has the codebook of the person who imported it, not of the judges.
+        if self._is_imported(line):
             return UNKNOWN
+        stored_codebook = self._codebook_of_file(line)
+        if stored_codebook is None or codebook_in(stored_codebook) is None:  # not stated, or not readable
+            return UNKNOWN
+        return self._meanings.representative(stored_codebook.definition)
+
+    def _codebook_of_file(self, line: Line) -> StoredCodebook | None:
+        """Return the codebook that the header of a line's file states; None if it states none."""
         header = self.ledger.header_of(line)
-        stated_codebook = None if header is None else header.codebook
-        if stated_codebook is None or codebook_in(stated_codebook) is None:  # none, or not readable
-            return UNKNOWN
-        return self._meanings.of(stated_codebook.definition)
+        return None if header is None else header.codebook
 
     def is_current(self, line_id: str) -> bool:
         """Whether a standing decision was made under today's definitions, or does not say under which."""
@@ -450,22 +453,26 @@ class Decisions:
 
         Only decisions that stand count. Each change is listed once, with both texts.
         """
-        changed: dict[ChangedText, None] = {}  # the keys are the list, without repetitions
+        changed: list[ChangedText] = []
         for line in self._under_other_definitions():
-            header = self.ledger.header_of(line)
-            if self._is_of_table(line) or header is None or header.codebook is None:
+            stored_codebook = self._codebook_of_file(line)
+            # The file of an imported table has the codebook of the person who imported it.
+            if stored_codebook is None or self._is_imported(line):
                 continue
-            earlier_codebook = codebook_in(header.codebook)
-            if earlier_codebook is not None:
-                changed |= dict.fromkeys(changed_texts(earlier_codebook, self.codebook, language))
-        return [*changed]
+            earlier_codebook = codebook_in(stored_codebook)
+            if earlier_codebook is None:  # not readable
+                continue
+            for text in changed_texts(earlier_codebook, self.codebook, language):
+                if text not in changed:
+                    changed.append(text)
+        return changed
 
     def _new_header(self) -> Header:
         """Return the header of a file of the ledger that begins now: codebook, what means the same, draw."""
         return Header(stored(self.codebook), self._same_meaning, self.draw)
 
-    def _is_of_table(self, line: Line) -> bool:
-        """Whether a line of the ledger was imported from a table or file, not decided at the desk."""
+    def _is_imported(self, line: Line) -> bool:
+        """Whether a line came into the ledger with a table or file that was read, not from the desk."""
         first = self._first_of_file(line)
         return first is not None and first.kind == "table"
 
@@ -486,16 +493,23 @@ class Decisions:
         return [line for line_id, line in self.lines.items() if not self.is_current(line_id)]
 
     def _say_other_definitions(self) -> None:
-        """Say how many decisions name no definitions, and how many were made under others than today's."""
-        labelled = [line for line in self.lines.values() if line.row.get("level")]
-        unknown = [line for line in labelled if self.ledger.header_of(line) is None]
-        if unknown:
-            decided = counted_message("n_decisions", len(unknown))
-            self._say(message("defined_unknown", folder=self.folder, decisions=decided))
-        others = [line for line in self._under_other_definitions() if line.row.get("level")]
+        """Report decisions without definitions, and decisions under other definitions than today's.
+
+        Only decisions with a level count: others say nothing that a definition explains.
+        """
+        with_level = [line for line in self.lines.values() if line.row.get("level")]
+
+        # Files of the ledger by earlier versions of obygaze have no header that states definitions.
+        n_without_header = sum(self.ledger.header_of(line) is None for line in with_level)
+        if n_without_header:
+            decisions = counted_message("n_decisions", n_without_header)
+            self._say(message("defined_unknown", folder=self.folder, decisions=decisions))
+
+        others = [line for line in with_level if not self.is_current(line.id)]
         if others:
+            decisions = counted_message("n_decisions", len(others))
             names = sorted({self._meanings.name(self.definition_of(line)) for line in others})
-            facts = {"decisions": counted_message("n_decisions", len(others)), "names": "; ".join(names)}
+            facts = {"decisions": decisions, "names": "; ".join(names)}
             self._say(message("defined_otherwise", folder=self.folder, **facts))
 
     @property
@@ -526,7 +540,7 @@ class Decisions:
         """Write a person's decision on a span to the ledger, and return its id.
 
         A judgement replaces what the same person judged of the same span before, if both were made blindly,
-        or both in sight of the score.
+        or both with the score shown.
 
         Parameters
         ----------
@@ -556,10 +570,9 @@ class Decisions:
         FilmError
             The decision is not valid, or the decision that it changes does not stand or is somebody else's.
         """
-        is_agreed_blindly = (
-            kind == "agreed" and mode == "blind" and self._can_agree_blindly(start_s, end_s, parents)
-        )
-        # First it is checked whether the decision is valid by itself.
+        is_agreed_blindly = False
+        if kind == "agreed" and mode == "blind":
+            is_agreed_blindly = self._can_agree_blindly(start_s, end_s, parents)
         row = self.rules.row_of(
             kind,
             start_s,
@@ -575,14 +588,17 @@ class Decisions:
             parents=parents,
             is_blind=is_agreed_blindly,
         )
-        self.rules.refuse(kind, row, start_s, end_s)
-        clip = self.rules.clip_of_new(kind, row, self.folder)
-        names_a_place = kind == "judgement" and place != 0
-        if names_a_place and not self.place_of(clip):  # no window there, or one with other ends
+
+        # Is the decision valid by itself?
+        self.rules.refuse_invalid(kind, row, start_s, end_s)
+        clip = self.rules.checked_clip(kind, row, self.folder)
+        is_blind_judgement = kind == "judgement" and place != 0
+        if is_blind_judgement and not self.place_of(clip):  # no window there, or one with other ends
             raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
-        # Then whether it fits what stands, which others may have changed meanwhile.
+
+        # Does it fit the decisions that stand? Others may have changed these meanwhile.
         with self._lock:
-            self._refuse_scored_again()
+            self._refuse_if_scored_again()
             self.refresh()
             if kind == "agreed":
                 self._refuse_unsettled(row)
@@ -602,24 +618,25 @@ class Decisions:
         clip : Clip
             The same decision as a clip.
         changed : Line or None
-            The decision that it takes the place of, beside those on its own span (`_ids_on_span`).
+            The decision that it takes the place of, besides those on its own span (`_ids_on_span`).
         """
-        # A line can only replace one of its own kind: one of another kind is taken back.
-        is_of_other_kind = changed is not None and changed.kind != kind
+        # A line can only replace lines of its own kind.
         replaced_ids = []
-        if changed is not None and not is_of_other_kind:
+        if changed is not None and changed.kind == kind:
             replaced_ids.append(changed.id)
         if kind in ONE_PER_SPAN:
             replaced_ids += [old_id for old_id in self._ids_on_span(kind, clip) if old_id not in replaced_ids]
         line = self.ledger.add(kind, row, replaced_ids)
-        if changed is not None and is_of_other_kind:
-            self._acts.remember(line, self._acts.take_back(changed))
-        else:
-            self._acts.remember(line)
+
+        # A changed decision of another kind, such as a passage that becomes a note, is taken back instead.
+        lines_of_act = [line]
+        if changed is not None and changed.kind != kind:
+            lines_of_act.append(self._acts.take_back(changed))
+        self._acts.remember(*lines_of_act)
         return line
 
     def delete(self, line_id: str, annotator: str) -> Line:
-        """Take back a decision of the same person, whenever it was made, and return it.
+        """Take back (delete) a standing decision of a person, and return it.
 
         Its earlier versions are taken back too: otherwise the latest of them would stand again.
 
@@ -631,12 +648,14 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._own_standing(line_id, name_of(annotator))
-            self._acts.remember(self._acts.take_back(line, *self.replaced(line)))
+            earlier_versions = self.replaced(line)
+            deletion = self._acts.take_back(line, *earlier_versions)
+            self._acts.remember(deletion)
             self._update()
             return line
 
     def undo(self, annotator: str) -> Line | None:
-        """Undo a person's latest act since the workspace was opened; return the decision that it was about.
+        """Undo what a person did last since the workspace was opened; return the decision concerned.
 
         None if there is nothing to undo.
         """
@@ -647,7 +666,7 @@ class Decisions:
             return line
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what a person undid last, unless they decided something since; return that decision.
+        """Do again what a person undid last, unless they decided since; return the decision concerned.
 
         None if there is nothing to do again.
         """
@@ -658,17 +677,24 @@ class Decisions:
             return line
 
     def history(self, line_id: str) -> list[Line]:
-        """Return the earlier versions of a decision, the latest first; of versions that say the same, one."""
-        versions = [self.lines[line_id]]
-        for line in self.replaced(self.lines[line_id]):
-            if all(_content(line) != _content(version) for version in versions):
-                versions.append(line)
-        return versions[1:]
+        """Return the earlier versions of a decision that differ in content, the latest first.
+
+        Versions with the content of a later one, or of the decision itself, are left out.
+        """
+        line = self.lines[line_id]
+        contents = {_content(line)}
+        versions = []
+        for version in self.replaced(line):
+            content = _content(version)
+            if content not in contents:
+                contents.add(content)
+                versions.append(version)
+        return versions
 
     def replaced(self, line: Line) -> list[Line]:
         """Find all earlier versions of a line: the lines that it replaced, and those that they replaced.
 
-        The latest comes first. Lines that a version asks to replace and may not (`reason_against`) are none.
+        The latest comes first. A replacement that is not allowed (`reason_against`) does not count.
         """
         earlier: dict[str, Line] = {}
         to_follow = [line]
@@ -676,14 +702,15 @@ class Decisions:
             version = to_follow.pop(0)
             for target_id in version.replaces:
                 target = self.ledger.lines.get(target_id)
-                is_known = target_id in earlier
-                if target is not None and not is_known and reason_against(version, target) is None:
+                if target is None or target_id in earlier:
+                    continue
+                if reason_against(version, target) is None:
                     earlier[target_id] = target
                     to_follow.append(target)
         return sorted(earlier.values(), key=lambda old: (-old.clock, old.id))
 
-    def is_imported(self, line: Line) -> bool:
-        """Whether a line came in by an import of another tool's file."""
+    def is_from_other_tool(self, line: Line) -> bool:
+        """Whether a line was imported from another tool's file, not from a table that obygaze exported."""
         first = self._first_of_file(line)
         return first is not None and first.row.get("kind") == IMPORT
 
@@ -695,34 +722,38 @@ class Decisions:
         return line
 
     def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
-        """Return the ids of the same person's standing decisions on a new decision's span, which it replaces.
+        """Return the ids of the same person's standing decisions that a new one on the same span replaces.
 
-        A judgement replaces one that was made likewise, blindly or in sight of the score; an agreed decision
-        replaces both, as people settle a difference once.
+        A judgement only replaces one that was made likewise: blindly, or with the score shown. An agreed
+        decision replaces both, as people settle a difference once.
         """
-        key_of = _settled_span if kind == "agreed" else _judged_span
-        return [old.clip_id for old in self.kept[kind] if key_of(old) == key_of(clip)]
+        if kind == "agreed":
+            return [old.clip_id for old in self.kept[kind] if _settled_span(old) == _settled_span(clip)]
+        return [old.clip_id for old in self.kept[kind] if _judged_span(old) == _judged_span(clip)]
 
     def _can_agree_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
-        """Whether an agreed decision on a span counts as blind where the desk hides the scores.
+        """Whether people who agree on a span while the desk hides the scores can be taken not to know them.
 
-        The decisions that it settles must all be blind. If people agreed on the span before with the score in
-        sight, they know it, and the decision is not blind.
+        They know the score if they agreed on the span before with the score shown, or if one of the decisions
+        that they settle (`parent_ids`) was not made blindly.
         """
-        span = round(start_s, DECIMALS), round(end_s, DECIMALS)
+        span = round(start_s, DECIMALS), round(end_s, DECIMALS)  # as `span_key` rounds them
         for clip in self.kept["agreed"]:
             if span_key(clip) == span and clip.extras.get(SEEN_SCORE) == "1":
                 return False
-        parents = [self.lines.get(parent_id) for parent_id in parent_ids]
-        return all(parent is not None and parent.row.get(SEEN_SCORE) == "0" for parent in parents)
+        for parent_id in parent_ids:
+            parent = self.lines.get(parent_id)
+            if parent is None or parent.row.get(SEEN_SCORE) != "0":
+                return False
+        return True
 
-    def _refuse_scored_again(self) -> None:
-        """Refuse to decide if the film was scored again since it was opened: the scores shown are old."""
+    def _refuse_if_scored_again(self) -> None:
+        """Refuse a decision if the film was scored again since it was opened: people see the old scores."""
         if state_of(self.folder / RECORD) != self._state_when_opened:
             raise FilmError(message("scored_again", folder=self.folder))
 
     def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
-        """Refuse an agreed decision whose parents do not stand, or are not of its span."""
+        """Refuse an agreed decision if one it settles was changed or taken back, or is of another span."""
         problem = problem_of(row, self.lines)
         if problem is not None:
             raise FilmError(message(f"agreed_{problem}"))
@@ -736,6 +767,7 @@ class Decisions:
         Later there is only a notice, and the table's file is not written until somebody mends it.
         """
         with self._lock:
+            # Before anything is read, as reading the edits adds lines to the ledger.
             edited_tables = [table for table in self._tables.values() if table.is_edited()]
             lines_before = dict(self.ledger.lines)
             for table in edited_tables:
@@ -753,15 +785,15 @@ class Decisions:
     def _read_edits(self, table: ExportedTable) -> None:
         """Append the decisions that a person wrote into an exported table to the ledger.
 
-        A table that is as it was exported holds none, and neither does one that was deleted.
+        Nothing is appended if the table was deleted, or is as it would be exported now.
         """
-        # Order matters: the state is taken before the table is read, so that later edits are noticed. The
-        # ledger is read after the table, so that it has every decision that was exported into the table.
+        # The state is taken before the table is read, so that edits made meanwhile are noticed later.
         state = state_of(table.path)
-        if state is None:
+        if state is None:  # the table was deleted
             table.remember(None)
             return
         data = read_bytes(table.path, MOST_BYTES, within=self.folder)
+        # The ledger is read after the table: it then has every decision that was exported into the table.
         self.ledger.read()
         self._find_standing()
         exported = self.table(table.kind)
@@ -777,25 +809,26 @@ class Decisions:
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.kept[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
+        has_new_decisions = any(edited.new_decisions)
         n_added = self.ledger.add_table(digest, table.kind, edited.new_decisions)
         if n_added:
-            self._say_what_was_edited(table, edited, n_added, digest=digest[:16])
-        elif any(edited.new_decisions):
+            self._say_what_was_edited(table, edited, n_added, digest)
+        elif has_new_decisions:  # an equal table was read before, and its decisions were replaced since
             self._say(message("table_known", path=table.path))
         self._say_missing_rows(table, edited, standing_ids)
 
     def _say_what_was_edited(
         self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str
     ) -> None:
-        """Say how many decisions were taken in from a table, and which of its rows may be mistakes.
-
-        Those repeat a concept, or name a decision that they may not replace.
-        """
-        decided = counted_message("n_decisions", n_added)
-        self._say(message("table_edited", path=table.path, digest=digest, decisions=decided))
+        """Report how many decisions an edited table added, and which of its rows may be mistakes."""
+        name_in_ledger = digest[:16]  # the name of the ledger's file with these decisions
+        decisions = counted_message("n_decisions", n_added)
+        self._say(message("table_edited", path=table.path, digest=name_in_ledger, decisions=decisions))
+        # Rows that name a concept twice
         cells = [(table.path, row.line, row.cells) for row in edited.rows]
         for notice in repeated_concepts(cells).values():
             self._say(f"{table.path}: {notice}")
+        # Rows that name another person's decision: they can't replace it, and were added as further ones
         for row in edited.further_rows:
             facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
             self._say(message("row_beside", path=table.path, line=row.number, **facts))
@@ -803,34 +836,32 @@ class Decisions:
     def _say_missing_rows(
         self, table: ExportedTable, edited: EditedTable, standing_ids: Sequence[str]
     ) -> None:
-        """Say how many standing decisions have no row in an edited table: deleting a row deletes no decision.
-
-        Nothing is said if the ledger was written to after the table: the table can't have rows for what was
-        decided since.
-        """
+        """Report how many standing decisions an edited table lacks: to delete a row deletes no decision."""
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
-        if n_missing and table.path.stat().st_mtime > self._ledger_written_at():
+        # If the ledger was written to after the table, the missing rows may be decisions made since.
+        is_table_newer = table.path.stat().st_mtime > self._ledger_written_at()
+        if n_missing and is_table_newer:
             facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
             self._say(message("table_lacked", path=table.path, **facts))
 
-    def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[AnnotatorResult]:
-        """Take the annotations of another tool's file into the ledger; return the result for each annotator.
+    def import_annotations(self, file: Annotated, *, is_blind: bool | None = None) -> list[AnnotatorResult]:
+        """Import the annotations of another tool's file into the ledger; return a result for each annotator.
 
         Parameters
         ----------
         file : Annotated
         is_blind : bool, optional
-            Whether the model's score was out of sight; for annotations that do not state it themselves.
+            Whether the model's score was hidden; for annotations that do not state it themselves.
 
         Raises
         ------
         FilmError
-            Neither the file nor `is_blind` says whether the score was in sight, or the film was scored again
+            Neither the file nor `is_blind` says whether the score was shown, or the film was scored again
             since it was opened.
         """
         with self._lock:
-            self._refuse_scored_again()
+            self._refuse_if_scored_again()
             self.refresh()
             results = compare_annotations(self, file, is_blind)
             for result in results:
@@ -839,16 +870,13 @@ class Decisions:
             return results
 
     def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
-        """Append the new decisions of one annotator of a file to the ledger, unless they are there already.
-
-        Equal files of one annotator, imported in the same way, are added once: a digest of what is imported
-        names the ledger's file. A file may be of several films, each of which has its own digest.
-        """
+        """Append the new decisions of one annotator of a file to the ledger, unless it has them already."""
         has_new_decisions = any(row is not None for row in result.rows)  # None: the ledger has it already
         if not has_new_decisions:
             return
-        content = f"{file.sha256}\n{self.film.movie}\n{result.annotator}\n{is_blind}"
-        digest = sha256_of(content.encode())
+        # The digest names the ledger's file, so that what was imported in the same way is added only once.
+        imported = (file.sha256, self.film.movie, result.annotator, str(is_blind))
+        digest = sha256_of("\n".join(imported).encode())
         about = {"annotator": result.annotator, "file": file.path.name}
         n_added = self.ledger.add_table(digest, IMPORT, result.rows, about)
         if not n_added:
@@ -863,7 +891,10 @@ class Decisions:
         return self._reading_of(line).clip is not None
 
     def _reading_of(self, line: Line) -> Reading:
-        """Read a line by the rules, and say what is wrong with it; an unchanged line is read only once."""
+        """Read a line as a decision, by the film's rules, and report its problems; read it once only.
+
+        A line that is no valid decision has a reading without a clip.
+        """
         reading = self._readings.get(line.id)
         if reading is None or reading.line != line:
             path, number = self.ledger.where[line.id]
@@ -874,78 +905,87 @@ class Decisions:
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
-        """Find for each method of sampling the draw by which most windows were judged blindly at the desk.
+        """Find for each method of sampling the draw by which most windows were judged blindly at the desk."""
+        n_judged_by = self._n_judged_by_draw()
 
-        If two draws by a method have equally many, that whose windows have the lower contents is taken, so
-        that every machine takes the same.
-        """
-        n_judged_by: Counter[Draw] = Counter()
-        for line in self.ledger.lines.values():
-            header = self.ledger.header_of(line)
-            is_drawn = line.kind == "judgement" and bool(line.row.get(PLACE)) and not self._is_of_table(line)
-            if is_drawn and header is not None and header.draw is not None:
-                n_judged_by[header.draw] += 1
+        def most_judged_first(draw: Draw) -> tuple[int, tuple[float, ...]]:
+            """Return a sort key; draws with equally many judgements have the same order on every machine."""
+            return -n_judged_by[draw], draw.content
 
-        most_judged_first = sorted(n_judged_by, key=lambda draw: (-n_judged_by[draw], draw.content))
         draw_by_method: dict[str, Draw] = {}
-        for draw in most_judged_first:
+        for draw in sorted(n_judged_by, key=most_judged_first):
             if draw.sampling not in draw_by_method and self.rules.is_of_film(draw):
                 draw_by_method[draw.sampling] = draw
         return tuple(draw_by_method.values())
 
+    def _n_judged_by_draw(self) -> Counter[Draw]:
+        """Count the judgements of drawn windows by the draw that the headers of their files record."""
+        n_judged_by: Counter[Draw] = Counter()
+        for line in self.ledger.lines.values():
+            is_of_drawn_window = line.kind == "judgement" and bool(line.row.get(PLACE))
+            # The file of an imported table has the draw of the person who imported it.
+            if not is_of_drawn_window or self._is_imported(line):
+                continue
+            header = self.ledger.header_of(line)
+            if header is not None and header.draw is not None:
+                n_judged_by[header.draw] += 1
+        return n_judged_by
+
     def _find_standing(self) -> None:
-        """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
+        """Find the decisions that stand (`kept` and `lines`), and report what is wrong in the ledger."""
         self._follow_recorded_draws()
         self._meanings = Meanings(self.headers, [self.codebook])
-        self.definition = self._meanings.of(self.codebook.definition())
+        self.definition = self._meanings.representative(self.codebook.definition())
+
         lines: dict[str, Line] = {}
-        clip_of_line: dict[str, Clip] = {}
+        clips: dict[str, Clip] = {}  # by the id of their line
         for line in self.ledger.standing(self._is_valid):
             clip = self._reading_of(line).clip
             if clip is not None:
                 lines[line.id] = line
-                clip_of_line[line.id] = clip
-        n_left_out = _remove_invalid_agreements(lines)
-        if n_left_out:
-            decisions = counted_message("n_decisions", n_left_out)
+                clips[line.id] = clip
+
+        n_removed = _remove_invalid_agreements(lines)
+        if n_removed:
+            decisions = counted_message("n_decisions", n_removed)
             self._say(message("agreed_left", folder=self.folder, decisions=decisions))
-        kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
+
+        clips_of_kind: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
         for line in lines.values():
-            kept[line.kind].append(clip_of_line[line.id])
+            clips_of_kind[line.kind].append(clips[line.id])
+
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
-        self.kept = {kind: _latest_last_on_each_span(clips) for kind, clips in kept.items()}
+        self.kept = {kind: _latest_last_on_each_span(of_kind) for kind, of_kind in clips_of_kind.items()}
         self._say_content()
 
     def _follow_recorded_draws(self) -> None:
-        """Let the rules follow the draws that the ledger records (`_recorded_draws`)."""
+        """Make the rules use the draws that the ledger records, if they don't yet (`_recorded_draws`)."""
         recorded_draws = self._recorded_draws()
         if recorded_draws != self.rules.recorded:
             self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew: by other draws their windows have other places
+            self._readings = {}  # all lines are read anew: a window's place depends on the draw
 
     def _say_content(self) -> None:
-        """Say of how many windows the content changed since the draw; else, how many can't be read today.
-
-        If windows changed, the draw is an earlier one. It may have windows that can't be read today, and then
-        it would not be right to say that these are never drawn.
-        """
+        """Report how many windows have other seconds to judge than when they were drawn, or can't be read."""
         n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             self._say(message("note_of", movie=self.film.movie, notice=notice))
             return
+        # The notice says that unread windows are never drawn. That may be wrong of the earlier draw that is
+        # used if windows changed.
         for unread in self.rules.unread_notices:
             self._say(unread)
 
     def _update(self) -> None:
-        """Find what stands after the ledger changed, say what is wrong in it, and write the tables anew."""
+        """Find what stands after the ledger changed, report what is wrong, and write the tables anew."""
         self._find_standing()
         self._say_refused_claims()
         self._say_how_many_more()
-        conflicts = self.conflicts()
-        if conflicts:
-            self._say(message("beside", folder=self.folder, n=len(conflicts)))
+        conflicting_ids = self.conflicts()
+        if conflicting_ids:
+            self._say(message("beside", folder=self.folder, n=len(conflicting_ids)))
         for kind, table in self._tables.items():
             try:
                 table.write(self.table(kind), is_empty=not self.kept[kind])
@@ -954,7 +994,7 @@ class Decisions:
                 self._say(message("table_unwritten", path=table.path, **facts))
 
     def _say_refused_claims(self) -> None:
-        """Say which lines, up to `MOST_OF_A_KIND`, ask to replace or to take back what they may not."""
+        """Report up to `MOST_OF_A_KIND` lines that replace or take back others without being allowed to."""
         claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
         for claim in claims[:MOST_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]
@@ -962,11 +1002,14 @@ class Decisions:
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
             reason = message(f"claim_{claim.reason}")
             self._say(message("claim", path=path, line=number, act=act, reason=reason, **facts))
-        # All claims were listed anew: the number is set and not added to.
+        # All refused claims of the ledger are counted each time, also those that were counted before.
         self._n_notices_of_kind["claims"] = len(claims)
 
     def table(self, kind: str, shown_ids: Container[str] | None = None) -> str:
-        """Write the standing decisions of a kind as a table: those whose id is in `shown_ids`, if given."""
+        """Return the text of a table (CSV) with the standing decisions of a kind.
+
+        Only decisions whose id is in `shown_ids` are in it; by default all that stand.
+        """
         lines = [self.lines[clip.clip_id] for clip in self.kept[kind]]
         shown = [line for line in lines if shown_ids is None or line.id in shown_ids]
         return table_text(kind, [Decision(line, self.definition_of(line)) for line in shown])
@@ -974,7 +1017,8 @@ class Decisions:
     def _say(self, message: str, kind: str = "") -> None:
         """Add a message to `notices`, unless it was added before.
 
-        Of a kind of which there may be many only the first `MOST_OF_A_KIND` are added; all are counted.
+        At most `MOST_OF_A_KIND` messages of a kind are added; the others are only counted. Messages without a
+        kind are all added.
         """
         if message in self._given_notices:
             return
@@ -993,9 +1037,9 @@ class Decisions:
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
-    """Copy a scored film's ledger and tables into another folder of the film, where people go on deciding."""
+    """Copy a scored film's ledger and tables of decisions into another folder of the same film."""
     ledger_files = (folder / LEDGER).glob("*.jsonl")
-    tables = [folder / name for name in COLUMNS if (folder / name).is_file()]
+    tables = [folder / name for name in COLUMNS if (folder / name).is_file()]  # the keys are file names
     for path in (*ledger_files, *tables):
         copy = out / path.relative_to(folder)
         copy.parent.mkdir(exist_ok=True)
@@ -1018,11 +1062,12 @@ def codebook_in_ledger(folder: Path, name: str) -> Codebook:
     Raises
     ------
     FilmError
-        It is not built in, and no header of the ledger has it.
+        No header of the ledger has a codebook of this name, and none is built in.
     """
-    ledger = Ledger(folder, say=lambda _: None)
+    ledger = Ledger(folder, say=lambda _: None)  # what is wrong in it is reported when it is opened
     ledger.read()
-    for line in sorted(ledger.lines.values(), key=in_order, reverse=True):
+    latest_first = sorted(ledger.lines.values(), key=in_order, reverse=True)
+    for line in latest_first:
         if line.header is None or line.header.codebook is None:
             continue
         book = codebook_in(line.header.codebook)
@@ -1040,14 +1085,17 @@ class PeoplesDecisions(NamedTuple):
 
 def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     """Read what people decided in a film's folder, under the codebook that they used last."""
-    tables = [folder / name for name in COLUMNS]
-    if not (folder / LEDGER).is_dir() and not any(path.is_file() for path in tables):
-        return PeoplesDecisions([], [message("nobody_decided", folder=folder)])
+    has_ledger = (folder / LEDGER).is_dir()
+    has_table = any((folder / name).is_file() for name in COLUMNS)
+    nobody_decided = message("nobody_decided", folder=folder)
+    if not has_ledger and not has_table:
+        return PeoplesDecisions([], [nobody_decided])
     decisions = Decisions(folder, film, codebook_in_ledger(folder, film.model().codebook))
     decided = decisions.decided()
+    notices = [*decisions.notices]
     if not decided:
-        decisions.notices.append(message("nobody_decided", folder=folder))
-    return PeoplesDecisions(decided, decisions.notices)
+        notices.append(nobody_decided)
+    return PeoplesDecisions(decided, notices)
 
 
 def _judged_span(clip: Clip) -> JudgedSpan:
@@ -1056,7 +1104,7 @@ def _judged_span(clip: Clip) -> JudgedSpan:
 
 
 def _remove_invalid_agreements(lines: dict[str, Line]) -> int:
-    """Remove agreed decisions that don't count (`problem_of`) from standing lines; return how many."""
+    """Remove agreed decisions that are not valid (`problem_of`) from `lines`; return their number."""
     n_removed = 0
     for line in [*lines.values()]:
         if line.kind == "agreed" and problem_of(line.row, lines) is not None:
@@ -1066,21 +1114,18 @@ def _remove_invalid_agreements(lines: dict[str, Line]) -> int:
 
 
 def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
-    """Reorder the decisions of one person on one span by the time at which they were made.
+    """Sort the decisions of one person on one span by the time at which they were made.
 
-    A person who decided on two machines may have two such decisions, in an order of the ledger that says
-    nothing of their times. Wherever only one of them is taken, it is the last one. They change places among
-    themselves: decisions on other spans keep theirs.
+    A person who decided on two machines may have several such decisions, and the order of the ledger need not
+    be that of time. Where only one decision counts, it is the last one. Decisions on other spans keep their
+    places in the list.
     """
-    indices_of_span: dict[JudgedSpan, list[int]] = {}
-    for index, clip in enumerate(clips):
-        indices_of_span.setdefault(_judged_span(clip), []).append(index)
-    ordered = [*clips]
-    for indices in indices_of_span.values():
-        by_time = sorted((clips[index] for index in indices), key=judged_at)
-        for index, clip in zip(indices, by_time, strict=True):
-            ordered[index] = clip
-    return ordered
+    clips_of_span: dict[JudgedSpan, list[Clip]] = {}
+    for clip in clips:
+        clips_of_span.setdefault(_judged_span(clip), []).append(clip)
+    earliest_first = {span: iter(sorted(of_span, key=judged_at)) for span, of_span in clips_of_span.items()}
+    # Each place in the list gets the next decision of the span that had it.
+    return [next(earliest_first[_judged_span(clip)]) for clip in clips]
 
 
 def _common_places(places: Places | None, other_places: Places | None) -> Places | None:
@@ -1093,7 +1138,7 @@ def _common_places(places: Places | None, other_places: Places | None) -> Places
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:
-    """Return the span of an agreed decision: a person settles it once."""
+    """Return what a person has at most one agreed decision on: the span, with whatever score was shown."""
     return clip.annotator, clip.movie, *span_key(clip)
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
@@ -19,6 +20,9 @@ from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 
 UNKNOWN = ""
 """Stands for the definition of a decision that does not say under which definition it was made."""
+
+SHOWN_OF_DIGEST = 12
+"""Number of characters of a digest that are enough to tell definitions apart in messages."""
 
 
 def stored(book: Codebook) -> StoredCodebook:
@@ -53,9 +57,9 @@ class Meanings:
     """
 
     def __init__(self, headers: Iterable[Header], books: Iterable[Codebook] = ()) -> None:
-        # Definitions that mean the same are a group, which its lowest digest represents. Each other digest of
-        # the group has an entry here, with a lower one: the entries lead step by step to the lowest (`of`).
-        self._lower_of: dict[str, str] = {}
+        # Groups of definitions that mean the same, as a disjoint-set forest (union-find): digest -> a lower
+        # digest of the same group. The lowest digest of a group has no entry: it represents the group.
+        self._parent_of: dict[str, str] = {}
         self._books = [*books]
         for header in headers:
             if header.codebook is None:
@@ -67,44 +71,44 @@ class Meanings:
                 self._join(header.codebook.definition, other)
 
     def names(self) -> dict[str, str]:
-        """Name definitions as sentences do: with the codebook and its version.
+        """Name the known definitions, for messages: by codebook and version, such as `mybook, version 2`.
 
         Returns
         -------
         dict
             Digest -> name, for the digests that represent the definitions of built-in codebooks, of the
-            headers and of the further codebooks. If two that do not mean the same have the same name, each
-            has the beginning of its digest behind the name: somebody changed the text of a codebook and not
-            its version.
+            headers and of the further codebooks. A name that is ambiguous, because somebody changed the text
+            of a codebook and not its version, is followed by the beginning of the digest.
         """
         name_of: dict[str, str] = {}
         for book in [*_builtin_books(), *self._books]:
             definition = book.definition()
-            representing = self.of(definition)
-            # Of all codebooks that mean the same, the representing one gives the name, if it is known.
-            if representing not in name_of or definition == representing:
-                name_of[representing] = f"{book.name}, version {book.version}"
+            representative = self.representative(definition)
+            # Of all codebooks that mean the same, the representative gives the name, if it is known.
+            if representative not in name_of or definition == representative:
+                name_of[representative] = f"{book.name}, version {book.version}"
+
         n_of_name = Counter(name_of.values())
         names = {}
         for definition, name in name_of.items():
-            is_unique = n_of_name[name] == 1
-            names[definition] = name if is_unique else f"{name} ({definition[:12]})"
+            is_ambiguous = n_of_name[name] > 1
+            names[definition] = f"{name} ({definition[:SHOWN_OF_DIGEST]})" if is_ambiguous else name
         return names
 
     def name(self, definition: str) -> str:
-        """Name a definition as sentences do; one whose codebook is not known by the start of its digest."""
-        return self.names().get(self.of(definition), definition[:12])
+        """Return the name of a definition (`names`); the beginning of its digest if it has none."""
+        return self.names().get(self.representative(definition), definition[:SHOWN_OF_DIGEST])
 
     def _join(self, definition: str, other: str) -> None:
         """Join the groups of two definitions into one."""
-        lower, higher = sorted((self.of(definition), self.of(other)))
+        lower, higher = sorted((self.representative(definition), self.representative(other)))
         if lower != higher:
-            self._lower_of[higher] = lower
+            self._parent_of[higher] = lower
 
-    def of(self, definition: str) -> str:
+    def representative(self, definition: str) -> str:
         """Return the digest that represents all definitions of the same meaning: the lowest one."""
-        while definition in self._lower_of:
-            definition = self._lower_of[definition]
+        while definition in self._parent_of:
+            definition = self._parent_of[definition]
         return definition
 
 
@@ -126,28 +130,44 @@ class ChangedText:
 
 
 def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list[ChangedText]:
-    """List the levels and concepts whose English texts differ between two codebooks, with both texts.
+    """List the levels and concepts whose texts differ between two codebooks, with both texts.
 
-    The texts are given in `language`. If only the English texts differ, they are given in English.
+    The English texts decide whether they differ, as a codebook's definition is computed from these. The texts
+    are given in `language`, or in English if the translations do not differ.
     """
-    english_before = _texts_of(before)
-    english_now = _texts_of(now)
-    translated_before = _texts_of(before, language)
-    translated_now = _texts_of(now, language)
+    english = _TextsOfBoth(_texts_of(before), _texts_of(now))
+    translated = _TextsOfBoth(_texts_of(before, language), _texts_of(now, language))
     changed = []
-    for name in dict.fromkeys([*english_now, *english_before]):
-        if english_before.get(name, "") == english_now.get(name, ""):
+    for name in english.names():
+        if not english.differ(name):
             continue
-        is_translation_changed = translated_before.get(name) != translated_now.get(name)
-        shown_before = translated_before if is_translation_changed else english_before
-        shown_now = translated_now if is_translation_changed else english_now
-        title = _title(name, now, language)
-        changed.append(ChangedText(title, shown_before.get(name, ""), shown_now.get(name, "")))
+        shown = translated if translated.differ(name) else english
+        texts = ChangedText(
+            name=_title(name, now, language),
+            before=shown.before.get(name, ""),
+            now=shown.now.get(name, ""),
+        )
+        changed.append(texts)
     return changed
 
 
+class _TextsOfBoth(NamedTuple):
+    """The texts of two codebooks in one language, by name of the level or concept."""
+
+    before: dict[str, str]
+    now: dict[str, str]
+
+    def names(self) -> list[str]:
+        """List the names in either codebook, those of today's first."""
+        return list(dict.fromkeys([*self.now, *self.before]))
+
+    def differ(self, name: str) -> bool:
+        """Whether the texts of a level or concept differ; one that is missing has an empty text."""
+        return self.before.get(name, "") != self.now.get(name, "")
+
+
 def _title(name: str, book: Codebook, language: str) -> str:
-    """Return the title of a level or concept in a language; its name if it is not translated."""
+    """Return the translated title of a level or concept; its name without one, as in English."""
     parts: tuple[Level | Concept, ...] = (*book.levels, *book.concepts)
     for part in parts:
         if part.name == name and language in part.translations:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from obygaze_film.page.translated import model_title
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, is_counted
-from obygaze_film.segments import columns_of, means_of
+from obygaze_film.segments import columns_of, mean_columns
 
 if TYPE_CHECKING:
     from obygaze_film.workspace.open_film import OpenFilm
@@ -69,8 +69,7 @@ def span_evidence(
             Probability of the span and its uncertainty: means over the rows that count, weighted by the time
             that each row lies in the span. Empty if no row counts.
         `limit` : str
-            A warning if the span does not reach the model's threshold, or if it does and its mean does not;
-            empty if its mean reaches it.
+            A warning if all of the span, or its mean probability, is below the model's threshold; else empty.
         `sentence` : str
             The reasons for the probability.
         `classes` : str
@@ -91,23 +90,30 @@ def span_evidence(
             Similar spans of the open films.
     """
     view = film.view(words.language)
-    overlap_s = seconds_inside(view.rows, start_s, end_s)  # [N rows]
-    is_inside = overlap_s > 0
-    is_used = is_inside & is_counted(view.rows)
-    is_judged = is_enough_judged(overlap_s[is_used], overlap_s)
-    # The rows that note and flags explain: without a probability, those that do not count are the reason.
-    explained_rows = view.rows[is_inside] if is_judged else view.rows[is_inside & ~is_used]
-    time = ClaimTime("span", end_s - start_s, start_s, end_s)
+    rows = view.rows
+    time = ClaimTime("span", seconds=end_s - start_s, start_s=start_s, end_s=end_s)
+
+    # What the model says of the rows in the span, each weighted by its seconds in it
+    weights = seconds_inside(rows, start_s, end_s)  # [N rows]
+    is_inside = weights > 0
+    has_p = is_inside & is_counted(rows)
+    is_judged = is_enough_judged(weights[has_p], weights)  # does enough of the span have a probability?
+    # If not, the rows without a probability are the reason.
+    explained_rows = rows[is_inside] if is_judged else rows[is_inside & ~has_p]
     if is_judged and view.model.threshold_p is not None:
-        of_model = _model_evidence(view, view.rows[is_used], overlap_s[is_used], time)
+        of_model = _model_evidence(view, rows[has_p], weights[has_p], time)
     else:
         of_model = _no_model_evidence(view, explained_rows, time)
+    flags = ";".join(informative_flags_in(explained_rows))
+
+    # What else is in the span
     cut_times_s = film.timeline.shots["start_s"]
     is_cut_inside = (cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)
+
     return {
         **of_model,
         "classes": phrases.classes_sentence(classes_seen(film.timeline.classes, time), words),
-        "flags": words.flags(";".join(informative_flags_in(explained_rows)), is_judged=is_judged),
+        "flags": words.flags(flags, is_judged=is_judged),
         "cuts": int(is_cut_inside.sum()),
         "said": _subtitles_in(film, start_s, end_s),
         "like": _similar_spans(film, films, start_s, end_s),
@@ -125,7 +131,7 @@ def _subtitles_in(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[s
 
 
 def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> Passage:
-    """State what the model sees in a span as a claim.
+    """Claim of a span what the page claims of the model's passages: probability, threshold, and reasons.
 
     Parameters
     ----------
@@ -137,15 +143,17 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
     time : ClaimTime
         The span.
     """
-    means: dict[str, Any] = means_of(columns_of(rows), weights, view.model)
+    means: dict[str, Any] = mean_columns(columns_of(rows), weights, view.model)
     # As for passages: a span reaches the threshold if its highest row does; its mean may be below.
-    reaches = rows["p"].max() >= (view.model.threshold_p or 0.0)
-    # The span as a row of the table of passages, in which it has no number.
+    threshold_p = 0.0 if view.model.threshold_p is None else view.model.threshold_p
+    reaches_threshold = bool(rows["p"].max() >= threshold_p)
+    # `passage` takes a row of a table of segments. The span has no number there, and its flags are reported
+    # apart (`span_evidence`).
     segment = {
         **means,
         "start_s": time.start_s,
         "end_s": time.end_s,
-        "reaches": bool(reaches),
+        "reaches": reaches_threshold,
         "number": "",
         "flags": "",
         "judged_s": float(weights.sum()),
@@ -154,46 +162,55 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 
 
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
-    """Explain why there is no probability of a span; `rows` are those that lie in it."""
+    """Return the same keys as `_model_evidence` for a span without a probability, and why it has none.
+
+    `rows` are those without a probability that lie in the span.
+    """
     claim = unjudged_span(view.model, rows, time)
     name = model_name(view.model, view.words)
+    no_other_windows = None  # a citation without a probability needs no warning about the windows
     return {
         "p": "",
         "band": "",
         "limit": "",
         "sentence": "",
-        "cited": phrases.citation_sentence(claim, view.positive, name, None, view.words),
+        "cited": phrases.citation_sentence(claim, view.positive, name, no_other_windows, view.words),
         "note": phrases.unjudged_span_sentence(claim, view.words),
         "parts": [],
     }
 
 
 def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
-    """Describe what the model sees in a span; parameters as in `span_claim`."""
+    """Describe what the model sees in a span, by some of the keys of `span_evidence`.
+
+    Parameters as in `span_claim`.
+    """
     words = view.words
     model = view.model
     claim = span_claim(view, rows, weights, time)
-    bars = _concept_bars(view, claim)
-    cited = phrases.citation_sentence(
-        claim,
-        view.positive,
-        model_name(model, words),
-        # Set if the film's windows have other lengths than the model's training clips.
-        other_windows(model, view.film.record.windows),
-        words,
-        # Says if a program, and not people, gave the labels that the model learned from.
-        planted=phrases.planted_sentence(model, words),
+
+    # The citation warns if the windows are longer or shorter than the model's training clips, and if a
+    # program gave the labels that the model learned from.
+    windows_warning = other_windows(model, view.film.record.windows)
+    labels_warning = phrases.planted_sentence(model, words)
+    name = model_name(model, words)
+    citation = phrases.citation_sentence(
+        claim, view.positive, name, windows_warning, words, planted=labels_warning
     )
+
+    bars = _concept_bars(view, claim)
     notes = [phrases.span_judged_note(claim, words)]
-    has_no_usual_values = all(concept.usual is None for concept in model.concepts)
-    if bars and model.by_concepts and has_no_usual_values:  # no bar says whether it is as usual
+    # A bar says how the probability would be with the concept as usual, if usual values are known.
+    has_usual_values = any(concept.usual is not None for concept in model.concepts)
+    if bars and model.by_concepts and not has_usual_values:
         notes.append(words["desk_no_usual"])
+
     return {
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, EN_DASH),  # between the ends of the band
         "limit": phrases.below_phrase(claim, words),
         "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_REASONS_PER_SIDE),
-        "cited": cited,
+        "cited": citation,
         "note": " ".join(note for note in notes if note),
         "parts": bars,
     }
@@ -207,11 +224,14 @@ def _concept_bars(view: FilmView, claim: Passage) -> list[dict[str, Any]]:
     largest = largest_contribution(claim.reasons)
     bars = []
     for reason in claim.reasons[:MOST_BARS]:
-        usual = at_usual(claim, reason)
-        bar = concept_bar(reason, largest, view)
-        bar["p"] = phrases.reason_p_alone(reason, view.words)  # in place of the longer text of a passage
-        bar["seen"] = reason.is_present
-        bar["usual"] = "" if usual is None else phrases.at_usual_sentence(usual, view.words)
+        with_usual_value = at_usual(claim, reason)  # None if the concept has no usual value
+        usual = "" if with_usual_value is None else phrases.at_usual_sentence(with_usual_value, view.words)
+        bar = {
+            **concept_bar(reason, largest, view),
+            "p": phrases.reason_p_alone(reason, view.words),  # in place of the longer text of a passage
+            "seen": reason.is_present,
+            "usual": usual,
+        }
         bars.append(bar)
     return bars
 
@@ -224,37 +244,49 @@ def model_name(model: ModelRecord, words: Words) -> str:
 def _similar_spans(
     film: "OpenFilm", films: "Sequence[OpenFilm]", start_s: float, end_s: float
 ) -> list[dict[str, Any]]:
-    """List windows of the open films that are most similar to the window in the middle of a span.
+    """List the windows of the open films that are most similar to a span of one of them.
 
-    Similarity is that of `search --like`. No window is listed that overlaps the span or a window listed
-    before it. The list is empty if the store of the span's film is not at hand.
+    The span is compared by the window nearest to its middle, as by `search --like`. Windows that overlap the
+    span, or a more similar window, are left out. Empty if the store of the span's film is not at hand.
     """
     movie = film.timeline.movie
     film_of_movie = {open_film.timeline.movie: open_film for open_film in films}
     film_of_movie[movie] = film
-    # Movie, start and end of the span itself, then of each window that is listed.
-    passed_spans: list[tuple[str, float, float]] = [(movie, start_s, end_s)]
-    similar = []
+    spans_to_avoid = [_FilmSpan(movie, start_s, end_s)]
+    similar: list[dict[str, Any]] = []
     for hit in _ranked_windows(film, films, at_s=(start_s + end_s) / 2):
-        start = hit.start_s or 0.0
-        end = hit.end_s or 0.0
-        if hit.movie not in film_of_movie or _overlaps_any(hit.movie, start, end, passed_spans):
+        if len(similar) == MOST_SIMILAR:
+            break
+        span = _FilmSpan(hit.movie, hit.start_s or 0.0, hit.end_s or 0.0)
+        is_of_open_film = span.movie in film_of_movie
+        if not is_of_open_film or any(span.overlaps(other) for other in spans_to_avoid):
             continue
-        passed_spans.append((hit.movie, start, end))
-        hit_film = film_of_movie[hit.movie]
+        spans_to_avoid.append(span)
+        hit_film = film_of_movie[span.movie]
         similar.append(
             {
                 "film": hit_film.number,
                 "title": hit_film.timeline.record.title,
-                "start": start,
-                "end": end,
-                "clock": clock(start),
+                "start": span.start_s,
+                "end": span.end_s,
+                "clock": clock(span.start_s),
                 "stills": bool(hit_film.media),
             }
         )
-        if len(similar) == MOST_SIMILAR:
-            break
     return similar
+
+
+class _FilmSpan(NamedTuple):
+    """A span of a film, in seconds."""
+
+    movie: str
+    start_s: float
+    end_s: float
+
+    def overlaps(self, other: "_FilmSpan") -> bool:
+        """Whether two spans are of one film and have more than an end in common."""
+        is_same_movie = self.movie == other.movie
+        return is_same_movie and self.start_s < other.end_s and self.end_s > other.start_s
 
 
 def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) -> list[Any]:
@@ -266,30 +298,27 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
     store = film.store
     if store is None:
         return []
-    windows = windows_of(store)[film.timeline.movie]
-    middles = np.asarray(windows.spans).mean(axis=1)  # [W windows]
-    clip_id = windows.clip_ids[int(np.abs(middles - at_s).argmin())]
+    clip_id = _nearest_window(store, film.timeline.movie, at_s)
     backbone = film.timeline.model().backbone
     # Films that were scored from the same store share it: it is searched once.
-    store_of_fingerprint = {}
+    stores_to_search = {}
     for open_film in films:
         if open_film.store is not None:
-            store_of_fingerprint[open_film.store.fingerprint] = open_film.store
+            stores_to_search[open_film.store.fingerprint] = open_film.store
     hits: list[Any] = []
-    for searched in store_of_fingerprint.values():
-        # `search_like` takes the window's features from the searched store, unless it is given another one.
+    for searched in stores_to_search.values():
+        # If the window is in another store than the searched one, `search_like` has to be given that store.
         is_own_store = searched.fingerprint == store.fingerprint
-        other_store = None if is_own_store else store
-        # Stores whose features are of another kind, or that lack the window, refuse to be searched.
+        store_of_window = None if is_own_store else store
+        # An error means that the searched store's features are of another kind, or that the window has none.
         with suppress(ObygazeError):
-            ranked = of.search_like(searched, clip_id, other=other_store, backbone=backbone, top=N_RANKED)
+            ranked = of.search_like(searched, clip_id, other=store_of_window, backbone=backbone, top=N_RANKED)
             hits += ranked.hits
     return sorted(hits, key=lambda hit: -hit.score)
 
 
-def _overlaps_any(movie: str, start: float, end: float, spans: Sequence[tuple[str, float, float]]) -> bool:
-    """Whether a span of a movie overlaps one of `spans`, each a movie, a start and an end."""
-    for other_movie, other_start, other_end in spans:
-        if movie == other_movie and start < other_end and end > other_start:
-            return True
-    return False
+def _nearest_window(store: "of.Store", movie: str, at_s: float) -> str:
+    """Return the clip id of the window of a film whose middle is nearest to a time."""
+    windows = windows_of(store)[movie]
+    middles = np.asarray(windows.spans).mean(axis=1)  # [W windows]
+    return windows.clip_ids[int(np.abs(middles - at_s).argmin())]

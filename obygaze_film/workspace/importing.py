@@ -1,7 +1,7 @@
-"""Take the annotations in other tools' files into a film's ledger.
+"""Import the annotations in other tools' files into a film's ledger.
 
 For each annotation the decision that it goes back to is found in the ledger: by the decision's id, if the
-file names it (EAF and CSV), else by annotator, times, and whether the score was in sight. An annotation that
+file names it (EAF and CSV), else by annotator, times, and whether the score was shown. An annotation that
 says the same as its decision changes nothing, even if that decision was replaced since. One that says
 something else replaces its decision. One that goes back to no decision is a new decision. A decision that the
 file lacks stays as it is.
@@ -85,7 +85,7 @@ class Annotated(NamedTuple):
 
     @property
     def rounding_s(self) -> float:
-        """Seconds by which a time may differ from a decision's and still be the same."""
+        """Tolerance in seconds within which a time in the file and a decision's time are equal."""
         return FRAME_ROUNDING_S if self.kind in FRAME_KINDS else ROUNDING_S
 
     def of_film(self, movie: str) -> "Annotated":
@@ -130,8 +130,10 @@ def read_annotations(
             [path], Path(), tiers=tiers, movie=movie, annotator=annotator, codebook=codebook
         )
     except ManifestError as error:
+        # The text tells: there is no class of errors for times in frames without a frame rate.
         lacks_frame_rate = ADVICE_OF_A_RATE in str(error)
-        if lacks_frame_rate:  # "import_rate" says how to import the file with `manifest import spans`
+        if lacks_frame_rate:
+            # This message explains how to convert the file with `obygaze manifest import spans` first.
             raise FilmError(message("import_rate", error=error, path=path)) from None
         raise
     (account,) = imported.accounts  # one for each file
@@ -160,8 +162,8 @@ class AnnotatorResult:
         Annotations that replace a decision.
     n_same : int
         Annotations that say what the ledger says already.
-    n_in_sight : int
-        Blind judgements that were changed in sight of the score. The changed judgement is added, and the
+    n_with_score : int
+        Blind judgements that were changed with the score shown. The changed judgement is added, and the
         blind one stays.
     left_out : Counter of str
         Reason for leaving out -> number of annotations that were left out for it.
@@ -172,7 +174,7 @@ class AnnotatorResult:
     n_new: int = 0
     n_changed: int = 0
     n_same: int = 0
-    n_in_sight: int = 0
+    n_with_score: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -184,7 +186,7 @@ class AnnotatorResult:
     def leave_out(self, reason: str) -> None:
         """Count an annotation that gives no decision, for a reason that the user is told.
 
-        It has a row all the same: the numbers of the rows after it must not depend on what was left out.
+        None takes its place in `rows`, so that the numbers of the rows after it stay the same.
         """
         self.left_out[reason] += 1
         self.rows.append(None)
@@ -203,63 +205,72 @@ def compare_annotations(
         The decisions about one film.
     file : Annotated
     is_blind : bool or None
-        Whether the model's score was out of sight, as the person who imports the file declares. It holds for
+        Whether the model's score was hidden, as the person who imports the file declares. It holds for
         annotations that do not state it themselves. None if nothing is declared.
 
     Raises
     ------
     FilmError
-        Neither the file nor the person says whether the score was in sight, or they contradict each other.
+        An annotation has a level and no annotator. Or neither the file nor the person says whether the score
+        was shown, or they contradict each other.
     """
-    film = decisions.film
     comparison = _Comparison(decisions, file)
     result_of: dict[str, AnnotatorResult] = {}
     for clip in file.clips:
-        if not clip.level and _needs_no_message(clip):
+        if _is_ignored(clip):
             continue
-        if clip.level and not clip.annotator:
+        if not clip.annotator:
             raise FilmError(message("import_nobody", path=file.path))
         result = result_of.setdefault(clip.annotator, AnnotatorResult(clip.annotator))
-        if find_film(clip.movie, [film.movie]) is None:
-            result.leave_out(message("import_film", movie=clip.movie))
-        elif not clip.level or clip.start_s is None or clip.end_s is None:
-            result.leave_out(message("import_level"))
-        elif clip.extras.get(HOW) == AGREED:  # the tier holds what several people agreed on
-            result.leave_out(message("import_agreed"))
+        reason = _why_left_out(clip, decisions.film.movie)
+        if reason:
+            result.leave_out(reason)
         else:
             comparison.add(clip, _seen_score(clip, file, is_blind), result)
     return list(result_of.values())
 
 
-def _needs_no_message(clip: Clip) -> bool:
-    """Whether a span without a level can be left out in silence: it names no annotator, or is a note."""
+def _is_ignored(clip: Clip) -> bool:
+    """Whether a span is left out without a message: it has no level, and no annotator, or is a note."""
+    if clip.level:
+        return False
     if not clip.annotator:
         return True
     people = PeopleTier.parse(clip.extras.get("tier", ""))
     return people is not None and people.what == "note"
 
 
-def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
-    """Return whether the annotator had the model's score in sight: "1" if so, "0" if not.
+def _why_left_out(clip: Clip, movie: str) -> str:
+    """Return why an annotation can give no decision about a film; empty if it can."""
+    if find_film(clip.movie, [movie]) is None:
+        return message("import_film", movie=clip.movie)
+    if not clip.level or clip.start_s is None or clip.end_s is None:
+        return message("import_level")
+    if clip.extras.get(HOW) == AGREED:  # the tier holds what several people agreed on
+        return message("import_agreed")
+    return ""
 
-    The name of the annotation's tier decides if it says how people judged; else what the person who imports
-    declares (`is_blind`); else the file.
+
+def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
+    """Return whether the annotator was shown the model's score: "1" if so, "0" if they judged blindly.
 
     Raises
     ------
     FilmError
-        None of these says it, or the declaration contradicts the file.
+        Nothing tells, or what the person who imports declares (`is_blind`) contradicts the file.
     """
     seen_in_file = clip.extras.get(SEEN_SCORE, "")
-    tier_says_so = clip.extras.get(HOW, "") != ""
-    if tier_says_so:
+    # 1. The name of the annotation's tier, if it says how people judged
+    tier_tells = clip.extras.get(HOW, "") != ""
+    if tier_tells:
         return seen_in_file
-    if is_blind and file.shows_model_output:
-        raise FilmError(message("import_beside", path=file.path))
+    # 2. What the person who imports declares
     if is_blind is not None:
+        if is_blind and file.shows_model_output:
+            raise FilmError(message("import_beside", path=file.path))
         return "0" if is_blind else "1"
-    # The importer of EAF documents writes "0" where the document has no tier of a model. That says nothing:
-    # the annotator may have seen the score elsewhere.
+    # 3. The file. The importer of EAF documents writes "0" where the document has no tier of a model. That
+    # tells nothing: the annotator may have seen the score elsewhere.
     is_only_inferred = seen_in_file == "0" and file.kind == "eaf"
     if is_only_inferred or not seen_in_file:
         raise FilmError(message("import_how", path=file.path))
@@ -303,10 +314,10 @@ class _DecidedSpan(NamedTuple):
 def _with_further_columns(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
     """Add to a new row the columns that only the replaced row has, such as its model's passage.
 
-    A note, or concepts, that only the replaced row has were deleted in the annotation, and are not added.
+    The note and the concepts are not added: if the new row lacks them, the annotator deleted them.
     """
-    deleted_columns = [column for column in ("note", "concepts") if column not in row]
-    inherited = {column: cell for column, cell in replaced_row.items() if column not in deleted_columns}
+    was_deleted = {column for column in ("note", "concepts") if column not in row}
+    inherited = {column: cell for column, cell in replaced_row.items() if column not in was_deleted}
     return {**inherited, **row}
 
 
@@ -316,14 +327,10 @@ class _Comparison:
     def __init__(self, decisions: "Decisions", file: Annotated) -> None:
         self._decisions = decisions
         self._file = file
-        # Ids of decisions that are the origin of an annotation compared before: each is of one annotation.
-        self._matched_ids: set[str] = set()
-        # Id of a decision that was replaced -> the standing line that it became.
-        self._successors: dict[str, Line] = {}
-        for line in decisions.lines.values():
-            for replaced in decisions.replaced(line):
-                self._successors[replaced.id] = line
         self._file_holds_notes = any("note" in clip.extras for clip in file.clips)
+        # Ids of decisions that were matched with an annotation: no second annotation is matched with them.
+        self._matched_ids: set[str] = set()
+        self._successors = _successors(decisions)
 
     def add(self, clip: Clip, seen: str, result: AnnotatorResult) -> None:
         """Compare one annotation with the ledger, and add the outcome to the annotator's result.
@@ -333,45 +340,46 @@ class _Comparison:
         clip : Clip
             The annotation.
         seen : str
-            Whether the model's score was in sight: "1" or "0".
+            Whether the model's score was shown: "1", or "0" if not.
         result : AnnotatorResult
-            The annotator's result, to which is added.
+            The annotator's result so far.
         """
         origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
         if origin is not None and self._says_what_its_origin_says(clip, origin):
             self._add_same(origin, result)
         elif origin is not None and seen == "0" and self._file.shows_model_output:
-            self._add_changed_in_sight(clip, result)
+            self._add_changed_with_score(clip, result)
         else:
-            self._add_decision(clip, seen, origin, "", result)
+            self._add_decision(clip, seen, origin, result)
 
     def _add_same(self, origin: _Origin, result: AnnotatorResult) -> None:
         """Count an annotation that says what the ledger says already; it gives no decision."""
         self._matched_ids.add(origin.target.id)
         result.n_same += 1
-        result.rows.append(None)
+        result.rows.append(None)  # so that the numbers of the rows after it stay the same
 
-    def _add_changed_in_sight(self, clip: Clip, result: AnnotatorResult) -> None:
+    def _add_changed_with_score(self, clip: Clip, result: AnnotatorResult) -> None:
         """Add the change of a blind judgement in a file that shows a model's output.
 
-        Whoever made the change had the score in sight. The blind judgement stays, and the change is a
-        judgement in sight of the score, unless such a one is in the ledger already.
+        Whoever made the change saw the score. So the blind judgement stays, and the change is added as a
+        judgement of the same person with the score shown. If the ledger has one already, from an earlier
+        import of the file, the change is compared with that one.
         """
         origin = self._origin_by_times(clip, seen="1")
         if origin is not None and self._says_what_its_origin_says(clip, origin):
             self._add_same(origin, result)
             return
-        is_added = self._add_decision(clip, "1", origin, "judgement", result)
+        is_added = self._add_decision(clip, "1", origin, result, kind="judgement")
         if is_added:
-            result.n_in_sight += 1
+            result.n_with_score += 1
 
     def _add_decision(
-        self, clip: Clip, seen: str, origin: _Origin | None, kind: str, result: AnnotatorResult
+        self, clip: Clip, seen: str, origin: _Origin | None, result: AnnotatorResult, kind: str = ""
     ) -> bool:
         """Add an annotation as a decision that replaces its origin, or as a new one if it has none.
 
-        `kind` is that of a new decision; if empty, it follows from the span. Returns whether the annotation
-        is a valid decision; otherwise it is left out.
+        A new decision is of the given kind; without one its span decides (`_kind_of_span`). Returns whether
+        the annotation was added: one that is no valid decision is left out.
         """
         target = None if origin is None else origin.target
         try:
@@ -390,60 +398,60 @@ class _Comparison:
     def _origin_of(self, clip: Clip, seen: str) -> _Origin | None:
         """Find the decision that an annotation was exported from; None if it is a new one.
 
-        - An annotation may name the id of its decision. As some programs copy ids to other annotations, the
-          name only counts if the annotation can stem from the decision (`_may_stem_from`).
-        - If the annotation lies at other times than the decision that it names, and another decision lies at
-          these times, the id was copied too: the decision at the times counts.
-        - Without an id that counts, the decision at the annotation's times is its origin.
+        An annotation may name the id of its decision, but some programs copy ids to other annotations.
         """
         origin_by_times = self._origin_by_times(clip, seen)
         named = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
-        if named is None or not self._may_stem_from(named, clip, seen):
+        # It names no decision, or its id was copied from an annotation of another kind.
+        if named is None or not self._can_be_exported_from(named, clip, seen):
             return origin_by_times
+        # Its span was changed if no decision is at its times; else the id was copied from another annotation.
         if self._is_at(clip, named) or origin_by_times is None:
             return self._with_later_versions(named)
         return origin_by_times
 
-    def _may_stem_from(self, line: Line, clip: Clip, seen: str) -> bool:
-        """Whether an annotation can have been exported from a decision.
+    def _can_be_exported_from(self, line: Line, clip: Clip, seen: str) -> bool:
+        """Whether an annotation can have been exported from a decision, possibly with another span and level.
 
-        Annotator and `seen` must be the same, and the spans must overlap.
+        The decision must be of a kind that is exported, of the same annotator, made with the same `seen`, and
+        the spans must overlap.
         """
+        has_level = line.kind in WITH_LEVEL
         has_same_annotator = line.annotator == clip.annotator
-        was_seen_alike = line.row.get(SEEN_SCORE) == seen
-        return has_same_annotator and was_seen_alike and line.kind in WITH_LEVEL and _overlap(clip, line)
+        has_same_seen = line.row.get(SEEN_SCORE) == seen
+        return has_level and has_same_annotator and has_same_seen and _overlap(clip, line)
 
     def _with_later_versions(self, line: Line) -> _Origin:
-        """Return a decision that an annotation names as its origin, together with the lines that replaced it.
-
-        If the decision still stands, the annotation replaces it. Otherwise another line, its successor,
-        stands in its place, and what the annotation replaces depends on where that came from:
-
-        - From an earlier import of the file: the annotation replaces the successor.
-        - From the person at the desk: the annotation replaces the old decision, and the successor stands
-          beside it, as nobody has chosen between the two.
-        """
+        """Return the origin of an annotation that names this decision, with the lines that replaced it."""
         successor = self._successors.get(line.id)
+        # The decision still stands: the annotation replaces it.
         if successor is None:
             return _Origin(target=line, versions=(line,))
-        # Each line has a higher clock than the lines that it replaced: versions from before the annotation
-        # was exported have lower clocks than its decision.
-        versions_since_export = [
-            version for version in self._decisions.replaced(successor) if version.clock >= line.clock
-        ]
-        target = successor if self._decisions.is_imported(successor) else line
+
+        # Another line, its successor, stands in its place. If that was imported from an earlier version of
+        # the file, the annotation replaces it. If the person decided it at the desk, the annotation replaces
+        # the old decision: then both stand, and the person is asked to choose.
+        target = successor if self._decisions.is_from_other_tool(successor) else line
+
+        # Each line has a higher clock than the lines that it replaced. Versions with lower clocks than the
+        # decision are from before the export: an annotation that says what they say is a change.
+        earlier_versions = self._decisions.replaced(successor)
+        versions_since_export = [version for version in earlier_versions if version.clock >= line.clock]
         return _Origin(target, versions=(successor, *versions_since_export))
 
     def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
         """Find a standing decision of the same annotator at an annotation's times, with `seen` the same.
 
-        Decisions that are the origin of another annotation of the file are passed over.
+        Decisions that were matched with another annotation of the file do not count.
         """
         for kind in WITH_LEVEL:
-            for decided in self._decisions.kept[kind]:
-                line = self._decisions.lines[decided.clip_id]
-                is_own = decided.annotator == clip.annotator and decided.extras.get(SEEN_SCORE) == seen
-                if is_own and line.id not in self._matched_ids and self._is_at(clip, line):
+            for decision in self._decisions.kept[kind]:
+                if decision.clip_id in self._matched_ids:
+                    continue
+                has_same_annotator = decision.annotator == clip.annotator
+                has_same_seen = decision.extras.get(SEEN_SCORE) == seen
+                line = self._decisions.lines[decision.clip_id]
+                if has_same_annotator and has_same_seen and self._is_at(clip, line):
                     return _Origin(target=line, versions=(line,))
         return None
 
@@ -454,7 +462,7 @@ class _Comparison:
     def _says_the_same(self, clip: Clip, line: Line) -> bool:
         """Whether an annotation has the level, concepts, times and note of a ledger's line.
 
-        Any note of the line is the same in a file that holds no notes.
+        Notes are not compared if the file holds none.
         """
         concepts = {name for name in line.row.get("concepts", "").split(";") if name}
         has_same_labels = clip.level == line.row.get("level") and {*clip.concepts} == concepts
@@ -462,9 +470,9 @@ class _Comparison:
         return has_same_labels and has_same_note and self._is_at(clip, line)
 
     def _note(self, clip: Clip, line: Line | None) -> str:
-        """Return an annotation's note; in a file that holds no notes, the note of its decision, if any."""
+        """Return an annotation's note; in a file that holds no notes, the note of its decision (`line`)."""
         if self._file_holds_notes:
-            return " ".join(clip.extras.get("note", "").split())
+            return " ".join(clip.extras.get("note", "").split())  # blanks as in the ledger
         return "" if line is None else line.row.get("note", "")
 
     def _row(self, clip: Clip, seen: str, replaced: Line | None, kind: str) -> TableRow:
@@ -475,11 +483,11 @@ class _Comparison:
         clip : Clip
             The annotation.
         seen : str
-            Whether the model's score was in sight: "1" or "0".
+            Whether the model's score was shown: "1", or "0" if not.
         replaced : Line or None
             The line that the decision replaces, whose kind it takes.
         kind : str
-            Kind of a decision that replaces none; if empty, it follows from the span.
+            Kind of a decision that replaces none; if empty, its span decides.
 
         Raises
         ------
@@ -488,6 +496,7 @@ class _Comparison:
         """
         is_blind = seen == "0"
         span = self._span_of(clip, replaced, kind, is_blind=is_blind)
+        # The cells that are written at the desk too
         row = self._decisions.rules.row_of(
             span.kind,
             span.start_s,
@@ -503,8 +512,8 @@ class _Comparison:
         )
         if replaced is not None:
             row = _with_further_columns(row, replaced.row)
-        # The file does not say when it was decided. Without this machine's time it gives the same lines on
-        # every machine.
+        # The file does not say when it was decided. Without this machine's time, every machine writes the
+        # same lines.
         row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
         self._refuse_invalid(row, span)
@@ -513,38 +522,40 @@ class _Comparison:
     def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
         """Raise FilmError if a row on a span is no valid decision about the film."""
         rules = self._decisions.rules
-        rules.refuse(span.kind, row, span.start_s, span.end_s)
-        rules.clip_of_new(span.kind, row, self._file.path)  # the clip is not needed: making it checks the row
+        rules.refuse_invalid(span.kind, row, span.start_s, span.end_s)
+        rules.checked_clip(span.kind, row, self._file.path)  # raises an error if the row is not valid
 
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
-        """Return what an annotation decides on: its exact times, and the kind of the decision.
+        """Return the exact span of an annotation's decision, and the kind of the decision.
 
-        Parameters as of `_row`. Raises FilmError if it is a blind judgement of a window with other ends.
+        Parameters as in `_row`. Raises FilmError if it is a blind judgement and no window has its ends.
         """
         start_s, end_s = self._times_of(clip, replaced)
         if replaced is not None:
             kind = replaced.kind
         elif not kind:
             kind = self._kind_of_span(start_s, end_s, is_blind=is_blind)
-        if kind != "judgement" or not is_blind:
+
+        is_of_drawn_window = kind == "judgement" and is_blind
+        if not is_of_drawn_window:
             return _DecidedSpan(kind, start_s, end_s)
         place = self._place_at(start_s, end_s)
-        if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
+        if place == 0:  # the annotator moved its ends
             raise FilmError(message("import_moved"))
-        start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
-        return _DecidedSpan(kind, start_s, end_s, place)
+        window_start_s, window_end_s = self._decisions.windows[place - 1]  # without the rounding of the file
+        return _DecidedSpan(kind, window_start_s, window_end_s, place)
 
     def _kind_of_span(self, start_s: float, end_s: float, *, is_blind: bool) -> str:
-        """Return the kind of a new decision on a span.
+        """Return the kind of a new decision on a span: `judgement`, or `passage`.
 
-        It is a judgement if the span is a drawn window that was judged blindly, or a passage that the model
-        found; else it is a passage that the annotator marked.
+        People judge a span that is given: a drawn window if they judge blindly, or a segment that the model
+        found. Any other span is a passage that the annotator marked.
         """
         if is_blind:
             return "judgement" if self._place_at(start_s, end_s) else "passage"
-        passages = self._decisions.film.segments()[["start_s", "end_s"]].to_numpy().tolist()
-        for passage_start_s, passage_end_s in passages:
-            if self._are_near(start_s, passage_start_s) and self._are_near(end_s, passage_end_s):
+        segments = self._decisions.film.segments()[["start_s", "end_s"]].to_numpy().tolist()
+        for segment_start_s, segment_end_s in segments:
+            if self._are_near(start_s, segment_start_s) and self._are_near(end_s, segment_end_s):
                 return "judgement"
         return "passage"
 
@@ -556,10 +567,8 @@ class _Comparison:
         return 0
 
     def _times_of(self, clip: Clip, replaced: Line | None) -> tuple[float, float]:
-        """Return an annotation's start and end in seconds; those of the replaced line if they are the same.
-
-        The times in a ledger are exact, and those in files of other formats are rounded.
-        """
+        """Return an annotation's start and end in seconds, without the rounding of the file if possible."""
+        # The replaced line has the same times, and has them exactly.
         if replaced is not None and self._is_at(clip, replaced):
             return float(replaced.row["start_s"]), float(replaced.row["end_s"])
         return float(clip.start_s or 0.0), float(clip.end_s or 0.0)
@@ -574,14 +583,23 @@ class _Comparison:
         return abs(time_s - other_s) <= self._file.rounding_s
 
 
+def _successors(decisions: "Decisions") -> dict[str, Line]:
+    """Map the id of each decision that was replaced to the standing line that replaced it in the end."""
+    successors = {}
+    for line in decisions.lines.values():
+        for replaced in decisions.replaced(line):
+            successors[replaced.id] = line
+    return successors
+
+
 def _overlap(clip: Clip, line: Line) -> bool:
     """Whether the spans of an annotation and a decision overlap."""
     start_s, end_s = float(clip.start_s or 0.0), float(clip.end_s or 0.0)
     return start_s < float(line.row["end_s"]) and float(line.row["start_s"]) < end_s
 
 
-def lines_of(file: Annotated, results: Iterable[AnnotatorResult]) -> list[str]:
-    """Write for each annotator of a file a line with the numbers of annotations taken in and left out."""
+def summary_lines(file: Annotated, results: Iterable[AnnotatorResult]) -> list[str]:
+    """Write for each annotator of a file a line with the numbers of annotations imported and left out."""
     lines = []
     for result in results:
         parts = [f"{result.n_new} new", f"{result.n_changed} changed", f"{result.n_same} as they stand"]
@@ -592,14 +610,14 @@ def lines_of(file: Annotated, results: Iterable[AnnotatorResult]) -> list[str]:
     return lines
 
 
-def notices_of(file: Annotated, results: Sequence[AnnotatorResult]) -> list[str]:
-    """Write notices on annotations that were left out and blind judgements changed in sight of the score."""
+def import_notices(file: Annotated, results: Sequence[AnnotatorResult]) -> list[str]:
+    """Write notices on annotations left out, and on blind judgements changed with the score shown."""
     notices = []
     for result in results:
         for reason, n in result.left_out.items():
             notices.append(f"{file.path}: {result.annotator}: {counted(n, 'span')} left out: {reason}")
-        if result.n_in_sight:
-            judgements = counted_message("n_judgements", result.n_in_sight)
+        if result.n_with_score:
+            judgements = counted_message("n_judgements", result.n_with_score)
             facts = {"path": file.path, "who": result.annotator, "n": judgements}
             notices.append(message("import_in_sight", **facts))
     return notices

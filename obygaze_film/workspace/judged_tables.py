@@ -1,6 +1,6 @@
 """Read what people judged in scored films' folders, and in tables elsewhere, for whoever counts or learns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -44,7 +44,9 @@ def read_judged(
     settled: bool = False,
     root: Path | None = None,
 ) -> JudgedTables:
-    """Read tables of judgements: those in scored films' folders, written anew from the ledgers, and others.
+    """Read tables of judgements: those in scored films' folders, and others.
+
+    The tables in a folder with a ledger are written anew from the ledger first.
 
     Parameters
     ----------
@@ -69,19 +71,21 @@ def read_judged(
             decisions = _with_tables_written_anew(folder, film, book)
             headers += decisions.headers
             notices += decisions.notices
-    paths_in_folders = [folder / name for folder in films for name in names]
-    tables = [path for path in paths_in_folders if path.is_file()]
-    imported = import_spans([*tables, *other_tables], root, "judgements", codebook=book)
+
+    tables = [*_existing_files(films, names), *other_tables]
+    imported = import_spans(tables, root, "judgements", codebook=book)
     notices += imported.notices
     manifest = imported.manifest
-    tables_of_agreed = [folder / SETTLED for folder in films if (folder / SETTLED).is_file()]
-    if settled and tables_of_agreed:
-        agreed = import_spans(tables_of_agreed, root, "judgements", codebook=book)
+
+    agreed_tables = _existing_files(films, [SETTLED])
+    if settled and agreed_tables:
+        agreed = import_spans(agreed_tables, root, "judgements", codebook=book)
         notices += agreed.notices
         manifest = with_agreed(manifest, agreed.manifest)
-        n_at_two_levels = _n_settled_at_two_levels(agreed.manifest)
-        if n_at_two_levels:
-            notices.append(counted_message("settled_twice", n_at_two_levels))
+        n_contradictory = sum(len(levels) > 1 for levels in _agreed_levels(agreed.manifest).values())
+        if n_contradictory:
+            notices.append(counted_message("settled_twice", n_contradictory))
+
     meanings = Meanings(headers)
     return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
 
@@ -91,10 +95,16 @@ def _with_tables_written_anew(folder: Path, film: Timeline, book: Codebook | Non
     return Decisions(folder, film, book or codebook_of(film.model().codebook, None))
 
 
+def _existing_files(folders: Iterable[Path], names: Sequence[str]) -> list[Path]:
+    """List the files of these names that exist, folder after folder."""
+    paths = [folder / name for folder in folders for name in names]
+    return [path for path in paths if path.is_file()]
+
+
 def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:
     """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
-    A model learns from the result. Where a span was settled at two levels, its judgements stay.
+    A model learns from the result. If agreed decisions give a span different levels, its judgements stay.
 
     Parameters
     ----------
@@ -103,24 +113,21 @@ def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:
     agreed : Manifest
         Agreed decisions, each of which settles what two people or more differed on.
     """
-    clips_at: dict[tuple[str, float, float], list[Clip]] = {}
+    levels_of_span = _agreed_levels(agreed)
+    latest_agreed: dict[_FilmSpan, Clip] = {}
     for clip in agreed:
-        clips_at.setdefault(_film_and_span(clip), []).append(clip)
-    # Span -> its agreed decision, the last one if several give the same level.
-    agreed_at: dict[tuple[str, float, float], Clip] = {}
-    for span, clips_of_span in clips_at.items():
-        levels = {clip.level for clip in clips_of_span}
-        if len(levels) == 1:
-            agreed_at[span] = clips_of_span[-1]
-    clips = [clip for clip in judged if _film_and_span(clip) not in agreed_at]
-    for number, clip in enumerate(agreed_at.values(), start=1):
-        # Ledgers of two films may have the same ids.
+        span = _film_span(clip)
+        if len(levels_of_span[span]) == 1:
+            latest_agreed[span] = clip
+    clips = [clip for clip in judged if _film_span(clip) not in latest_agreed]
+    for number, clip in enumerate(latest_agreed.values(), start=1):
+        # Ledgers of two films may have equal ids: with a number before it, each id is unique.
         clips.append(replace(clip, clip_id=f"agreed-{number:04d}-{clip.clip_id}"))
     return judged.with_clips(_with_equal_columns(clips))
 
 
 def _with_equal_columns(clips: Sequence[Clip]) -> list[Clip]:
-    """Give each clip all columns that some clip has: the clips of a manifest must have the same ones."""
+    """Fill columns that some clips lack with empty cells: the clips of a manifest must have the same ones."""
     columns = dict.fromkeys(name for clip in clips for name in clip.extras)
     filled = []
     for clip in clips:
@@ -129,23 +136,32 @@ def _with_equal_columns(clips: Sequence[Clip]) -> list[Clip]:
     return filled
 
 
-def _n_settled_at_two_levels(agreed: Manifest) -> int:
-    """Count the spans that people settled at more than one level, so that nothing is settled there."""
-    levels_at: dict[tuple[str, float, float], set[str]] = {}
+class _FilmSpan(NamedTuple):
+    """A span of a film, in seconds, rounded so that equal spans compare as equal."""
+
+    movie: str
+    start_s: float
+    end_s: float
+
+
+def _film_span(clip: Clip) -> _FilmSpan:
+    """Return the span of a clip."""
+    start_s, end_s = span_key(clip)
+    return _FilmSpan(clip.movie, start_s, end_s)
+
+
+def _agreed_levels(agreed: Manifest) -> dict[_FilmSpan, set[str]]:
+    """Return the different levels that agreed decisions give to each span."""
+    levels_of_span: dict[_FilmSpan, set[str]] = {}
     for clip in agreed:
-        levels_at.setdefault(_film_and_span(clip), set()).add(clip.level or "")
-    return sum(len(levels) > 1 for levels in levels_at.values())
-
-
-def _film_and_span(clip: Clip) -> tuple[str, float, float]:
-    """Return a clip's movie, start and end, rounded so that equal spans compare as equal."""
-    return (clip.movie, *span_key(clip))
+        levels_of_span.setdefault(_film_span(clip), set()).add(clip.level or "")
+    return levels_of_span
 
 
 def meanings_in(folders: Sequence[Path], books: Sequence[Codebook] = ()) -> Meanings:
     """Read which definitions mean the same, as people declared in the ledgers of scored films.
 
-    Definitions are named by the ledgers' codebooks, and by `books`.
+    Definitions can be named (`Meanings.names`) if their codebook is in a ledger or among `books`.
     """
     headers: list[Header] = []
     for folder in folders:
@@ -156,12 +172,13 @@ def meanings_in(folders: Sequence[Path], books: Sequence[Codebook] = ()) -> Mean
 
 
 def with_common_definitions(manifest: Manifest, meanings: Meanings) -> Manifest:
-    """Replace definitions that mean the same by one of them (`Meanings.of`), in each judgement."""
+    """Write one digest in all judgements whose definitions mean the same (`Meanings.representative`)."""
     clips = []
     for clip in manifest:
         definition = clip.extras.get(DEFINITION, "")
-        if definition and meanings.of(definition) != definition:
-            clips.append(replace(clip, extras={**clip.extras, DEFINITION: meanings.of(definition)}))
+        representative = meanings.representative(definition)
+        if definition and representative != definition:
+            clips.append(replace(clip, extras={**clip.extras, DEFINITION: representative}))
         else:
             clips.append(clip)
     return manifest.with_clips(clips)

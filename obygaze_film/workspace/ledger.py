@@ -1,12 +1,13 @@
 """Keep decisions as lines of files that are only appended to; the ledger is the lines of all its files.
 
 A sitting is one file of the ledger: what one process writes from its first decision until it closes the file,
-or the rows of one table that were taken in together. Servers, machines, synchronised folders and merges of
+or the rows of one table that were imported together. Servers, machines, synchronised folders and merges of
 Git each add files, and nobody appends to a file of another process: nothing is locked. Lines are ordered by
 Lamport clocks, never by the clocks of machines.
 
-A line's id is the name of its sitting, a hyphen, and its number in the sitting from 1 on. Copies of files may
-bring the same line twice, or two different lines with one id: versions of the line, of which one counts.
+A line's id is the name of its sitting, a hyphen, and its number in the sitting from 1 on, such as
+`0123456789abcdef-6`. The first line of a sitting is its header. Copies of files may bring the same line
+twice, or two different lines with one id: versions of the line, of which one counts.
 """
 
 import os
@@ -29,7 +30,7 @@ from obygaze_film.notes import counted_message, message
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.authority import Validity, standing
-from obygaze_film.workspace.ledger_lines import HEADERS, ID, LATEST, MOST_AHEAD, Header, Line
+from obygaze_film.workspace.ledger_lines import HEADERS, ID, LATEST, MOST_AHEAD, Header, Line, split_id
 
 __all__ = [
     "ID",
@@ -130,7 +131,7 @@ class _Sitting:
 
     @property
     def is_at_its_path(self) -> bool:
-        """Whether the path still leads to the open file, which somebody may have removed or replaced."""
+        """Whether the file at the path is still the open one; somebody may have removed or replaced it."""
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self.journal.descriptor), self.path.stat())
         return False
@@ -163,22 +164,23 @@ class Ledger:
         self.folder = folder / LEDGER
         self._say = say
         self._new_header = new_header
-        # What was read: the lines that count, and where they stand.
+
+        # What was read: the lines that count, and where they stand
         self.lines: dict[str, Line] = {}
         self.where: dict[str, LinePlace] = {}
-        # Id -> place -> line, for all lines that were read. Files that were copied and changed since may have
-        # different lines of one id; `lines` and `where` have one of them (`_choose_version`).
+        # All lines that were read: id -> place -> line. Copies of a file may have different lines with one
+        # id; `lines` and `where` have one of them (`_choose_version`).
         self._versions: dict[str, dict[LinePlace, Line]] = {}
         self._files: dict[Path, _ReadFile] = {}
         self._n_notices = Counter[str]()  # by kind of notice
 
-        # What is written.
-        self._sitting: _Sitting | None = None  # none is open
-        # Id -> line that this process failed to write, as on a full disk. All of it may be in the file all
-        # the same: the next decision takes it back (`add`).
+        # What is written
+        self._sitting: _Sitting | None = None  # None: no sitting is open
+        # Id -> line that could not be written, as on a full disk. The person was told so, but the file may
+        # have the line: the next call of `add` writes a line that takes it back.
         self._failed: dict[str, Line] = {}
-        # Sitting -> the highest number of its lines that any line asks to replace. If another file asks to
-        # replace line 6 of the open sitting before that is written, the sitting is closed (`_open_sitting`).
+        # Name of a sitting -> the highest number of its lines that any line asks to replace. See
+        # `_open_sitting` for its use.
         self._highest_replaced: dict[str, int] = {}
 
     def standing(self, is_valid: Validity | None = None) -> list[Line]:
@@ -186,17 +188,19 @@ class Ledger:
         return standing(self.lines.values(), is_valid)
 
     def header_of(self, line: Line) -> Header | None:
-        """Return the header of a line's sitting; None where an earlier version wrote none."""
+        """Return the header of the file that a line is in; None if an earlier version wrote the file.
+
+        The header is the file's line 1.
+        """
         first = self.lines.get(f"{line.sitting}-1")
-        return first.header if first is not None and first.kind in HEADERS else None
+        if first is None or first.kind not in HEADERS:
+            return None
+        return first.header
 
     # --- reading
     # ---------------------------------------------------------------------------
     def read(self) -> None:
-        """Read what was appended to the files since they were read last.
-
-        A file that became shorter, or that another file replaced, is read from its beginning.
-        """
+        """Read what was appended to the ledger's files since the last call, and report damaged lines."""
         for path in sorted(self.folder.glob("*.jsonl")):
             try:
                 self._read_file(path)
@@ -213,36 +217,44 @@ class Ledger:
             self._say(message)
 
     def _read_file(self, path: Path) -> None:
-        """Read the lines that were appended to one file; all its lines if it isn't the file read before."""
-        known = self._files.setdefault(path, _ReadFile())  # what was read of it before
+        """Read the lines that were appended to one file.
+
+        If it became shorter, or another file took its name, all of it is read.
+        """
+        read_before = self._files.setdefault(path, _ReadFile())
         with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
             status = os.fstat(file.fileno())
-            is_same_file = status.st_ino == known.inode and status.st_size >= known.offset
-            if is_same_file and status.st_size == known.offset:
-                return
+            is_same_file = status.st_ino == read_before.inode and status.st_size >= read_before.offset
+            if is_same_file and status.st_size == read_before.offset:
+                return  # nothing was appended
             if is_same_file:
-                file.seek(known.offset)
+                file.seek(read_before.offset)
             data = file.read()
         if not is_same_file:
-            self._forget(path, known.ids)
-            known = _ReadFile(inode=status.st_ino)
-            self._files[path] = known
+            self._forget(path, read_before.ids)
+            self._files[path] = _ReadFile(inode=status.st_ino)
+        self._decode_lines(data, path)
+
+    def _decode_lines(self, data: bytes, path: Path) -> None:
+        """Decode the lines in the last bytes of a file, and note how far the file was read."""
+        read = self._files[path]
         *complete_lines, rest = data.split(b"\n")
         for line in complete_lines:
-            known.n_lines += 1
-            known.offset += len(line) + 1  # with its line end
-            self._decode(line, LinePlace(path, known.n_lines))
-        # Behind the last line end there is usually nothing. If there is a line that lacks its line end alone,
-        # it counts. If it was written in part, it has a wrong checksum. As `offset` stays before it, it is
-        # read again next time, when it may be complete.
+            read.n_lines += 1
+            read.offset += len(line) + 1  # with its line end
+            self._decode(line, LinePlace(path, read.n_lines))
+        # After the last line end, there may be a line that lacks only its own line end: it counts. One that
+        # was written only in part has a wrong checksum. In both cases `offset` stays before it, so that it is
+        # read again next time.
         if checked_entry(rest):
-            self._decode(rest, LinePlace(path, known.n_lines + 1))
+            self._decode(rest, LinePlace(path, read.n_lines + 1))
 
     def _forget(self, path: Path, line_ids: Iterable[str]) -> None:
-        """Forget the lines with these ids as read from a file; versions in other files count instead."""
+        """Drop one file's versions of some lines; if other files have versions, one of these counts."""
         for line_id in line_ids:
             versions = self._versions[line_id]
-            for place in [place for place in versions if place.path == path]:
+            places_in_file = [place for place in versions if place.path == path]
+            for place in places_in_file:
                 del versions[place]
             if versions:
                 self._choose_version(line_id)
@@ -252,7 +264,7 @@ class Ledger:
                 del self.where[line_id]
 
     def _decode(self, data: bytes, place: LinePlace) -> None:
-        """Decode a line and add it; report and leave out a damaged line, or one with an impossible clock."""
+        """Decode a line and add it; report and leave out a damaged line, or one with a clock out of range."""
         entry = checked_entry(data.removesuffix(b"\r"))  # Git may have changed the line's end on Windows
         if not entry:  # its checksum is wrong
             self._say_damaged(place, "damaged")
@@ -262,11 +274,11 @@ class Ledger:
         except UNREADABLE as error:
             self._say_damaged(place, str(error))
             return
-        if line.has_reasonable_clock:
-            self._add(line, place)
-        else:
+        if not line.has_reasonable_clock:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
             self._say_first_of_kind("clock", message("clock_ahead", **facts))
+            return
+        self._add(line, place)
 
     def _say_damaged(self, place: LinePlace, why: str) -> None:
         """Report a line that can't be read, and why."""
@@ -276,28 +288,33 @@ class Ledger:
         """Add a line that was read or written at a place; report a different line that has the same id."""
         if line.id in self._failed:  # the person was told that it was not written
             return
-        known = self.lines.get(line.id)
+        other = self.lines.get(line.id)
+        if other is not None and other != line:
+            facts = {"path": place.path, "line": place.number, "name": line.id}
+            people = {"who": other.annotator, "other": line.annotator}
+            self._say_first_of_kind("twins", message("two_of_one_id", **facts, **people))
+
         self._versions.setdefault(line.id, {})[place] = line
         self._files.setdefault(place.path, _ReadFile()).ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
             self._note_replaced(replaced_id)
-        if known is not None and known != line:
-            facts = {"path": place.path, "line": place.number, "name": line.id}
-            people = {"who": known.annotator, "other": line.annotator}
-            self._say_first_of_kind("twins", message("two_of_one_id", **facts, **people))
 
     def _note_replaced(self, line_id: str) -> None:
-        """Note that some line asks to replace the line with this id, for `_open_sitting`."""
-        sitting, number = line_id.split("-")
+        """Note that some line asks to replace the line with this id (`_highest_replaced`)."""
+        sitting, number = split_id(line_id)
         highest = self._highest_replaced.get(sitting, 0)
-        self._highest_replaced[sitting] = max(int(number), highest)
+        self._highest_replaced[sitting] = max(number, highest)
 
     def _choose_version(self, line_id: str) -> None:
-        """Choose one of the different lines with an id: the first by content, the same on every machine."""
+        """Choose one of the different lines with an id, in the same way on every machine.
+
+        It is the one whose encoded content is the lowest.
+        """
         versions = self._versions[line_id]
 
         def content_then_place(place: LinePlace) -> tuple[bytes, LinePlace]:
+            """Return the sort key of the version at a place."""
             return msgspec.json.encode(versions[place], order="sorted"), place
 
         chosen_place = min(versions, key=content_then_place)
@@ -309,7 +326,7 @@ class Ledger:
     def begin(self) -> None:
         """Begin a new file at once, and force its header to the disk; an open file is closed.
 
-        Unless this is called, a file is begun with the first decision that is added.
+        If this is not called, the first call of `add` begins a file.
         """
         self.close()
         sitting = self._open_sitting()
@@ -332,11 +349,12 @@ class Ledger:
         Raises
         ------
         OSError
-            The line could not be written. If it reached the file all the same, the next call takes it back.
+            The line could not be written. The file may have it all the same: the next call takes it back.
         FilmError
             It replaces a line whose clock is so high that no later line can be numbered.
         """
-        for failed in list(self._failed.values()):  # the person was told that it was not written
+        # People were told that these lines were not written, but the file may have them.
+        for failed in list(self._failed.values()):
             self._append("undo", {"annotator": failed.annotator}, [failed.id])
             del self._failed[failed.id]
         return self._append(kind, row, replaces)
@@ -345,14 +363,14 @@ class Ledger:
         """Append a line to this process's file.
 
         Its clock is above those of all lines that were read, so that it comes after them. Its number is the
-        next one of the file. But readers leave out a line whose clock is more than `MOST_AHEAD` above its
-        number (`Line.has_reasonable_clock`). If the clock is that high, numbers are skipped, up to the lowest
-        that readers accept.
+        next one of the file, but readers leave out a line whose clock is more than `MOST_AHEAD` above its
+        number (`Line.has_reasonable_clock`). If line 3 is to have the clock `MOST_AHEAD` + 10, it gets the
+        number 10, and the numbers 3 to 9 are skipped.
         """
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
-        lowest_number = clock - MOST_AHEAD
-        number = max(sitting.next_number, lowest_number)
+        lowest_accepted_number = clock - MOST_AHEAD
+        number = max(sitting.next_number, lowest_accepted_number)
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
         except msgspec.ValidationError:  # the number has more digits than an id may have
@@ -361,47 +379,45 @@ class Ledger:
         return line
 
     def _write(self, sitting: _Sitting, line: Line, *, force: bool) -> None:
-        """Write a line to an open file; if that fails, close the file and remember the line as failed.
+        """Write a line to an open file, and add it to the lines of the ledger.
 
-        With `force` the line is on the disk on return.
+        With `force` the line is on the disk on return. If it can't be written, the file is closed, and the
+        line is remembered as failed.
         """
         sitting.next_number = line.number + 1
         try:
             sitting.journal.append(line, force=force)
         except OSError:
-            if line.kind not in HEADERS:
+            if line.kind not in HEADERS:  # a header decides nothing that would have to be taken back
                 self._failed[line.id] = line
             self.close()
             raise
         self._add(line, LinePlace(sitting.path, line.number))
 
     def _next_clock(self, replaces: Sequence[str]) -> int:
-        """Return the clock of the next line: one above the clocks of all lines before it.
-
-        A clock far above the number of lines is a stranger's or damaged, and does not count, unless the next
-        line replaces that line and so must come after it.
-        """
+        """Return the clock of the next line: one above the clocks of all lines that it must come after."""
+        # A clock far above the number of lines is an error, or written by a stranger (`MOST_ABOVE_COUNT`).
         highest_plausible = len(self.lines) + MOST_ABOVE_COUNT
         clocks = [line.clock for line in self.lines.values() if line.clock <= highest_plausible]
+        # Lines that could not be written may be in the file.
         clocks += [line.clock for line in self._failed.values()]
+        # A line can only replace older ones, however high their clocks are.
         clocks += [self.lines[line_id].clock for line_id in replaces if line_id in self.lines]
         return 1 + max(clocks, default=0)
 
     def _open_sitting(self) -> _Sitting:
-        """Return this process's sitting; begin a new one if none is open or the open one can't be used.
-
-        It can't be used if its file was removed or exchanged: lines would be lost. Nor can it be used if a
-        line of some other file asks to replace a line that is not yet written. If the sitting has 5 lines and
-        that line replaces its line 6, the next decision would be line 6, and count as replaced at once.
-        """
+        """Return this process's sitting; begin a new one if none is open or the open one can't be used."""
         sitting = self._sitting
         if sitting is None:
             return self._new_sitting()
+        # If the file was removed or exchanged, lines written to it would be lost. And a line of another file
+        # may ask to replace a line of this one that does not exist yet: if that is line 6 and the next one to
+        # be written, the decision would count as replaced at once.
         is_next_line_replaced = self._highest_replaced.get(sitting.path.stem, 0) >= sitting.next_number
-        if sitting.is_at_its_path and not is_next_line_replaced:
-            return sitting
-        self.close()
-        return self._new_sitting()
+        if not sitting.is_at_its_path or is_next_line_replaced:
+            self.close()
+            return self._new_sitting()
+        return sitting
 
     def _new_sitting(self) -> _Sitting:
         """Begin a sitting: make its file under a random name, and write its header if there is one."""
@@ -410,69 +426,73 @@ class Ledger:
         sync(self.folder)
         sitting = _Sitting(path, LineJournal(path))
         self._sitting = sitting
+        # Noted as read, so that `read` goes on after the lines that are written here.
         self._files[path] = _ReadFile(inode=os.fstat(sitting.journal.descriptor).st_ino)
         if self._new_header is not None:
-            first = _line(f"{path.stem}-1", self._next_clock(()), "sitting", row={})
-            first = msgspec.structs.replace(first, header=self._new_header())
+            header = self._new_header()
+            first = _line(f"{path.stem}-1", self._next_clock(()), "sitting", row={}, header=header)
             self._write(sitting, first, force=False)  # the first decision is forced, and the header with it
         return sitting
 
     def add_table(
         self, sha256: str, kind: str, rows: Sequence[TableRow | None], about: Mapping[str, str] | None = None
     ) -> int:
-        """Write the new decisions of a table or file as one sitting, all of them or none.
+        """Write the new decisions of a table or file as one file of the ledger (sitting): all, or none.
 
         Parameters
         ----------
         sha256 : str
-            Digest of the table. It names the sitting, so that a table that is read on two machines gives one
-            sitting.
+            Digest of the table. It names the ledger's file, so that two machines that read equal tables write
+            equal files.
         kind : str
             Kind of the table's decisions, or `import`.
         rows : sequence
             The decision in each row; None for a row that says nothing new.
         about : mapping, optional
-            Further facts about the table for the sitting's first line.
+            Further facts about the table for the file's first line.
 
         Returns
         -------
         int
-            Number of decisions written; 0 if the table was taken in before.
+            Number of decisions written; 0 if the table was imported before.
         """
         path = self._make_folder() / f"{sha256[:16]}.jsonl"
         if path.exists():
             return 0
-        facts_of_table = {"kind": kind, "sha256": sha256, **(about or {})}
-        first = _line(f"{path.stem}-1", CLOCK_OF_TABLE, "table", facts_of_table)
-        header = None if self._new_header is None else self._new_header()
-        lines_of_rows = []
+
         # The first row is line 2. Rows that give no line are counted too, so that a row's line has the same
         # number on every machine.
+        lines_of_rows = []
         for number, row in enumerate(rows, start=2):
             if row is not None:
                 line_id = f"{path.stem}-{number}"
                 lines_of_rows.append(self._table_line(line_id, number, row.kind or kind, row))
-        if lines_of_rows:
-            lines = [msgspec.structs.replace(first, header=header), *lines_of_rows]
-            write_whole(path, b"".join(map(encode_line, lines)), links=False)
-            self.read()
+        if not lines_of_rows:
+            return 0
+
+        facts_of_table = {"kind": kind, "sha256": sha256, **(about or {})}
+        header = None if self._new_header is None else self._new_header()
+        first = _line(f"{path.stem}-1", CLOCK_OF_TABLE, "table", facts_of_table, header=header)
+        data = b"".join(encode_line(line) for line in [first, *lines_of_rows])
+        write_whole(path, data, links=False)  # follows no links: the folder may come from a stranger
+        self.read()
         return len(lines_of_rows)
 
     def _table_line(self, line_id: str, number: int, kind: str, row: TableRow) -> Line:
         """Make the line of a table's row.
 
         Its clock is one above that of the table's first line, or of the line that it replaces. It depends on
-        no other line, so that the same table gives the same lines on every machine.
-
-        Readers leave out a line whose clock is more than `MOST_AHEAD` above its number. If the clock of the
-        replaced line is too high for that, the row's line gets a lower clock than that line. It still asks to
-        replace it, but that does not count (`authority.reason_against`): both stand, and people are told.
+        no other line, so that equal tables give equal lines on every machine.
         """
         clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)
         if replaced is not None:
             clock_above_replaced = replaced.clock + 1
-            if clock_above_replaced <= number + MOST_AHEAD:
+            # Readers would leave the line out if its clock was higher than this. It then keeps a clock below
+            # that of the replaced line, and does not replace it (`authority.reason_against`): both stand, and
+            # people are told.
+            highest_accepted = number + MOST_AHEAD
+            if clock_above_replaced <= highest_accepted:
                 clock = max(clock, clock_above_replaced)
         replaces = [row.replaces] if row.replaces else []
         return _line(line_id, clock, kind, row.row, replaces)
@@ -490,12 +510,22 @@ class Ledger:
             raise FilmError(f"{self.folder}: a link, and a folder was expected")
         self.folder.mkdir(exist_ok=True)
         with suppress(FileExistsError):
-            write_once(self.folder / ".gitattributes", b"*.jsonl -text\n")  # Git keeps the ends of lines
+            # Git must not change the ends of lines.
+            write_once(self.folder / ".gitattributes", b"*.jsonl -text\n")
         sync(self.folder.parent)
         return self.folder
 
 
-def _line(line_id: str, clock: int, kind: str, row: Mapping[str, str], replaces: Sequence[str] = ()) -> Line:
+def _line(
+    line_id: str,
+    clock: int,
+    kind: str,
+    row: Mapping[str, str],
+    replaces: Sequence[str] = (),
+    *,
+    header: Header | None = None,
+) -> Line:
     """Make a line, and check it by the same rules as a line that is read from a file."""
     entry = {"id": line_id, "clock": clock, "kind": kind, "row": row, "replaces": replaces}
-    return msgspec.convert(entry, Line)
+    line = msgspec.convert(entry, Line)
+    return line if header is None else msgspec.structs.replace(line, header=header)

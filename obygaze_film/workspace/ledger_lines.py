@@ -1,7 +1,7 @@
 """Describe the lines of a ledger: what one of them says, and how lines are named and ordered."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -95,15 +95,13 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def sitting(self) -> str:
-        """Name of its file, without the suffix."""
-        sitting, _, _ = self.id.partition("-")
-        return sitting
+        """Name of the line's file without the suffix: the first part of the id."""
+        return split_id(self.id).sitting
 
     @property
     def number(self) -> int:
-        """Its number in its file, from 1 on."""
-        _, _, number = self.id.partition("-")
-        return int(number)
+        """The line's number in its file, from 1 on: the second part of the id."""
+        return split_id(self.id).number
 
     @property
     def annotator(self) -> str:
@@ -117,8 +115,31 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def has_reasonable_clock(self) -> bool:
-        """Whether the clock is at most `MOST_AHEAD` above the number, as in every line written by obygaze."""
+        """Whether the clock is at most `MOST_AHEAD` above the number, as in every line written by obygaze.
+
+        A line with an arbitrary clock must not raise the clocks of all later lines: there might be none left.
+        """
         return self.clock <= self.number + MOST_AHEAD
+
+
+class IdParts(NamedTuple):
+    """The parts of a line's id: the name of its file without the suffix, and its number in the file."""
+
+    sitting: str
+    number: int
+
+
+def split_id(line_id: str) -> IdParts:
+    """Split the id of a line.
+
+    Examples
+    --------
+    >>> from obygaze_film.workspace.ledger_lines import split_id
+    >>> split_id("0123456789abcdef-6")
+    IdParts(sitting='0123456789abcdef', number=6)
+    """
+    sitting, _, number = line_id.partition("-")
+    return IdParts(sitting, int(number))
 
 
 def parent_ids_of(row: Mapping[str, str]) -> tuple[str, ...]:

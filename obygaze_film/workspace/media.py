@@ -76,16 +76,21 @@ def make_media(path: Path, film: "Timeline") -> None:
         return
     prepare_cache(cache_folder())
     film_s = film.record.duration_s
+
+    # The stills, as one picture
+    key_frames = read_frames(path, keyframes(MOST_COLOURS), each=_small)  # each frame is shrunk by `_small`
     starts = _still_starts(film)
     ends = np.append(starts[1:], film_s)
-    key_frames = read_frames(path, keyframes(MOST_COLOURS), each=_small)  # each frame is shrunk by `_small`
-    stills = _stills_of_shots(path, starts, ends, key_frames)
+    stills = _choose_stills(path, starts, ends, key_frames)
     height, width = stills[0].shape[:2]
     write_whole(paths["stills.webp"], _encoded(_sheet(stills), "WEBP"))
+
     write_whole(paths["colours.png"], _encoded(_mean_colours(key_frames), "PNG"))
+
+    # The layout of the stills, and the sound. It is written last, when the pictures are complete.
     description = {
-        "starts": starts.tolist(),
-        "width": width,
+        "starts": starts.tolist(),  # of the part of the film that each still stands for, in seconds
+        "width": width,  # of a still, in pixels
         "height": height,
         "columns": STILLS_IN_ROW,
         "peaks": _sound_peaks(path, film_s),
@@ -95,12 +100,12 @@ def make_media(path: Path, film: "Timeline") -> None:
 
 def _mean_colours(frames: Frames[Any]) -> NDArray[np.uint8]:
     """Return the mean colour of each frame, as a picture of one row [1, K frames, 3]."""
-    colours = np.stack([picture.mean(axis=(0, 1)) for picture in frames.images])
+    colours = np.stack([picture.mean(axis=(0, 1)) for picture in frames.images])  # [K, 3]
     return colours.astype(np.uint8)[None]
 
 
 def still_sheet(path: Path, film: "Timeline") -> dict[str, Any]:
-    """Return the stills of a film for a page that holds them; they are made first, unless they are there.
+    """Return the stills of a film, to be put into a page; make them first if they are not in the cache.
 
     Returns
     -------
@@ -140,17 +145,21 @@ class StillSheet:
         from PIL import Image  # noqa: PLC0415 - an extra
 
         description = parse_json(read_bytes(paths["media.json"]))
-        self.width, self.height = description["width"], description["height"]
-        self.columns, self.starts = description["columns"], description["starts"]
+        self.width = description["width"]
+        self.height = description["height"]
+        self.columns = description["columns"]
+        self.starts = description["starts"]
         with Image.open(io.BytesIO(read_bytes(paths["stills.webp"]))) as sheet:
             self.sheet = sheet.convert("RGB")
 
     def address(self, at_s: float) -> str:
-        """Return the still of the shot at a time as a data address."""
-        # The last part of the film that starts at this time or before.
-        index = max(0, int(np.searchsorted(self.starts, at_s, side="right")) - 1)
+        """Return the still that stands for a time of the film, as a data URI of a PNG file."""
+        # The last part of the film that starts at this time or before; the first one before all parts.
+        n_started = int(np.searchsorted(self.starts, at_s, side="right"))
+        index = max(0, n_started - 1)
         row, column = divmod(index, self.columns)
-        left, top = column * self.width, row * self.height
+        left = column * self.width
+        top = row * self.height
         still = self.sheet.crop((left, top, left + self.width, top + self.height))
         file = io.BytesIO()
         still.save(file, "PNG")
@@ -160,8 +169,8 @@ class StillSheet:
 def _still_starts(film: "Timeline") -> NDArray[np.float64]:
     """Return the start of the part of the film that each still stands for, in seconds.
 
-    The parts are the film's shots. Of more than `MOST_STILLS` shots only every second, third and so on begins
-    a part.
+    Each part is a shot. If there are more than `MOST_STILLS` shots, each is two, three or more shots, so that
+    there are at most `MOST_STILLS` parts.
     """
     starts = film.shots["start_s"].to_numpy(dtype=np.float64)
     if not len(starts):
@@ -170,37 +179,42 @@ def _still_starts(film: "Timeline") -> NDArray[np.float64]:
     return starts[::shots_per_still]
 
 
-def _stills_of_shots(
+def _choose_stills(
     path: Path, starts: NDArray[np.float64], ends: NDArray[np.float64], key_frames: Frames[Any]
 ) -> list[NDArray[np.uint8]]:
-    """Choose a still for each shot: the key frame nearest to the shot's middle.
+    """Choose a still for each part of a film [S], from `starts` to `ends` in seconds.
 
-    A shot without a key frame gets the frame in its middle, which is decoded for it. `starts` and `ends` [S
-    shots] are in seconds.
+    It is the key frame nearest to the part's middle. A part without any key frame gets the frame in its
+    middle, which has to be decoded.
     """
     middles = (starts + ends) / 2
-    distances = np.abs(key_frames.time_s[None] - middles[:, None])  # [S shots, K key frames]
+    distances = np.abs(key_frames.time_s[None, :] - middles[:, None])  # [S parts, K key frames]
     nearest = distances.argmin(axis=1)
     stills = [key_frames.images[index] for index in nearest]
+
     nearest_s = key_frames.time_s[nearest]
-    has_no_key_frame = (nearest_s < starts) | (nearest_s >= ends)
-    shots = np.flatnonzero(has_no_key_frame).tolist()
-    for shot, picture in zip(shots, _frames_at(path, middles[shots]), strict=True):
-        stills[shot] = picture
+    lacks_key_frame = (nearest_s < starts) | (nearest_s >= ends)
+    parts_to_decode = np.flatnonzero(lacks_key_frame).tolist()
+    pictures = _frames_at(path, middles[parts_to_decode])
+    for part, picture in zip(parts_to_decode, pictures, strict=True):
+        stills[part] = picture
     return stills
 
 
 def _frames_at(path: Path, times_s: NDArray[np.float64]) -> list[NDArray[np.uint8]]:
-    """Decode the first frame of a film at or after each time [T], or its last one; shrunk as stills."""
+    """Decode the frame of a film at each time [T], shrunk to the size of a still.
+
+    It is the first frame at the time or after it; after the last frame, it is that one.
+    """
     if not len(times_s):
         return []
     frame_s = frame_times(path)
     numbers = np.searchsorted(frame_s, times_s)
     numbers = np.minimum(numbers, len(frame_s) - 1)
     # Several times may have the same frame, which is decoded once.
-    distinct_numbers = np.unique(numbers)
-    pictures = read_frames(path, at(distinct_numbers.tolist()), each=_small).images
-    picture_of_frame = dict(zip(distinct_numbers.tolist(), pictures, strict=True))
+    distinct_numbers = np.unique(numbers).tolist()
+    pictures = read_frames(path, at(distinct_numbers), each=_small).images
+    picture_of_frame = dict(zip(distinct_numbers, pictures, strict=True))
     return [picture_of_frame[number] for number in numbers.tolist()]
 
 
@@ -213,13 +227,13 @@ def _sheet(stills: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
         row, column = divmod(index, STILLS_IN_ROW)
         top = row * height
         left = column * width
-        visible = still[:height]  # if a film's pictures change their shape, a still may be higher or lower
+        visible = still[:height]  # if a film's pictures change their shape, a still may be taller or shorter
         sheet[top : top + len(visible), left : left + width] = visible
     return sheet
 
 
 def _sound_peaks(path: Path, film_s: float) -> list[int]:
-    """Find the peak of each of `MOST_PEAKS` equal parts of the film's sound, from 0 to 255.
+    """Divide the film's sound into `MOST_PEAKS` equal parts, and find the peak of each, from 0 to 255.
 
     The list is empty if the film has no sound.
     """
@@ -237,18 +251,14 @@ def _sound_peaks(path: Path, film_s: float) -> list[int]:
 
 
 def _peak_amplitude(samples: NDArray[Any]) -> float:
-    """Return the largest amplitude among samples of sound, as a share of the largest that their type holds.
-
-    Samples are floats between -1 and 1, signed whole numbers around 0, or unsigned ones around the middle of
-    their range.
-    """
+    """Return the normalised peak of samples of sound: 0 for silence, 1 at the largest possible amplitude."""
     amplitudes = samples.astype(np.float64)
-    if samples.dtype.kind == "f":
+    if samples.dtype.kind == "f":  # floats, from -1 to 1
         full_scale = 1.0
-    elif samples.dtype.kind == "u":
+    elif samples.dtype.kind == "u":  # unsigned whole numbers: silence is the middle of the range
         full_scale = np.iinfo(samples.dtype).max / 2
-        amplitudes -= full_scale  # silence, the middle of the range, becomes 0
-    else:
+        amplitudes -= full_scale
+    else:  # signed whole numbers: silence is 0
         full_scale = float(np.iinfo(samples.dtype).max)
     return float(np.abs(amplitudes).max(initial=0)) / full_scale
 

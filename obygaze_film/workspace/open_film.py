@@ -16,6 +16,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip, Codebook, Manifest
 from obygaze_film.film_time import is_enough_judged, seconds_inside
 from obygaze_film.notes import Message, message
+from obygaze_film.segments import LISTED
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, state_of
 
@@ -40,15 +41,17 @@ NOTE_OF_DISK_ERROR: Final = {
 
 
 def message_of(error: Exception) -> Message:
-    """Return an error's message as a note, which can be written in the reader's language.
-
-    A message that was not written as a note is quoted in English.
-    """
+    """Return an error's message as a `Message`, which can be written in the reader's language."""
+    # Our own errors about films have such a message.
     if error.args and isinstance(error.args[0], Message):
         return error.args[0]
+    # Errors of the disk have a number.
     if isinstance(error, OSError) and error.strerror:
-        key = NOTE_OF_DISK_ERROR.get(error.errno or 0, "disk_other")
+        key = "disk_other"
+        if error.errno is not None:
+            key = NOTE_OF_DISK_ERROR.get(error.errno, "disk_other")
         return message(key, path=error.filename, error=error.strerror)
+    # The text of any other error is quoted in English.
     return message("refused", error=str(error))
 
 
@@ -69,9 +72,9 @@ class Job:
     """
 
     def __init__(self) -> None:
-        self.share: float | None = None
+        self.share: float | None = None  # None: the work has not begun, or failed
         self.error = ""
-        self.notes: list[Note] | None = None
+        self.notes: list[Note] | None = None  # None: the work has not ended
 
     @property
     def is_running(self) -> bool:
@@ -95,12 +98,13 @@ class Job:
         Thread(target=self._run, args=(work,), daemon=True).start()
 
     def _run(self, work: Callable[[Tell], list[Note]]) -> None:
-        """Do the work; its end or its error is kept for the page, which would wait for ever otherwise."""
+        """Do the work, and keep its notes or its error for the page, which asks until there is either."""
         try:
             self.notes = work(self._set_share)
         except (ObygazeError, OSError) as error:
             self._fail(message_of(error))
-        except BaseException:  # a fault of obygaze, or no memory: the page is told, and the error is raised
+        except BaseException:
+            # A fault of obygaze, or no memory. Whatever it is, the page must not wait for ever.
             self._fail(message("work_failed"))
             raise
 
@@ -108,7 +112,8 @@ class Job:
         self.share = share
 
     def _fail(self, error: str) -> None:
-        self.share, self.error = None, error
+        self.share = None
+        self.error = error
 
 
 @dataclass(eq=False)
@@ -141,23 +146,24 @@ class OpenFilm:
 
     def __post_init__(self) -> None:
         self.copying = Job()
-        self._state_when_opened = self.path and state_of(self.path)
+        self._state_when_opened = None if self.path is None else state_of(self.path)
         self.described: dict[tuple[str, str], dict[str, Any]] = {}  # by id and language
         self._views: dict[str, FilmView] = {}  # by language
 
     @property
     def lost(self) -> str:
-        """A note if the user's copy was replaced or removed since the workspace was opened; else empty."""
-        state = self.path and state_of(self.path)
+        """A note that the user's copy was replaced or removed since the workspace was opened; else empty."""
+        state = None if self.path is None else state_of(self.path)
         if state == self._state_when_opened:
             return ""
-        return message("copy_replaced" if state else "copy_removed", path=self.path)
+        return message("copy_removed" if state is None else "copy_replaced", path=self.path)
 
     @cached_property
     def for_browser(self) -> Path | None:
-        """The file that browsers play: the user's copy, or a copy of that, which may still have to be made.
+        """The file for the browser; it may still have to be made (`proxy.make_proxy`).
 
-        None without a user's copy.
+        It is the user's copy if browsers play that, else the path of a copy that they play. None without a
+        user's copy.
         """
         if self.path is None:
             return None
@@ -167,7 +173,10 @@ class OpenFilm:
 
     @cached_property
     def media(self) -> dict[str, Path]:
-        """Paths of the files of `media.MEDIA_TYPES`, made or not; empty without a user's copy."""
+        """Name of each file of `media.MEDIA_TYPES` -> its path; the files may still have to be made.
+
+        Empty without a user's copy, or if that was replaced or removed (`lost`).
+        """
         if self.path is None or self.lost:
             return {}
         from obygaze_film.workspace.media import media_paths  # noqa: PLC0415 - slow
@@ -176,23 +185,27 @@ class OpenFilm:
 
     @property
     def played(self) -> Path | None:
-        """The file that the browser plays; None if there is none yet."""
-        file = None if self.lost else self.for_browser
-        return file if file and file.is_file() else None
+        """The file that the browser plays; None if there is none yet, or the user's copy is `lost`."""
+        if self.lost or self.for_browser is None or not self.for_browser.is_file():
+            return None
+        return self.for_browser
 
     @property
     def is_unplayable(self) -> bool:
-        """Whether there is a user's copy, but no file yet that browsers play (`played`)."""
+        """Whether the user's copy is there and not `lost`, but there is no file yet that browsers play."""
         return self.path is not None and not self.lost and self.played is None
 
     @property
     def has_media(self) -> bool:
-        """Whether the stills, colours and sound of the film are made (`media`)."""
+        """Whether all files of `media` were made: the stills, the colours and the sound's peaks."""
         return bool(self.media) and self.media["media.json"].is_file()  # it is written last
 
     @cached_property
     def stream_type(self) -> str:
-        """Media type of the stream that the film is encoded as while it plays; empty if there is none."""
+        """Media type of the stream by which the film is sent while it is encoded; empty if it can't be.
+
+        Empty, too, if the user's copy is `lost`, or if browsers play the film as it is.
+        """
         if self.path is None or self.lost:
             return ""
         from obygaze_film.workspace.streaming import stream_type  # noqa: PLC0415 - slow
@@ -201,16 +214,20 @@ class OpenFilm:
 
     @cached_property
     def fps(self) -> float:
-        """Frames per second of the user's copy; `RATE` if that is not known."""
+        """Frames per second of the user's copy; `DEFAULT_FPS` if that is not known."""
         from obygaze_features.video import probe  # noqa: PLC0415 - slow
-        from obygaze_film.page.view_model import RATE  # noqa: PLC0415 - slow
+        from obygaze_film.page.view_model import DEFAULT_FPS  # noqa: PLC0415 - slow
 
-        film = probe(self.path) if self.path and not self.lost else None
-        return round(film.frames / film.duration_s, 4) if film and film.duration_s else RATE
+        if self.path is None or self.lost:
+            return DEFAULT_FPS
+        film = probe(self.path)
+        if not film.duration_s:
+            return DEFAULT_FPS
+        return round(film.frames / film.duration_s, 4)
 
     @cached_property
     def store(self) -> "Store | None":
-        """The store that the film was scored from; None if it is not found near the scored film's folder."""
+        """The store of features that the film was scored from; None if it is not near the film's folder."""
         from obygaze_film.film_stores import stores_near, windows_store  # noqa: PLC0415 - slow
 
         with suppress(ObygazeError):
@@ -232,16 +249,17 @@ class OpenFilm:
 
     @cached_property
     def _rows(self) -> pd.DataFrame:
-        """The rows of the film by the model that decides."""
+        """The rows of the film by its main model, whose scores the desk shows (`Timeline.model`)."""
         return self.timeline.rows(self.timeline.model().key)
 
     def view(self, language: str = "en") -> "FilmView":
-        """Return the content of the page in a language."""
+        """Return what a page shows of the film, in a language; it is made only once."""
         from obygaze_film.claims import Words  # noqa: PLC0415 - slow
         from obygaze_film.page.view import FilmView  # noqa: PLC0415 - slow
 
         if language not in self._views:
-            self._views[language] = FilmView(self.timeline, f"f{self.number}", Words(language), top=20)
+            prefix_of_ids = f"f{self.number}"
+            self._views[language] = FilmView(self.timeline, prefix_of_ids, Words(language), top=LISTED)
         return self._views[language]
 
 
@@ -255,21 +273,27 @@ class ShownJudgements(NamedTuple):
 def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """Collect the judgements of a film that the person at the desk may see.
 
-    Others' blind judgements are hidden until the person's own are finished, as the share of all would give
-    them away. If the person's name is unknown, nobody knows which judgements are theirs: they see what every
-    judge may see. If any blind judgement is hidden, only blind ones are shown.
+    Others' blind judgements are hidden until the person's own are finished: a share by all judgements would
+    tell what the others judged. If any are hidden, all judgements with the score shown are left out
+    too.
     """
     decisions = film.decisions
-    viewer = decisions.default_annotator  # empty if unknown
-    places_seen = decisions.places_seen_by(viewer) if viewer else decisions.places_seen_by_all()
-    hidden_ids = {*decisions.ids_hidden_from(viewer, places_seen)}
+    viewer = decisions.default_annotator
+    if viewer:
+        places_shown = decisions.places_shown_to(viewer)
+        key_of_notice = "films_hidden"
+    else:  # the name is unknown: only what every judge may see is shown
+        places_shown = decisions.places_shown_to_all()
+        key_of_notice = "films_unfinished"
+    hidden_ids = set(decisions.ids_hidden_from(viewer, places_shown))
     if not hidden_ids:
-        return ShownJudgements(decisions.judgements().clips, "")
+        return ShownJudgements(decisions.judgements().clips, note="")
+
     shown_clips = []
-    for judgement_at in decisions.blind_judgements().values():
-        shown_clips += [clip for clip in judgement_at.values() if clip.clip_id not in hidden_ids]
+    for clip_at_place in decisions.blind_judgements().values():
+        shown_clips += [clip for clip in clip_at_place.values() if clip.clip_id not in hidden_ids]
     shown = decisions.judgements(shown_clips)
-    notice = message("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
+    notice = message(key_of_notice, n=len(hidden_ids))
     note = message("note_of", movie=film.timeline.movie, notice=notice)
     return ShownJudgements(shown.clips, note)
 
@@ -284,8 +308,7 @@ class JudgementsOfFilms(NamedTuple):
 def shown_judgements_of(films: Iterable[OpenFilm], codebook: Codebook) -> JudgementsOfFilms:
     """Read the decisions on some films anew, and join the judgements that the person at the desk may see.
 
-    Each film's ledger numbers its decisions by itself, so that ids of two films may be alike: in the manifest
-    they begin with the film's number.
+    Ids of decisions on two films may be equal: in the manifest they begin with the film's number.
     """
     clips: list[Clip] = []
     notes: dict[str, str] = {}

@@ -27,7 +27,7 @@ from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import JudgedWindows, judged_film, votes
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
-from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
+from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
 from obygaze_film.schema import CorrectedRate, TooFewJudged
@@ -46,7 +46,7 @@ DECIDING_KEYS: Final = {
     "c": "cite",
     "d": "differ",
 }
-"""Keys by which one decides on the desk, and the names of the texts of what they do."""
+"""Key on the keyboard -> how people decide with it on the desk, as a part of the name of a text."""
 
 CONTEXT_S = 15.0
 """Seconds of the film that are played before and after a window that is judged."""
@@ -71,6 +71,7 @@ def _concepts_to_tick(film: OpenFilm) -> list[Concept]:
     if not all(model.perceives for model in models):
         return all_concepts
     perceived = [name for model in models for name in model.perceives]
+    # `why_unperceived` gives the reason why nothing perceives a concept: empty if something does.
     return [concept for concept in all_concepts if not why_unperceived(concept, perceived)]
 
 
@@ -95,40 +96,52 @@ def desk_page(
         `read`, or `blind`, on which nothing shows a score.
     language : str
     viewer : str
-        Who sits at the desk; empty if they have not typed their name: then it is whoever decided last, or who
-        alone ever decided.
+        Name of the person at the desk; empty if they have not typed it. Then it is the person who decided
+        last, or the only person who ever decided.
     learns : bool
         Whether the workspace can learn from what was decided.
+
+    Returns
+    -------
+    str
+        The page as HTML.
     """
     view = film.view(language)
-    film.decisions.refresh()
+    decisions = film.decisions
+    decisions.refresh()
     is_blind = mode == "blind"
-    viewer = viewer or film.decisions.default_annotator
+    viewer = viewer or decisions.default_annotator
     visible = visible_decisions(film, viewer, blind=is_blind, words=view.words)
     n_under_other_definitions = sum(decision["otherwise"] for decision in visible["you"])
+
+    # What the page's script gets
     state = _desk_state(film, mode, viewer, view, visible)
     if not is_blind:
         state |= _scores(view)
+
     return template_page(
         "desk.html.j2",
         view.words,
-        ("film", "desk"),
+        styles=["film", "desk"],
         sources=SOURCES,
         title=film.timeline.record.title,
-        mode=mode,
+        state=json_data(state),
+        # The film, and the others
         film=film,
         films=films,
-        viewer=viewer,
         view=view,
-        learns=learns,
-        to_judge=DEFAULT_PLANNED,
-        changed=film.decisions.changed_definitions(language),
-        n_otherwise=n_under_other_definitions,
-        concepts=_concepts_to_tick(film),
+        folder=quote(str(decisions.folder)),
+        # The person, and what they can do
+        mode=mode,
+        viewer=viewer,
         keys=READING_KEYS | DECIDING_KEYS,
+        concepts=_concepts_to_tick(film),
+        to_judge=DEFAULT_PLANNED,
+        learns=learns,
         has_pdf=can_write_pdf(),
-        folder=quote(str(film.decisions.folder)),
-        state=json_data(state),
+        # Definitions that changed since some decisions were made
+        changed=decisions.changed_definitions(language),
+        n_otherwise=n_under_other_definitions,
     )
 
 
@@ -137,7 +150,37 @@ def _desk_state(
 ) -> dict[str, Any]:
     """Collect what the desk's script gets as JSON, without any score.
 
-    `visible` are the decisions that the viewer may see (`visible_decisions`).
+    Parameters
+    ----------
+    film : OpenFilm
+    mode : str
+    viewer : str
+        Name of the person at the desk.
+    view : FilmView
+    visible : mapping
+        The decisions that the person may see (`visible_decisions`).
+
+    Returns
+    -------
+    dict
+        What `common_data` describes, and:
+
+        `mode`, `who` : str
+            The desk's mode, and the person.
+        `fps`, `film` : float, int
+            Frames per second of the user's copy, and the number of the film.
+        `levels`, `names` : list of str, dict
+            Names of the levels, and the concepts' names in the language.
+        `words` : dict
+            Texts (`desk_texts`).
+        `cited` : dict
+            What a citation says of the film.
+        `decisions`, `differ`, `hidden`
+            `visible` under other names.
+        `around` : float
+            Seconds that are played before and after a window.
+        `rows`, `weak`, `passages`, `threshold`
+            Placeholders: on a desk with scores, `_scores` replaces them.
     """
     record = film.timeline.record
     codebook = film.decisions.codebook
@@ -150,7 +193,6 @@ def _desk_state(
         "levels": codebook.level_names,
         "names": concept_names(codebook, view.words.language),
         "words": desk_texts(view.words),
-        # What a desk without scores has in place of these three; `_scores` replaces them, and the threshold.
         "rows": None,
         "weak": [],
         "passages": [],
@@ -164,12 +206,16 @@ def _desk_state(
 
 
 def _citation_facts(film: OpenFilm) -> dict[str, Any]:
-    """Collect what a citation says of a film: title, year ("n.d." for no date), file and program."""
+    """Collect what a citation says of a film: title, year ("n.d." for no date), file and program (`made`)."""
     record = film.timeline.record
-    is_year_in_title = re.search(r"\(\d{4}\)", record.title) is not None
+    year: int | str = "n.d."
+    if record.year:
+        year = record.year
+    elif re.search(r"\(\d{4}\)", record.title):  # the title has a year already, such as "Vertigo (1958)"
+        year = ""
     return {
         "title": record.title,
-        "year": record.year or ("" if is_year_in_title else "n.d."),
+        "year": year,
         "file": film.path.name if film.path else record.movie,
         "made": f"obygaze {version('obygaze')}",
     }
@@ -177,17 +223,26 @@ def _citation_facts(film: OpenFilm) -> dict[str, Any]:
 
 def desk_texts(words: Words) -> dict[str, str]:
     """Collect the texts of the desk's script: its own, and those that the mailed page's script shows too."""
-    return {name: words[name] for name in SCRIPT} | words.texts_with_prefix("desk_")
+    return {name: words[name] for name in TEXTS_OF_SCRIPT} | words.texts_with_prefix("desk_")
 
 
 def _scores(view: FilmView) -> dict[str, Any]:
-    """Describe what the model says of a film, as the state of a desk that may show it.
+    """Describe the model's scores of a film, for the script of a desk that may show them.
 
-    Passages that reach the threshold are `passages`, the others `weak`.
+    Returns
+    -------
+    dict
+        `rows` : dict
+            The timeline (`timeline_data`).
+        `threshold` : float
+        `passages`, `weak` : list of dict
+            Segments that reach the threshold, and those that don't: `start`, `end`, `p`, `value` (the
+            probability as text), `number` and `rank`.
     """
-    passages: dict[str, list[dict[str, Any]]] = {"passages": [], "weak": []}
+    passages = []
+    weak = []
     for segment in view.segments.to_dict("records"):
-        passage = {
+        described = {
             "start": segment["start_s"],
             "end": segment["end_s"],
             "p": round(segment["p"], 3),
@@ -195,15 +250,22 @@ def _scores(view: FilmView) -> dict[str, Any]:
             "number": segment["number"],
             "rank": segment["rank"],
         }
-        passages["passages" if segment["reaches"] else "weak"].append(passage)
-    threshold_p = view.model.threshold_p or NO_THRESHOLD_P
-    return {"rows": timeline_data(view), "threshold": threshold_p, **passages}
+        if segment["reaches"]:
+            passages.append(described)
+        else:
+            weak.append(described)
+    return {
+        "rows": timeline_data(view),
+        "threshold": view.model.threshold_p or NO_THRESHOLD_P,
+        "passages": passages,
+        "weak": weak,
+    }
 
 
 def visible_decisions(
     film: OpenFilm, viewer: str, *, blind: bool = False, words: Words | None = None
 ) -> dict[str, Any]:
-    """Collect the decisions about a film that a person may see, and where these differ.
+    """Collect the decisions about a film that a person may see, and the spans on which these differ.
 
     Parameters
     ----------
@@ -221,16 +283,17 @@ def visible_decisions(
         `you` : list of dict
             What "you", the viewer, may see: their own decisions and others' (`shown_decisions`).
         `differ` : list of dict
-            The spans to which these decisions give different levels: `start`, `end`, `parents` (the ids of
-            the differing decisions) and `agreed` (the id of the decision that settles it, or empty). Where
-            the desk hides all scores, the settling decision may be hidden: then `you` does not have it.
+            The spans to which these decisions give different levels: `start`, `end`, `parents` (ids of the
+            differing decisions) and `agreed` (id of the decision that settles it, or empty). That decision
+            need not be in `you`: where the desk hides all scores, it may be hidden.
         `hidden` : int
-            Number of other people's blind judgements that are hidden until one's own are finished.
+            Number of other people's blind judgements that are hidden until the viewer's own are finished.
     """
+    decisions = film.decisions
     shown = shown_decisions(film, viewer, blind=blind, words=words)
     shown_ids = {described["id"] for described in shown}
-    # Any agreed decision may settle a difference, even if it is not shown.
-    differences = film.decisions.disagreements(shown_ids, agreed_ids=None)
+    # `agreed_ids` is None: any agreed decision may settle a difference, even one that is hidden.
+    differences = decisions.disagreements(shown_ids, agreed_ids=None)
     described_differences = [
         {
             "start": difference.start_s,
@@ -240,12 +303,12 @@ def visible_decisions(
         }
         for difference in differences
     ]
-    hidden_ids = film.decisions.ids_hidden_from(viewer, film.decisions.places_seen_by(viewer))
+    hidden_ids = decisions.ids_hidden_from(viewer, decisions.places_shown_to(viewer))
     return {"you": shown, "differ": described_differences, "hidden": len(hidden_ids)}
 
 
 def cited_decision(described: Mapping[str, Any], words: Words) -> str:
-    """Write a citation of a decision: who decided what, and whether in sight of the model's score.
+    """Write a citation of a decision: who decided what, and whether they were shown the model's score.
 
     `described` is the decision as `_described` returns it, with the model's probability `p`, which may be
     None. A note has no level, and its citation is empty.
@@ -253,13 +316,12 @@ def cited_decision(described: Mapping[str, Any], words: Words) -> str:
     if not described["level"]:
         return ""
     is_agreed = described["kind"] == "agreed"
-    # The names of people who agreed are joined already.
-    names = described["judges"] if is_agreed else described["who"]
+    people = described["judges"] if is_agreed else described["who"]  # names in one text
     start_s, end_s = described["start"], described["end"]
     claim = decision(
-        [names],
+        [people],
         described["title"],
-        ClaimTime("span", end_s - start_s, start_s, end_s),
+        ClaimTime("span", seconds=end_s - start_s, start_s=start_s, end_s=end_s),
         is_blind=described["blind"],
         is_agreed=is_agreed,
         has_score=described["p"] is not None,
@@ -272,14 +334,15 @@ def shown_decisions(
 ) -> list[dict[str, Any]]:
     """Describe the decisions of a film that a person may see, in time order.
 
-    Parameters as of `visible_decisions`. Others' blind judgements are left out until the viewer's own are
-    finished (`Decisions.places_seen_by`). With `blind`, what was decided in sight of the model's score is
+    Parameters as in `visible_decisions`. Others' blind judgements are left out until the viewer's own are
+    finished (`Decisions.places_shown_to`). With `blind`, what was decided with the model's score shown is
     left out: it would show where the model marks passages.
 
     Returns
     -------
     list of dict
-        As of `_described`, and in addition
+        What `_described` returns, and in addition:
+
         `beside` : bool
             Whether it conflicts with another decision of the same person (`Decisions.conflicts`).
         `otherwise` : bool
@@ -295,21 +358,22 @@ def shown_decisions(
     visibility = _Visibility(
         viewer,
         hides_others=decisions.hides_others_from(viewer),
-        places_seen=decisions.places_seen_by(viewer),
+        places_shown=decisions.places_shown_to(viewer),
         hides_scores=blind,
     )
     shown = []
     for kind, clips in decisions.kept.items():
         for clip in clips:
-            says_something = clip.level or kind == "note"
-            if clip.movie != film.timeline.movie or not says_something:
+            is_empty = not clip.level and kind != "note"
+            if clip.movie != film.timeline.movie or is_empty:
                 continue
             if not visibility.shows(clip, decisions.place_of(clip)):
                 continue
-            described = dict(_described_once(film, kind, clip, words.language))
             p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
+            described = dict(_cached_description(film, kind, clip, words.language))
             described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
+            # The citation says whether the model had a score, even if the desk hides the score itself.
             described["cited"] = cited_decision(described | {"p": p}, words)
             if not blind:
                 described["p"] = None if p is None else round(p, 3)
@@ -327,7 +391,7 @@ class _Visibility(NamedTuple):
         Name of the person.
     hides_others : bool
         Whether any of others' blind judgements are hidden from the person.
-    places_seen : frozenset of int or None
+    places_shown : frozenset of int or None
         Places of the draw at which they are not hidden; None if the person may see all places.
     hides_scores : bool
         Whether the desk hides all scores.
@@ -335,21 +399,22 @@ class _Visibility(NamedTuple):
 
     viewer: str
     hides_others: bool
-    places_seen: frozenset[int] | None
+    places_shown: frozenset[int] | None
     hides_scores: bool
 
     def shows(self, clip: Clip, place: int) -> bool:
         """Whether the person may see a decision; `place` is that of a blind judgement in the draw, else 0."""
-        was_score_in_sight = clip.extras.get(SEEN_SCORE) != "0"
-        if was_score_in_sight:
+        is_blind = clip.extras.get(SEEN_SCORE) == "0"
+        if not is_blind:
             return not self.hides_scores
         is_own = clip.annotator == self.viewer
-        is_at_place_seen = self.places_seen is not None and place in self.places_seen
-        return is_own or not self.hides_others or is_at_place_seen
+        if is_own or not self.hides_others:
+            return True
+        return self.places_shown is not None and place in self.places_shown
 
 
-def _described_once(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
-    """Return the description of a decision (`_described`), which is kept in `OpenFilm.described`."""
+def _cached_description(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
+    """Return the description of a decision (`_described`) in a language; it is made only once."""
     key = clip.clip_id, language
     if key not in film.described:
         film.described[key] = _described(film, kind, clip, language)
@@ -357,12 +422,34 @@ def _described_once(film: OpenFilm, kind: str, clip: Clip, language: str) -> dic
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
-    """Describe a decision for the desk's script, as far as that stays the same for every viewer."""
+    """Describe a decision for the desk's script: what is the same for every viewer.
+
+    Returns
+    -------
+    dict
+        `id`, `kind` : str
+        `start`, `end` : float
+            Ends of the span in seconds.
+        `level`, `title` : str
+            Name and title of the level; empty if it has none.
+        `concepts` : tuple of str
+        `note`, `who`, `origin` : str
+            Note, annotator, and which passage of the model a marked passage was made from.
+        `place` : int
+            Place in the draw of a window that was judged blindly; else 0.
+        `blind` : bool
+        `parents`, `judges` : tuple of str, str
+            Of an agreed decision: the ids of the decisions that it settles, and the names of the people who
+            made them, who agreed.
+        `verdict` : str
+            Whether it agrees with a model that marks the span (`Decisions.verdict`); `note` without a level.
+        `history` : list of str
+            Earlier versions, as texts.
+    """
     decisions = film.decisions
     codebook = decisions.codebook
     line = decisions.lines[clip.clip_id]
     level = clip.level or ""
-    # An agreed decision is of the people whose decisions, its parents, it settles.
     judges = sorted({decisions.lines[parent_id].annotator for parent_id in line.parents})
     earlier_versions = decisions.history(clip.clip_id)
     return {
@@ -395,11 +482,12 @@ def _title(book: Codebook, level_name: str, language: str) -> str:
 
 def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:
     """Write a decision in one line: its span, the title of its level, its concepts and its note."""
-    called = concept_names(book, language)
-    concepts = [called.get(name, name) for name in row.get("concepts", "").split(";") if name]
+    translated_names = concept_names(book, language)
+    names = [name for name in row.get("concepts", "").split(";") if name]
+    concepts = ";".join(translated_names.get(name, name) for name in names)
     span = clock_span(float(row["start_s"]), float(row["end_s"]))
     title = _title(book, row.get("level", ""), language)
-    parts = (span, title, ";".join(concepts), row.get("note"))
+    parts = (span, title, concepts, row.get("note"))
     return " ".join(part for part in parts if part)
 
 
@@ -408,8 +496,8 @@ def next_window(
 ) -> dict[str, Any]:
     """Return the next window that a person is to judge blindly; once they are finished, the film's share.
 
-    They are finished when they have judged as many windows as planned, or no window is left. The desk's
-    script reads the answer.
+    They are finished when they have judged as many windows as planned, or no window is left. The result is
+    the answer to a request of the desk's script.
 
     Parameters
     ----------
@@ -432,12 +520,8 @@ def next_window(
             How many they had said that they would judge; absent if they never said it.
         `window` : dict
             `start`, `end` and `place` of the next one; absent when they are finished.
-        `few` : str
-            That too few windows are judged for a share, in place of the two that follow.
-        `sofar` : str
-            The interval of their own share that is valid at any time; absent if all windows are judged.
-        `share` : str
-            The shares of all judges; absent until they are finished.
+        `few`, `sofar`, `share` : str
+            Sentences on the share (`_estimates`); absent until they are finished, unless `tells_share`.
     """
     decisions = film.decisions
     decisions.refresh()
@@ -447,12 +531,14 @@ def next_window(
     n_stated = decisions.n_stated_by(judge)
     if n_stated:
         answer["fixed"] = n_stated
+
     places_left = [place for place in range(1, len(decisions.windows) + 1) if place not in judged]
     is_finished = not places_left or len(judged) >= n_planned
     if not is_finished:
         place = places_left[0]
-        start, end = decisions.windows[place - 1]
-        answer["window"] = {"start": start, "end": end, "place": place}
+        start_s, end_s = decisions.windows[place - 1]
+        answer["window"] = {"start": start_s, "end": end_s, "place": place}
+
     if tells_share or is_finished:
         answer |= _estimates(film, judge, words or Words("en"), is_finished=is_finished)
     return answer
@@ -461,20 +547,30 @@ def next_window(
 def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -> dict[str, str]:
     """Write sentences on the film's share, estimated from a person's blind judgements so far.
 
-    The other judges' shares are told too, but only once the person is finished. The keys are `few`, `sofar`
-    and `share`, as `next_window` returns them.
+    Returns
+    -------
+    dict
+        `few` : str
+            That too few windows are judged for a share; then there is nothing else.
+        `sofar` : str
+            The interval of the person's own share that is valid at any time; absent if all windows are
+            judged.
+        `share` : str
+            The shares by all judges; absent until the person is finished.
     """
     own_clips = film.decisions.blind_judgements().get(judge, {}).values()
     own_judgements = film.decisions.judgements(own_clips)
     judged = judged_film(film.timeline, own_judgements)
-    windows = judged.together()  # of all judges, and here there is only this one
+    windows = judged.together()  # by all judges, who are only this person here
     if not windows.is_enough:
         too_few = TooFewJudged(judges=[judge], **windows.counts._asdict())
-        reasons = _as_sentences(judged.notices, words)
-        return {"few": " ".join([f"{sentence(no_judged_share(too_few), words)}.", *reasons])}
+        sentences = [f"{sentence(no_judged_share(too_few), words)}.", *_as_sentences(judged.notices, words)]
+        return {"few": " ".join(sentences)}
+
     estimates = {}
     rate, _ = correct_rate(film.timeline, own_judgements)
-    if not rate.is_census:  # of a census the share is counted: it has no interval
+    # If all windows were judged (a census), the share is counted, and has no interval.
+    if not rate.is_census:
         estimates["sofar"] = _share_so_far_sentence(judge, windows, rate, words)
     if is_finished:
         estimates["share"] = _shares(film, judge, words)
@@ -482,9 +578,13 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
 
 
 def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRate, words: Words) -> str:
-    """Write the interval of a judge's share that is valid at any time (`anytime_interval`)."""
+    """Write the interval of a judge's share that is valid at any time (`anytime_interval`).
+
+    Windows of which the judge was not sure count in no share: their cells have no content (`sure_cells`).
+    """
     judged_cells, is_positive, _ = votes(windows.by_cell)  # [n] and [n], in the order of the draw
     interval = anytime_interval(windows.sure_cells, judged_cells, is_positive)
+    # Only earlier versions drew windows by this method.
     was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
     claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
     return sentence(claim, words)
@@ -496,37 +596,38 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     Only the judge's own share is written as long as the others' judgements are hidden from them.
     """
     blind_judgements = film.decisions.blind_judgements()
+    judges = list(blind_judgements)
     if film.decisions.hides_others_from(judge):
-        clips = [*blind_judgements.get(judge, {}).values()]
-    else:
-        clips = [clip for judged in blind_judgements.values() for clip in judged.values()]
+        judges = [name for name in judges if name == judge]
+    clips = [clip for name in judges for clip in blind_judgements[name].values()]
     film_rates = correct_rates(film.timeline, film.decisions.judgements(clips))
+
     sentences = _share_sentences(film_rates, judge, words)
-    for too_few in film_rates.too_few:
-        sentences.append(f"{sentence(no_judged_share(too_few), words)}.")
-    for claim in _agreements(film_rates):
-        sentences.append(sentence(claim, words))
+    sentences += [f"{sentence(no_judged_share(too_few), words)}." for too_few in film_rates.too_few]
+    sentences += [sentence(claim, words) for claim in _agreements(film_rates)]
     for notice in film_rates.notices:
-        is_agreement_of_some_pairs = isinstance(notice, Message) and notice.key == "note_pairs"
-        if is_agreement_of_some_pairs:
+        # Of all notices only this one is about agreement: there are so many pairs that some were drawn.
+        if isinstance(notice, Message) and notice.key == "note_pairs":
             sentences.append(f"{words.translated(notice)}.")
     return " ".join(sentences)
 
 
 def _share_sentences(film_rates: FilmRates, judge: str, words: Words) -> list[str]:
-    """Write a sentence on each share: of this judge, of the others, and of all together.
+    """Write sentences on each share: of this judge, of the others, and of all together.
 
-    Up to `MOST_NAMED` others have a sentence each. Of more, the last ones share one sentence, which takes the
-    place of one: so others never have more sentences than that.
+    The others have at most `MOST_NAMED` sentences. Of three others each has a sentence. Of five, the first
+    two have one each, and the last three have one together.
     """
     others = [rate for rate in film_rates.rates if not rate.is_of_panel and rate.annotators != [judge]]
-    summed_up = []
+    in_common_sentence = []
     if len(others) > MOST_NAMED:
-        summed_up = others[MOST_NAMED - 1 :]
-    named = [judged_share(rate) for rate in film_rates.rates if rate not in summed_up]
-    sentences = [f"{judged_share_sentence(claim, words)}." for claim in named]
-    if summed_up:
-        sentences.append(other_shares_sentence([judged_share(rate) for rate in summed_up], words))
+        n_alone = MOST_NAMED - 1
+        in_common_sentence = others[n_alone:]
+    alone = [judged_share(rate) for rate in film_rates.rates if rate not in in_common_sentence]
+    sentences = [f"{judged_share_sentence(claim, words)}." for claim in alone]
+    if in_common_sentence:
+        claims = [judged_share(rate) for rate in in_common_sentence]
+        sentences.append(other_shares_sentence(claims, words))
     return sentences
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import av
 import numpy as np
@@ -68,37 +68,73 @@ def needs_copy(path: Path) -> bool:
 
 
 def remade_part(path: Path) -> Remade:
-    """Say what of a film must be made anew so that common browsers play it, each picture at the right time.
+    """Find the largest part of a film that must be made anew so that common browsers play it.
 
     Browsers play the codecs and containers of `PLAYED_CODECS`, if the film has 8 bits a sample, consists of
     one part and is not cropped.
+
+    Returns
+    -------
+    str
+        `nothing` if browsers play the film as it is; else `container`, `sound` or `pictures` (`Remade`).
 
     Raises
     ------
     VideoError
         The file is no video.
     """
-    with opened(path) as source:
-        container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
-        sound_tracks = _playable_sound_tracks(source.container)
-        sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
-        is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
-        picture_codec = source.codec
-    film = probe(path)
-    stream = film.stream
-    # A track of sound that only begins later in the file is found by probing it, and has no codec here.
-    has_late_sound = "sound" in film.besides and not sound_codecs
-    is_whole = stream is not None and stream.parts == 1 and not stream.crop
-    if has_late_sound or not is_8_bit or not is_whole:
+    encoding = _encoding_of(path)
+    if not encoding.can_be_copied:
         return "pictures"
-    if _plays_pictures(container, picture_codec) and _plays_sound(container, sound_codecs):
+    plays_pictures = _plays_pictures(encoding.container, encoding.picture_codec)
+    plays_sound = _plays_sound(encoding.container, encoding.sound_codecs)
+    if plays_pictures and plays_sound:
         return "nothing"
     # The copy is an MP4 file: what it may hold unchanged need not be encoded anew.
-    if not _plays_pictures(MP4, picture_codec):
+    if not _plays_pictures(MP4, encoding.picture_codec):
         return "pictures"
-    if not _plays_sound(MP4, sound_codecs):
+    if not _plays_sound(MP4, encoding.sound_codecs):
         return "sound"
     return "container"
+
+
+class _Encoding(NamedTuple):
+    """How a film's file is encoded, by FFmpeg's names.
+
+    Attributes
+    ----------
+    container, picture_codec : str
+    sound_codecs : list of str
+        The codec of the sound; empty without sound.
+    can_be_copied : bool
+        Whether a copy can have the film's pictures without encoding them anew.
+    """
+
+    container: str
+    picture_codec: str
+    sound_codecs: list[str]
+    can_be_copied: bool
+
+
+def _encoding_of(path: Path) -> _Encoding:
+    """Read how a film's file is encoded."""
+    with opened(path) as source:
+        container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
+        picture_codec = source.codec
+        is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
+        sound_tracks = _playable_sound_tracks(source.container)
+        sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
+    film = probe(path)
+    stream = film.stream
+    is_whole = stream is not None and stream.parts == 1 and not stream.crop
+    # A track of sound that only begins later in the file is found by probing it, and has no codec here.
+    has_late_sound = "sound" in film.besides and not sound_codecs
+    return _Encoding(
+        container=container,
+        picture_codec=picture_codec,
+        sound_codecs=sound_codecs,
+        can_be_copied=is_8_bit and is_whole and not has_late_sound,
+    )
 
 
 def _plays_pictures(container: str, codec: str) -> bool:
@@ -108,7 +144,7 @@ def _plays_pictures(container: str, codec: str) -> bool:
 
 
 def _plays_sound(container: str, codecs: Collection[str]) -> bool:
-    """Whether browsers play the sound of all of these codecs in a container; without sound they do."""
+    """Whether browsers play sound of all of these codecs in a container; true for a film without sound."""
     _, sound_codecs = PLAYED_CODECS.get(container, (set(), set()))
     return sound_codecs.issuperset(codecs)
 
@@ -171,13 +207,15 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 
 def first_sound(film: Any) -> Any:
-    """Return the sound track that players choose, of an open container; None if it can't be decoded."""
+    """Return the sound track of an open container that players choose; None if it can't be decoded."""
     track = film.streams.best("audio")
-    return None if track is None or track.codec_context is None else track
+    if track is None or track.codec_context is None:  # no decoder is known
+        return None
+    return track
 
 
 def _playable_sound_tracks(film: Any) -> list[Any]:
-    """Return the sound track that players choose, in a list; the list is empty if it can't be decoded."""
+    """Return a list of the sound track that players choose, to be read with the pictures; [] without one."""
     track = first_sound(film)
     return [] if track is None else [track]
 
@@ -185,8 +223,8 @@ def _playable_sound_tracks(film: Any) -> list[Any]:
 def _with_decoding_times(packets: Iterable[Any]) -> Iterator[Any]:
     """Yield packets in the order given, each with a time of decoding (dts), which an MP4 file needs.
 
-    The first packets of a Matroska file may lack it. They wait for the next packet of their stream that has
-    one. If that is the third packet, with a dts of 10, the first two get 8 and 9. Packets without a time of
+    The first packets of a Matroska file may lack it: they wait for the first packet of their stream that has
+    one. If the third packet has a dts of 10, the first two get 8 and 9. Packets without a time of
     presentation (pts) are left out.
     """
     waiting_of_stream: dict[int, list[Any]] = {}
@@ -209,13 +247,15 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
     Returns
     -------
     bool
-        Whether that worked. False if the film can't be copied so, or if its frames would be at other times.
+        Whether that worked. False if FFmpeg can't copy the streams or read the copy, or if the frames of the
+        copy are at other times than the film's.
     """
     try:
         with av.open(str(out), "w", format="mp4") as made, opened(path) as source:
             _copy_streams(source, made, progress, keeps_sound=keeps_sound)
-        film_times, copy_times = frame_times(path), frame_times(out)
-    except (av.FFmpegError, ValueError, VideoError):
+        film_times = frame_times(path)
+        copy_times = frame_times(out)
+    except (av.FFmpegError, ValueError, VideoError):  # the film is encoded anew instead
         return False
     if len(film_times) != len(copy_times):
         return False
@@ -228,15 +268,19 @@ def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, 
     Its sound is copied too (`keeps_sound`), or encoded anew.
     """
     sound_tracks = _playable_sound_tracks(source.container)
-    tracks_to_copy = [source.stream]
-    if keeps_sound:
-        tracks_to_copy += sound_tracks
-    copy_of_track = {track.index: made.add_stream_from_template(track) for track in tracks_to_copy}
-    encoded_sound = _Sound(made) if sound_tracks and not keeps_sound else None
     for track in sound_tracks:
         track.discard = Discard.default  # opening a film discards its sound: here it is read
+
+    # The copy's streams
+    copied_tracks = [source.stream]
+    if keeps_sound:
+        copied_tracks += sound_tracks
+    copy_of_track = {track.index: made.add_stream_from_template(track) for track in copied_tracks}
+    encoded_sound = _Sound(made) if sound_tracks and not keeps_sound else None
+
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
-        if packet.stream.index in copy_of_track:
+        is_copied = packet.stream.index in copy_of_track
+        if is_copied:
             _move_to_film_time(packet, source.origin)
             progress(max(float(packet.pts * packet.time_base), 0.0))
             packet.stream = copy_of_track[packet.stream.index]
@@ -249,9 +293,10 @@ def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, 
 
 
 def _move_to_film_time(packet: Any, origin_s: Any) -> None:
-    """Let the times of a packet count from the film's first frame, at `origin_s` of the file's times.
+    """Change the times of a packet, so that they count from the film's first frame.
 
-    Times of a packet are whole numbers of its stream's time base, which is a part of a second.
+    That frame is at `origin_s` seconds of the file's times. A packet's times are whole numbers, in units of
+    its stream's time base, such as 1 / 90,000 s.
     """
     origin = round(origin_s / packet.time_base)
     packet.pts -= origin
@@ -262,14 +307,17 @@ def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None
     """Encode a film's pictures and sound anew into the open container `made`."""
     film = probe(path)
     frames_per_s = film.frames / (film.duration_s or 1)
-    pictures = _Pictures(made, read_frames(path, at([0])), frames_per_s)
-    sound = _Sound(made) if "sound" in film.besides else None
+    first_frame = read_frames(path, at([0]))
+    pictures = _Pictures(made, first_frame, frames_per_s)
+    has_sound = "sound" in film.besides  # what there is besides pictures
+    sound = _Sound(made) if has_sound else None
     for at_s, frame in played(path):
-        if not isinstance(frame, av.AudioFrame):
+        if isinstance(frame, av.AudioFrame):
+            if sound is not None:
+                sound.add(frame, at_s)
+        else:
             pictures.add(frame, at_s)
             progress(at_s)
-        elif sound is not None:
-            sound.add(frame, at_s)
     made.mux(pictures.stream.encode(None))  # what the encoder still holds
     if sound is not None:
         made.mux(sound.stream.encode(None))
@@ -285,16 +333,16 @@ def size_with_square_pixels(
     Parameters
     ----------
     width, height : int
-        Of the film's pictures, in their own pixels.
+        Size of the film's pictures, in their own pixels.
     pixel_aspect : Fraction
-        Width of such a pixel divided by its height.
+        Width of one of these pixels divided by its height.
     most_lines : int
         Maximum height of the copy's pictures.
     """
-    copy_height = min(most_lines, height) // 2 * 2
-    copy_width = width * pixel_aspect * copy_height / height
-    even_width = round(copy_width / 2) * 2
-    return max(2, even_width), copy_height
+    even_height = min(most_lines, height) // 2 * 2
+    width_in_proportion = width * pixel_aspect * even_height / height
+    even_width = round(width_in_proportion / 2) * 2
+    return max(2, even_width), even_height
 
 
 class _Pictures:
@@ -320,11 +368,8 @@ class _Pictures:
     """
 
     def __init__(self, made: Any, first: Frames[Any], frames_per_s: float) -> None:
-        pixel_aspect = Fraction(str(first.stream.get("sample_aspect", "1:1")).replace(":", "/"))
-        if first.rotation % 180:  # the frame was turned by a quarter, and its pixels with it
-            pixel_aspect = 1 / pixel_aspect
         self.width, self.height = size_with_square_pixels(
-            first.width, int(first.height), pixel_aspect, most_lines=MOST_LINES
+            first.width, int(first.height), _pixel_aspect(first), most_lines=MOST_LINES
         )
         self.made = made
         self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": CONSTANT_QUALITY})
@@ -334,11 +379,7 @@ class _Pictures:
         self.stream.time_base = TICK_S
         coding = self.stream.codec_context
         coding.time_base = TICK_S
-        # The colours of BT.709 (ITU709), in the range of values of television (MPEG).
-        coding.colorspace = Colorspace.ITU709
-        coding.color_primaries = ColorPrimaries.BT709
-        coding.color_trc = ColorTrc.BT709
-        coding.color_range = ColorRange.MPEG
+        _set_colours(coding)
         coding.gop_size = round(KEY_FRAME_S * frames_per_s)
         coding.max_b_frames = 0  # with such frames the first picture would get a later time than in the film
         self.last_tick = -1
@@ -349,11 +390,27 @@ class _Pictures:
         if tick <= self.last_tick:  # the container can't hold two pictures of one time
             return
         self.last_tick = tick
-        frame = av.VideoFrame.from_ndarray(picture, "rgb24").reformat(
-            self.width, self.height, "yuv420p", dst_colorspace=Colorspace.ITU709
-        )
-        frame.pts, frame.time_base = tick, TICK_S
+        in_rgb = av.VideoFrame.from_ndarray(picture, "rgb24")
+        frame = in_rgb.reformat(self.width, self.height, "yuv420p", dst_colorspace=Colorspace.ITU709)
+        frame.pts = tick
+        frame.time_base = TICK_S
         self.made.mux(self.stream.encode(frame))
+
+
+def _pixel_aspect(frame: Frames[Any]) -> Fraction:
+    """Return the width of a decoded frame's pixels divided by their height."""
+    ratio = str(frame.stream.get("sample_aspect", "1:1"))
+    aspect = Fraction(ratio.replace(":", "/"))
+    is_turned_by_quarter = frame.rotation % 180 != 0  # and its pixels with it
+    return 1 / aspect if is_turned_by_quarter else aspect
+
+
+def _set_colours(coding: Any) -> None:
+    """Declare the colours that an encoder gets: those of BT.709 (HD television), in the limited range."""
+    coding.colorspace = Colorspace.ITU709
+    coding.color_primaries = ColorPrimaries.BT709
+    coding.color_trc = ColorTrc.BT709
+    coding.color_range = ColorRange.MPEG
 
 
 class _Sound:
@@ -381,11 +438,15 @@ class _Sound:
         self.next_sample: int | None = None
 
     def add(self, frame: Any, at_s: float) -> None:
-        """Encode a frame of samples; `at_s`, its time in seconds, counts only for the first one."""
+        """Encode a frame of samples that is heard from `at_s` seconds on.
+
+        The time counts only for the first frame: samples of later ones follow without gaps.
+        """
         if self.next_sample is None:
             self.next_sample = round(at_s * SAMPLE_RATE)
         for block in self.resampler.resample(frame):
-            block.pts, block.time_base = self.next_sample, Fraction(1, SAMPLE_RATE)
+            block.pts = self.next_sample
+            block.time_base = Fraction(1, SAMPLE_RATE)
             self.next_sample += block.samples
             if block.pts >= 0:  # sound from before the film's first picture is left out
                 self.made.mux(self.stream.encode(block))

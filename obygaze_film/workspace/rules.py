@@ -99,38 +99,39 @@ class FilmRules:
 
     @cached_property
     def content(self) -> tuple[float, ...]:
-        """The content of each of the film's windows today: its seconds that can be judged."""
+        """The content of each of the film's windows today: how many of its seconds can be judged."""
         return tuple(cells_of(self.film).content_s.tolist())
 
     @cached_property
     def unread_notices(self) -> tuple[str, ...]:
-        """A notice of how many windows are never drawn today, as they could not be read; empty if none."""
+        """A notice of how many windows could not be read, and so are never drawn; empty if there are none."""
         return tuple(unread_notices([self.film]))
 
     @cached_property
     def draws(self) -> dict[Sampling, Draw]:
-        """Method of sampling -> the film's draw by it: the recorded one, else one of today's windows."""
+        """Method of sampling -> the film's draw by it.
+
+        It is the recorded draw. By a method without a recorded draw, today's windows are drawn.
+        """
+        recorded = {draw.sampling: draw for draw in self.recorded}
         draws = {}
         for sampling in (SUCCESSIVE, SEQUENTIAL_POISSON):
-            draws[sampling] = Draw(
-                sampling=sampling, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content
-            )
-        for draw in self.recorded:
-            draws[draw.sampling] = draw
+            of_today = Draw(sampling=sampling, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content)
+            draws[sampling] = recorded.get(sampling, of_today)
         return draws
 
     def is_of_film(self, draw: Draw) -> bool:
-        """Whether a draw that a header of the ledger states can be one of this film's windows.
+        """Whether a draw recorded in a ledger can be a draw of this film's windows.
 
-        It is checked because anybody may have written the header. No window's content is longer than the
-        window itself.
+        Anybody may have written the ledger.
         """
         if draw.movie != self.film.movie or draw.seed != SEED_OF_DESK:
             return False
         if len(draw.content) != len(self.content):
             return False
-        window_lengths = np.diff(cells_of(self.film).spans)[:, 0]  # [W windows], in seconds
-        return bool((np.array(draw.content) <= window_lengths + SLACK_S).all())
+        # The seconds of a window that can be judged are not more than the window has, up to rounding.
+        starts, ends = cells_of(self.film).spans.T
+        return bool((np.array(draw.content) <= ends - starts + SLACK_S).all())
 
     def n_changed(self, sampling: Sampling) -> int:
         """Count the windows that have another content now than when they were drawn."""
@@ -141,18 +142,18 @@ class FilmRules:
     def windows(self) -> dict[str, list[tuple[float, float]]]:
         """Method of sampling -> start and end in seconds of each window, in the order of its draw."""
         spans = [(start_s, end_s) for start_s, end_s in cells_of(self.film).spans.tolist()]
-        windows: dict[str, list[tuple[float, float]]] = {}
+        windows_by_method: dict[str, list[tuple[float, float]]] = {}
         for sampling, draw in self.draws.items():
-            windows[sampling] = [spans[window] for window in draw.order()]
-        return windows
+            windows_by_method[sampling] = [spans[index] for index in draw.order()]
+        return windows_by_method
 
     def place_of(self, clip: Clip) -> int:
-        """Return the place, from 1 on, in its draw of a window that was judged blindly.
+        """Return the place of a blind judgement's window in its draw, from 1 on.
 
         0 if the clip is no blind judgement, or not of the window at the place that it names.
         """
-        has_seed_of_desk = named_seed(clip) in {None, SEED_OF_DESK}  # None: it states no seed
-        if not is_blind(clip) or not has_seed_of_desk:
+        states_other_seed = named_seed(clip) not in {None, SEED_OF_DESK}  # None: it states no seed
+        if not is_blind(clip) or states_other_seed:
             return 0
         windows = self.windows.get(named_sampling(clip), [])
         place = place_in(clip)
@@ -166,14 +167,12 @@ class FilmRules:
     def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
         """Return whether a person's judgement agrees with a model that marks the span as positive.
 
-        As in rates, every judgement that is not positive is negative, whatever levels the model was trained
-        on.
-
         Returns
         -------
         str
-            `agree` for a positive judgement, `disagree` for a negative one, and `unsure` for a level that no
-            task of the codebook has.
+            `agree` for one of the model's positive levels (or for its concept). `disagree` for any other
+            level, even if the model was trained without it. `unsure` for a level that is no answer, such as
+            "not sure": no task of the codebook has it.
         """
         judged = Clip("judgement", self.film.movie, level=level, concepts=tuple(concepts))
         is_positive = positive_of(self.film.model()).is_positive(judged, self.codebook.labels)
@@ -198,17 +197,21 @@ class FilmRules:
         parents: Sequence[str] = (),
         is_blind: bool = False,
     ) -> Cells:
-        """Write a decision as a row of the ledger, without empty cells.
+        """Write a decision as a row of the ledger: column -> cell, without empty cells.
 
-        Parameters as of `Decisions.keep`. A judgement with a place in `draw` is always blind. For other
-        decisions `is_blind` says whether the model's score was out of sight.
+        Parameters as in `Decisions.keep`. In addition, `draw` is the draw of the windows to judge blindly,
+        and `is_blind` says whether the model's score was hidden from who decided. A judgement with a place in
+        the draw is always blind.
         """
         is_drawn = kind == "judgement" and place != 0
-        # Cells of all decisions.
-        row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
-        row["annotator"] = name_of(annotator)
-        row["note"] = " ".join(note.split())
-        # Cells of a note, and of decisions that have a level.
+        row = {
+            "movie": self.film.movie,
+            "start_s": f"{start_s:.10g}",
+            "end_s": f"{end_s:.10g}",
+            "annotator": name_of(annotator),
+            "note": " ".join(note.split()),
+        }
+        # A note has nothing else; all other kinds have a level.
         if kind == "note":
             row["written_at"] = now()
         else:
@@ -216,23 +219,22 @@ class FilmRules:
             row["level"] = self.codebook.level_named(level)
             row["concepts"] = ";".join(concepts)
             row[SEEN_SCORE] = "0" if is_drawn or is_blind else "1"
-        # Cells that only decisions of one kind have.
+        # Columns of one kind
         if kind == "passage":
             row["origin"] = origin
-        elif kind == "agreed":
+        if kind == "agreed":
             row[PARENTS] = ";".join(parents)
-        elif kind == "judgement":
-            if is_drawn:
-                row |= drawn_at(draw, place)
-                row[PLANNED] = str(n_planned or "")
-            else:
-                row["judgement"] = self.verdict(row["level"], concepts)
-            if self.codebook.name != DEFAULT_CODEBOOK:
-                row[CODEBOOK_COLUMN] = self.codebook.name
+        if is_drawn:
+            row |= cells_of_drawn_window(draw, place)
+            row[PLANNED] = str(n_planned or "")
+        if kind == "judgement" and not is_drawn:
+            row["judgement"] = self.verdict(row["level"], concepts)
+        if kind == "judgement" and self.codebook.name != DEFAULT_CODEBOOK:
+            row[CODEBOOK_COLUMN] = self.codebook.name
         return {column: cell for column, cell in row.items() if cell}
 
-    def refuse(self, kind: str, row: Cells, start_s: float, end_s: float) -> None:
-        """Refuse mistakes that people make at the desk, in messages that the desk can translate.
+    def refuse_invalid(self, kind: str, row: Cells, start_s: float, end_s: float) -> None:
+        """Raise an error for mistakes that people make at the desk, with a message that can be translated.
 
         Raises
         ------
@@ -242,7 +244,7 @@ class FilmRules:
         for text in (row.get("annotator", ""), row.get("note", "")):
             problem = unsuitable(text)
             if problem:
-                # The problem names the character by its code point, such as U+202E.
+                # The problem names the character by its code point, such as U+202E. The message names it too.
                 code_points = re.findall(r"U\+\w+", problem)
                 raise FilmError(message("unsuitable", text=text, sign=code_points[0]))
         film_s = self.film.record.duration_s
@@ -252,7 +254,7 @@ class FilmRules:
         if kind == "passage" and not is_long_enough:
             raise FilmError(message("short", start=start_s, end=end_s, least=SHORTEST_S))
 
-    def clip_of_new(self, kind: str, row: Cells, path: Path) -> Clip:
+    def checked_clip(self, kind: str, row: Cells, path: Path) -> Clip:
         """Make a clip of a decision that is not yet in the ledger; `path` is the file that it comes from.
 
         Raises
@@ -263,8 +265,8 @@ class FilmRules:
         problems = Problems(path)
         clip = self.checked(kind, row, "new", problems, line=0)
         if clip is None:
-            # "line 0, column level: ...": the decision is in no line of a file.
-            without_line = problems.messages[0].partition(", ")[2]
+            # The decision is in no line of a file: "line 0, column level: ..." becomes "column level: ...".
+            _, _, without_line = problems.messages[0].partition(", ")
             raise FilmError(without_line)
         return clip
 
@@ -284,19 +286,23 @@ class FilmRules:
         line : int
             Number of the row's line in its file, for the messages.
         """
+        # Are all columns filled?
         empty_columns = [column for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]) if not row.get(column)]
         for column in empty_columns:
             problems.add(line, "is empty", column)
-        settles_nothing = kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, ""))
-        if settles_nothing:
+        has_invalid_parents = kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, ""))
+        if has_invalid_parents:
             problems.add(line, "expected the ids of two decisions or more", PARENTS)
-        if empty_columns or settles_nothing:
+        if empty_columns or has_invalid_parents:
             return None
+
+        # Are their cells valid? Levels and concepts may be spelled unlike in the codebook (`spelled`).
         cells = {**row, "clip_id": clip_id}
-        # `spelled`: levels and concepts may be spelled in other ways than in the codebook.
         clip = clip_of(Row(line, cells), problems, self.codebook, spelled=True)
         if clip is None:
             return None
+
+        # Is the span in the film?
         film_s = self.film.record.duration_s
         if clip.movie == self.film.movie and (clip.end_s or 0.0) > film_s + END_SLACK_S:
             problems.add(line, f"{row['end_s']} s is behind the end of a film of {film_s:g} s", "end_s")
@@ -304,12 +310,10 @@ class FilmRules:
         return clip
 
 
-def drawn_at(draw: Draw, place: int) -> Cells:
-    """Write the cells that say how the window at a place of a draw was drawn.
-
-    If the draw has no such place, they hold only the place, which is refused later (`FilmRules.place_of`).
-    """
+def cells_of_drawn_window(draw: Draw, place: int) -> Cells:
+    """Write how the window at a place of a draw, from 1 on, was drawn: column -> cell (`extras_of`)."""
     order = draw.order()
+    # There is no such place: the decision is refused when its place is looked up (`FilmRules.place_of`).
     if not 0 < place <= len(order):
         return {PLACE: str(place), SEEN_SCORE: "0"}
     return extras_of(draw, order[place - 1], place)
@@ -337,14 +341,21 @@ class Reading:
 
 
 def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
-    """Read a decision of a ledger, which anybody may have written, from line `number` of the file `path`."""
+    """Check a decision of a ledger, which anybody may have written, by the rules of a film.
+
+    For messages, `path` and `number` are the line's file and its number in the file.
+    """
     problems = Problems(path)
     clip = rules.checked(line.kind, line.row, line.id, problems, number)
     place = 0
-    if clip is not None and clip.movie != rules.film.movie:
-        problems.add(number, "of another film: it is not shown here", "movie")
-    elif clip is not None and line.kind == "judgement" and clip.extras.get(SEEN_SCORE) == "0":
-        place = rules.place_of(clip)
-        if not place:
-            problems.add(number, "of another window of the draw: it does not count", PLACE)
-    return Reading(line, clip, place, tuple(f"{path}: {problem}" for problem in problems.messages))
+    if clip is not None:
+        is_of_film = clip.movie == rules.film.movie
+        is_blind_judgement = line.kind == "judgement" and clip.extras.get(SEEN_SCORE) == "0"
+        if not is_of_film:
+            problems.add(number, "of another film: it is not shown here", "movie")
+        elif is_blind_judgement:
+            place = rules.place_of(clip)
+            if place == 0:
+                problems.add(number, "of another window of the draw: it does not count", PLACE)
+    messages = tuple(f"{path}: {problem}" for problem in problems.messages)
+    return Reading(line, clip, place, messages)

@@ -61,6 +61,9 @@ from obygaze_models.report import asset
 MOST_BODY: Final = 1 << 16
 """Maximum size of a request to decide something, in bytes."""
 
+MOST_DIGITS_OF_PLAN: Final = 6
+"""Maximum number of digits of the number of windows that a person plans to judge: no film has a million."""
+
 MODES: Final = ("read", "blind")
 """Modes of the desk: `blind` hides all scores."""
 
@@ -101,12 +104,13 @@ class OnlyOwner:
     """
 
     def __init__(self, app: ASGIApp, keys: Secrets, port: int) -> None:
-        self.app, self.keys = app, keys
+        self.app = app
+        self.keys = keys
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it with status 403; either answer gets `HEADERS`."""
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # the workspace has no other connections, such as web sockets
             return
 
         async def send_guarded(message: Message) -> None:
@@ -114,20 +118,20 @@ class OnlyOwner:
                 message["headers"] += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
             await send(message)
 
-        await self._answer(Request(scope))(scope, receive, send_guarded)
+        answer = self._answer(Request(scope))
+        await answer(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> ASGIApp:
-        """Choose what answers a request.
-
-        It is a refusal for a wrong host or origin; the page that gives the cookie for the address with the
-        token, once; the application for a request with the cookie; and a refusal for all others.
-        """
+        """Choose what answers a request: a refusal, the page that gives the cookie, or the application."""
+        # It came by another site's name that was pointed to this machine (DNS rebinding).
         host = request.headers.get("host", "")
         if host not in self.hosts:
             return PlainTextResponse("not this address", 403)
+        # It writes, and a page of another site sent it (cross-site request forgery).
         writes = request.method not in {"GET", "HEAD"}
         if writes and request.headers.get("origin") != f"http://{host}":
             return PlainTextResponse("not from this page", 403)
+        # It is the first one, for the address that was printed for the user.
         if self._has_token(request):
             self.keys.token = ""  # it is valid once
             return self._entry_page()
@@ -135,9 +139,9 @@ class OnlyOwner:
             return self.app
         return PlainTextResponse(Words(_language(request))["desk_once"], 403)
 
-    # Secrets are compared in constant time, so that nobody can guess them sign by sign.
+    # Secrets are compared in constant time, so that nobody can guess them character by character.
     def _has_token(self, request: Request) -> bool:
-        """Whether a request is for the address with the token, which is still valid."""
+        """Whether a request is for the address with the token (`ENTRY`), and the token was not used yet."""
         given_token = request.url.path.removeprefix(ENTRY)
         may_enter = request.method == "GET" and self.keys.token != ""
         return may_enter and secrets.compare_digest(given_token.encode(), self.keys.token.encode())
@@ -150,8 +154,8 @@ class OnlyOwner:
     def _entry_page(self) -> Response:
         """Return the page that gives the cookie to the browser and leads it to the workspace.
 
-        It is a page and no redirect: browsers do not send a strict cookie along a redirect that began at
-        another place.
+        An HTTP redirect would not do: browsers do not send a strict cookie along a redirect if the first
+        address was opened from another site or program.
         """
         path = f"/{self.keys.path}/"
         answer = HTMLResponse(REDIRECTING_PAGE.format(path))
@@ -211,7 +215,9 @@ class Workspace:
         comparison_page: Callable[[str], str],
         learning: Learning | None = None,
     ) -> None:
-        self.films, self.comparison_page, self.learning = films, comparison_page, learning
+        self.films = films
+        self.comparison_page = comparison_page
+        self.learning = learning
         self.learning_job = Job()
 
     def app(self, keys: Secrets, port: int) -> Starlette:
@@ -261,10 +267,13 @@ class Workspace:
 
     def desk(self, request: Request) -> Response:
         """Show the desk of a film, in the mode that the address ends with."""
-        mode = _last_part(request)
-        learns, language = self.learning is not None, _language(request)
         page = desk_page(
-            self.films, self.film(request), mode, language, viewer=_name_typed(request), learns=learns
+            self.films,
+            self.film(request),
+            mode=_last_part(request),
+            language=_language(request),
+            viewer=_name_typed(request),
+            learns=self.learning is not None,
         )
         return HTMLResponse(page)
 
@@ -277,12 +286,12 @@ class Workspace:
 
     def media(self, request: Request) -> Response:
         """Send stills, colours or sound peaks of the film; an empty answer until they are made."""
-        film, name = self.film(request), _last_part(request)
-        path = film.media.get(name)
-        if path is None:
+        name = _last_part(request)
+        path = self.film(request).media.get(name)
+        if path is None:  # there is no copy of the film to make them of
             return Response(status_code=404)
-        if not path.is_file():
-            return Response(status_code=204)  # it is being made
+        if not path.is_file():  # they are being made
+            return Response(status_code=204)
         return FileResponse(path, media_type=MEDIA_TYPES[name])
 
     def captions(self, request: Request) -> Response:
@@ -293,8 +302,9 @@ class Workspace:
 
     def span(self, request: Request) -> Response:
         """Describe what the model sees in a span, what is said there, and which spans are similar."""
-        film, words = self.film(request), Words(_language(request))
-        start_s, end_s = _ends(request)
+        film = self.film(request)
+        words = Words(_language(request))
+        start_s, end_s = _span_in_query(request)
         return JSONResponse(span_evidence(film, self.films, start_s, end_s, words))
 
     def minutes(self, request: Request) -> Response:
@@ -304,27 +314,31 @@ class Workspace:
 
     def figure(self, request: Request) -> Response:
         """Draw a span as a figure for an article: SVG, or PDF if matplotlib is installed."""
-        film, kind = self.film(request), request.url.path.rpartition(".")[2]
-        if kind == "pdf" and not can_write_pdf():
+        film = self.film(request)
+        _, _, file_format = request.url.path.rpartition(".")
+        if file_format == "pdf" and not can_write_pdf():
             raise HTTPException(404, "PDF needs matplotlib: pip install 'obygaze[figures]'")
+        start_s, end_s = _span_in_query(request)
         view = film.view(_language(request))
         decisions = shown_decisions(film, _viewer(request), words=view.words)
         stills = StillSheet(film.media) if film.has_media else None
-        start_s, end_s = _ends(request)
-        figure = film_figure(view, start_s, end_s, decisions, stills)
-        return Response(figure_pdf(figure) if kind == "pdf" else figure, media_type=FIGURE_TYPES[kind])
+        svg = film_figure(view, start_s, end_s, decisions, stills)
+        content = figure_pdf(svg) if file_format == "pdf" else svg
+        return Response(content, media_type=FIGURE_TYPES[file_format])
 
     def decisions(self, request: Request) -> Response:
-        """List what is decided, for a desk whose user comes back: others may have decided meanwhile."""
+        """List the decisions anew for a desk that is open: others may have decided meanwhile."""
         film = self.film(request)
         film.decisions.refresh()
         is_blind = request.query_params.get("mode") == "blind"
         words = Words(_language(request))
-        return JSONResponse(visible_decisions(film, _viewer(request), blind=is_blind, words=words))
+        visible = visible_decisions(film, _viewer(request), blind=is_blind, words=words)
+        return JSONResponse(visible)
 
     def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
-        film, words = self.film(request), Words(_language(request))
+        film = self.film(request)
+        words = Words(_language(request))
         path = film.played
         if path is None:
             raise HTTPException(404, words.translated(film.lost) or words["desk_cannot_play"])
@@ -333,24 +347,26 @@ class Workspace:
     def stream(self, request: Request) -> Response:
         """Send the film from the time `t` in seconds on, encoded while the browser reads it."""
         film = self.film(request)
-        if film.path is None or not film.stream_type or film.lost:
+        can_be_streamed = film.stream_type != "" and not film.lost
+        if film.path is None or not can_be_streamed:
             raise HTTPException(404, "this film is not encoded while it plays")
-        try:
-            start_s = float(request.query_params.get("t", ""))
-        except ValueError:
-            raise FilmError("expected a time in seconds: ?t=12.5") from None
-        if not 0 <= start_s < math.inf:
-            raise FilmError(f"{start_s:g} s is no time of a film")
-        stream = FilmStream(film.path, start_s)
+        stream = FilmStream(film.path, _time_in_query(request))
         headers = {"x-start": str(round(stream.start_s, 6))}
         return StreamingResponse(stream.chunks(), media_type="video/mp4", headers=headers)
 
     def window_to_judge(self, request: Request) -> Response:
-        """Return the next window to judge blindly; `n` in the query is how many the person plans to judge."""
+        """Return the next window to judge blindly (`pages.next_window`).
+
+        The query has `who` (the person's name), `n` (how many windows they plan to judge) and, if the share
+        is to be told before they are finished, `tell`.
+        """
+        film = self.film(request)
+        words = Words(_language(request))
         query = request.query_params
         n = query.get("n", "")
-        n_planned = int(n) if n.isdecimal() and len(n) < 7 else 0  # no film has a million windows
-        film, words = self.film(request), Words(_language(request))
+        n_planned = 0  # as if no number was given
+        if n.isdecimal() and len(n) <= MOST_DIGITS_OF_PLAN:
+            n_planned = int(n)
         answer = next_window(film, query.get("who", ""), n_planned, words, tells_share="tell" in query)
         return JSONResponse(answer)
 
@@ -359,18 +375,11 @@ class Workspace:
 
         The keys of the answer are those of `_carry_out` and of `visible_decisions`.
         """
-        film, body = self.film(request), b""
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST_BODY:
-                raise FilmError(message("too_long"))
-        decision_request = msgspec.json.decode(body, type=DecisionRequest)
+        film = self.film(request)
         words = Words(_language(request))
+        decision_request = msgspec.json.decode(await _body(request), type=DecisionRequest)
         answer = _carry_out(film, decision_request, words)
-        # Each notice is removed as it is read: another thread may add further ones meanwhile.
-        notices = film.decisions.notices
-        told = [words.translated(notices.pop(0)) for _ in range(len(notices))]
-        answer["said"] = "; ".join([answer["said"], *told])
+        answer["said"] = "; ".join([answer["said"], *_take_notices(film, words)])
         is_blind = decision_request.mode == "blind"
         visible = visible_decisions(film, name_of(decision_request.annotator), blind=is_blind, words=words)
         return JSONResponse(answer | visible)
@@ -380,7 +389,9 @@ class Workspace:
         film = self.film(request)
         if request.method == "POST":
             _begin_copy(film)
-        return JSONResponse(_state(film.copying, request) | {"done": film.played is not None})
+        # The copy may be there from before, without a job.
+        progress = _progress(film.copying, request) | {"done": film.played is not None}
+        return JSONResponse(progress)
 
     def learn(self, request: Request) -> Response:
         """Begin to learn from what was decided (POST), or say how much of that is done (GET).
@@ -392,26 +403,28 @@ class Workspace:
             raise HTTPException(404, "no corpus was given: film open --learn MANIFEST STORE")
         if request.method == "POST":
             self.learning_job.begin(self.learning)
-        # The state is read before the films: if it is done, the film that it scored is among them.
-        state = _state(self.learning_job, request)
-        number = max(film.number for film in self.films if film.timeline.movie == movie)
-        return JSONResponse(state | {"film": number})
+        # The progress is read before the films: if learning is done, the film that it scored is among them.
+        progress = _progress(self.learning_job, request)
+        newest_number = max(film.number for film in self.films if film.timeline.movie == movie)
+        return JSONResponse(progress | {"film": newest_number})
 
     def export(self, request: Request) -> Response:
-        """Send the decisions that a person may see: one kind of them as a table, or all in a file's format.
+        """Send the decisions that a person may see as a file.
 
-        The address ends with the kind (`KINDS_OF_DECISION`) or with the format (`FORMATS`), whose file also
-        has what the models found.
+        The address ends with a kind of decisions (`KINDS_OF_DECISION`), which are sent as a table, or with a
+        format (`FORMATS`). A file of a format has all kinds, and what the models found.
         """
-        film, kind_or_format = self.film(request), request.path_params["name"]
+        film = self.film(request)
+        name = request.path_params["name"]
         shown_ids = {described["id"] for described in shown_decisions(film, _viewer(request))}
-        if kind_or_format in KINDS_OF_DECISION:
-            return Response(film.decisions.table(kind_or_format, shown_ids), media_type="text/csv")
-        if kind_or_format not in FORMATS:
-            raise HTTPException(404, "no such export")
-        people = film.decisions.decided(shown_ids)
-        exported = collect(film.timeline, kind_or_format, people=people)
-        return Response(FORMATS[kind_or_format].file_of(exported))
+        if name in KINDS_OF_DECISION:
+            table = film.decisions.table(name, shown_ids)
+            return Response(table, media_type="text/csv")
+        if name in FORMATS:
+            people = film.decisions.decided(shown_ids)
+            exported = collect(film.timeline, name, people=people)
+            return Response(FORMATS[name].file_of(exported))
+        raise HTTPException(404, "no such export")
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -434,10 +447,12 @@ def _name_typed(request: Request) -> str:
     return name_of(unquote(request.cookies.get("who", "")))
 
 
-def _ends(request: Request) -> tuple[float, float]:
+def _span_in_query(request: Request) -> tuple[float, float]:
     """Read the start and end in seconds of the span that is asked for: `a` and `b` in the address."""
+    query = request.query_params
     try:
-        start_s, end_s = (float(request.query_params.get(name, "")) for name in "ab")
+        start_s = float(query.get("a", ""))
+        end_s = float(query.get("b", ""))
     except ValueError:
         raise FilmError("expected the ends of a span in seconds: ?a=12.5&b=20") from None
     if not 0 <= start_s < end_s < math.inf:
@@ -445,11 +460,45 @@ def _ends(request: Request) -> tuple[float, float]:
     return start_s, end_s
 
 
+def _time_in_query(request: Request) -> float:
+    """Read the time in seconds from which on the film is asked for: `t` in the address."""
+    try:
+        start_s = float(request.query_params.get("t", ""))
+    except ValueError:
+        raise FilmError("expected a time in seconds: ?t=12.5") from None
+    if not 0 <= start_s < math.inf:
+        raise FilmError(f"{start_s:g} s is no time of a film")
+    return start_s
+
+
+async def _body(request: Request) -> bytes:
+    """Read the body of a request; raise FilmError if it is longer than `MOST_BODY`."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BODY:
+            raise FilmError(message("too_long"))
+    return body
+
+
+def _take_notices(film: OpenFilm, words: Words) -> list[str]:
+    """Return the notices about a film's decisions, and remove them, so that each is shown once."""
+    notices = film.decisions.notices
+    # One by one, as another thread may add further ones meanwhile.
+    return [words.translated(notices.pop(0)) for _ in range(len(notices))]
+
+
 def _language(request: Request) -> str:
-    """Return the browser's first language that pages are written in; the first of `LANGUAGES` if none is."""
+    """Return the first language in the browser's list that pages are written in, whatever its weight there.
+
+    It is the first of `LANGUAGES` if there is none.
+    """
     header = request.headers.get("accept-language", "")  # such as "fr-CA, en;q=0.5"
-    wanted = [item.strip()[:2].lower() for item in header.split(",")]
-    return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
+    for item in header.split(","):
+        language = item.strip()[:2].lower()
+        if language in LANGUAGES:
+            return language
+    return LANGUAGES[0]
 
 
 def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) -> dict[str, str]:
@@ -460,20 +509,28 @@ def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) 
     dict
         ``said`` is the sentence that the desk shows; ``id`` is that of a new decision, if one was kept.
     """
-    decisions = film.decisions
-    if decision_request.kind in KINDS_OF_DECISION:
-        return {"id": _keep(film, decision_request), "said": words["desk_kept"]}
-    if decision_request.kind == "delete":
-        deleted = decisions.delete(decision_request.id, decision_request.annotator)
+    kind = decision_request.kind
+    annotator = decision_request.annotator
+    if kind == "delete":
+        deleted = film.decisions.delete(decision_request.id, annotator)
         return {"said": words.say("desk_did_delete", what=_decision_text(film, deleted, words))}
-    undo_or_redo = decisions.undo if decision_request.kind == "undo" else decisions.redo
-    line = undo_or_redo(decision_request.annotator)
+    if kind == "undo":
+        return {"said": _result_of("undo", film.decisions.undo(annotator), film, words)}
+    if kind == "redo":
+        return {"said": _result_of("redo", film.decisions.redo(annotator), film, words)}
+    return {"id": _keep(film, decision_request), "said": words["desk_kept"]}
+
+
+def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFilm, words: Words) -> str:
+    """Say what came of an undo or a redo: which decision is back, or gone.
+
+    `line` is the decision that was concerned; None if there was nothing to undo or redo.
+    """
     if line is None:
-        return {"said": words[f"desk_no_{decision_request.kind}"]}
-    # To undo a deletion brings a decision back, and to redo a deletion takes it away.
-    result = "back" if line.id in decisions.lines else "gone"
-    decided = _decision_text(film, line, words)
-    return {"said": words.say(f"desk_did_{decision_request.kind}_{result}", what=decided)}
+        return words[f"desk_no_{action}"]
+    # To undo a new decision takes it away; to undo a deletion brings a decision back.
+    result = "back" if line.id in film.decisions.lines else "gone"
+    return words.say(f"desk_did_{action}_{result}", what=_decision_text(film, line, words))
 
 
 def _keep(film: OpenFilm, decision_request: DecisionRequest) -> str:
@@ -500,8 +557,20 @@ def _decision_text(film: OpenFilm, line: Line, words: Words) -> str:
     return decision_text(line.row, film.decisions.codebook, words.language)
 
 
-def _state(job: Job, request: Request) -> dict[str, Any]:
-    """Describe how much of a job is done, and what it says at its end, in the language of the browser."""
+def _progress(job: Job, request: Request) -> dict[str, Any]:
+    """Describe the progress of a job for a page, in the language of the browser.
+
+    Returns
+    -------
+    dict
+        `share` : float or None
+            Share of the work that is done (`Job.share`).
+        `error` : str
+        `said` : list of str
+            Notes of the job, which it has at its end.
+        `done` : bool
+            Whether it ended without an error.
+    """
     words = Words(_language(request))
     return {
         "share": job.share,
@@ -517,15 +586,20 @@ def _note_text(note: Note, words: Words) -> str:
 
 
 def _begin_copy(film: OpenFilm) -> None:
-    """Begin to make the copy of a film that the browser plays, unless it is there or none is needed."""
-    path, out = film.path, film.for_browser
-    if path is None or out is None or film.lost or film.played is not None:
-        return
-    film.copying.begin(partial(_copy_film, path, out, film.timeline.record.duration_s))
+    """Begin to make the copy of a film that the browser plays, unless it is there or can't be made."""
+    if film.path is None or film.for_browser is None or film.lost:
+        return  # there is nothing to copy
+    if film.played is not None:
+        return  # the copy is there, or browsers play the film as it is
+    film_s = film.timeline.record.duration_s
+    film.copying.begin(partial(_copy_film, film.path, film.for_browser, film_s))
 
 
 def _copy_film(path: Path, out: Path, film_s: float, tell: Tell) -> list[Note]:
-    """Copy a film of `film_s` seconds, and tell the share that is done; returns no notes."""
+    """Copy a film of `film_s` seconds, as the work of a `Job`: it has no notes.
+
+    `tell` is called with the share that is done.
+    """
 
     def tell_share(done_s: float) -> None:
         tell(min(1.0, done_s / film_s))
@@ -541,8 +615,17 @@ def run(
     keys: Secrets,
     sockets: Sequence[socket.socket],
 ) -> None:
-    """Answer requests to these sockets, with the secrets of this start, until it is stopped."""
+    """Serve the workspace on these sockets, all of one port, until the process is stopped.
+
+    `keys` are the secrets by which a browser is let in.
+    """
     port = sockets[0].getsockname()[1]
     app = Workspace(films, comparison_page, learning).app(keys, port)
-    config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        lifespan="off",  # nothing is done when the server starts or stops
+        ws="none",
+        timeout_graceful_shutdown=1,  # seconds; a video that plays may be cut off
+    )
     uvicorn.Server(config).run(sockets=list(sockets))

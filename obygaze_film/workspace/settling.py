@@ -1,6 +1,6 @@
 """Find the spans that people judged differently, and the decisions by which they settled the difference.
 
-People differ on a span if they judged it in the same way, all blindly or all in sight of the score, and gave
+People differ on a span if they judged it in the same way, all blindly or all with the score shown, and gave
 it different levels. An agreed decision names the decisions that it settles, its parents. It counts as long as
 all its parents stand: whoever judges the span again opens the question again.
 """
@@ -43,21 +43,29 @@ def disagreements(judged: Iterable[Clip], agreed: Sequence[Clip]) -> list[Disagr
     agreed : sequence of Clip
         Agreed decisions whose parents all stand.
     """
-    # (start, end, whether in sight of the score) -> annotator -> the latest decision. Blind decisions and
-    # those in sight of the score are compared apart.
-    decisions_by_span: dict[tuple[float, float, str], dict[str, Clip]] = {}
+    # Blind decisions are only compared with blind ones. Of each annotator the latest decision is compared.
+    latest_of_span: dict[_JudgedSpan, dict[str, Clip]] = {}
     for clip in judged:
         start_s, end_s = span_key(clip)
-        key = (start_s, end_s, clip.extras.get(SEEN_SCORE, ""))
-        decisions_by_span.setdefault(key, {})[clip.annotator] = clip
+        span = _JudgedSpan(start_s, end_s, seen_score=clip.extras.get(SEEN_SCORE, ""))
+        latest_of_span.setdefault(span, {})[clip.annotator] = clip
     differences = []
-    for (start_s, end_s, _), clip_of_annotator in sorted(decisions_by_span.items()):
-        clips = list(clip_of_annotator.values())
+    for span in sorted(latest_of_span):
+        clips = list(latest_of_span[span].values())
         levels = {clip.level for clip in clips}
         if len(levels) > 1:
             ids = tuple(clip.clip_id for clip in clips)
-            differences.append(Disagreement(start_s, end_s, ids, _settled_by(clips, agreed)))
+            difference = Disagreement(span.start_s, span.end_s, ids, agreed=_settled_by(clips, agreed))
+            differences.append(difference)
     return differences
+
+
+class _JudgedSpan(NamedTuple):
+    """A span in seconds, and whether it was judged with the score shown: "1", or "0" if blindly."""
+
+    start_s: float
+    end_s: float
+    seen_score: str
 
 
 def span_key(clip: Clip) -> tuple[float, float]:
@@ -73,26 +81,26 @@ def parents_of(clip: Clip) -> frozenset[str]:
 def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
     """Return the id of the agreed decision that settles some differing decisions; empty if none does.
 
-    An agreed decision settles them if some of them are its parents. It does not if another agreed decision
-    with such parents gives another level, or if a differing decision that is none of its parents (it was made
-    later, or was not known) gives another level.
+    Candidates are the agreed decisions that name some of these as their parents.
     """
     level_of = {clip.clip_id: clip.level for clip in differing}
     candidates = [clip for clip in agreed if parents_of(clip) & level_of.keys()]
+    # Candidates with different levels contradict each other: the difference is still open.
     agreed_levels = {clip.level for clip in candidates}
     if len(agreed_levels) != 1:
         return ""
-    settling = candidates[-1]
+    latest = candidates[-1]
+    # So it is if somebody judged the span otherwise later, or unknown to those who agreed.
     for clip_id, level in level_of.items():
-        if clip_id not in parents_of(settling) and level != settling.level:
+        if clip_id not in parents_of(latest) and level != latest.level:
             return ""
-    return settling.clip_id
+    return latest.clip_id
 
 
 Problem = Literal["open", "nothing"]
 """Why an agreed decision does not count. `open`: a decision that it settles, a parent, no longer stands, and
 so the question is open again. `nothing`: it settles nothing, as its parents are not decisions of at least two
-people on its own span."""
+people on its own span. The messages `agreed_open` and `agreed_nothing` say so to the user."""
 
 
 def problem_of(agreed: Mapping[str, str], lines: Mapping[str, Line]) -> Problem | None:
@@ -104,20 +112,22 @@ def problem_of(agreed: Mapping[str, str], lines: Mapping[str, Line]) -> Problem 
         The agreed decision's cells, by column.
     lines : mapping
         Id -> line of the decisions that stand.
+
+    Returns
+    -------
+    str or None
+        `open` or `nothing` (`Problem`).
     """
     parent_ids = parent_ids_of(agreed)
     parents = [lines[parent_id] for parent_id in parent_ids if parent_id in lines]
     if len(parents) < len(parent_ids):
         return "open"
-    people = set()
-    are_all_on_its_span = True
-    for parent in parents:
-        is_own_judgement = parent.kind != "agreed" and parent.row.get("level")
-        if is_own_judgement:
-            people.add(parent.annotator)
-        if _span_of(parent.row) != _span_of(agreed):
-            are_all_on_its_span = False
-    if not are_all_on_its_span or len(people) < 2:
+    if any(_span_of(parent.row) != _span_of(agreed) for parent in parents):
+        return "nothing"
+    # People differ by their own judgements, not by what they agreed on before.
+    judgements = [parent for parent in parents if parent.kind != "agreed" and parent.row.get("level")]
+    people = {judgement.annotator for judgement in judgements}
+    if len(people) < 2:
         return "nothing"
     return None
 

@@ -39,15 +39,21 @@ PRIMING_SAMPLES: Final = 1024
 """Samples that AAC puts before the first sound. The sound begins at least that much after the pictures:
 otherwise the stream would begin before 0, and FFmpeg would shift all of it."""
 
+CONSTANT_QUALITY: Final = "24"
+"""Quality of the pictures, as x264 counts it (crf): 0 is lossless, 23 its default, 51 the worst."""
+
+DEFAULT_FPS: Final = Fraction(25)
+"""Frames per second of a film whose file does not state them."""
+
 FRAGMENTED: Final = {"movflags": "frag_keyframe+empty_moov+default_base_moof", "flush_packets": "1"}
 """Options of FFmpeg's MP4: the header has no pictures, and each fragment is written at once."""
 
 
 def stream_type(path: Path) -> str:
-    """Return the media type of the stream that a film is encoded as while it plays.
+    """Return the media type of the stream by which a film is sent while it is encoded; empty if it is not.
 
-    Empty if browsers play the film as it is, or if it can't be streamed: a film that consists of several
-    parts, is cropped or turned, or is not in one file needs a copy (`proxy.make_proxy`).
+    Browsers may play the film as it is. A film that consists of several parts, is cropped or turned, or is
+    not in one file can't be streamed: it needs a copy (`proxy.make_proxy`).
 
     Raises
     ------
@@ -64,7 +70,8 @@ def stream_type(path: Path) -> str:
         frame = next(source.container.decode(source.stream), None)
         if frame is None or frame.rotation:
             return ""
-    return TYPE_WITH_SOUND if "sound" in film.besides else TYPE_WITHOUT_SOUND
+    has_sound = "sound" in film.besides  # what there is besides pictures
+    return TYPE_WITH_SOUND if has_sound else TYPE_WITHOUT_SOUND
 
 
 class _Chunks:
@@ -84,7 +91,7 @@ class _Chunks:
         return len(data)
 
     def take(self) -> bytes:
-        """Return what was written since the last call, and keep it no longer."""
+        """Return what was written since the last call, and clear it."""
         data = b"".join(self._parts)
         self._parts.clear()
         return data
@@ -138,30 +145,38 @@ def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[fl
         One of its tracks; None for no sound.
     start_s : float
     """
-    video = source.stream
-    if start_s > 0 and video.time_base is not None:
-        # To the key frame before that time: decoding begins there, and earlier frames are passed over.
-        source.container.seek(int((start_s + source.origin) / video.time_base), stream=video, backward=True)
-    streams = [video]
+    _seek_key_frame(source, start_s)
+    streams = [source.stream]
     if sound_track is not None:
         sound_track.discard = Discard.default  # opening a film discards its sound: here it is read
         streams.append(sound_track)
     has_picture = False
     for packet in source.demux(*streams):
-        try:
-            frames = packet.decode()
-        except av.InvalidDataError:
-            continue  # a damaged picture is left out, as players do
-        for frame in frames:
-            if frame.pts is None or frame.time_base is None:
-                continue
+        for frame in _frames_of(packet):
             at_s = float(frame.pts * frame.time_base - source.origin)
             if at_s < start_s - SLACK_S:
-                continue
+                continue  # between the key frame and the time
             if isinstance(frame, av.VideoFrame):
                 has_picture = True
             if has_picture:
                 yield at_s, frame
+
+
+def _seek_key_frame(source: Any, start_s: float) -> None:
+    """Go to the key frame before a time of an open film, at which decoding can begin."""
+    video = source.stream
+    if start_s > 0 and video.time_base is not None:
+        position = int((start_s + source.origin) / video.time_base)
+        source.container.seek(position, stream=video, backward=True)
+
+
+def _frames_of(packet: Any) -> list[Any]:
+    """Decode the frames of a packet that have a time; [] if it is damaged: players leave it out too."""
+    try:
+        frames = packet.decode()
+    except av.InvalidDataError:
+        return []
+    return [frame for frame in frames if frame.pts is not None and frame.time_base is not None]
 
 
 class FilmStream:
@@ -185,33 +200,34 @@ class FilmStream:
     """
 
     def __init__(self, path: Path, start_s: float) -> None:
-        self._stack = ExitStack()  # keeps the film open until `chunks` ends
+        self._open_film = ExitStack()  # keeps the film open until `chunks` ends
         try:
-            source = self._stack.enter_context(opened(path))
+            source = self._open_film.enter_context(opened(path))
             self._sound_track = first_sound(source.container)
             self._frames = _decoded(source, self._sound_track, start_s)
+            # Decoded here, so that errors are raised before the answer to the browser begins.
             first = next(self._frames, None)
         except (av.FFmpegError, ValueError) as error:
-            raise self._closed_with(str(error), path) from None
+            raise self._close_with_error(str(error), path) from None
         if first is None:
-            raise self._closed_with(f"no picture from {start_s:g} s on", path)
+            raise self._close_with_error(f"no picture from {start_s:g} s on", path)
         self.start_s, self._first_picture = first
         self._pixel_aspect = Fraction(source.stream.codec_context.sample_aspect_ratio or 1)
-        self._frames_per_s = source.stream.average_rate or Fraction(25)
+        self._frames_per_s = source.stream.average_rate or DEFAULT_FPS
 
-    def _closed_with(self, problem: str, path: Path) -> VideoError:
-        """Close the film, and make the error that it cannot be sent for a reason."""
-        self._stack.close()
+    def _close_with_error(self, problem: str, path: Path) -> VideoError:
+        """Close the film; return an error that says why it can't be sent."""
+        self._open_film.close()
         return VideoError(message("no_copy", path=path, error=problem), path)
 
     def chunks(self) -> Iterator[bytes]:
         """Encode the film to its end; yield chunks of the stream as they are encoded."""
         written = _Chunks()
-        with self._stack, av.open(written, "w", format="mp4", options=FRAGMENTED) as made:
+        with self._open_film, av.open(written, "w", format="mp4", options=FRAGMENTED) as made:
             pictures = self._add_pictures(made)
             sound = None if self._sound_track is None else _Sound(made)
             last_tick = -1  # time of the latest picture, in units of TICK_S
-            for at_s, frame in self._from_first():
+            for at_s, frame in self._all_frames():
                 time_in_stream_s = at_s - self.start_s
                 if isinstance(frame, av.VideoFrame):
                     tick = round(time_in_stream_s / TICK_S)
@@ -228,25 +244,30 @@ class FilmStream:
                 sound.end()
         yield written.take()  # what closing the container wrote
 
-    def _from_first(self) -> Iterator[tuple[float, Any]]:
-        """Yield all frames with their times, beginning with the first picture, which was decoded before."""
+    def _all_frames(self) -> Iterator[tuple[float, Any]]:
+        """Yield all frames with their times in seconds; the first picture was decoded before."""
         yield self.start_s, self._first_picture
         yield from self._frames
 
     def _add_pictures(self, made: Any) -> Any:
-        """Add the stream of pictures: with square pixels, and no picture that refers to a later one."""
-        first = self._first_picture
-        # Quick to encode and to decode; `crf` is the quality, as of `proxy.CONSTANT_QUALITY`.
-        options = {"preset": "superfast", "crf": "24", "profile": "baseline", "tune": "fastdecode"}
+        """Add the stream of pictures to a container: with square pixels, quick to encode and to decode."""
+        options = {
+            "preset": "superfast",
+            "crf": CONSTANT_QUALITY,
+            "profile": "baseline",
+            "tune": "fastdecode",
+        }
         stream = made.add_stream("libx264", options=options)
+        first = self._first_picture
         stream.width, stream.height = size_with_square_pixels(
             first.width, first.height, self._pixel_aspect, most_lines=MOST_LINES
         )
         stream.pix_fmt = "yuv420p"
         stream.time_base = TICK_S
-        stream.codec_context.time_base = TICK_S
-        stream.codec_context.gop_size = max(1, round(FRAGMENT_S * self._frames_per_s))
-        stream.codec_context.max_b_frames = 0
+        coding = stream.codec_context
+        coding.time_base = TICK_S
+        coding.gop_size = max(1, round(FRAGMENT_S * self._frames_per_s))
+        coding.max_b_frames = 0  # no picture refers to a later one
         return stream
 
     def _scaled(self, frame: Any, stream: Any, tick: int) -> Any:

@@ -7,7 +7,7 @@ is a new decision, and so is every row without an id.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -84,42 +84,48 @@ class ExportedTable:
         self.path = folder / KINDS[kind]
         self.text = ""
         self.is_unreadable = False
-        self._state: State = None  # of the file when it was written or read last; None if there was none
+        # State of the file when it was written or read last; None if there was no file.
+        self._state: State = None
 
     def is_edited(self) -> bool:
         """Whether the file was changed or replaced since it was written or read last."""
         return state_of(self.path) != self._state
 
     def remember(self, state: State, text: str = "") -> None:
-        """Remember the state in which the file was read, and its text if that is as it was written here."""
+        """Remember the state in which the file was read.
+
+        `text` is the file's text if it is what would be written here, so that it need not be written again.
+        """
         self._state = state
         self.text = text
         self.is_unreadable = False
 
     def mark_unreadable(self) -> None:
-        """Remember that the file can't be read: it is not written, and `is_edited` lets it be read again."""
-        self._state = STATE_OF_NO_FILE
+        """Remember that the file can't be read: it is not written until it was read again."""
+        self._state = STATE_OF_NO_FILE  # differs from the file's state: `is_edited` asks to read it again
         self.text = ""
         self.is_unreadable = True
 
     def write(self, text: str, *, is_empty: bool) -> None:
-        """Write the table's text to the file.
-
-        Nothing is written if the file has this text already, if it can't be read, or if somebody edited it
-        just now: the edits are read first. A table without decisions (`is_empty`) makes no new file.
+        """Write the table's text to the file, unless nothing is to be written now.
 
         Raises
         ------
         OSError
-            The file could not be written; it is as it was.
+            The file could not be written; its former content is still there.
         """
+        if self.is_unreadable:
+            return  # the user is asked to mend it
         has_file = self._state is not None
-        is_up_to_date = has_file and self.text == text
-        needs_no_file = not has_file and is_empty
-        if self.is_unreadable or is_up_to_date or needs_no_file or self.is_edited():
+        if has_file and self.text == text:
             return
+        if not has_file and is_empty:
+            return  # a table without decisions needs no file
+        if self.is_edited():
+            return  # the edits are read first
         write_whole(self.path, text, links=False)  # follows no links: the folder may come from a stranger
-        self._state, self.text = state_of(self.path), text
+        self._state = state_of(self.path)
+        self.text = text
 
 
 class Decision(NamedTuple):
@@ -130,14 +136,17 @@ class Decision(NamedTuple):
 
 
 def table_text(kind: str, decisions: Sequence[Decision]) -> str:
-    """Write decisions as a table.
+    """Write decisions of a kind as a table (CSV).
 
-    Its columns are those of the kind, then those that people added to tables, and last that of the
-    definitions, if any definition is known.
+    Its columns are those of the kind, then those that people added to tables. The last column is that of the
+    definitions; it is left out if no definition is known.
     """
     columns_of_kind = COLUMNS[KINDS[kind]]
-    all_columns = {name for decision in decisions for name in decision.line.row}
-    columns = [*columns_of_kind, *sorted(all_columns.difference(columns_of_kind, [DEFINITION]))]
+    added_columns: set[str] = set()
+    for decision in decisions:
+        added_columns.update(decision.line.row)
+    added_columns -= {*columns_of_kind, DEFINITION}
+    columns = [*columns_of_kind, *sorted(added_columns)]
     if any(decision.definition for decision in decisions):
         columns.append(DEFINITION)
     lines = [sheet_line(columns)]
@@ -213,62 +222,88 @@ def read_edited(
     needed_columns = (*REQUIRED, "note") if kind == "note" else (*FIELDS, SEEN_SCORE)
     file = read_table(table.path, needed_columns)
     rows = list(file.timed())
-    ids_and_cells = [_id_and_cells(row, rules, meanings) for row in rows]
-    # Lines that no row may replace any more: first those that some row repeats unchanged (it may come after
-    # a row that says something else), then also those that a row has replaced.
-    unreplaceable_ids = _ids_repeated(ids_and_cells, decisions)
-    cells_of_standing = {_frozen(decisions[line_id].line.row) for line_id in standing_ids}
+    normalised_rows = [_normalised(row, rules, meanings) for row in rows]
+    standing_cells = {_frozen(decisions[line_id].line.row) for line_id in standing_ids}
+    # A line that some row repeats unchanged is not replaced, even by a row that comes before that one. Nor is
+    # a line that another row has replaced.
+    not_replaceable_ids = _ids_repeated(normalised_rows, decisions)
     new_decisions: list[TableRow | None] = []
     further_rows = []
-    for row, (line_id, cells) in zip(rows, ids_and_cells, strict=True):
-        named = decisions.get(line_id)
-        if named is not None:
-            says_nothing_new = _says_the_same(cells, named)
-        else:  # a row whose id was lost may still be one of a standing decision
-            says_nothing_new = _frozen(_without_definition(cells)) in cells_of_standing
-        if says_nothing_new:
+    for row, normalised in zip(rows, normalised_rows, strict=True):
+        named = decisions.get(normalised.line_id)
+        if _is_nothing_new(normalised.cells, named, standing_cells):
             new_decisions.append(None)
             continue
-        checked_cells = _checked(kind, cells, rules, file.problems, row.line)
-        annotator = checked_cells.get("annotator", "")
+        cells = _checked(kind, normalised.cells, rules, file.problems, row.line)
+        annotator = cells.get("annotator", "")
         replaced_id = ""
         if named is not None:
             is_same_annotator = named.line.annotator == annotator
-            if is_same_annotator and line_id not in unreplaceable_ids:
-                replaced_id = line_id
-                unreplaceable_ids.add(line_id)
+            if is_same_annotator and named.line.id not in not_replaceable_ids:
+                replaced_id = named.line.id
+                not_replaceable_ids.add(replaced_id)
             else:
                 further_rows.append(FurtherRow(row.line, annotator, named.line))
-        new_decisions.append(TableRow(checked_cells, replaces=replaced_id))
+        new_decisions.append(TableRow(cells, replaces=replaced_id))
     file.problems.refuse()
     return EditedTable(rows, new_decisions, further_rows)
 
 
-def _ids_repeated(ids_and_cells: Iterable[tuple[str, Cells]], decisions: Mapping[str, Decision]) -> set[str]:
-    """Return the ids of the decisions that some row names and repeats unchanged."""
-    ids = set()
-    for line_id, cells in ids_and_cells:
-        if line_id in decisions and _says_the_same(cells, decisions[line_id]):
-            ids.add(line_id)
-    return ids
+class _NormalisedRow(NamedTuple):
+    """A row of a table, written as the ledger would write it.
 
-
-def _id_and_cells(row: FileRow, rules: FilmRules, meanings: Meanings) -> tuple[str, Cells]:
-    """Return the id that a row names, and its other cells as the ledger writes them, without empty ones.
-
-    The id is empty if the row names none that could be a line's.
+    Attributes
+    ----------
+    line_id : str
+        Id of the line that the row names; empty if it names none.
+    cells : dict
+        Column -> cell, without the id and without empty cells.
     """
-    cells = {name: " ".join(cell.split()) for name, cell in row.cells.items() if cell.strip()}
+
+    line_id: str
+    cells: Cells
+
+
+def _normalised(row: FileRow, rules: FilmRules, meanings: Meanings) -> _NormalisedRow:
+    """Write a row of a table as the ledger would, so that the two can be compared."""
+    # Text: single blanks between words
+    cells = {name: " ".join(cell.split()) for name, cell in row.cells.items()}
+    # Times: as many digits as a person's decision has (`FilmRules.row_of`)
     for column in ("start_s", "end_s"):
-        if column in cells:
+        if cells.get(column):
             cells[column] = f"{float(cells[column]):.10g}"
+    # Film: the id as the scored film has it
     movie = cells.get("movie", "")
     cells["movie"] = find_film(movie, [rules.film.movie]) or movie
-    if DEFINITION in cells:
-        cells[DEFINITION] = meanings.of(cells[DEFINITION])
+    # Definition: one digest for all that mean the same
+    if cells.get(DEFINITION):
+        cells[DEFINITION] = meanings.representative(cells[DEFINITION])
     named_id = cells.pop("clip_id", "")
     line_id = named_id if re.fullmatch(ID, named_id) else ""
-    return line_id, {column: cell for column, cell in cells.items() if cell}
+    return _NormalisedRow(line_id, {column: cell for column, cell in cells.items() if cell})
+
+
+def _is_nothing_new(
+    cells: Cells, named: Decision | None, standing_cells: Container[frozenset[tuple[str, str]]]
+) -> bool:
+    """Whether a row says what the ledger says already.
+
+    It repeats the decision that it names. If it names none, as its id was lost, it repeats some decision that
+    stands.
+    """
+    if named is not None:
+        return _says_the_same(cells, named)
+    return _frozen(_without_definition(cells)) in standing_cells
+
+
+def _ids_repeated(rows: Iterable[_NormalisedRow], decisions: Mapping[str, Decision]) -> set[str]:
+    """Return the ids of the decisions that some row names and repeats unchanged."""
+    ids = set()
+    for row in rows:
+        named = decisions.get(row.line_id)
+        if named is not None and _says_the_same(row.cells, named):
+            ids.add(named.line.id)
+    return ids
 
 
 def _without_definition(cells: Mapping[str, str]) -> Cells:
@@ -290,11 +325,11 @@ def _says_the_same(cells: Mapping[str, str], named: Decision) -> bool:
 def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line: int) -> Cells:
     """Check a row, and return its cells with the level and the concepts spelled as in the codebook.
 
-    What is wrong with the row is added to `problems`, under the number of its line in the file.
+    Problems of the row are added to `problems`, under the number of its line in the file; its cells are then
+    returned as they are, and so are those of a note, which has no level and no concepts.
     """
     clip = rules.checked(kind, cells, "new", problems, line)
-    has_labels = kind != "note"
-    if clip is None or not has_labels:
+    if clip is None or kind == "note":
         return cells
     # A row may have synonyms of concepts, or "1.0" in the column `seen_score`: in `clip` they are spelled as
     # in the codebook and the ledger.

@@ -24,7 +24,7 @@ from obygaze_film.exchange import export
 from obygaze_film.judged_rate import FilmRates, correct_rate
 from obygaze_film.page import Owned, film_page
 from obygaze_film.score import score_film
-from obygaze_film.segments import as_in_files
+from obygaze_film.segments import with_rounded_lists
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
 from tests.film.films import film_store, shots_of
@@ -248,7 +248,7 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, r
     film = score_film(store, models, shots=shots)
     rates = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
     text = ""
-    for table in (film.table, as_in_files(film.segments()), rates):
+    for table in (film.table, with_rounded_lists(film.segments()), rates):
         text += numbers_of_lines(table.round(2).to_csv())
 
     check_snapshot(f"scores-{rows_are}", text)

@@ -558,14 +558,14 @@ def with_probability(timeline, span, p):
 def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(timeline, scored_anew):
     """People see both curves beside each other, and so what has changed."""
     assert scored_anew.keys == (*timeline.keys, f"{timeline.model().key}-before")
-    former = FilmView(scored_anew, "f", Words("en"), top=5).former
+    former = FilmView(scored_anew, "f", Words("en"), top=5).rows_before_learning
     assert former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
     assert scored_anew.subtitles["text"].tolist() == ["Stop"]
 
 
 def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
     """Of the two passages that moved, one lost its probability and one gained one; .5 is the middle."""
-    moved = FilmView(scored_anew, "f", Words("en"), top=5).moved
+    moved = FilmView(scored_anew, "f", Words("en"), top=5).changed_passages
     first, second = sorted(moved, key=lambda claim: claim.time.start_s)
     assert first.time.start_s < NO_MORE[1]
     assert first.number <= 0.5  # the new probability
@@ -615,7 +615,7 @@ def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path)
 def test_the_list_of_what_moved_has_each_passages_probability_before_and_now(halved_beside_former, tmp_path):
     page = desk_of(halved_beside_former, tmp_path)
     view = FilmView(halved_beside_former, "f", Words("en"), top=5)
-    for claim in view.moved:
+    for claim in view.changed_passages:
         before, now = view.words.probability(claim.before), view.words.probability(claim.number)
         assert f"{before} → {now}" in page
 
@@ -633,7 +633,7 @@ def test_a_passage_that_moved_has_the_probability_that_its_model_gives_it(halved
     passages = halved_beside_former.segments(f"{view.model.key}{curve}")
     p_by_span = passages.set_index(["start_s", "end_s"])["p"].to_dict()
     n_compared = 0
-    for claim in view.moved:
+    for claim in view.changed_passages:
         span = claim.time.start_s, claim.time.end_s
         if span in p_by_span:
             n_compared += 1

@@ -13,10 +13,10 @@ from obygaze_film.draws import SEQUENTIAL_POISSON, random_order
 from obygaze_film.rate_estimates import (
     LEAST_LEVEL,
     MOST_SUMS,
+    bound_of_unseen_s,
     estimate_rate,
     exact_interval,
-    most_unseen,
-    sums_of_whole,
+    possible_sums_s,
 )
 from tests.film.films import planted_cells
 
@@ -64,7 +64,7 @@ CONTENTS = {
 @pytest.mark.parametrize("n_positive", [1, 2, 5])
 @pytest.mark.parametrize("contents", CONTENTS.values(), ids=CONTENTS)
 def test_the_bound_on_unseen_positives_is_rarely_too_low(contents, n_positive):
-    """`most_unseen` bounds the positive seconds if no judged window is positive, at a level of 39 / 40.
+    """`bound_of_unseen_s` bounds the positive seconds if no judged window is positive, at a level of 39 / 40.
 
     2,000 draws leave a share of 1 / 40 uncertain by .0035 (one standard error).
     """
@@ -74,7 +74,7 @@ def test_the_bound_on_unseen_positives_is_rarely_too_low(contents, n_positive):
     for seed in range(2000):
         judged = np.array(random_order(content, "film", seed))[:12]
         has_positive = (judged < n_positive).any()
-        if not has_positive and most_unseen(content, judged) < positive_s - 1e-9:
+        if not has_positive and bound_of_unseen_s(content, judged) < positive_s - 1e-9:
             n_too_low += 1
 
     assert n_too_low / 2000 <= 1 / 40 + 3 * 0.0035
@@ -94,7 +94,7 @@ window_sizes = st.lists(st.sampled_from([6.0, 23.0, 46.0, 11.5]), min_size=1, ma
 @given(window_sizes)
 def test_sums_of_whole_windows_are_those_of_all_subsets(sizes):
     """A window is positive or not as a whole: the positive seconds are the sum of some windows' seconds."""
-    assert sums_of_whole(np.array(sizes)).tolist() == sorted(sums_of_subsets(sizes))
+    assert possible_sums_s(np.array(sizes)).tolist() == sorted(sums_of_subsets(sizes))
 
 
 @given(window_sizes)
@@ -105,13 +105,13 @@ def test_sums_of_two_judges_are_means_of_two_subsets(sizes):
     """
     subsets = sums_of_subsets(sizes)
     means = {round(by_first / 2 + by_second / 2, 3) for by_first in subsets for by_second in subsets}
-    assert set(np.round(sums_of_whole(np.array(sizes), denominator=2), 3)) <= means
+    assert set(np.round(possible_sums_s(np.array(sizes), denominator=2), 3)) <= means
 
 
 def test_too_many_sums_are_not_listed():
     """30 windows of different lengths have 2**30 sums. Equal windows have one more sum than windows."""
-    assert sums_of_whole(np.random.default_rng(0).random(30)) is None
-    assert len(sums_of_whole(np.full(MOST_SUMS - 1, 46.0))) == MOST_SUMS
+    assert possible_sums_s(np.random.default_rng(0).random(30)) is None
+    assert len(possible_sums_s(np.full(MOST_SUMS - 1, 46.0))) == MOST_SUMS
 
 
 @given(

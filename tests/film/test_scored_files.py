@@ -225,7 +225,7 @@ FIRST_WITHOUT_NEIGHBOUR = 2**53
 def read_whole_number(number):
     """Read a cell of a column of whole numbers, such as `n_windows`."""
     column = pd.Series([str(number)], name="n_windows")
-    (value,) = scored_files._numbers(column, 1.0)  # multiples of 1
+    (value,) = scored_files._checked_numbers(column, 1.0)  # multiples of 1
     return value
 
 

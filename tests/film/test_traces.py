@@ -155,7 +155,7 @@ def test_a_step_mostly_in_black_or_credits_is_left_out():
     )
     steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
 
-    assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]
+    assert score._without_black_or_credits(steps, shots)["start_s"].tolist() == [0.0, 3.0]
 
 
 def time_of_likeliest_body(frames, start_s, end_s):

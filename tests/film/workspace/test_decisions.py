@@ -824,7 +824,7 @@ def test_a_judge_who_is_finished_sees_all_that_others_judged(list_of_ab_and_nine
 
 def test_a_viewer_without_a_name_sees_what_all_judges_may_see(list_of_ab_and_nine_of_cd):
     """The viewer may be AB, who may see the five windows of AB's list only."""
-    assert list_of_ab_and_nine_of_cd.decisions.places_seen_by_all() == {1, 2, 3, 4, 5}
+    assert list_of_ab_and_nine_of_cd.decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
 
 
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):

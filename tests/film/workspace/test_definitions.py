@@ -202,7 +202,9 @@ def test_wordings_declared_the_same_have_one_definition(judged):
     assert len(judgements_of(table).definitions) == 1
 
     meanings = meanings_in([judged.folder])
-    assert meanings.of(judged.book.definition()) == meanings.of(judged.reworded.definition())
+    assert meanings.representative(judged.book.definition()) == meanings.representative(
+        judged.reworded.definition()
+    )
 
 
 def test_each_row_of_a_table_names_its_wording(judged):
@@ -272,9 +274,9 @@ def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
         ]
     )
 
-    assert [meanings.of(definition) for definition in ("a", "b", "c")] == ["a", "a", "a"]
-    assert [meanings.of(definition) for definition in ("d", "e", "f")] == ["d", "d", "d"]
-    assert meanings.of("g") == "g"  # nothing is declared of it
+    assert [meanings.representative(definition) for definition in ("a", "b", "c")] == ["a", "a", "a"]
+    assert [meanings.representative(definition) for definition in ("d", "e", "f")] == ["d", "d", "d"]
+    assert meanings.representative("g") == "g"  # nothing is declared of it
 
 
 def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
@@ -340,4 +342,6 @@ def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged, rew
     assert later.next(who="AB", n=10)["done"] == 10
 
     meanings = meanings_in([judged.folder])
-    assert meanings.of(judged.book.definition()) == meanings.of(judged.reworded.definition())
+    assert meanings.representative(judged.book.definition()) == meanings.representative(
+        judged.reworded.definition()
+    )

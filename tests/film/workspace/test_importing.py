@@ -67,7 +67,7 @@ def import_file(decisions, path, is_blind=None, **options):
     """Take a file of annotations into the ledger; return what became of each annotator's annotations."""
     file = read_annotations(path, decisions.codebook, movie=decisions.film.movie, **options)
     imported = {}
-    for account in decisions.take_in(file, is_blind=is_blind):
+    for account in decisions.import_annotations(file, is_blind=is_blind):
         imported[account.annotator] = Imported(
             new=account.n_new,
             changed=account.n_changed,
@@ -523,7 +523,7 @@ def test_a_table_of_two_films_gives_decisions_with_different_ids(copied, tmp_pat
     ids = set()
     for film in read_films([scored / "tt1", scored / "tt2"]):
         decisions = Decisions(scored / film.movie, film, codebook)
-        decisions.take_in(read_annotations(table, codebook).of_film(film.movie))
+        decisions.import_annotations(read_annotations(table, codebook).of_film(film.movie))
         (passage,) = decisions.kept["passage"]
         ids.add(passage.clip_id)
 
