@@ -259,7 +259,7 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     spans = np.array([(clip.start_s, clip.end_s) for clip in clips], dtype=np.float64).reshape(-1, 2)
     is_positive = np.array([bool(positive.is_positive(clip, labels.codebook.labels)) for clip in clips])
     overlap_s = overlaps(cells.spans, spans)  # [C, labels]: seconds of each label in each cell
-    labelled_s = overlap_s.sum(axis=1)
+    labelled_s = overlap_s.sum(axis=1, dtype=np.float64)
     positive_s = overlap_s @ is_positive.astype(np.float64)
     if not labelled_s.any():
         raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")

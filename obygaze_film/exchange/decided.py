@@ -76,5 +76,5 @@ class Decided:
             "decision": self.id,
             "definition": self.definition,
         }
-        empty = ("", [])  # 0 is not empty
+        empty: tuple[object, ...] = ("", [])  # 0 is not empty
         return {name: fact for name, fact in facts.items() if fact not in empty}

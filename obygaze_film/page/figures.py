@@ -458,7 +458,7 @@ def _add_context(start_s: float, end_s: float, film_s: float) -> tuple[float, fl
 
 def _passages_between(view: "FilmView", start_s: float, end_s: float) -> list[Mapping[str, Any]]:
     """Return the passages (`FilmView.cards`) that reach the threshold and overlap a span."""
-    passages = []
+    passages: list[Mapping[str, Any]] = []
     for card in view.cards:
         overlaps = card["start"] < end_s and card["end"] > start_s
         reaches_threshold = not card["below"]

@@ -81,8 +81,8 @@ def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
 def _bytes_of_decomposition(X: Floats) -> int:
     """Estimate the size of a decomposition of X [N, D]: axes [D, R] and coordinates [N, R] in float64."""
     n_clips, n_features = X.shape
-    n_axes = min(n_clips, n_features)
-    return 8 * n_axes * (n_clips + n_features)
+    n_axes: int = min(n_clips, n_features)
+    return 8 * n_axes * int(n_clips + n_features)
 
 
 def cached_result(

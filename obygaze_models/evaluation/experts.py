@@ -442,8 +442,8 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
         )
     # The log loss of a soft label y at the logit z is log(1 + exp(z)) - y z.
     log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)  # of each strength
-    best = int(log_losses.argmin())
-    return np.asarray(logits[best])
+    best: Floats = logits[int(log_losses.argmin())]
+    return best
 
 
 def _standardise(X: Floats) -> Floats:

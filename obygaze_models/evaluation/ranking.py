@@ -144,7 +144,7 @@ def _ranks_of_items(strengths: Floats) -> Floats:
     strongest_first = (-strengths).argsort(axis=1)
     # Sorting the order itself gives, for each item, its place in the order, from 0.
     places = strongest_first.argsort(axis=1)
-    return places + 1.0
+    return places.astype(np.float64) + 1
 
 
 def _table_of_workers(workers: NDArray[np.str_], n_comparisons: Ints, reliabilities: Floats) -> pd.DataFrame:

@@ -96,9 +96,9 @@ def is_linear(estimator: Any) -> bool:
     if not isinstance(estimator, Pipeline):
         return False
     types: list[type] = [type(step) for _, step in estimator.steps]
-    reads_vectors = types[:-1] == [ClippedScaler]
-    reads_frames = types[:-1] == [FramePool, ClippedScaler]
-    if not reads_vectors and not reads_frames:
+    steps_of_vectors: list[type] = [ClippedScaler]
+    steps_of_frames: list[type] = [FramePool, ClippedScaler]
+    if types[:-1] not in (steps_of_vectors, steps_of_frames):
         return False
     return types[-1] in (RidgeLogistic, LogisticRegression)
 

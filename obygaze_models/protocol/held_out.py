@@ -265,14 +265,13 @@ def logistic(
     bounds: list[tuple[float | None, None]] = [(lower_bound, None)] * n_scores
     bounds.append((None, None))  # of the intercept
     # The search ends only at rounding errors of the loss, or at a gradient of practically 0.
-    tolerances = {"ftol": 1e-15, "gtol": 1e-10}
     fit = minimize(
         loss_and_gradient,
         np.zeros(n_scores + 1),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        options=tolerances,
+        options={"ftol": 1e-15, "gtol": 1e-10},
     )
     return np.asarray(fit.x)
 

@@ -58,7 +58,7 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
 
 
 def _distribute_movies(
-    n_positive: NDArray[np.float64], n_clips: NDArray[np.int64], n_folds: int
+    n_positive: NDArray[np.number], n_clips: NDArray[np.number], n_folds: int
 ) -> NDArray[np.int64]:
     """Assign each of M movies to a fold; folds get similar numbers of positive clips and of all clips.
 
