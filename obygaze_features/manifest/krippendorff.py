@@ -182,13 +182,17 @@ class UnitisedAlpha:
 def unitised_alpha(
     annotations: Sequence[Sequence[Segment]], start: float, end: float, *, grain: float = 1.0
 ) -> UnitisedAlpha:
-    """Measure the agreement of annotators on segments that they delimited as they liked.
+    """Measure the agreement of annotators on segments whose limits each of them chose freely.
+
+    The result has three coefficients, of the segments with their values (`segments`), of what is marked,
+    whatever its value (`marked`), and of the values alone, where both annotators marked a segment (`values`).
+    Each is 1 - observed / expected disagreement.
 
     The observed coincidences of two values are the lengths over which two annotators gave them at the same
     time (eq. 1 of Krippendorff et al. 2016). Those expected by chance pair every piece of the continuum with
     every other piece, but not with itself. A segment is one piece; what is unmarked has a piece for every
-    `grain` (eq. 4). For the agreement on values alone, the piece of a segment is the part of it that the
-    other annotator marked too (eq. 10).
+    `grain` (eq. 4). For `values`, the piece of a segment is the part of it that the other annotator marked
+    too (eq. 10).
 
     Parameters
     ----------
@@ -239,7 +243,15 @@ class _Observed(NamedTuple):
 
 
 def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observed:
-    """Compare each annotator with each other one, who all have the same weight: 1 / number of others."""
+    """Add up the coincidences of each pair of annotators, with the weight 1 / (number of annotators - 1).
+
+    Parameters
+    ----------
+    partitions
+        The segments and gaps of each annotator.
+    n_values
+        Number of values, including `GAP`.
+    """
     lengths = np.zeros((n_values, n_values))
     squares_of_marked = np.zeros(n_values)
     n_others = len(partitions) - 1

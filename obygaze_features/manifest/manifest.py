@@ -218,12 +218,11 @@ ADVICE = (
 
 
 def _repeated_id(first: Clip, second: Clip) -> ManifestError:
-    """Return the error for a clip id of two clips that are not two annotators' rows of one span."""
+    """Return the error for two clips of one id, which only two annotators' rows of one span may share."""
     annotator = first.annotator or "nobody"
     other_annotator = second.annotator or "nobody"
-    if annotator == other_annotator:
-        whose = annotator
-    else:  # ids of several annotators may be the same, but only for the same span
+    whose = annotator
+    if annotator != other_annotator:
         whose = f"{annotator} and {other_annotator}, whose films, videos or times differ"
     return ManifestError(
         f"clip {second.clip_id!r} is there twice, of {whose}: clip ids must be unique, or those of one "

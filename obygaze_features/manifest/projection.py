@@ -65,19 +65,22 @@ def merge(
     annotator
         Annotator of the labelled clip; "" for merged labels.
     """
-    with_level = [mark for mark in marks if mark.level is not None]
-    levels = [mark.level for mark in with_level if mark.level is not None]  # again, for the type checker
+    annotations = []
+    levels = []
+    for annotation in marks:
+        if annotation.level is not None:
+            annotations.append(annotation)
+            levels.append(annotation.level)
     lowest_of_all = codebook.level_names[0]
     if how == "both":
         # Both annotators see at least the lower level, and only the concepts that both gave.
         level = min(levels, key=codebook.rank, default=lowest_of_all)
-        concepts = _concepts_of_every(with_level)
+        concepts = _concepts_of_every(annotations)
     else:
         level = max(levels, key=codebook.rank, default=lowest_of_all)
-        marks_that_count = with_level
         if how == "highest":  # only the concepts that were given at that level
-            marks_that_count = [mark for mark in with_level if mark.level == level]
-        concepts = _concepts_of_any(marks_that_count)
+            annotations = [annotation for annotation in annotations if annotation.level == level]
+        concepts = _concepts_of_any(annotations)
     return replace(clip, level=level, concepts=codebook.in_order(concepts), annotator=annotator)
 
 

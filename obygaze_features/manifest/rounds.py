@@ -101,14 +101,27 @@ def _rows_of_annotator(
 
 
 def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:
-    """Refuse a round that cannot be planned, for the reasons that `assign` lists."""
+    """Refuse a round that cannot be planned, for the reasons that `assign` lists.
+
+    Parameters
+    ----------
+    clips
+        The clips to annotate.
+    names
+        Names of the annotators.
+    each
+        How many annotators a film gets.
+    calibration
+        How many films all annotators get.
+    """
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")
     if not all(name.strip() for name in names):
         raise ManifestError("an annotator has no name")
     are_repeated = len({plain(name) for name in names}) < len(names)
-    if are_repeated or not 1 <= each <= len(names):
+    are_enough = 1 <= each <= len(names)
+    if are_repeated or not are_enough:
         raise ManifestError(
             f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each once, "
             "and at least as many as a film gets"

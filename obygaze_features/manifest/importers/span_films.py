@@ -111,24 +111,20 @@ class FilmNames:
         ManifestError
             The same file gave another place for the film, or the two places are different videos on disk.
         """
-        # Annotation file -> the place that it gave first; the film's first place comes first.
+        # Annotation file -> the place that it gave first, in the order of the files.
         place_of_file = self.places.setdefault((movie, file.account.kind), {})
-        first_place = next(iter(place_of_file.values()), place)
-        place_in_file = place_of_file.setdefault(file.path, place)
-        earlier_place = place_in_file if are_different_files(place_in_file, place) else first_place
-        if not are_different_files(earlier_place, place):
+        place_in_first_file = next(iter(place_of_file.values()), place)
+        place_in_this_file = place_of_file.setdefault(file.path, place)
+        if are_different_files(place_in_this_file, place):
+            raise _two_places_error(movie, place_in_this_file, place, column)
+        if not are_different_files(place_in_first_file, place):
             return
-        earlier_video = self.files.find(earlier_place)
+        earlier_video = self.files.find(place_in_first_file)
         video = self.files.find(place)
         are_on_disk = earlier_video is not None and video is not None
-        are_different_videos = are_on_disk and earlier_video != video
-        if earlier_place == place_in_file or are_different_videos:
-            raise ManifestError(
-                f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
-                "name each in a column movie, or import them apart with --movie",
-                column,
-            )
-        self._doubtful.setdefault(movie, f"{movie}: {earlier_place} and {place}")
+        if are_on_disk and earlier_video != video:
+            raise _two_places_error(movie, place_in_first_file, place, column)
+        self._doubtful.setdefault(movie, f"{movie}: {place_in_first_file} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
         """Return a notice for each sign that several films are taken as one, or one film as several."""
@@ -177,3 +173,12 @@ def _film_by_file_name(file: SpanFile) -> str:
         removed = f", without {removed_end!r}" if name != stem else ""
         file.account.note(f"film {name!r} by the file's name{removed}")
     return name
+
+
+def _two_places_error(movie: str, earlier_place: str, place: str, column: str) -> ManifestError:
+    """Return the error for a film whose name stands for two different places."""
+    return ManifestError(
+        f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
+        "name each in a column movie, or import them apart with --movie",
+        column,
+    )

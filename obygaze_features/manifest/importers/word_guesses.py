@@ -147,10 +147,12 @@ def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
 def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     """Split the cells of a column into the words that they list.
 
-    Cells are split at semicolons, line breaks and commas (`_divided_cell`). Other signs, such as `+`, may
-    separate words or belong to one. They separate words if each of these words is in the column more than
-    once: in a column `look+body`, `body`, `look`, the first cell lists two words; in a column `look+body`,
-    `look`, it is one word, as `body` is nowhere else.
+    A cell is first split into parts, at semicolons, line breaks and commas (`_divided_cell`). A part may have
+    other signs, such as `+`, which separate words or belong to one word. They separate words if each piece
+    between them is in the column more than once:
+
+    - the cells `look+body`, `body`, `look`: the first one lists two words;
+    - the cells `look+body`, `look`: the first one is a single word, as `body` is nowhere else.
 
     Returns
     -------
@@ -159,13 +161,13 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     has_semicolons = len([cell for cell in cells if ";" in cell]) > 1
     n_rows_of_cell = Counter(cells)  # equal cells are split once
     parts_of_cell: dict[str, list[str]] = {}
-    n_rows_of_piece = Counter[str]()  # of the pieces between all signs
-    for cell, n_rows in n_rows_of_cell.items():
-        parts = _divided_cell(cell, words, has_semicolons=has_semicolons)
-        parts_of_cell[cell] = parts
+    for cell in n_rows_of_cell:
+        parts_of_cell[cell] = _divided_cell(cell, words, has_semicolons=has_semicolons)
+    n_rows_of_piece = Counter[str]()
+    for cell, parts in parts_of_cell.items():
         for part in parts:
             for piece in further_parts(part):
-                n_rows_of_piece[plain(piece)] += n_rows
+                n_rows_of_piece[plain(piece)] += n_rows_of_cell[cell]
     words_of_cell = {}
     for cell, parts in parts_of_cell.items():
         words_of_cell[cell] = _divided_further(parts, n_rows_of_piece, words)
