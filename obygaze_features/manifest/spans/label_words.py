@@ -290,14 +290,18 @@ class LabelWords:
         if _LETTERLESS.fullmatch(text) and not self._has_letterless_words:
             return None
         key = word(text)
-        level = self._levels.get(key) or self._levels.get(word(without_zeros(text)))
-        level = level or self._label_spelled_twice(text, self._levels)
+        level = (
+            self._levels.get(key)
+            or self._levels.get(word(without_zeros(text)))  # a number of a level, such as 2.0
+            or self._label_spelled_twice(text, self._levels)
+        )
         if level:
             return Labels(level, ())
         if key in self._concepts:
             return Labels("", (self._concepts[key],))
         # For speed: most names and remarks of a long table have no sign that may separate labels.
-        return self._labels_of_parts(self.parts_of(text) if may_be_divided(text) else (text,))
+        parts = self.parts_of(text) if may_be_divided(text) else (text,)
+        return self._labels_of_parts(parts)
 
     def _labels_of_parts(self, parts: Iterable[str]) -> Labels | None:
         """Return the level and concepts of a text's parts; None if one is no label, or two are levels."""
