@@ -108,6 +108,25 @@ class _Instruction(ctypes.Structure):
     )
 
 
+class _Step(NamedTuple):
+    """An instruction of the filter, whose fields are those of `_Instruction`.
+
+    Attributes
+    ----------
+    code
+        What it does.
+    skip_if_true, skip_if_false
+        How many of the next steps to skip after a comparison that is true, or false.
+    value
+        What it compares with, loads or returns.
+    """
+
+    code: int
+    skip_if_true: int = 0
+    skip_if_false: int = 0
+    value: int = 0
+
+
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.POINTER(_Instruction)))
 
@@ -136,19 +155,20 @@ def _filter_calls() -> bool:
         Whether the kernel accepted the filter.
     """
     architecture, refused_calls = _SYSTEM_CALLS[platform.machine()]
-    # Each step: code, number of steps to skip if the comparison is true, the same if it is false, and value.
-    refuse = (_RETURN, 0, 0, _REFUSE)
+    refuse = _Step(_RETURN, value=_REFUSE)
     steps = [
-        (_LOAD, 0, 0, _PLACE_OF_ARCHITECTURE),
-        (_EQUAL, 1, 0, architecture),  # another architecture is refused
+        _Step(_LOAD, value=_PLACE_OF_ARCHITECTURE),
+        # Refuse calls of another architecture, whose numbers mean other calls.
+        _Step(_EQUAL, skip_if_true=1, value=architecture),
         refuse,
-        (_LOAD, 0, 0, _PLACE_OF_NUMBER),
-        (_AT_LEAST, 0, 1, _OTHER_NUMBERS),  # the second set of calls is refused
+        _Step(_LOAD, value=_PLACE_OF_NUMBER),
+        # Refuse the second set of numbers that some architectures have for the same calls.
+        _Step(_AT_LEAST, skip_if_false=1, value=_OTHER_NUMBERS),
         refuse,
     ]
     for call in refused_calls:
-        steps += [(_EQUAL, 0, 1, call), refuse]
-    steps.append((_RETURN, 0, 0, _ALLOW))
+        steps += [_Step(_EQUAL, skip_if_false=1, value=call), refuse]
+    steps.append(_Step(_RETURN, value=_ALLOW))
     instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
     program = _Program(len(steps), instructions)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -232,8 +252,9 @@ _TICKS_PER_SECOND = 1e7
 
 
 def _used_on_windows(pid: int) -> Used:
-    """Ask Windows for the processor time and the committed memory of a process."""
-    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # of our own: types are set
+    """Ask Windows for the processor time and the committed memory of a process; 0 for both if it is gone."""
+    # A new object, not `ctypes.windll`, which all libraries share: the type of a result is set on it.
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = kernel.OpenProcess(_QUERY_INFORMATION | _READ_MEMORY, 0, pid)
     if not handle:

@@ -288,6 +288,7 @@ def _put_on_s3(url: str, name: str, change: ChangeList, new: Mapping[str, bytes]
                     raise _other_file(url, file_name) from None
     with explain_obstore_errors(url, name):
         try:
+            # Refused if the list was changed since it was read, or made meanwhile if there was none.
             obstore.put(client, name, new_list, mode={"e_tag": tag} if tag else "create")
         except (AlreadyExistsError, PreconditionError):
             raise _LostRace from None

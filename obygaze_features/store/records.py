@@ -101,15 +101,16 @@ class GroupSpec:
         """Raise a StoreError if name, arrays or provenance are invalid, or contradict each other."""
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
-        is_number_of_frames = self.ragged or 1 <= self.n_frames <= MOST_NUMBERS
-        if not is_number_of_frames or not self.arrays:
+        has_valid_n_frames = self.ragged or 1 <= self.n_frames <= MOST_NUMBERS
+        if not has_valid_n_frames or not self.arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
             )
         for spec in self.arrays:
             self._check_array(spec)
         self._check_dimensions()
-        if len({spec.name for spec in self.arrays}) < len(self.arrays):
+        names = [spec.name for spec in self.arrays]
+        if len(set(names)) < len(names):
             raise StoreError(f"group {self.name}: an array is declared twice")
         try:
             provenance = validate_provenance(self.provenance)

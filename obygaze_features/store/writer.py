@@ -423,18 +423,10 @@ class _OpenPiece:
         rows
             `group/array` -> the checked row; empty for a failed clip.
         """
-        frames = {}
+        frames: dict[str, FrameRange] = {}
         if rows:
-            small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
-            index_in_piece = entry.row % PIECE_ROWS
-            file_of_rows = attempt_file(self._stage, self.attempt)
-            self._write(file_of_rows, index_in_piece * len(small_rows), small_rows)
-            for array in self._layout.sharded_arrays:
-                self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
-            for group in self._layout.ragged_groups:
-                frame_range = self._append_frames(group, rows)
-                if frame_range.n_frames:
-                    frames[group.name] = frame_range
+            self._write_rows(entry.row, rows)
+            frames = self._append_all_frames(rows)
         self.entries[entry.row] = structs.replace(
             entry, writer=self.attempt.writer, attempt=self.attempt.number, frames=frames
         )
@@ -442,6 +434,23 @@ class _OpenPiece:
             self._digests[entry.row] = [
                 self._digest(array, entry.row, rows[array.name]) for array in self._arrays
             ]
+
+    def _write_rows(self, row: int, rows: Mapping[str, _CheckedRow]) -> None:
+        """Write the rows of a clip in the small arrays, side by side into one file, and in the shards."""
+        small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
+        index_in_piece = row % PIECE_ROWS
+        self._write(attempt_file(self._stage, self.attempt), index_in_piece * len(small_rows), small_rows)
+        for array in self._layout.sharded_arrays:
+            self._put_in_shard(array, row, rows[array.name].data, rows[array.name].crc32c)
+
+    def _append_all_frames(self, rows: Mapping[str, _CheckedRow]) -> dict[str, FrameRange]:
+        """Append the frames of a clip in all ragged groups; return group -> where they lie, if it has any."""
+        frames = {}
+        for group in self._layout.ragged_groups:
+            frame_range = self._append_frames(group, rows)
+            if frame_range.n_frames:
+                frames[group.name] = frame_range
+        return frames
 
     def _append_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> FrameRange:
         """Append a clip's frames to the file of a ragged group; return which frames of the file they are."""
@@ -636,12 +645,12 @@ def _check_features(
             _check_ragged_shape(values, (len(features.time_s), *shape[1:]), where_array)
         elif values.shape != shape:
             raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
-
         is_large = ARRAYS[name].sharded and values.nbytes >= WRITE_BLOCK
         rows[name], is_finite = _digest_row(values, hashes=hash_large_rows or not is_large)
-
-        may_be_unknown = is_imported and name == "time_s"
-        if not is_finite and not (may_be_unknown and np.isnan(values).all()):
+        if is_finite:
+            continue
+        are_unknown_times = is_imported and name == "time_s" and np.isnan(values).all()
+        if not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
     _check_frame_index(features.frame_index, where, may_be_unknown=is_imported)
     return rows
