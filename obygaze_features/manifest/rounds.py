@@ -93,9 +93,9 @@ def _rows_of_annotator(
     """
     rows = []
     for number, film in enumerate(films, start=1):
-        is_common = "1" if film in common_films else "0"
+        calibration_cell = "1" if film in common_films else "0"
         for clip in clips_of[film]:
-            extras = {**clip.extras, CALIBRATION: is_common, ORDER: str(number)}
+            extras = {**clip.extras, CALIBRATION: calibration_cell, ORDER: str(number)}
             rows.append(replace(clip, level=None, concepts=(), annotator=name, extras=extras))
     return rows
 

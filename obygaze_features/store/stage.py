@@ -247,8 +247,8 @@ class Stage:
 
     def has_groups(self, groups: Sequence[GroupSpec]) -> bool:
         """Return whether groups have the names, arrays and provenance of the stage's groups."""
-        own_settings = _comparable_groups(self.groups)
-        return not contrasts(own_settings, _comparable_groups(groups))
+        differences = contrasts(_comparable_groups(self.groups), _comparable_groups(groups))
+        return not differences
 
     def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
         """Raise a StoreError if the stage was created for other clips, or with other settings."""
@@ -448,7 +448,7 @@ class Stage:
 
     def damage(self) -> tuple[str, ...]:
         """List the damaged lines of the journals; their clips count as missing."""
-        self.best_entries()
+        self.best_entries()  # reads the journals anew, and notes their damaged lines
         return self._damage
 
     def reader(self) -> StagedRows:

@@ -280,7 +280,7 @@ def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int)
 
 
 def _digest(files: StoreFiles, name: str, most_bytes: int) -> FileCheck:
-    """Read a file for its size and digest, but not more than `most_bytes`."""
+    """Read a file for its size and digest; a file of more than `most_bytes` gets `TOO_LONG` for a digest."""
     size = 0
     digest = hashlib.sha256()
     for block in files.stream(name):
@@ -718,9 +718,8 @@ def _problem_in_row(
     """
     has_features = status in DONE
     if not has_features:
-        if digest is None and _is_fill(values):
-            return None
-        return f"is {status}, yet something is stored for it"
+        is_empty = digest is None and _is_fill(values)
+        return None if is_empty else f"is {status}, yet something is stored for it"
     if digest is None:
         return f"has no digest in {TABLE}"
     if sha256_of(row_view(values)) != digest:

@@ -235,7 +235,8 @@ class StageWriter:
     def rewrite_piece(self, number: int) -> None:
         """Write a piece once more: a new attempt gets the best rows of all earlier attempts.
 
-        Rows without features get fill values. A row whose bytes do not have its digests is marked as missing.
+        Rows without features get fill values. A row whose bytes have other digests than its entry says is
+        marked as missing.
         """
         open_piece = self._open_piece(number)
         damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
@@ -299,8 +300,8 @@ class StageWriter:
             removed.
         """
         number = open_piece.attempt.piece
-        # First of all, so that the piece is not flushed again if its flush fails: after a failed fsync, a
-        # second one reports success although bytes are lost.
+        # Before the flush, so that a piece whose flush fails is not flushed again when the writer is closed:
+        # after a failed fsync, a second one reports success although bytes are lost.
         del self._open_pieces[number]
         open_piece.flush()
         open_piece.add_digests()
@@ -358,8 +359,10 @@ class StageWriter:
         """
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         is_written_here = open_piece is not None and row in open_piece.entries
+        if is_written_here:
+            return False
         has_features = row in self._best and is_done(self._best[row])
-        return not is_written_here and (row in self.to_do or not has_features)
+        return row in self.to_do or not has_features
 
     def _rows_of_absent_groups(self, groups: Collection[str]) -> dict[str, _CheckedRow]:
         """Return `group/array` -> row, for groups in which a clip is absent: fill values, or no frames."""

@@ -1,6 +1,6 @@
 """Name the films that spans are of; refuse two films of one name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -128,30 +128,7 @@ class FilmNames:
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
         """Return a notice for each sign that several films are taken as one, or one film as several."""
-        notices = []
-        clips = list(clips)
-        movies = {clip.movie for clip in clips}
-        videos = {clip.video for clip in clips if clip.video}
-        # A movie that a column `movie` names by its title has no place: that it is one film is certain.
-        movies_with_place = {movie for movie, _ in self.places}
-        has_one_movie_with_videos = len(movies) == 1 and len(videos) > 1
-        if has_one_movie_with_videos and movies <= movies_with_place:
-            notices.append(
-                f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}: "
-                "if they are several films, add a column movie"
-            )
-        places_in_tables: list[str] = []
-        for (_, kind), place_of_file in self.places.items():
-            if kind in PERSON_TABLES:
-                places_in_tables += place_of_file.values()
-        folders = {path_of(place).parent for place in places_in_tables}
-        # Each place is taken as a movie. If a folder holds several places, they may be parts of one film.
-        has_folder_of_several_places = len(folders) < len(places_in_tables)
-        if len(folders) > 1 and has_folder_of_several_places:
-            notices.append(
-                f"videos of {len(folders)} folders are taken as of {len(places_in_tables)} movies: "
-                "if a folder is a film, add a column movie, or give the folders by --videos"
-            )
+        notices = [*self._several_videos_of_one_movie(list(clips)), *self._several_movies_of_one_folder()]
         if self._doubtful:
             shown = first_few([*self._doubtful.values()], 3)
             notices.append(
@@ -159,6 +136,37 @@ class FilmNames:
                 "films of one name are imported apart, with --movie"
             )
         return notices
+
+    def _several_videos_of_one_movie(self, clips: Sequence[Clip]) -> list[str]:
+        """Return a notice if all clips are of one movie with several videos, which may be several films.
+
+        There is none for a movie that a column `movie` names by its title, and that thus has no place: that
+        it is one film is certain.
+        """
+        movies = {clip.movie for clip in clips}
+        videos = {clip.video for clip in clips if clip.video}
+        movies_with_place = {movie for movie, _ in self.places}
+        has_one_movie_with_videos = len(movies) == 1 and len(videos) > 1
+        if not has_one_movie_with_videos or not movies <= movies_with_place:
+            return []
+        fact = f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}"
+        return [f"{fact}: if they are several films, add a column movie"]
+
+    def _several_movies_of_one_folder(self) -> list[str]:
+        """Return a notice if tables name videos in several folders, and several in one of the folders.
+
+        Each place of a video is taken as a movie, but those in one folder may be parts of one film.
+        """
+        places: list[str] = []
+        for (_, kind), place_of_file in self.places.items():
+            if kind in PERSON_TABLES:
+                places += place_of_file.values()
+        folders = {path_of(place).parent for place in places}
+        has_folder_of_several_places = len(folders) < len(places)
+        if len(folders) < 2 or not has_folder_of_several_places:
+            return []
+        fact = f"videos of {len(folders)} folders are taken as of {len(places)} movies"
+        return [f"{fact}: if a folder is a film, add a column movie, or give the folders by --videos"]
 
 
 def _film_by_file_name(file: SpanFile) -> str:

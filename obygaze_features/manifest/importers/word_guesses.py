@@ -175,14 +175,14 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
 
 
 def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelWords) -> list[str]:
-    """Split the parts of a cell at further signs, such as `+`, if the column repeats all pieces.
+    """Split each part of a cell into the pieces between further signs, such as `+`, if all are repeated.
 
     Parameters
     ----------
     parts
         The parts of a cell.
     n_pieces
-        How often each piece is in the column, if all its parts are split at further signs.
+        Piece -> how often it would be in the column, if all parts of all cells were split so.
     words
         The words of labels. A part that is a concept is not split.
     """
@@ -242,14 +242,13 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
     n_lists = len([words for words in listed if len(words) > 1])
     if n_lists < 2 or not are_few_words(listed):
         return False
-    different_lists = set(map(tuple, listed))  # to compare the spelling of each word in few lists
-    combinations = {frozenset(map(plain, words)) for words in different_lists}
+    # Each different list once, as comparing the spelling of words takes time.
+    combinations = {frozenset(map(plain, words)) for words in set(map(tuple, listed))}
     n_combinations_of_word: Counter[str] = Counter()
     for combination in combinations:
         n_combinations_of_word.update(combination)
     n_words = sum(len(words) for words in listed)
-    n_different_words = len(n_combinations_of_word)
-    are_repeated = n_words >= LEAST_REPEATS * n_different_words
+    are_repeated = n_words >= LEAST_REPEATS * len(n_combinations_of_word)
     is_word_in_several = max(n_combinations_of_word.values()) > 1
     return are_repeated and len(combinations) >= LEAST_COMBINATIONS and is_word_in_several
 
@@ -284,9 +283,9 @@ def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
     return set(map(plain, written))
 
 
-def legend_rows(records: Iterable[Records]) -> list[list[str]]:
+def legend_rows(sheets: Iterable[Records]) -> list[list[str]]:
     """Return the rows of a workbook's other sheets, in which there may be a legend."""
     rows = []
-    for sheet in records:
+    for sheet in sheets:
         rows += [cells for _, cells in sheet]
     return rows
