@@ -128,7 +128,7 @@ class Child:
         ------
         ObygazeError, OSError
             If the function raised it, if the child exceeded its time or memory or crashed, or if it yielded
-            more bytes than it may have memory.
+            more bytes in all than its limit of memory.
         """
         size = path.stat().st_size if path.is_file() else 0
         request = Request(work, arguments, folder=Path.cwd(), limits=limits_of(size))
@@ -300,7 +300,7 @@ def _memory_error(request: Request, where: str) -> InputError:
 
 
 def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
-    """Refuse an answer of more bytes than the child's memory limit, as this process holds it in memory."""
+    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it."""
     if n_bytes > request.limits.memory:
         raise _memory_error(request, where)
 
@@ -368,7 +368,7 @@ class _ProcessEnd(NamedTuple):
             return "memory"
         used_nearly_all_memory = self.peak > CRASH_MEMORY_SHARE * limits.memory
         if used_nearly_all_memory:
-            return "memory"  # a library crashed, because it did not check whether it had got memory
+            return "memory"  # a library asked for more, got none, and crashed as it did not check that
         return f"signal {signal_number}"
 
 

@@ -65,7 +65,7 @@ def checked(function: F) -> F:
         expected = _annotations(function)
         try:
             given = _signature(function).bind_partial(*args, **kwargs).arguments
-        except TypeError:  # Python's own message names the argument that is unknown
+        except TypeError:  # an unknown argument, which Python's own message names when the function is called
             given = {}
         for name, value in given.items():
             if name in expected and not allows(expected[name], value):
@@ -159,12 +159,12 @@ class _NamesOfModule(dict[str, Any]):
 def allows(annotation: Any, value: object) -> bool:
     """Return whether an annotation allows a value.
 
-    It is a check for mistakes of users, and not one of types as Python has them:
+    It is made to find mistakes of users, and differs from Python's types:
 
     - NumPy's numbers are numbers, and whole numbers are numbers of any kind.
     - An array is an array of any data type. It is also a sequence, whose items are all like its first.
-    - A text is no sequence of texts, although Python can iterate over it. Nor is an object of ours, such as a
-      store: an instance of a class that `made_by` decorates.
+    - A text is no sequence of texts, although Python can iterate over it. Nor is an object such as a store:
+      an instance of a class that `made_by` decorates.
 
     Examples
     --------
@@ -256,7 +256,8 @@ _PYTHON_CLASSES_OF_ARRAY_LIKE = frozenset({complex, bytes, str})
 def _is_array_like(value: object) -> bool:
     """Return whether numpy can make an array of a value.
 
-    It can of arrays, numbers and buffers, and of nested sequences of these, of texts or of None.
+    It can make one of arrays, numbers and buffers, and of nested sequences of these, of texts or of None. Of
+    a sequence, the first `MOST_ITEMS` are looked at, as a long one would take long.
     """
     if hasattr(value, "__array__") or isinstance(value, Real | memoryview | bytearray):
         return True

@@ -29,6 +29,8 @@ _OTHER_NUMBERS: Final = 0x40000000
 """From here on are the numbers of a second set of system calls, x32."""
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1  # EPERM
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _SIGNAL_OF_PARENT = 38, 22, 2, 1
+_KILL = 9
+"""The number of SIGKILL, which Python does not know on Windows."""
 
 
 class Limits(NamedTuple):
@@ -61,7 +63,8 @@ def limits_of(size: int) -> Limits:
     >>> limits_of(25_000_000)
     Limits(cpu_s=100, memory=1018435456)
     """
-    return Limits(CPU_S + CPU_S_PER_10_MB * (size // 10_000_000), MEMORY + MEMORY_PER_BYTE * size)
+    cpu_s = CPU_S + CPU_S_PER_10_MB * (size // 10_000_000)
+    return Limits(cpu_s, memory=MEMORY + MEMORY_PER_BYTE * size)
 
 
 def keep_to(limits: Limits) -> None:
@@ -92,6 +95,7 @@ def _set_soft_limit(kind: int, wanted: int) -> None:
 
 def _own_memory() -> int:
     """Return the bytes of data memory that this process has asked for, without the code of libraries."""
+    # The fields are numbers of pages: size, resident, shared, text, lib, data, dt (man proc_pid_statm).
     fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
     n_pages_of_data = int(fields[5])
     return n_pages_of_data * os.sysconf("SC_PAGE_SIZE")
@@ -186,7 +190,7 @@ def _refuse_sockets(event: str, _: tuple[Any, ...]) -> None:
 def end_with_parent() -> None:
     """Make Linux kill this process when its parent process ends, even if the parent is killed."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, 9, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, _KILL, 0, 0, 0)
 
 
 # --- watched by the parent

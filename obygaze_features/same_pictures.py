@@ -301,9 +301,10 @@ def has_signatures(store: Store) -> bool:
     """Return whether a store has frames of `signature` as this version makes them, and enough per clip."""
     if GROUP not in store.names or "frames" not in store[GROUP].arrays:
         return False
-    named = (store[GROUP].provenance.get("architecture") or {}).get("features")
+    architecture = store[GROUP].provenance.get("architecture") or {}
     _, n_frames, width = store[GROUP].shape("frames")
-    return named == FEATURES and width == len(FEATURES) and n_frames >= LEAST_FRAMES
+    has_these_features = architecture.get("features") == FEATURES and width == len(FEATURES)
+    return has_these_features and n_frames >= LEAST_FRAMES
 
 
 def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
@@ -531,7 +532,8 @@ def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice
     are_of_different_sides = sides[row_block][:, None] != sides[column_block]
     has_several_sides = sides[column_block] < 0
     is_row_before_column = places[row_block][:, None] < places[column_block]
-    return (are_of_different_sides | has_several_sides) & is_row_before_column
+    is_compared: NDArray[np.bool_] = (are_of_different_sides | has_several_sides) & is_row_before_column
+    return is_compared
 
 
 def _best_ways(
@@ -672,9 +674,11 @@ def _list_groups(
     signatures_of_group = defaultdict(list)
     for signature in np.flatnonzero(nearest).tolist():
         signatures_of_group[group_of[signature]].append(signature)
-    groups = sorted(
-        signatures_of_group.values(), key=lambda signatures: (-nearest[signatures].max(), signatures[0])
-    )
+
+    def most_alike_first(signatures: list[int]) -> tuple[float, int]:
+        return -float(nearest[signatures].max()), signatures[0]
+
+    groups = sorted(signatures_of_group.values(), key=most_alike_first)
     for number, signatures in enumerate(groups, start=1):
         likeness_of = {}  # place of a clip -> likeness
         for signature in signatures:
@@ -779,7 +783,7 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
         other_film = clips.films[other_movies[run]]
         if clips.is_one_store or film.store != other_film.store:
             shared.append(Shared(film.movie, other_film.movie, int(runs.lengths[run])))
-    return sorted(shared, key=lambda movies: (-movies.clips, movies.movie_a, movies.movie_b))
+    return sorted(shared, key=lambda pair: (-pair.clips, pair.movie_a, pair.movie_b))
 
 
 class _Runs(NamedTuple):
@@ -909,7 +913,7 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
 
 
-def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.signedinteger]:
+def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
     """Return rising numbers of clips: consecutive ones within a film, with one left out between two films.
 
     Parameters
@@ -947,8 +951,9 @@ class _DistinctSigns:
         """Reserve room for `n_most` signatures of `n_frames` frames each."""
         # Only the part that is written takes memory. A list would have to be copied at the end.
         self._signs = np.empty((n_most, n_frames, len(FEATURES)), np.int8)
-        self._place_of_signs: dict[bytes, int] = {}  # by the digest of signs
-        self._place_of_frames: dict[str, int | None] = {}  # by the digest of frames
+        self._place_of_signs: dict[bytes, int] = {}  # digest of signs -> their place in `_signs`
+        # Digest of frames -> the place of their signs; None if too few of the frames show anything.
+        self._place_of_frames: dict[str, int | None] = {}
 
     def signs(self) -> Signs:
         """Return the different signs, [S, F, 1321]."""

@@ -655,7 +655,7 @@ class Group:
             )
         return values
 
-    def _clips_with_nan(self, name: str, start: int, values: NDArray[Any]) -> NDArray[np.int64]:
+    def _clips_with_nan(self, name: str, start: int, values: NDArray[Any]) -> NDArray[np.intp]:
         """Return the numbers of the clips with NaN in consecutive rows of an array.
 
         It is enough to look at the first number of each row, and in a ragged array at the first frame that a

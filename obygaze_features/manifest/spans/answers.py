@@ -54,7 +54,11 @@ class Answered(RawSpan, frozen=True, array_like=True, gc=False):
     def probabilities(self, kind: str) -> dict[str, float]:
         """Return name -> probability of yes for all questions of a kind, `level` or `concept`."""
         prefix = f"{kind}:"
-        return {name.removeprefix(prefix): p for name, p in self.answers.items() if name.startswith(prefix)}
+        result = {}
+        for question, probability in self.answers.items():
+            if question.startswith(prefix):
+                result[question.removeprefix(prefix)] = probability
+        return result
 
     @property
     def model(self) -> str:
@@ -120,8 +124,8 @@ def answered_clips(file: SpanFile) -> list[Answered]:
 
 def _unclear_level(clip: Answered) -> str:
     """Return the reason if several levels of a clip are the likeliest; else ""."""
-    is_unclear = clip.probabilities("level") and not clip.level
-    return "several levels are the likeliest" if is_unclear else ""
+    has_levels = bool(clip.probabilities("level"))
+    return "several levels are the likeliest" if has_levels and not clip.level else ""
 
 
 def _repetition(clip: Answered, first_answers: Mapping[tuple[str, str], Mapping[str, float]]) -> str:

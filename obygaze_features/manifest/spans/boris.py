@@ -298,7 +298,10 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
 
 
 def _refuse_offset(file: SpanFile, row: Row) -> None:
-    """Refuse a row whose observation has an offset other than zero, by which BORIS moves its times."""
+    """Refuse a row whose observation has an offset other than zero, by which BORIS moves its times.
+
+    An offset that cannot be read is NaN, which is not zero either.
+    """
     offset = row.cells[OFFSET]
     if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
         raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
@@ -377,7 +380,7 @@ def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
             cells = {**span.cells, "media": medium.place}
             # Rounded to nanoseconds, as differences such as 12.3 - 10 have digits that no table wrote.
             parts.append(replace(span, start_s=round(start_s, 9), end_s=round(end_s, 9), cells=cells))
-    if not parts:
+    if not parts:  # its time is in none of the media
         yield span
         return
     named_medium = span.cells["media"]

@@ -137,7 +137,9 @@ def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
         return None
     first_s = time_or_nan(cells[2])
     second_s = time_or_nan(cells[3])
-    return None if math.isnan(first_s + second_s) else (first_s, second_s)
+    if math.isnan(first_s) or math.isnan(second_s):
+        return None
+    return first_s, second_s
 
 
 def _is_name(text: str) -> bool:

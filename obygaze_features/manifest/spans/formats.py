@@ -96,10 +96,14 @@ class Format:
 
 
 def _entry(facts: Mapping[str, Any]) -> Format:
-    """Make a format of an entry in the table of formats."""
-    marks = {mark: facts[mark] for mark in MARKS if mark in facts}
+    """Make a format from its entry in formats.toml."""
     return Format(
-        facts["name"], facts["tool"], facts.get("kind", ""), facts.get("way_out", ""), facts["source"], marks
+        name=facts["name"],
+        tool=facts["tool"],
+        kind=facts.get("kind", ""),
+        way_out=facts.get("way_out", ""),
+        source=facts["source"],
+        marks={mark: facts[mark] for mark in MARKS if mark in facts},
     )
 
 

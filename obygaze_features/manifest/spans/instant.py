@@ -176,10 +176,11 @@ def spelled_s(text: str) -> float | None:
     >>> spelled_s("1 min 5 s"), spelled_s("12,5 sec"), spelled_s("00.01.05"), spelled_s("12.5")
     (65.0, 12.5, 65.0, None)
     """
-    if clock := DOTTED.fullmatch(text):
+    clock = DOTTED.fullmatch(text)
+    if clock:
         return clock_s(clock[1], clock[2], clock[3], "")
     spelled = SPELLED.fullmatch(text.strip())
-    if spelled is None or not any(spelled.groups()):
+    if spelled is None or not any(spelled.groups()):  # each part may lack, so that an empty text matches
         return None
     hours, minutes, whole_seconds = (group or "0" for group in spelled.groups())
     return int(hours) * 3600 + int(minutes) * 60 + float(whole_seconds.replace(",", "."))
@@ -370,8 +371,12 @@ def instants(
 
 def _refuse_mixed_codes(texts: Sequence[str]) -> None:
     """Refuse a column in which only some time codes have drop frame."""
-    codes = map(FRAME_CODE.fullmatch, map(with_ascii_digits, texts))
-    if len({code["sign_of_frames"] for code in codes if code}) > 1:
+    signs = set[str]()
+    for text in texts:
+        code = FRAME_CODE.fullmatch(with_ascii_digits(text))
+        if code is not None:
+            signs.add(code["sign_of_frames"])
+    if len(signs) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
 
 

@@ -174,7 +174,10 @@ def path_of(place: str) -> PurePosixPath:
 def _name_in_query(query_and_fragment: str) -> str:
     """Return the film that the query of a URL names: a file, or the parameter `v` or `id`; "" if none.
 
-    Of `v=abc&t=10#top` it is `abc`.
+    Examples
+    --------
+    >>> _name_in_query("v=abc&t=10#top")
+    'abc'
     """
     query, _, _ = query_and_fragment.partition("#")
     for parameter, value in dict(parse_qsl(query)).items():

@@ -432,22 +432,20 @@ class _Cells:
 
 
 def without_repeats(records: Iterable[R]) -> Iterator[R]:
-    """Yield records, but combine those that are no spans and differ only in their places.
+    """Yield records, with equal ones that are no spans (`RawSpan.fault`) combined into one.
 
-    The first `MOST_LISTED` records that are no spans are yielded as they are. Later ones that are equal
-    become one record with their number (`n_records`), yielded last. So a file with very many such records
-    needs little memory, and its account still adds up.
+    So a file with very many records to leave out needs little memory, and its account still adds up. The
+    first `MOST_LISTED` of these records are yielded as they are. Later ones that differ only in their places
+    become one record with their number (`n_records`), yielded last.
     """
     n_faults = 0
     first_of_key: dict[tuple[object, ...], R] = {}
     n_of_key: Counter[tuple[object, ...]] = Counter()
     for record in records:
         fault = record.fault()
-        if not fault:
-            yield record
-            continue
-        n_faults += 1
-        if n_faults <= MOST_LISTED:
+        if fault:
+            n_faults += 1
+        if not fault or n_faults <= MOST_LISTED:
             yield record
             continue
         key = _all_but_place(record, fault)

@@ -494,14 +494,15 @@ class _Reader:
 
 
 def _speakers(root: Element) -> dict[str, str]:
-    """Return id of an agent -> the name of the speaker."""
-    names = {}
+    """Return id of an agent -> the first of the speaker's names that is not empty."""
+    name_of_agent = {}
     for agent in descendants(root, "agent"):
-        texts = [one_line(name.text or "") for name in children(agent, "name")]
-        name = next(filter(None, texts), "")
-        if attribute(agent, "id") and name:
-            names[attribute(agent, "id")] = name
-    return names
+        names = [one_line(node.text or "") for node in children(agent, "name")]
+        names = [name for name in names if name]
+        agent_id = attribute(agent, "id")
+        if agent_id and names:
+            name_of_agent[agent_id] = names[0]
+    return name_of_agent
 
 
 def _intersection(one: Interval, other: Interval) -> Interval:
@@ -539,13 +540,14 @@ def _has_timed(node: Element) -> bool:
 def _text(node: Element) -> str:
     """Return the text of an element without metadata, with a blank for each line break."""
     parts = []
-    waiting: list[Element | str] = [node]
-    while waiting:
-        item = waiting.pop()
+    # A stack in place of recursion, as elements may be nested very deeply; the last item is read next.
+    stack: list[Element | str] = [node]
+    while stack:
+        item = stack.pop()
         if isinstance(item, str):
             parts.append(item)
         else:
-            waiting += reversed(_texts_and_children(item))
+            stack += reversed(_texts_and_children(item))
     return "".join(parts)
 
 
