@@ -128,7 +128,7 @@ class Child:
         ------
         ObygazeError, OSError
             If the function raised it, if the child exceeded its time or memory or crashed, or if it yielded
-            more bytes than it may have memory.
+            more bytes in all than its limit of memory.
         """
         size = path.stat().st_size if path.is_file() else 0
         request = Request(work, arguments, folder=Path.cwd(), limits=limits_of(size))
@@ -192,11 +192,22 @@ class _Message(NamedTuple):
 
 
 def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
-    """Do a request in the child process, and return how it ended: DONE, or FAILED.
+    """Carry out a request in the child process, and return how it ended: DONE, or FAILED.
 
-    `send` sends a part of the answer to the parent process. The content of FAILED is JSON with one of these
-    keys: `refused`, an error about the file; `out of memory`; `system`, an error of the operating system;
-    `bug`.
+    The content of FAILED is a JSON object with one of these keys:
+
+    - `refused`: the message of an error about the file, with its class (`error`) and the column that it is
+      about (`column`);
+    - `out of memory`;
+    - `system`: number, text and file name of an error of the operating system;
+    - `bug`: the traceback of any other error.
+
+    Parameters
+    ----------
+    request
+        The request.
+    send
+        Sends a part of the answer to the parent process.
     """
     try:
         keep_to(request.limits)
@@ -260,9 +271,19 @@ def _raise_failure(ending: _Message, request: Request, where: str) -> None:
 
 
 def _error_of_ours(class_name: str, message: str, column: str) -> ObygazeError:
-    """Make the error that a child raised; one of no class in `errors` becomes an ObygazeError.
+    """Make the error that a child process raised, from the name of its class.
 
-    `column` is that of a ManifestError. What a child sends is not trusted.
+    What a child sends is not trusted: a name that is no error class of the module `errors` gives an
+    ObygazeError.
+
+    Parameters
+    ----------
+    class_name
+        Name of the class.
+    message
+        The message of the error.
+    column
+        The column that it is about, which only a ManifestError has.
     """
     if class_name == ManifestError.__name__:
         return ManifestError(message, column)
@@ -279,7 +300,7 @@ def _memory_error(request: Request, where: str) -> InputError:
 
 
 def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
-    """Refuse an answer of more bytes than the child's memory limit, as this process holds it in memory."""
+    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it."""
     if n_bytes > request.limits.memory:
         raise _memory_error(request, where)
 
@@ -347,7 +368,7 @@ class _ProcessEnd(NamedTuple):
             return "memory"
         used_nearly_all_memory = self.peak > CRASH_MEMORY_SHARE * limits.memory
         if used_nearly_all_memory:
-            return "memory"  # a library crashed, because it did not check whether it had got memory
+            return "memory"  # a library asked for more, got none, and crashed as it did not check that
         return f"signal {signal_number}"
 
 
@@ -364,10 +385,23 @@ class _Forked:
         self._answers: BinaryIO | None = None  # pipe from the fork
 
     def ask(self, request: Request, where: str) -> Iterator[bytes]:
-        """Send a request to the forked process, and start it if need be; yield the parts of its answer."""
+        """Send a request to the forked process, and start it if need be; yield the parts of its answer.
+
+        Parameters
+        ----------
+        request
+            The request.
+        where
+            The file, for messages.
+
+        Raises
+        ------
+        ObygazeError, OSError
+            The work raised it, or took more time or memory than the request allows.
+        """
         if self._requests is None or self._answers is None:
             self._start()
-        assert self._requests is not None and self._answers is not None  # noqa: S101, PT018
+        assert self._requests is not None and self._answers is not None  # noqa: S101, PT018 - for the type checker
         n_bytes = 0
         try:
             with suppress(BrokenPipeError):  # the fork has died: reading its answer shows how
@@ -388,20 +422,23 @@ class _Forked:
 
     def _start(self) -> None:
         """Fork this process, with a pipe for requests and one for answers."""
-        requests, answers = os.pipe(), os.pipe()
+        request_pipe, answer_pipe = os.pipe(), os.pipe()
+        request_source, request_sink = request_pipe
+        answer_source, answer_sink = answer_pipe
         with warnings.catch_warnings():
-            # Python 3.12 warns of the threads of a library of linear algebra, which the child does not call.
+            # Python 3.12 warns that forking is unsafe if other threads run, such as those of numpy's library
+            # of linear algebra. The child does not call it.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         is_fork = self._pid == 0
         if is_fork:
-            _serve(requests[0], answers[1])  # never returns
+            _serve(request_source, answer_sink)  # never returns
         self._memory_before = used_by(self._pid).memory  # the child begins with a copy of this memory
-        # The ends that the fork uses.
-        os.close(requests[0])
-        os.close(answers[1])
-        self._requests = os.fdopen(requests[1], "wb")
-        self._answers = os.fdopen(answers[0], "rb")
+        # Close the ends that only the fork uses: otherwise this process would not see that the fork has died.
+        os.close(request_source)
+        os.close(answer_sink)
+        self._requests = os.fdopen(request_sink, "wb")
+        self._answers = os.fdopen(answer_source, "rb")
 
     def end(self) -> _ProcessEnd:
         """Kill the forked process if it still runs, and return how it ended; exit code 0 if there is none."""
@@ -438,9 +475,10 @@ def _serve(requests: int, answers: int) -> None:
                 request = pickle.loads(_receive(source).content)  # noqa: S301 - from our own process
                 ending = _do_request(request, lambda part: _send(sink, _Message(PART, part)))
                 _send(sink, ending)
+                # So that the memory of this request does not count for the next one.
                 del request
                 gc.collect()
-    except BaseException:  # noqa: BLE001 - a fork never goes on as this process does
+    except BaseException:  # noqa: BLE001 - the fork must not return to the code that the parent runs
         os._exit(1)
 
 
@@ -525,13 +563,15 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         except BaseException:  # Ctrl-C, too large an answer, or a bug
             end_children()
             raise
-    if answer.last.kind == "late":
+    ending = answer.last
+    if ending.kind == "late":
         raise _time_error(request, where)
-    if answer.last.kind == "died":
-        # If the watch has ended the worker, it knows the limit. Otherwise the way in which it died tells.
-        end = _ProcessEnd.parse(str(answer.last.value), watch.peak)
-        cause = watch.exceeded or end.cause(request.limits)
+    if ending.kind == "died":
+        cause = watch.exceeded  # the limit for which the watch has ended the worker
+        if not cause:
+            cause = _ProcessEnd.parse(str(ending.value), watch.peak).cause(request.limits)
         raise _crash_error(cause, request, where)
+    # The worker says with the last item whether the request was done or has failed.
     *parts, last_item = answer.items
     _raise_failure(_unpacked_ending(last_item), request, where)
     return parts
@@ -595,9 +635,9 @@ class _Watch:
 
     def check(self) -> None:
         """Measure what the worker uses, and end it if it exceeds a limit; at most every `WATCH_S` seconds."""
-        is_due = time.monotonic() >= self._next_check_s
         if self.used_before is None:  # the worker has not begun with the request
             return
+        is_due = time.monotonic() >= self._next_check_s
         if self.exceeded or not is_due:
             return
         self._next_check_s = time.monotonic() + WATCH_S
@@ -605,20 +645,37 @@ class _Watch:
             if SYSTEM_KEEPS_LIMITS:
                 # The system ends the worker. The peak tells later whether memory was the reason of a crash.
                 self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
-                continue
-            self.exceeded = excess(pid, self._limits, self.used_before)
-            if self.exceeded:
-                with suppress(OSError):  # it has just ended by itself
-                    os.kill(pid, signal.SIGTERM)
+            else:
+                self._end_if_exceeding(pid, self.used_before)
+
+    def _end_if_exceeding(self, pid: int, used_before: Used) -> None:
+        """End the worker if it exceeds a limit, and note which."""
+        self.exceeded = excess(pid, self._limits, used_before)
+        if self.exceeded:
+            with suppress(OSError):  # it has just ended by itself
+                os.kill(pid, signal.SIGTERM)
 
 
 def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Watch) -> _Answer:
     """Send a request to a worker, and collect the parts of its answer, until it is done or has died.
 
-    Meanwhile `watch` checks what the worker uses.
+    The first item that the worker sends is not a part of the answer: it says what the worker had used before
+    the request.
+
+    Parameters
+    ----------
+    pool
+        The pool of the worker.
+    request
+        The request.
+    where
+        The file, for messages.
+    watch
+        Checks meanwhile what the worker uses.
     """
     key = next(_keys)
-    pool.put(key, request, WALL_FACTOR * request.limits.cpu_s)
+    most_wall_s = WALL_FACTOR * request.limits.cpu_s
+    pool.put(key, request, most_wall_s)
     items: list[bytes] = []
     n_bytes = 0
     while True:
@@ -628,7 +685,7 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
             continue
         if event.kind != "item":
             return _Answer(items, event)
-        if watch.used_before is None:  # the first item says what the worker had used before the request
+        if watch.used_before is None:
             watch.used_before = Used(*json.loads(event.value))
             continue
         items.append(event.value)

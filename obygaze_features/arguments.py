@@ -35,19 +35,19 @@ LONGEST_SHOWN = 60
 """Largest number of characters of a value that a message shows."""
 
 
-def made_by(line: str) -> Callable[[C], C]:
-    """Decorate a class with the Python expression that makes an instance, for messages on wrong arguments.
+def made_by(expression: str) -> Callable[[C], C]:
+    """Register, as a class decorator, how an instance of the class is made, for messages on wrong arguments.
 
     Parameters
     ----------
-    line
-        Such an expression, with capitals for what the user fills in: `open_store(PATH)`.
+    expression
+        A Python expression, with capitals for what the user fills in: `open_store(PATH)`.
     """
 
-    def decorate(decorated: C) -> C:
-        """Store the expression for a class."""
-        _MADE_BY[decorated] = line
-        return decorated
+    def decorate(decorated_class: C) -> C:
+        """Store the expression for a class, and return the class."""
+        _MADE_BY[decorated_class] = expression
+        return decorated_class
 
     return decorate
 
@@ -65,7 +65,7 @@ def checked(function: F) -> F:
         expected = _annotations(function)
         try:
             given = _signature(function).bind_partial(*args, **kwargs).arguments
-        except TypeError:  # Python's own message names the argument that is unknown
+        except TypeError:  # an unknown argument, which Python's own message names when the function is called
             given = {}
         for name, value in given.items():
             if name in expected and not allows(expected[name], value):
@@ -107,7 +107,7 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
 # `torch.Tensor`, both `torch` and its attribute `Tensor` are replaced by a stand-in, so that the check needs
 # no import either. A value is of a stand-in if its class has that name.
 class _StandIn(type):
-    """Metaclass of stand-ins."""
+    """Metaclass of stand-ins: classes that stand for a class of the same name that is not imported."""
 
     def __instancecheck__(cls, value: object) -> bool:
         """Return whether the class of a value, or a base class of it, has the stand-in's name."""
@@ -135,10 +135,20 @@ def _last_part(dotted_name: str) -> str:
 
 
 class _NamesOfModule(dict[str, Any]):
-    """Names of a module; a name that it imports only for type checkers has a stand-in."""
+    """Names of a module, to evaluate annotations; a name that is imported only for type checkers included.
+
+    Such a name does not exist when the program runs. A stand-in is used for it: a class by whose name values
+    are checked (`_StandIn`).
+    """
 
     def __missing__(self, name: str) -> type:
-        """Return the stand-in for a name, unless it is one of Python's own."""
+        """Return the stand-in for a name that the module does not have.
+
+        Raises
+        ------
+        KeyError
+            The name is one of Python's own, which is looked up elsewhere after this error.
+        """
         if hasattr(builtins, name):
             raise KeyError(name)
         return _stand_in(name)
@@ -149,12 +159,12 @@ class _NamesOfModule(dict[str, Any]):
 def allows(annotation: Any, value: object) -> bool:
     """Return whether an annotation allows a value.
 
-    It is a check for mistakes of users, and not one of types as Python has them:
+    It is made to find mistakes of users, and differs from Python's types:
 
     - NumPy's numbers are numbers, and whole numbers are numbers of any kind.
     - An array is an array of any data type. It is also a sequence, whose items are all like its first.
-    - A text is no sequence of texts, although Python can iterate over it. Nor is an object of ours, such as a
-      store: an instance of a class that `made_by` decorates.
+    - A text is no sequence of texts, although Python can iterate over it. Nor is an object such as a store:
+      an instance of a class that `made_by` decorates.
 
     Examples
     --------
@@ -225,10 +235,10 @@ def _has_array_like(members: tuple[Any, ...]) -> bool:
 
 
 def _without_array_like(members: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the members of a union without those of numpy's ArrayLike.
+    """Remove the members of numpy's ArrayLike from those of a union, which has them all.
 
-    Besides numpy's own classes these are complex, bytes and str, so that a union with ArrayLike allows no
-    text.
+    They are numpy's own classes, complex, bytes and str. What remains is described one by one. A union with
+    ArrayLike therefore never allows a text.
     """
     others = []
     for member in members:
@@ -246,7 +256,8 @@ _PYTHON_CLASSES_OF_ARRAY_LIKE = frozenset({complex, bytes, str})
 def _is_array_like(value: object) -> bool:
     """Return whether numpy can make an array of a value.
 
-    It can of arrays, numbers and buffers, and of nested sequences of these, of texts or of None.
+    It can make one of arrays, numbers and buffers, and of nested sequences of these, of texts or of None. Of
+    a sequence, the first `MOST_ITEMS` are looked at, as a long one would take long.
     """
     if hasattr(value, "__array__") or isinstance(value, Real | memoryview | bytearray):
         return True
@@ -287,16 +298,19 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
     value
         The value that was given.
     """
-    # A text, or an object of ours such as a store, can be iterated over. Given for a list, it is a mistake.
-    if isinstance(value, str | bytes) or any(kind in _MADE_BY for kind in type(value).__mro__):
+    # A text, or an object such as a store, can be iterated over. Given for a list, it is a mistake.
+    is_object_of_this_package = any(kind in _MADE_BY for kind in type(value).__mro__)
+    if isinstance(value, str | bytes) or is_object_of_this_package:
         return False
     is_of_numpy_or_pandas = hasattr(value, "dtype")
-    if is_of_numpy_or_pandas and getattr(value, "ndim", 1) == 0:
-        return False  # a single number
-    if is_of_numpy_or_pandas and not issubclass(origin, Mapping):
-        # All items of an array, or of a column of a table, have the type of the first.
-        first_item = islice(iter(cast("Iterable[object]", value)), 1)
-        return _allows_all(arguments[0], first_item)
+    if is_of_numpy_or_pandas:
+        is_single_number = getattr(value, "ndim", 1) == 0
+        if is_single_number:
+            return False
+        if not issubclass(origin, Mapping):
+            # All items of an array, or of a column of a table, have the type of the first.
+            first_item = islice(iter(cast("Iterable[object]", value)), 1)
+            return _allows_all(arguments[0], first_item)
     return isinstance(value, _accepted_collections(origin)) and _allows_items(origin, arguments, value)
 
 
@@ -392,28 +406,48 @@ _WORDS: Mapping[Any, str] = {
 def _describe_kinds(annotation: Any) -> Iterator[str]:
     """Yield a few words for each kind of value that an annotation allows, such as "a whole number"."""
     origin, arguments = get_origin(annotation), get_args(annotation)
-    kind = annotation if origin is None else origin
     if origin in {Union, UnionType}:
-        if _has_array_like(arguments):
-            yield "an array or a list of numbers"
-            arguments = _without_array_like(arguments)
-        for member in arguments:
-            yield from _describe_kinds(member)
+        yield from _describe_union(arguments)
     elif origin is Annotated:
         yield from _describe_kinds(arguments[0])
     elif origin is Literal:
         yield from map(repr, arguments)
-    elif _is_ndarray(origin):
-        yield "an array"
-    elif kind in _WORDS:
-        yield _WORDS[kind]
-    elif isinstance(origin, type) and issubclass(origin, Mapping):
-        yield "a dict by name"
-    elif isinstance(origin, type) and issubclass(origin, Iterable):
-        items = " or ".join(dict.fromkeys(_describe_kinds(arguments[0])))
-        yield f"a list, each item {items}"
     else:
-        yield _with_article(_class_name(annotation))
+        yield _describe_class(annotation, origin, arguments)
+
+
+def _describe_union(members: tuple[Any, ...]) -> Iterator[str]:
+    """Yield a few words for each kind of value that a union allows."""
+    if _has_array_like(members):
+        yield "an array or a list of numbers"
+        members = _without_array_like(members)
+    for member in members:
+        yield from _describe_kinds(member)
+
+
+def _describe_class(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> str:
+    """Describe the values of a class, or of a collection such as ``Sequence[str]``.
+
+    Parameters
+    ----------
+    annotation
+        The annotation.
+    origin
+        The kind of a collection, such as ``Sequence``; None for a class without brackets.
+    arguments
+        What stands in the brackets, such as ``(str,)``.
+    """
+    kind = annotation if origin is None else origin
+    if _is_ndarray(origin):
+        return "an array"
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a dict by name"
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        items = " or ".join(dict.fromkeys(_describe_kinds(arguments[0])))
+        return f"a list, each item {items}"
+    return _with_article(_class_name(annotation))
 
 
 def _class_name(annotation: Any) -> str:
@@ -446,18 +480,29 @@ def _example_value(annotation: Any) -> str:
     Of a union, it is that of the first type that has one.
     """
     origin = get_origin(annotation)
-    if origin is Literal:
-        return repr(get_args(annotation)[0])
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        _, type_of_values = get_args(annotation)
-        value = _example_value(type_of_values) or "VALUE"
-        return "{NAME: " + value + "}"
     if origin is None:
-        expression_of_class = {kind.__name__: expression for kind, expression in _MADE_BY.items()}
-        return expression_of_class.get(_class_name(annotation), "")
+        return _expression_for(_class_name(annotation))
+    arguments = get_args(annotation)
+    if origin is Literal:
+        return repr(arguments[0])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        _, type_of_values = arguments
+        value = _example_value(type_of_values) or "VALUE"
+        return f"{{NAME: {value}}}"
     is_list = isinstance(origin, type) and issubclass(origin, Iterable)
-    for argument in get_args(annotation):
+    for argument in arguments:
         expression = _example_value(argument)
         if expression:
             return f"[{expression}]" if is_list else expression
+    return ""
+
+
+def _expression_for(class_name: str) -> str:
+    """Return the expression that `made_by` registered for a class; "" if none.
+
+    Classes are compared by name, as an annotation may have a stand-in in place of the class itself.
+    """
+    for known_class, expression in reversed(_MADE_BY.items()):  # the last of classes of one name
+        if known_class.__name__ == class_name:
+            return expression
     return ""

@@ -38,14 +38,11 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     width = group.shape("pooled")[1]
     if len(vector) != width:
         raise SearchError(f"the query has {len(vector)} values, the clips have {width}")
-    mean = np.zeros(width)
-    scale = np.ones(width)
     if standard:
-        mean, deviation = group.moments
-        varies = deviation > LEAST_SPREAD * np.abs(mean)
-        scale = np.zeros(width)  # 0 leaves out features that do not vary
-        scale[varies] = 1 / deviation[varies]
+        mean, scale = _standardisation(group)
         vector = (vector - mean) * scale
+    else:
+        mean, scale = np.zeros(width), np.ones(width)
     length = float(np.linalg.norm(vector))
     unit_vector = vector if length == 0 else vector / length
     scores = np.full(len(group.clip_ids), np.nan, np.float32)
@@ -74,3 +71,15 @@ def best(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
         least_score = np.partition(scores[rows], -top)[-top]
         rows = rows[scores[rows] >= least_score]
     return rows[np.argsort(-scores[rows], kind="stable")[:top]]
+
+
+def _standardisation(group: Group) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean of a group's pooled vectors, and the factors that give their features the deviation 1.
+
+    Both have the shape [D]. The factor is 0 for features that do not vary, which leaves them out.
+    """
+    mean, deviation = group.moments
+    varies = deviation > LEAST_SPREAD * np.abs(mean)
+    scale = np.zeros(len(mean))
+    scale[varies] = 1 / deviation[varies]
+    return mean, scale

@@ -43,10 +43,11 @@ class SameNames(NamedTuple):
 def same_names(names: Iterable[str]) -> SameNames:
     """Find names that are spellings of the same name, and names that may be.
 
-    Names that differ only in case, width, accents or blanks are the same. Names that look alike but have
-    different letters are the same if one of them has letters outside of ASCII, which were probably typed or
-    pasted by mistake. Two such names in ASCII, as `A1` and `Al`, may be different on purpose: they are
-    doubtful.
+    - Names that differ only in case, width, accents or blanks are the same.
+    - Names that look alike, but have different letters, are the same if one of them has letters outside of
+      ASCII: these were probably typed or pasted by mistake, such as a Cyrillic S for a Latin C.
+    - Names that look alike and are both in ASCII, such as `A1` and `Al`, may be different on purpose: they
+      are doubtful.
 
     Parameters
     ----------
@@ -65,9 +66,9 @@ def same_names(names: Iterable[str]) -> SameNames:
     same: list[tuple[str, str]] = []
     doubtful: list[tuple[str, str]] = []
     for name in dict.fromkeys(names):
-        typed_alike = name_of_typed.setdefault(as_typed(name), name)
-        if typed_alike != name:
-            same.append((name, typed_alike))
+        first_typed_so = name_of_typed.setdefault(as_typed(name), name)
+        if first_typed_so != name:
+            same.append((name, first_typed_so))
             continue
         lookalike = _first_lookalike(name, name_of_skeleton)
         if lookalike is None:

@@ -29,6 +29,8 @@ _OTHER_NUMBERS: Final = 0x40000000
 """From here on are the numbers of a second set of system calls, x32."""
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1  # EPERM
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _SIGNAL_OF_PARENT = 38, 22, 2, 1
+_KILL = 9
+"""The number of SIGKILL, which Python does not know on Windows."""
 
 
 class Limits(NamedTuple):
@@ -61,7 +63,8 @@ def limits_of(size: int) -> Limits:
     >>> limits_of(25_000_000)
     Limits(cpu_s=100, memory=1018435456)
     """
-    return Limits(CPU_S + CPU_S_PER_10_MB * (size // 10_000_000), MEMORY + MEMORY_PER_BYTE * size)
+    cpu_s = CPU_S + CPU_S_PER_10_MB * (size // 10_000_000)
+    return Limits(cpu_s, memory=MEMORY + MEMORY_PER_BYTE * size)
 
 
 def keep_to(limits: Limits) -> None:
@@ -92,6 +95,7 @@ def _set_soft_limit(kind: int, wanted: int) -> None:
 
 def _own_memory() -> int:
     """Return the bytes of data memory that this process has asked for, without the code of libraries."""
+    # The fields are numbers of pages: size, resident, shared, text, lib, data, dt (man proc_pid_statm).
     fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
     n_pages_of_data = int(fields[5])
     return n_pages_of_data * os.sysconf("SC_PAGE_SIZE")
@@ -106,6 +110,25 @@ class _Instruction(ctypes.Structure):
         ("if_false", ctypes.c_ubyte),
         ("value", ctypes.c_uint),
     )
+
+
+class _Step(NamedTuple):
+    """An instruction of the filter, whose fields are those of `_Instruction`.
+
+    Attributes
+    ----------
+    code
+        What it does.
+    skip_if_true, skip_if_false
+        How many of the next steps to skip after a comparison that is true, or false.
+    value
+        What it compares with, loads or returns.
+    """
+
+    code: int
+    skip_if_true: int = 0
+    skip_if_false: int = 0
+    value: int = 0
 
 
 class _Program(ctypes.Structure):
@@ -136,19 +159,20 @@ def _filter_calls() -> bool:
         Whether the kernel accepted the filter.
     """
     architecture, refused_calls = _SYSTEM_CALLS[platform.machine()]
-    # Each step: code, number of steps to skip if the comparison is true, the same if it is false, and value.
-    refuse = (_RETURN, 0, 0, _REFUSE)
+    refuse = _Step(_RETURN, value=_REFUSE)
     steps = [
-        (_LOAD, 0, 0, _PLACE_OF_ARCHITECTURE),
-        (_EQUAL, 1, 0, architecture),  # another architecture is refused
+        _Step(_LOAD, value=_PLACE_OF_ARCHITECTURE),
+        # Refuse calls of another architecture, whose numbers mean other calls.
+        _Step(_EQUAL, skip_if_true=1, value=architecture),
         refuse,
-        (_LOAD, 0, 0, _PLACE_OF_NUMBER),
-        (_AT_LEAST, 0, 1, _OTHER_NUMBERS),  # the second set of calls is refused
+        _Step(_LOAD, value=_PLACE_OF_NUMBER),
+        # Refuse the second set of numbers that some architectures have for the same calls.
+        _Step(_AT_LEAST, skip_if_false=1, value=_OTHER_NUMBERS),
         refuse,
     ]
     for call in refused_calls:
-        steps += [(_EQUAL, 0, 1, call), refuse]
-    steps.append((_RETURN, 0, 0, _ALLOW))
+        steps += [_Step(_EQUAL, skip_if_false=1, value=call), refuse]
+    steps.append(_Step(_RETURN, value=_ALLOW))
     instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
     program = _Program(len(steps), instructions)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -166,7 +190,7 @@ def _refuse_sockets(event: str, _: tuple[Any, ...]) -> None:
 def end_with_parent() -> None:
     """Make Linux kill this process when its parent process ends, even if the parent is killed."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, 9, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, _KILL, 0, 0, 0)
 
 
 # --- watched by the parent
@@ -232,8 +256,9 @@ _TICKS_PER_SECOND = 1e7
 
 
 def _used_on_windows(pid: int) -> Used:
-    """Ask Windows for the processor time and the committed memory of a process."""
-    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # of our own: types are set
+    """Ask Windows for the processor time and the committed memory of a process; 0 for both if it is gone."""
+    # A new object, not `ctypes.windll`, which all libraries share: the type of a result is set on it.
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = kernel.OpenProcess(_QUERY_INFORMATION | _READ_MEMORY, 0, pid)
     if not handle:

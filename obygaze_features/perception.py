@@ -53,9 +53,11 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     Parameters
     ----------
     provenance
-        Provenance of the group of features. The field `perceives` states the modalities. Without it, a preset
-        with a track shows that the features are of sound, another preset that they are of pictures, and a
-        tokenizer with an empty preset that they are of texts.
+        Provenance of the group of features. The first of these that it has decides:
+
+        1. the field `perceives`, which states the modalities;
+        2. a preset: of sound if it has a track, else of pictures;
+        3. a tokenizer: the features are of texts.
 
     Returns
     -------
@@ -73,14 +75,23 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(name for name in MODALITIES if name in stated)
     preset = provenance.get("preset")
     # A store writes all fields of a preset, each empty where no picture or sound was prepared.
-    if isinstance(preset, Mapping) and any(value is not None for value in preset.values()):
-        is_for_sound = "track" in preset
-        return PERCEIVED_BY["heard"] if is_for_sound else PERCEIVED_BY["visual"]
-    return PERCEIVED_BY["told"] if provenance.get("tokenizer") else ()
+    has_preset = isinstance(preset, Mapping) and any(value is not None for value in preset.values())
+    if has_preset:
+        is_of_sound = "track" in preset
+        return PERCEIVED_BY["heard"] if is_of_sound else PERCEIVED_BY["visual"]
+    is_of_texts = bool(provenance.get("tokenizer"))
+    return PERCEIVED_BY["told"] if is_of_texts else ()
 
 
 def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
     """Return why a source cannot perceive a concept, because the film conveys it otherwise; "" if it can.
+
+    A source can perceive
+
+    - a concept of one of its modalities;
+    - what is said, if it hears;
+    - a concept of NOT_VISUAL, if it perceives more than pictures;
+    - any concept, if one of the modalities is not known.
 
     Parameters
     ----------
@@ -88,10 +99,9 @@ def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
         Name of the concept or question, for the message.
     conveyed
         How the film conveys it: one of MODALITIES; NOT_VISUAL if a source that perceives only pictures cannot
-        know of it; "" if that is not known, which excludes no source.
+        know of it; "" if that is not known.
     perceives
-        What the source perceives: some of MODALITIES; empty if unknown, in which case it is not excluded.
-        What is said can also be perceived by a source that hears.
+        What the source perceives: some of MODALITIES; empty if that is not known.
 
     Examples
     --------
@@ -99,7 +109,8 @@ def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
     >>> why_unperceived("Voice", "heard", ["visual"])
     'Voice is heard, and what is perceived is visual'
     """
-    if not perceives or not conveyed or conveyed in perceives:
+    is_unknown = not perceives or not conveyed
+    if is_unknown or conveyed in perceives:
         return ""
     if conveyed == "said" and "heard" in perceives:
         return ""

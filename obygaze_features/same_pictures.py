@@ -5,6 +5,10 @@ views and small shifts, of the median cosine of frames at the same place. Clips 
 are grouped first; of the others, products of clips' mean frames say which are compared frame by frame. A clip
 that looks like another may be another moment of its scene; films share pictures if several clips in a row do.
 
+Terms: a *side* is what clips are not compared within: a store if two are compared, else a movie. A *view* is
+a part of the picture (`VIEWS`). A *way* to compare two clips is a view of each, with the second clip as it is
+or mirrored (`WAYS`). A *moment* is the number of a clip in the order of films and times.
+
 Every pair is looked at. An index by bands of bits would not spare that: clips that look alike may differ in
 so many signs that nearly every other pair agrees in some band too. Of 264 signs 79 may differ where a cosine
 is `NEAR`; one of 80 bands of 3 or 4 signs then agrees, as it does in 99.9 % of unlike pairs. With the 53 of
@@ -267,24 +271,29 @@ def duplicates(
     progress
         Called with (clips compared, all clips). Or whether to show a bar.
 
+    Returns
+    -------
+    Duplicates
+        Groups of clips that look alike, movies that share pictures, and for each store the numbers of clips
+        that were compared, that show too little, and that have no signature.
+
     Raises
     ------
     StoreError
         A store has no frames of `signature`, or the stores have other numbers of frames.
     """
-    both = [store] if other is None else [store, other]
-    clips = _read_signatures(both, only)
+    stores = [store] if other is None else [store, other]
+    clips = _read_signatures(stores, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
-        found = _compare_clips(clips, show)
+        likenesses = _compare_clips(clips, show)
     n_compared = Counter(clip.store for clip in clips.clips)
-    numbers_of_stores = range(1, len(both) + 1)
-    signature_groups = [one_store[GROUP] for one_store in both]
+    n_without = [int(np.count_nonzero(~one_store[GROUP].usable)) for one_store in stores]
     return Duplicates(
-        clips=tuple(_list_groups(clips, found.nearest, found.group_of)),
-        movies=tuple(_find_shared_movies(clips, found.pairs())),
-        compared=tuple(n_compared[number] for number in numbers_of_stores),
+        clips=tuple(_list_groups(clips, likenesses.nearest, likenesses.group_of)),
+        movies=tuple(_find_shared_movies(clips, likenesses.pairs())),
+        compared=tuple(n_compared[number] for number in range(1, len(stores) + 1)),
         plain=tuple(clips.n_plain),
-        without=tuple(int(np.count_nonzero(~group.usable)) for group in signature_groups),
+        without=tuple(n_without),
     )
 
 
@@ -292,9 +301,10 @@ def has_signatures(store: Store) -> bool:
     """Return whether a store has frames of `signature` as this version makes them, and enough per clip."""
     if GROUP not in store.names or "frames" not in store[GROUP].arrays:
         return False
-    named = (store[GROUP].provenance.get("architecture") or {}).get("features")
+    architecture = store[GROUP].provenance.get("architecture") or {}
     _, n_frames, width = store[GROUP].shape("frames")
-    return named == FEATURES and width == len(FEATURES) and n_frames >= LEAST_FRAMES
+    has_these_features = architecture.get("features") == FEATURES and width == len(FEATURES)
+    return has_these_features and n_frames >= LEAST_FRAMES
 
 
 def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
@@ -330,12 +340,12 @@ def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
         Called with the numbers of signatures done and of all.
     """
     side_of_signature = _sides_of_signatures(clips)
-    found = _Likenesses(clips, has_several_sides=side_of_signature < 0)
-    for near in _find_near_pairs(clips, side_of_signature):
-        for rows, columns, likenesses in _compare_frames(clips, near):
-            found.add(rows, columns, likenesses)
-        show(near.n_done, len(clips.signs))
-    return found
+    likenesses = _Likenesses(clips, has_several_sides=side_of_signature < 0)
+    for near_pairs in _find_near_pairs(clips, side_of_signature):
+        for compared_pairs in _compare_frames(clips, near_pairs):
+            likenesses.add(compared_pairs)
+        show(near_pairs.n_done, len(clips.signs))
+    return likenesses
 
 
 def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
@@ -350,6 +360,22 @@ def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
         if len(sides) == 1:
             side_of_signature[signature] = sides.pop()
     return side_of_signature
+
+
+class _ComparedPairs(NamedTuple):
+    """Likenesses of pairs of signatures.
+
+    Attributes
+    ----------
+    rows, columns : ndarray
+        Numbers of signatures, [A] and [B].
+    likenesses : ndarray
+        [A, B]: likeness of each of `rows` to each of `columns`; -1 for pairs that are not compared.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    likenesses: NDArray[np.float32]
 
 
 class _Likenesses:
@@ -380,30 +406,27 @@ class _Likenesses:
         self.nearest = np.zeros(n_signatures, np.float32)
         self.nearest[has_several_sides] = 1
         self.group_of: NDArray[np.int64] = np.arange(n_signatures)  # each is a group of its own
+        # Whether only one clip has each signature, [S], and the moment of the first clip that has it.
         self._is_of_one_clip = np.array([len(places) == 1 for places in clips_of_signature], bool)
-        # Moment of the first clip of each signature, [S]: of its only clip if `_is_of_one_clip`.
-        first_clips = [places[0] for places in clips_of_signature]
-        self._first_moment = clips.moments[first_clips]
-        # Numbers of the pairs of clips found so far, and groups of clips to pair at the end.
+        self._first_moment = clips.moments[[places[0] for places in clips_of_signature]]
+        # Pairs of clips that share pictures, by their `_pair_numbers`, and groups of clips of which all
+        # pairs do, which `pairs` divides into pairs at the end.
         self._pair_numbers: list[NDArray[np.int64]] = []
         self._groups_to_pair = [places for places in clips_of_signature if len(places) > 1]
 
-    def add(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64], likenesses: NDArray[np.float32]
-    ) -> None:
-        """Add the likenesses of pairs of signatures: to the nearest, to the groups and to the pairs of clips.
+    def add(self, compared: _ComparedPairs) -> None:
+        """Add the likenesses of pairs of signatures.
 
-        Parameters
-        ----------
-        rows, columns
-            Numbers of the signatures, [A] and [B].
-        likenesses
-            Likeness of each of `rows` to each of `columns`, [A, B].
+        Clips with a likeness of `ALIKE` are in one group; those with one of `SAME` are a pair that shares
+        pictures.
         """
+        rows, columns, likenesses = compared
         self._raise_nearest(rows, likenesses.max(axis=1))
         self._raise_nearest(columns, likenesses.max(axis=0))
         self._join_groups(rows, columns, likenesses >= ALIKE)
-        self._add_pairs(rows, columns, likenesses >= SAME)
+        is_same = likenesses >= SAME
+        self._add_pairs_of_single_clips(rows, columns, is_same)
+        self._add_groups_of_clips(rows, columns, is_same)
 
     def pairs(self) -> NDArray[np.int64]:
         """Return the numbers of the pairs of clips that share pictures (see `_pair_numbers`), rising."""
@@ -435,22 +458,31 @@ class _Likenesses:
         _, component_of_group = connected_components(graph, directed=False)
         self.group_of = component_of_group.astype(np.int64)[self.group_of]
 
-    def _add_pairs(
+    def _are_of_one_clip_each(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for pairs of signatures, [A, B], whether only one clip has each of the two."""
+        return self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]
+
+    def _add_pairs_of_single_clips(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
     ) -> None:
-        """Store the pairs of clips that share pictures; `is_same` says so for pairs of signatures, [A, B].
+        """Store the pairs of clips that share pictures, of signatures that only one clip has.
 
-        Two signatures that belong to one clip each give a pair. If one belongs to several clips, all clips of
-        both are stored as a group, which `pairs` divides into pairs at the end.
+        `is_same` says for each pair of signatures, [A, B], whether their clips share pictures.
         """
-        # A column of the values of `rows`, [A, 1], and a row of the values of `columns` give a table [A, B].
-        are_of_one_clip_each = self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]
         row_moments = self._first_moment[rows][:, None]
         column_moments = self._first_moment[columns]
-        numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))
-        self._pair_numbers.append(numbers[is_same & are_of_one_clip_each])
+        numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
+        self._pair_numbers.append(numbers[is_same & self._are_of_one_clip_each(rows, columns)])
+
+    def _add_groups_of_clips(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
+    ) -> None:
+        """Store the groups of clips that share pictures, of pairs with a signature that several clips have.
+
+        `is_same` says for each pair of signatures, [A, B], whether their clips share pictures.
+        """
         clips_of = self._clips.clips_of_signature
-        for i, j in np.argwhere(is_same & ~are_of_one_clip_each).tolist():
+        for i, j in np.argwhere(is_same & ~self._are_of_one_clip_each(rows, columns)).tolist():
             self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
 
 
@@ -466,24 +498,42 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
     side_of_signature
         Shape [S]: the side of each signature; -1 if clips of several sides have it.
     """
-    has_several_sides = side_of_signature < 0
     # Signatures of several sides come last: they are the columns of all their pairs with other signatures.
-    order = np.argsort(has_several_sides, kind="stable")
-    places = np.arange(len(order))  # of signatures in `order`
+    order = np.argsort(side_of_signature < 0, kind="stable")
+    sides = side_of_signature[order]
     mean_frames = _MeanFrames.of(clips.signs, order)
     blocks = [slice(start, start + BLOCK) for start in range(0, len(order), BLOCK)]
     for row_block, column_block in combinations_with_replacement(blocks, 2):
-        rows = order[row_block]
-        columns = order[column_block]
-        # Comparisons of a column of the rows' values, [R, 1], with a row of the columns' values, [C].
-        are_of_different_sides = side_of_signature[rows][:, None] != side_of_signature[columns]
-        # Each pair once, and no signature with itself.
-        is_first_order = places[row_block][:, None] < places[column_block]
-        is_compared = (are_of_different_sides | has_several_sides[columns]) & is_first_order
+        is_compared = _is_compared(sides, row_block, column_block)
         ways = np.full(is_compared.shape, -1, np.int8)
         if is_compared.any():
             ways = _best_ways(mean_frames.cosines(row_block, column_block), is_compared)
-        yield _NearPairs(rows, columns, ways, n_done=row_block.start + len(rows))
+        rows = order[row_block]
+        yield _NearPairs(rows, order[column_block], ways, n_done=row_block.start + len(rows))
+
+
+def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice) -> NDArray[np.bool_]:
+    """Return which pairs of signatures of two blocks are compared: those of different sides, each pair once.
+
+    Parameters
+    ----------
+    sides
+        Shape [S]: the side of each signature; last, -1 for signatures of several sides.
+    row_block, column_block
+        The blocks, of R and C signatures.
+
+    Returns
+    -------
+    ndarray
+        Shape [R, C].
+    """
+    places = np.arange(len(sides))
+    # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
+    are_of_different_sides = sides[row_block][:, None] != sides[column_block]
+    has_several_sides = sides[column_block] < 0
+    is_row_before_column = places[row_block][:, None] < places[column_block]
+    is_compared: NDArray[np.bool_] = (are_of_different_sides | has_several_sides) & is_row_before_column
+    return is_compared
 
 
 def _best_ways(
@@ -506,35 +556,37 @@ def _best_ways(
         Shape [rows, columns]: number of the way; -1 if no cosine is above `NEAR`, or the pair does not count.
     """
     ways = np.full(is_compared.shape, -1, np.int8)
-    # What the cosine of a later way must exceed; no cosine exceeds infinity.
+    # What the cosine of the next way must exceed; no cosine exceeds infinity.
     cosine_to_exceed = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
     for way, cosine in enumerate(cosines_by_way):
         is_nearer = cosine > cosine_to_exceed
-        if is_nearer.any():
-            np.copyto(ways, np.int8(way), where=is_nearer)
-            np.copyto(cosine_to_exceed, cosine + np.float32(LEAST_GAIN), where=is_nearer)
+        if not is_nearer.any():
+            continue
+        np.copyto(ways, np.int8(way), where=is_nearer)
+        np.copyto(cosine_to_exceed, cosine + np.float32(LEAST_GAIN), where=is_nearer)
     return ways
 
 
 @dataclass(frozen=True, eq=False)
 class _MeanFrames:
-    """Mean frames of signatures in each view, in the basis of `mirror_halves`.
+    """Mean frames of signatures in each view, as their symmetric and antisymmetric parts (`mirror_halves`).
 
-    In it, mirroring a frame leaves the coordinates `stays` as they are, and multiplies the others by -1. The
-    cosine of two frames is the product of their `stays` plus the product of their `turns`. If one of them is
-    mirrored, it is the first product minus the second, so that the same products give both cosines.
+    Mirroring a frame leaves its symmetric coordinates as they are, and multiplies the antisymmetric ones by
+    -1. So the cosine of two frames is the product of their symmetric parts plus that of their antisymmetric
+    parts, and if one of the frames is mirrored, it is the first product minus the second: the same products
+    give both cosines.
 
     Attributes
     ----------
-    stays, turns : ndarray of float32, shapes [views, S, 126] and [views, S, 138]
+    symmetric, antisymmetric : ndarray of float32, shapes [views, S, 126] and [views, S, 138]
     """
 
-    stays: Floats
-    turns: Floats
+    symmetric: Floats
+    antisymmetric: Floats
 
     @classmethod
     def of(cls, signs: Signs, order: NDArray[np.int64]) -> "_MeanFrames":
-        """Compute the mean frame of each signature in each view (`_means_of_views`), in the other basis.
+        """Compute the parts of the mean frame of each signature in each view (`_means_of_views`).
 
         Parameters
         ----------
@@ -543,26 +595,26 @@ class _MeanFrames:
         order
             Shape [S]: the order of the signatures in the result.
         """
-        stay_vectors, turn_vectors = mirror_halves()  # [264, 126] and [264, 138]
-        stays = np.empty((len(VIEWS), len(order), stay_vectors.shape[1]), np.float32)
-        turns = np.empty((len(VIEWS), len(order), turn_vectors.shape[1]), np.float32)
+        symmetric_basis, antisymmetric_basis = mirror_halves()  # [264, 126] and [264, 138]
+        symmetric = np.empty((len(VIEWS), len(order), symmetric_basis.shape[1]), np.float32)
+        antisymmetric = np.empty((len(VIEWS), len(order), antisymmetric_basis.shape[1]), np.float32)
         for start in range(0, len(order), BLOCK):
             block = slice(start, start + BLOCK)
             means = _means_of_views(signs[order[block]])  # [views, B, 264]
-            stays[:, block] = means @ stay_vectors
-            turns[:, block] = means @ turn_vectors
-        return cls(stays, turns)
+            symmetric[:, block] = means @ symmetric_basis
+            antisymmetric[:, block] = means @ antisymmetric_basis
+        return cls(symmetric, antisymmetric)
 
     def cosines(self, rows: slice, columns: slice) -> Iterator[NDArray[np.float32]]:
-        """Yield, for each of `WAYS`, the cosines [R, C] of some mean frames with others."""
-        cosines_if_mirrored: list[NDArray[np.float32]] = []
+        """Yield, for each of `WAYS` in their order, the cosines [R, C] of some mean frames with others."""
+        mirrored_cosines: list[NDArray[np.float32]] = []
         # `WAYS` lists all pairs of views as they are first, and then all of them mirrored.
         for view_a, view_b in VIEW_PAIRS:
-            product_of_stays = self.stays[view_a, rows] @ self.stays[view_b, columns].T
-            product_of_turns = self.turns[view_a, rows] @ self.turns[view_b, columns].T
-            yield product_of_stays + product_of_turns
-            cosines_if_mirrored.append(product_of_stays - product_of_turns)
-        yield from cosines_if_mirrored
+            symmetric = self.symmetric[view_a, rows] @ self.symmetric[view_b, columns].T
+            antisymmetric = self.antisymmetric[view_a, rows] @ self.antisymmetric[view_b, columns].T
+            yield symmetric + antisymmetric
+            mirrored_cosines.append(symmetric - antisymmetric)
+        yield from mirrored_cosines
 
 
 def _means_of_views(signs: Signs) -> Floats:
@@ -585,18 +637,8 @@ def _means_of_views(signs: Signs) -> Floats:
     return means
 
 
-def _compare_frames(
-    clips: _Clips, near: _NearPairs
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
-    """Compare the single frames of pairs of signatures whose mean frames are similar.
-
-    Yields
-    ------
-    ndarray, ndarray
-        Some of the signatures in `near.rows`, [A], and some of those in `near.columns`, [B].
-    ndarray
-        Shape [A, B]: their likeness; -1 for pairs that are not compared.
-    """
+def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]:
+    """Compare the single frames of pairs of signatures whose mean frames are similar, way by way."""
     for way in np.unique(near.ways[near.ways >= 0]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
         is_compared = near.ways == way
@@ -612,7 +654,7 @@ def _compare_frames(
         likenesses = likeness(signs_a, clips.weights[view_a, rows], signs_b, clips.weights[view_b, columns])
         is_pair_compared = is_compared[in_rows][:, in_columns]  # [A, B]
         likenesses[~is_pair_compared] = -1
-        yield rows, columns, likenesses
+        yield _ComparedPairs(rows, columns, likenesses)
 
 
 def _list_groups(
@@ -632,9 +674,11 @@ def _list_groups(
     signatures_of_group = defaultdict(list)
     for signature in np.flatnonzero(nearest).tolist():
         signatures_of_group[group_of[signature]].append(signature)
-    groups = sorted(
-        signatures_of_group.values(), key=lambda signatures: (-nearest[signatures].max(), signatures[0])
-    )
+
+    def most_alike_first(signatures: list[int]) -> tuple[float, int]:
+        return -float(nearest[signatures].max()), signatures[0]
+
+    groups = sorted(signatures_of_group.values(), key=most_alike_first)
     for number, signatures in enumerate(groups, start=1):
         likeness_of = {}  # place of a clip -> likeness
         for signature in signatures:
@@ -739,7 +783,7 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
         other_film = clips.films[other_movies[run]]
         if clips.is_one_store or film.store != other_film.store:
             shared.append(Shared(film.movie, other_film.movie, int(runs.lengths[run])))
-    return sorted(shared, key=lambda movies: (-movies.clips, movies.movie_a, movies.movie_b))
+    return sorted(shared, key=lambda pair: (-pair.clips, pair.movie_a, pair.movie_b))
 
 
 class _Runs(NamedTuple):
@@ -782,28 +826,54 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
         A store has no signatures, or the stores have other numbers of frames.
     """
     n_frames = _common_n_frames(stores)
-    n_plain = [0] * len(stores)  # clips of each store that show too little
     distinct = _DistinctSigns(n_most=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
     signature_of_clip: dict[_Clip, int] = {}
+    n_plain = []  # for each store
     for number, store in enumerate(stores, start=1):
         usable = store[GROUP].usable.copy()
         if number == 1 and only is not None:
             usable &= np.array([clip.clip_id in only for clip in store.clips], bool)
-        for start, block in store[GROUP].blocks("frames"):
-            places_in_block = np.flatnonzero(usable[start : start + len(block)])
-            for place in places_in_block.tolist():
-                row = start + place
-                stored = store.clips[row]
-                # Without a digest, the row counts as different from all others.
-                digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
-                where = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
-                signature = distinct.place_of(digest, block[place], where)
-                if signature is None:  # it shows too little
-                    n_plain[number - 1] += 1
-                else:
-                    clip = _Clip(number, stored.movie, stored.start_s or 0.0, row, stored.clip_id)
-                    signature_of_clip[clip] = signature
+        signatures = _signatures_of_store(store, number, usable, distinct)
+        signature_of_clip |= signatures
+        n_plain.append(int(np.count_nonzero(usable)) - len(signatures))
     return _in_order(signature_of_clip, distinct.signs(), n_plain)
+
+
+def _signatures_of_store(
+    store: Store, number: int, is_read: NDArray[np.bool_], distinct: "_DistinctSigns"
+) -> dict[_Clip, int]:
+    """Read the signatures of some clips of a store, and return the places of those that show enough.
+
+    Parameters
+    ----------
+    store
+        The store.
+    number
+        Its number, 1 or 2.
+    is_read
+        Shape [N]: whether to read the signature of each row.
+    distinct
+        The different signatures so far, to which new ones are added.
+
+    Returns
+    -------
+    dict
+        Clip -> the place of its signature in `distinct`.
+    """
+    signature_of_clip: dict[_Clip, int] = {}
+    for start, block in store[GROUP].blocks("frames"):
+        places_in_block = np.flatnonzero(is_read[start : start + len(block)])
+        for place in places_in_block.tolist():
+            row = start + place
+            stored = store.clips[row]
+            # Without a digest, the row counts as different from all others.
+            digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
+            where = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
+            signature = distinct.place_of(digest, block[place], where)
+            if signature is not None:  # it shows enough
+                clip = _Clip(number, stored.movie, stored.start_s or 0.0, row, stored.clip_id)
+                signature_of_clip[clip] = signature
+    return signature_of_clip
 
 
 def _common_n_frames(stores: list[Store]) -> int:
@@ -837,15 +907,33 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for place, clip in enumerate(clips):
         clips_of_signature[signature_of_clip[clip]].append(place)
-    # Successive clips have successive moments, and a moment without a clip lies between two films.
-    rising_numbers = np.arange(len(clips)) + film_of
-    n_moments = len(clips) + len(films)
-    # If 32 bits hold all numbers of pairs (`_pair_numbers`), these take half the memory.
-    fits_32_bits = 2 * len(clips) * n_moments < 2**31
-    moments = rising_numbers.astype(np.int32 if fits_32_bits else np.int64)
     is_shown = signs[:, :, -1] != 0
     weights_of_views = np.array([weights(signs[:, :, view], is_shown) for view in _SIGNS_OF_VIEW])
+    moments = _moments(film_of, len(films))
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
+
+
+def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
+    """Return rising numbers of clips: consecutive ones within a film, with one left out between two films.
+
+    Parameters
+    ----------
+    film_of
+        Shape [C]: number of each clip's film, rising.
+    n_films
+        Number of films.
+
+    Returns
+    -------
+    ndarray
+        Shape [C]. The numbers have 32 bits if these hold all numbers of pairs (`_pair_numbers`), which saves
+        half the memory, else 64.
+    """
+    n_clips = len(film_of)
+    moments = np.arange(n_clips) + film_of  # one number is left out between two films
+    n_moments = n_clips + n_films
+    fits_32_bits = 2 * n_clips * n_moments < 2**31
+    return moments.astype(np.int32 if fits_32_bits else np.int64)
 
 
 class _DistinctSigns:
@@ -863,8 +951,9 @@ class _DistinctSigns:
         """Reserve room for `n_most` signatures of `n_frames` frames each."""
         # Only the part that is written takes memory. A list would have to be copied at the end.
         self._signs = np.empty((n_most, n_frames, len(FEATURES)), np.int8)
-        self._place_of_signs: dict[bytes, int] = {}  # by the digest of signs
-        self._place_of_frames: dict[str, int | None] = {}  # by the digest of frames
+        self._place_of_signs: dict[bytes, int] = {}  # digest of signs -> their place in `_signs`
+        # Digest of frames -> the place of their signs; None if too few of the frames show anything.
+        self._place_of_frames: dict[str, int | None] = {}
 
     def signs(self) -> Signs:
         """Return the different signs, [S, F, 1321]."""
@@ -916,16 +1005,18 @@ def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
     bits = frames.astype(np.float16, copy=False).view(np.uint16)
     is_one = bits == _BITS_OF_ONE
     is_minus_one = bits == _BITS_OF_MINUS_ONE
-    signs: Signs = is_one.view(np.int8) - is_minus_one.view(np.int8)
-    # All numbers but 1 and -1 have the sign 0 now. Only 0 and -0 may: their bits are 0 without the first one,
-    # which a shift drops.
-    bits_without_first = bits[:, :-1] << 1
-    n_not_zero = np.count_nonzero(bits_without_first)
+    signs: Signs = is_one.view(np.int8) - is_minus_one.view(np.int8)  # 0 for all other numbers
     n_one_or_minus_one = np.count_nonzero(signs[:, :-1])
-    if n_not_zero != n_one_or_minus_one:
+    if n_one_or_minus_one != _n_not_zero(bits[:, :-1]):
         raise StoreError(f"{where} have values other than -1, 0 and 1; {HOW_TO_EXTRACT}")
     signs[:, -1] = frames[:, -1] >= LEAST_TEXTURE
     return signs
+
+
+def _n_not_zero(bits: NDArray[np.uint16]) -> int:
+    """Count the numbers that are neither 0 nor -0, from the bits of float16."""
+    bits_without_first = bits << 1  # -0 differs from 0 only in the first bit
+    return int(np.count_nonzero(bits_without_first))
 
 
 def _n_frames_of(store: Store) -> int:

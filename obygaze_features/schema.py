@@ -172,16 +172,21 @@ class Field(NamedTuple):
 
 @cache
 def _own_fields(schema: Schema) -> tuple[Field, ...]:
-    """List the fields of an object; a nested object is one field."""
+    """List the fields of an object; a nested object is one field.
+
+    A field may be absent if it is optional in a TypedDict, or if its type in a Struct has UnsetType.
+    """
     optional_names: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())  # of a TypedDict
-    listed: list[Field] = []
+    fields: list[Field] = []
     for name, hint in get_type_hints(schema, include_extras=True).items():
         kind = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
-        kinds = tuple(choice for choice in choices(kind) if choice is not UnsetType)
-        may_be_unset = len(kinds) < len(choices(kind))  # an optional field of a Struct
+        all_kinds = choices(kind)
+        kinds = tuple(choice for choice in all_kinds if choice is not UnsetType)
+        may_be_unset = len(kinds) < len(all_kinds)
+        may_be_absent = may_be_unset or name in optional_names
         union: Any = Union[kinds]  # noqa: UP007 - made at run time
-        listed.append(Field(name, union, is_required=not may_be_unset and name not in optional_names))
-    return tuple(listed)
+        fields.append(Field(name, union, is_required=not may_be_absent))
+    return tuple(fields)
 
 
 @cache

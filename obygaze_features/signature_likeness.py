@@ -2,7 +2,7 @@
 
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,25 +58,40 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     best = np.full((len(a), len(b)), np.float32(-1))
     cosines_of_shift = np.empty((n_frames, *best.shape), np.float32)  # one array for all shifts
     for shift in SHIFTS:
-        n_compared = n_frames - abs(shift)
-        if n_compared < LEAST_FRAMES:
+        compared = _compared_frames(n_frames, shift)
+        if compared.n_frames < LEAST_FRAMES:
             continue
-        # Frame k of a clip is compared with frame k + shift of the other.
-        first_a = max(0, -shift)
-        first_b = first_a + shift
-        compared_a = slice(first_a, first_a + n_compared)
-        compared_b = slice(first_b, first_b + n_compared)
         n_shown = None  # [n, m], the compared frames that both clips show; None if these are all
         if not are_all_shown:
-            n_shown = is_shown_a[:, compared_a].astype(np.float32) @ is_shown_b[:, compared_b].T
+            n_shown = is_shown_a[:, compared.a].astype(np.float32) @ is_shown_b[:, compared.b].T
             if n_shown.max(initial=0) < LEAST_FRAMES:
                 continue
-        cosines = cosines_of_shift[:n_compared]
+        cosines = cosines_of_shift[: compared.n_frames]
         _fill_in_cosines(
-            cosines, frames_a[compared_a], weights_a[compared_a], frames_b[compared_b], weights_b[compared_b]
+            cosines, frames_a[compared.a], weights_a[compared.a], frames_b[compared.b], weights_b[compared.b]
         )
         _raise_to_medians(best, cosines, n_shown)
     return best
+
+
+class _ComparedFrames(NamedTuple):
+    """The frames of two clips that are compared: `a` of the one with `b` of the other, as many of each."""
+
+    a: slice
+    b: slice
+    n_frames: int
+
+
+def _compared_frames(n_frames: int, shift: int) -> _ComparedFrames:
+    """Return which frames are compared if frame k of a clip is compared with frame k + shift of the other."""
+    n_compared = n_frames - abs(shift)
+    first_a = max(0, -shift)
+    first_b = first_a + shift
+    return _ComparedFrames(
+        a=slice(first_a, first_a + n_compared),
+        b=slice(first_b, first_b + n_compared),
+        n_frames=n_compared,
+    )
 
 
 def _fill_in_cosines(
@@ -117,19 +132,23 @@ def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> 
     if n_shown is not None:
         possible_counts = [*range(LEAST_FRAMES, len(cosines) + 1)]
         np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
-    # The median is the mean of the two in the middle: of 6 cosines those of ranks 2 and 3, of 5 twice rank 2.
-    middle_ranks = {count: ((count - 1) // 2, count // 2) for count in possible_counts}
-    needed_ranks = frozenset(chain.from_iterable(middle_ranks.values()))
+    needed_ranks = frozenset(chain.from_iterable(map(_middle_ranks, possible_counts)))
     for start in range(0, len(best), PART):
         part = slice(start, start + PART)
         best_of_part = best[part]  # a view: what is written to it is in `best`
         cosines_by_rank = _select_ranks(list(cosines[:, part]), needed_ranks)
-        for count, (lower, upper) in middle_ranks.items():
+        for count in possible_counts:
+            lower, upper = _middle_ranks(count)
             median = (cosines_by_rank[lower] + cosines_by_rank[upper]) / 2
             if n_shown is None:
                 np.maximum(best_of_part, median, out=best_of_part)
             else:
                 np.maximum(best_of_part, median, out=best_of_part, where=n_shown[part] == count)
+
+
+def _middle_ranks(count: int) -> tuple[int, int]:
+    """Return the ranks, from 0, of the two numbers whose mean is the median: 2 and 3 of 6, twice 2 of 5."""
+    return (count - 1) // 2, count // 2
 
 
 def _select_ranks(arrays: list[Floats], ranks: frozenset[int]) -> list[Floats]:
@@ -224,28 +243,29 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def mirror_halves() -> tuple[Floats, Floats]:
-    """Compute an orthonormal basis of a view's 264 signs for which mirroring changes at most a sign.
+    """Compute an orthonormal basis of a view's 264 signs, of symmetric and of antisymmetric vectors.
 
-    Mirroring exchanges signs in pairs, and negates some of them. A frame plus its mirror image stays, and a
-    frame minus its mirror image turns.
+    A vector is symmetric if mirroring it left to right leaves it unchanged, and antisymmetric if mirroring
+    multiplies it by -1. A frame plus its mirror image is symmetric, a frame minus its mirror image is
+    antisymmetric.
 
     Returns
     -------
-    stays : ndarray of float32, [264, 126]
-        Basis vectors that mirroring left to right leaves unchanged.
-    turns : ndarray of float32, [264, 138]
-        Basis vectors that mirroring multiplies by -1.
+    symmetric : ndarray of float32, [264, 126]
+        Mirroring exchanges the 132 differences down in 66 pairs, and the 132 across in 60 pairs. Each pair
+        gives one symmetric and one antisymmetric vector.
+    antisymmetric : ndarray of float32, [264, 138]
+        Besides those of the 126 pairs, one for each of the 12 differences across in the middle, which
+        mirroring only negates.
     """
     frames = np.eye(SIGNS, dtype=np.float32)  # each row is a frame with one sign
     mirror_images = mirrored(frames)
     partner = np.abs(mirror_images).argmax(axis=1)  # the sign with which mirroring exchanges each
     # Both signs of a pair would give the same two vectors.
     is_first_of_pair = np.arange(SIGNS) <= partner
-    # Of the 132 differences across, 60 pairs give a vector of either kind, and the 12 in the middle, which
-    # mirroring only negates, give one that turns. Of those down, 66 pairs give one of either kind.
-    stays = _unit_columns((frames + mirror_images)[is_first_of_pair])
-    turns = _unit_columns((frames - mirror_images)[is_first_of_pair])
-    return stays, turns
+    symmetric = _unit_columns((frames + mirror_images)[is_first_of_pair])
+    antisymmetric = _unit_columns((frames - mirror_images)[is_first_of_pair])
+    return symmetric, antisymmetric
 
 
 def _unit_columns(vectors: Floats) -> Floats:

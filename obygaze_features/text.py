@@ -57,12 +57,13 @@ def unsuitable(text: str, *, lines: bool = False) -> str | None:
     >>> unsuitable("films\x1b[2J")
     'holds the control character U+001B, which must be removed'
     """
-    match = (_NOT_IN_LINES if lines else _NOT_IN_A_LINE).search(text)
+    pattern = _NOT_IN_LINES if lines else _NOT_IN_A_LINE
+    match = pattern.search(text)
     if match is None:
         return None
-    sign = match[0]
-    kind = _KINDS.get(unicodedata.category(sign), "bidirectional character")
-    return f"holds the {kind} U+{ord(sign):04X}, which must be removed"
+    character = match[0]
+    kind = _KINDS.get(unicodedata.category(character), "bidirectional character")
+    return f"holds the {kind} U+{ord(character):04X}, which must be removed"
 
 
 NORMALISED_AT_ONCE = 1_000
@@ -144,7 +145,8 @@ def visible(text: str, *, lines: bool = True) -> str:
     >>> print(visible("films\x1b[2J"))
     films\u001b[2J
     """
-    return (_NOT_SHOWN if lines else _NOT_IN_A_LINE).sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+    pattern = _NOT_SHOWN if lines else _NOT_IN_A_LINE
+    return pattern.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def masked(text: str) -> str:
@@ -190,7 +192,8 @@ def not_a_formula(cell: str) -> str:
     ("'=1+1", '-0.5', "'-abc")
     """
     is_number = cell == cell.strip() and not math.isnan(number_of(cell))
-    return f"'{cell}" if _FORMULA.match(cell) and not is_number else cell
+    is_formula = _FORMULA.match(cell) is not None and not is_number
+    return f"'{cell}" if is_formula else cell
 
 
 def as_written(cell: str) -> str:
@@ -222,8 +225,10 @@ def shortened(text: str) -> str:
     """
     if len(text) <= MOST_OF_A_SENTENCE:
         return text
-    end = MOST_OF_A_SENTENCE // 4
-    return f"{text[: MOST_OF_A_SENTENCE - end]} [{len(text) - MOST_OF_A_SENTENCE:,} more] {text[-end:]}"
+    length_of_end = MOST_OF_A_SENTENCE // 4
+    beginning = text[: MOST_OF_A_SENTENCE - length_of_end]
+    end = text[-length_of_end:]
+    return f"{beginning} [{len(text) - MOST_OF_A_SENTENCE:,} more] {end}"
 
 
 def first_few(texts: Sequence[str], most: int) -> str:
@@ -246,7 +251,9 @@ def counted(number: int, singular: str, many: str = "") -> str:
     >>> counted(1, "clip"), counted(1200, "clip"), counted(1, "film is", "films are")
     ('1 clip', '1,200 clips', '1 film is')
     """
-    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
+    plural = many or f"{singular}s"
+    noun = singular if number == 1 else plural
+    return f"{number:,} {noun}"
 
 
 def rounded(value: float, digits: int = 0) -> str:

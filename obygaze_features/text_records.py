@@ -63,23 +63,33 @@ def unmarked_encoding(content: bytes) -> str:
     n_even_zeros = head[::2].count(0)
     n_odd_zeros = head[1::2].count(0)
     if n_odd_zeros > n_even_zeros:
-        encoding = "utf-16-le"
-        line_end = rb"[\r\n]\0"
-        n_high_zeros = n_odd_zeros
-        n_low_zeros = n_even_zeros
-    else:
-        encoding = "utf-16-be"
-        line_end = rb"\0[\r\n]"
-        n_high_zeros = n_even_zeros
-        n_low_zeros = n_odd_zeros
-    # A text in another script has such zeros only in digits, blanks and line ends.
+        is_utf16 = _has_zeros_of_utf16(head, n_odd_zeros, n_even_zeros, line_end=rb"[\r\n]\0")
+        return "utf-16-le" if is_utf16 else ""
+    is_utf16 = _has_zeros_of_utf16(head, n_even_zeros, n_odd_zeros, line_end=rb"\0[\r\n]")
+    return "utf-16-be" if is_utf16 else ""
+
+
+def _has_zeros_of_utf16(head: bytes, n_high_zeros: int, n_low_zeros: int, *, line_end: bytes) -> bool:
+    """Return whether bytes are zero where they are in UTF-16.
+
+    A text in Latin letters has many zeros. A text in another script has them only in digits, blanks and line
+    ends, so that it must have a line end.
+
+    Parameters
+    ----------
+    head
+        The first bytes of a text.
+    n_high_zeros, n_low_zeros
+        How many of the high and of the low bytes of characters are zero.
+    line_end
+        Pattern of a line end in this order of bytes.
+    """
     has_zeros_of_text = n_high_zeros >= max(LEAST_SHARE_OF_ZEROS * len(head), LEAST_ZEROS)
     are_zeros_in_high_bytes = n_high_zeros >= 2 * n_low_zeros
     if not has_zeros_of_text or not are_zeros_in_high_bytes:
-        return ""
+        return False
     is_mostly_latin = n_high_zeros >= SHARE_OF_ZEROS_IN_LATIN * len(head)
-    has_line_end = re.search(line_end, head) is not None
-    return encoding if is_mostly_latin or has_line_end else ""
+    return is_mostly_latin or re.search(line_end, head) is not None
 
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:

@@ -181,7 +181,7 @@ def search(
     """
     if not query.strip():
         raise SearchError("the query is empty")
-    opened = store if isinstance(store, Store) else open_store(store)
+    opened = _opened(store)
     group_of_classes = _find_group_of_classes(opened, backbone)
     if group_of_classes is None:
         return _search_vectors(
@@ -334,14 +334,9 @@ def search_like(
     [1, 2]
     """
     clip_id = composed(clip_id)
-    opened = store if isinstance(store, Store) else open_store(store)
+    opened = _opened(store)
     group = choose_group(opened, backbone)
-    if other is None:
-        source = opened
-    elif isinstance(other, Store):
-        source = other
-    else:
-        source = open_store(other)
+    source = opened if other is None else _opened(other)
     if group.name not in source.names:
         raise SearchError(
             f"{source.where}: has no features of {group.name}, of which {opened.where} is searched"
@@ -502,7 +497,7 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     SearchError
         There is no such text, or two rows have it.
     """
-    opened = store if isinstance(store, Store) else open_store(store)
+    opened = _opened(store)
     group = opened[opened.names[0]]
     for name in opened.names:
         if embedding_space(opened[name].provenance) == wanted:
@@ -529,3 +524,8 @@ def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:
     if is_whole_file and clip.duration_s is not None:
         return 0.0, clip.duration_s
     return clip.start_s, clip.end_s
+
+
+def _opened(store: Store | Path | str) -> Store:
+    """Return a store as it is if it is open; open it if it is a path or URL."""
+    return store if isinstance(store, Store) else open_store(store)

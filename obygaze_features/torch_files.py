@@ -24,9 +24,11 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
     """
     import torch  # noqa: PLC0415 - imports need no torch for other files
 
-    is_safe = path.suffix == ".safetensors" or file_kind(path).name == SAFETENSORS
+    expected_kind = TORCH
+    if path.suffix == ".safetensors" or file_kind(path).name == SAFETENSORS:
+        expected_kind = SAFETENSORS
     try:
-        if is_safe:
+        if expected_kind == SAFETENSORS:
             from safetensors.torch import load_file  # noqa: PLC0415 - the same
 
             return load_file(path)
@@ -37,11 +39,22 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
         is_error_of_system = isinstance(error, OSError) and error.filename is not None
         if is_error_of_system:  # such as a missing file; the message names it
             raise
-        has_refused_object = isinstance(error, UnpicklingError) and file_kind(path).name == TORCH
-        if has_refused_object:
-            reason = (
-                "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"
-            )
-        else:
-            reason = f"cannot be read: {why_not(path, SAFETENSORS if is_safe else TORCH)}"
-        raise refusal(f"{path}: {reason}") from None
+        raise refusal(f"{path}: {_why_unreadable(error, path, expected_kind)}") from None
+
+
+def _why_unreadable(error: Exception, path: Path, expected_kind: str) -> str:
+    """Return why a file of tensors is not read, for a message.
+
+    Parameters
+    ----------
+    error
+        What reading it raised.
+    path
+        The file.
+    expected_kind
+        The kind of file that it was read as.
+    """
+    has_refused_object = isinstance(error, UnpicklingError) and file_kind(path).name == TORCH
+    if has_refused_object:
+        return "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"
+    return f"cannot be read: {why_not(path, expected_kind)}"

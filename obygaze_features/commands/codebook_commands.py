@@ -241,11 +241,13 @@ def questions(
     if not clips.clips:
         raise ManifestError(f"{manifest}: there is no clip to ask about")
     perceives = manifests.modalities_of(perceives, "--perceives")
+    # A question is named after what it is about: level:NAME or concept:NAME.
     clip_questions = manifests.codebook_questions(clips.codebook, perceives)  # name -> question
     # Of concepts that the model cannot perceive: name -> why there is no question.
-    reason_of_concept = manifests.unperceived(clips.codebook, perceives)
-    absent = {f"concept:{name}": reason for name, reason in reason_of_concept.items()}
-    # Name of a question -> by what its concept is conveyed in a film, such as pictures or sound.
+    absent = {}
+    for concept_name, reason in manifests.unperceived(clips.codebook, perceives).items():
+        absent[f"concept:{concept_name}"] = reason
+    # Of concepts: name of the question -> by what the film conveys the concept, such as pictures or sound.
     conveyed_by = {f"concept:{concept.name}": concept.conveyed for concept in clips.codebook.concepts}
     conveyed = {name: conveyed_by[name] for name in clip_questions if name in conveyed_by}
     prompt = sha256_of(json_bytes(clip_questions))

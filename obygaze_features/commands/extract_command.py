@@ -483,7 +483,6 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
     json
         Whether the answer is printed as JSON, which has the remarks itself.
     """
-    part, n_parts = shard
     # `stop()` is true once a signal, such as Ctrl-C, has asked the run to stop.
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
@@ -496,20 +495,51 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
             f"obygaze: stopped; {n_left} {work.unit}s are left. Run the same command again to go on."
         )
         return replace(answer, remarks=remarks, code=stop.exit_code)
-    is_shared = n_parts > 1 or ARRAY_TASK in os.environ
-    if is_shared and not stage.missing(shard):
-        licence = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
-        seal_command = f"obygaze store seal {quote(str(store))} --licence {licence}"
-        remarks.append(f"{NOTE}shard {part}/{n_parts} is done. Once all are: {seal_command}")
-        not_begun = shares_not_begun(stage.path)
-        if not_begun:
-            remarks.append(f"{NOTE}no task has begun these shares of {n_parts}: {shown_shares(not_begun)}")
-    code = 0
-    for clip in stage.status().values():
-        is_of_shard = stage.piece(clip.clip_id) % n_parts == part  # shards take pieces in turn
-        if is_of_shard and clip.status == "failed":
-            code = PROBLEMS_FOUND
+    _, n_shards = shard
+    is_one_of_several = n_shards > 1 or ARRAY_TASK in os.environ
+    if is_one_of_several and not stage.missing(shard):
+        remarks += _remarks_on_finished_shard(stage, shard, store, work.licence)
+    code = PROBLEMS_FOUND if _has_failed_clips(stage, shard) else 0
     return replace(answer, remarks=remarks, code=code)
+
+
+def _remarks_on_finished_shard(
+    stage: "stores.Stage", shard: tuple[int, int], store: Path, licence: str
+) -> list[str]:
+    """Return remarks on how to seal the store once all shards are done, and on shards that nobody has begun.
+
+    Parameters
+    ----------
+    stage
+        The stage of all shards.
+    shard
+        (number of the finished shard, from 0; number of shards).
+    store
+        The store, as it was given.
+    licence
+        Licence of the features.
+    """
+    number, n_shards = shard
+    typed_licence = "SPDX" if licence == NO_LICENCE else quote(licence)
+    seal_command = f"obygaze store seal {quote(str(store))} --licence {typed_licence}"
+    remarks = [f"{NOTE}shard {number}/{n_shards} is done. Once all are: {seal_command}"]
+    not_begun = shares_not_begun(stage.path)
+    if not_begun:
+        remarks.append(f"{NOTE}no task has begun these shares of {n_shards}: {shown_shares(not_begun)}")
+    return remarks
+
+
+def _has_failed_clips(stage: "stores.Stage", shard: tuple[int, int]) -> bool:
+    """Return whether a clip of a shard has failed, in this or an earlier run.
+
+    The pieces of a stage are dealt to the shards in turn: shard 0 of 3 has the pieces 0, 3, 6, ...
+    """
+    number, n_shards = shard
+    for clip in stage.status().values():
+        is_of_shard = stage.piece(clip.clip_id) % n_shards == number
+        if is_of_shard and clip.status == "failed":
+            return True
+    return False
 
 
 # --- checks and parsing of the options
@@ -560,8 +590,8 @@ def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[i
 def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     """Return the shard that was typed, or that of the Slurm array task, or (0, 1) for all clips.
 
-    A shard (i, n) is share i of the clips, divided into n shares. In a job array of Slurm each task does one
-    shard, and a stage has one number of shares for all of its tasks.
+    Shard (i, n) is the i-th of the n shares into which the clips are divided, from 0. In a job array of Slurm
+    each task does one shard. All tasks of a stage divide its clips into the same number of shares.
 
     Parameters
     ----------
@@ -573,8 +603,8 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     Raises
     ------
     ExtractError, StoreError
-        The tasks of the job array are not those of the stage's shares, or, in the first array, not those of
-        the shards that were typed; or another cluster works on the share.
+        The tasks of the job array do not fit the shares into which earlier tasks have divided the clips or,
+        if there are none, the shard that was typed. Or another cluster works on the share.
     """
     n_shares = number_of_shares(stage)  # None before the first task
     if typed is not None:

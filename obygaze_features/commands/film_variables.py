@@ -1,6 +1,6 @@
 """`obygaze film variables`: measure sound, cuts, camera and people in windows of films."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -144,12 +144,7 @@ def variables(
         if not has_pictures:
             code = PROBLEMS_FOUND
     columns = [name for name in VARIABLES if any(name in values for _, values in rows)]
-    lines = [csv_line([*Window._fields, *columns])]
-    for window, values in rows:
-        cells = [f"{values[name]:.5g}" if name in values else "" for name in columns]
-        times = [repr(window.start_s), repr(window.end_s)]
-        lines.append(csv_line([window.clip_id, window.movie, *times, *cells]))
-    write_whole(out, "".join(lines).encode())
+    write_whole(out, _table_of_variables(rows, columns).encode())
     perceives = {name: manifests.OF_VARIABLES[name] for name in columns}
     document = {"file": str(out), "windows": len(rows), "columns": columns, "perceives": perceives}
     return Answer(document, f"{out}: {counted(len(rows), 'window')}; {', '.join(columns)}", code=code)
@@ -205,6 +200,18 @@ class Clips(NamedTuple):
     file_of: Mapping[str, Path]
 
 
+def _films_by_movie(
+    films: "Iterable[manifests.Film]", movies: Iterable[str]
+) -> "dict[str, list[manifests.Film]]":
+    """Return each movie, as the source of the windows spells it -> the films that are named after it."""
+    films_of_movie: dict[str, list[manifests.Film]] = {}
+    for film in films:
+        movie = manifests.find_film(film.movie, movies)
+        if movie is not None:
+            films_of_movie.setdefault(movie, []).append(film)
+    return films_of_movie
+
+
 def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
     """Return the file of each film -> its windows.
 
@@ -227,11 +234,7 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
     clips, file_of_clip = _read_clips(read_films, source)
     movies = dict.fromkeys((clip.movie for clip in clips), "")  # in order, each once
     film_of_file = {film.path.resolve(): film for film in read_films}
-    films_of_movie: dict[str, list[manifests.Film]] = {}
-    for film in read_films:
-        movie = manifests.find_film(film.movie, movies)  # as the source spells it
-        if movie is not None:
-            films_of_movie.setdefault(movie, []).append(film)
+    films_of_movie = _films_by_movie(read_films, movies)
     windows: dict[Path, list[Window]] = {film.path: [] for film in read_films}
     for clip in clips:
         file = file_of_clip.get(clip.clip_id)
@@ -242,7 +245,7 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
             films_of_clip = films_of_movie.get(clip.movie, [])
         if len(films_of_clip) > 1:
             raise ManifestError(f"{source}: two files have the window {clip.clip_id}: give one file a film")
-        for film in films_of_clip:
+        for film in films_of_clip:  # one or none
             window = Window(clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s)
             windows[film.path].append(window)
     _refuse_without_windows(read_films, windows, movies, source)
@@ -352,3 +355,21 @@ def _read_rows(
         if usable:
             rows_of_clip[clip_id] = (frames, time_s)
     return rows_of_clip
+
+
+def _table_of_variables(rows: Sequence[tuple[Window, Values]], columns: Sequence[str]) -> str:
+    """Write windows and their values as a CSV table; a value that could not be measured is an empty cell.
+
+    Parameters
+    ----------
+    rows
+        The windows, each with its values by column.
+    columns
+        The columns of values.
+    """
+    lines = [csv_line([*Window._fields, *columns])]
+    for window, values in rows:
+        times = [repr(window.start_s), repr(window.end_s)]
+        cells = [f"{values[name]:.5g}" if name in values else "" for name in columns]
+        lines.append(csv_line([window.clip_id, window.movie, *times, *cells]))
+    return "".join(lines)

@@ -136,11 +136,11 @@ def film(
     if shots_file is None:
         return write_imported(imported, out, more={"shots": None, "films": films_in_document})
     if shots in DETECTORS:
-        parts = {film.movie: _find_shots(film, shots) for film in read_films}
         detector = shots
-    else:
-        parts = manifests.read_parts(Path(shots), movies)
+        parts = {film.movie: _find_shots(film, shots) for film in read_films}
+    else:  # a table of shots
         detector = Path(shots).name
+        parts = manifests.read_parts(Path(shots), movies)
     shots_table = manifests.shots_bytes(parts, detector)
     more = {"shots": str(shots_file), "films": films_in_document}
     answer = write_imported(imported, out, beside={shots_file: shots_table}, more=more)

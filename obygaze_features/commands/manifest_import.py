@@ -175,7 +175,7 @@ def spans(
             length_of=_video_length_s,
         )
     except manifests.UnreadColumnsError as error:
-        # The table is refused; the message has the command that reads it, with the options that were typed.
+        # The table is refused. The message has the command that reads it, with the options that were typed.
         typed = {
             "--as": kind,
             "--movie": movie,

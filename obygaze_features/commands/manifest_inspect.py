@@ -161,16 +161,34 @@ def project(
         labelled = manifests.merge_annotators(labelled, merge)  # type: ignore[arg-type]  # one of its words
     elif merge is not None:  # the name of an annotator, whose rows are taken
         labelled = manifests.merge_annotators(labelled, "expert", merge)
-    notices = []
     n_replaced = sum(clip.level is not None for clip in clips)
+    notices = _notices_on_projection(result, n_replaced, onto)
+    return write_imported(manifests.Imported(labelled, tuple(notices)), out)
+
+
+def _notices_on_projection(
+    result: "manifests.Projection", n_replaced: int, clips_file: Path | None
+) -> list[str]:
+    """Return notices on replaced labels, movies without annotations and annotations without clips.
+
+    Parameters
+    ----------
+    result
+        The labelled clips.
+    n_replaced
+        How many clips had labels before.
+    clips_file
+        The manifest of the clips.
+    """
+    notices = []
     if n_replaced:
-        notices.append(f"replaced the labels that {counted(n_replaced, 'clip')} of {onto} had")
+        notices.append(f"replaced the labels that {counted(n_replaced, 'clip')} of {clips_file} had")
     if result.unwatched:
         notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
     if result.elsewhere:
         movies = ", ".join(result.elsewhere)
         notices.append(f"left out the annotations of {movies}: no clip of theirs to label")
-    return write_imported(manifests.Imported(labelled, tuple(notices)), out)
+    return notices
 
 
 def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:

@@ -123,18 +123,7 @@ def search(
     document = asdict(ranking)
     if json:
         return Answer(document)
-    rows = []
-    for hit in ranking:
-        cells = (
-            hit.rank,
-            hit.clip_id,
-            hit.movie,
-            _format_time(hit.start_s),
-            _format_time(hit.end_s),
-            f"{hit.score:z.4f}",
-        )
-        rows.append(cells)
-    shown = table(rows, COLUMNS, right=(0, 3, 4, 5))
+    shown = table(_table_rows(ranking), COLUMNS, right=(0, 3, 4, 5))
     return Answer(document, shown, _remarks_on_ranking(ranking))
 
 
@@ -213,6 +202,16 @@ def _draw_sheet(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
     for drawn in write_sheets(clips, groups, sheet, n=len(score_and_threshold), force=False):
         counts = f"{drawn['n_drawn']} of {counted(len(ranking), 'clip')}"
         click.echo(f"{counts} drawn in {sheet / str(drawn['file'])}", err=True)
+
+
+def _table_rows(ranking: "Ranking") -> list[tuple[object, ...]]:
+    """Return the cells of the printed table: rank, clip, movie, start, end and score of each clip."""
+    rows: list[tuple[object, ...]] = []
+    for hit in ranking:
+        start = _format_time(hit.start_s)
+        end = _format_time(hit.end_s)
+        rows.append((hit.rank, hit.clip_id, hit.movie, start, end, f"{hit.score:z.4f}"))
+    return rows
 
 
 def _format_time(seconds: float | None) -> str:

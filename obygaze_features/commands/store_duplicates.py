@@ -57,15 +57,16 @@ def duplicates(
     if most_s >= LEAST_ANNOUNCED_S:
         note(f"all clips are compared with all: {least_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
     result = find(*stores, progress=True)
-    names = tuple(SameClip.__dataclass_fields__)
+    columns = tuple(SameClip.__dataclass_fields__)
     rows = [astuple(clip) for clip in result.clips]
     if out is not None:
-        lines = [csv_line([str(cell) for cell in row]) for row in [names, *rows]]
-        write_whole(out, "".join(lines))
+        csv_lines = [csv_line([str(cell) for cell in row]) for row in [columns, *rows]]
+        write_whole(out, "".join(csv_lines))
     summary = _summary_line(result)
-    if other is None and len({clip.movie for clip in stores[0].clips}) == 1:
+    has_one_movie = len({clip.movie for clip in stores[0].clips}) == 1
+    if other is None and has_one_movie:
         summary += "; all are of one movie, which is not compared with itself: give OTHER"
-    lines = [*_table_lines(rows, names), *_lines_on_movies(result), summary]
+    lines = [*_table_lines(rows, columns), *_lines_on_movies(result), summary]
     return Answer(asdict(result), "\n".join(lines))
 
 

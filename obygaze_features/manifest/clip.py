@@ -219,16 +219,15 @@ class ClipsById:
     """Clips by their ids: an id may be there once, or once for each of several annotators of its span."""
 
     def __init__(self) -> None:
-        self._first: dict[str, Clip] = {}
-        self._of_annotator: dict[tuple[str, str], Clip] = {}
+        self._first: dict[str, Clip] = {}  # clip id -> the first clip that has it
+        self._of_annotator: dict[tuple[str, str], Clip] = {}  # (clip id, annotator) -> clip
 
     def add(self, clip: Clip) -> Clip | None:
-        """Add a clip if its id allows it.
+        """Add a clip, unless an earlier one of its id forbids it: of the same annotator or of another span.
 
         Returns
         -------
-        None if the clip was added. Otherwise the earlier clip of the same id that forbids it: one by the same
-        annotator, or one of another span.
+        None if the clip was added, else the earlier clip of the same id that forbids it.
         """
         first_of_id = self._first.setdefault(clip.clip_id, clip)
         key = (clip.clip_id, clip.annotator)

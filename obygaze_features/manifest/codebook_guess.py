@@ -230,17 +230,17 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     """
     level_columns = _label_columns(table, headings, "level")
     concept_columns = _label_columns(table, headings, "concepts")
-    may_be_levels: tuple[str, ...] = ()
+    may_be_levels: tuple[str, ...] = ()  # columns to suggest to the person
     if not level_columns:
         may_be_levels = tuple(_columns_of_few_words(table, concept_columns)[:SHOWN])
     if not level_columns and not concept_columns:
         advice = _advice_on_levels(table, may_be_levels)
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
     columns = (*level_columns, *concept_columns)
-    problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
-    remedy = "; write ; between the concepts of a cell" if concept_columns else ""
     levels = tuple(sorted(_count_levels(table, level_columns), key=_sort_key_of_level))
     with_levels_only = GuessedCodebook(_codebook_name(file.path), levels, (), columns, may_be_levels)
+    problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
+    remedy = "; write ; between the concepts of a cell" if concept_columns else ""
     with error_context(f"{file.path}: {problem}", remedy):
         # The words of levels come first, as they decide how a cell of concepts is divided.
         words = LabelWords(_codebook_of(with_levels_only))

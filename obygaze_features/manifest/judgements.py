@@ -218,18 +218,20 @@ def judgement_of(clip: Clip) -> Judgement | None:
     """Read a clip with a level as a judgement; return None for a clip without one."""
     if clip.level is None:
         return None
-    video = clip.video
-    if not video and clip.start_s is None:
-        video = clip.clip_id  # the id stands for a whole file whose video is not known
+    is_of_unknown_file = not clip.video and clip.start_s is None
+    content_s = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
+    has_content_s = content_s > 0  # False for NaN, the number of an empty cell
     seen_score = clip.extras.get(SEEN_SCORE, "")
-    content_s = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))  # NaN if the cell has no number
     return Judgement(
         judge=clip.annotator,
-        window=Window(clip.movie, video, clip.start_s, clip.end_s),
+        # The id of a clip without video and times stands for a whole file.
+        window=Window(
+            clip.movie, clip.clip_id if is_of_unknown_file else clip.video, clip.start_s, clip.end_s
+        ),
         level=clip.level,
         place=place_in(clip),
-        content_s=content_s if content_s > 0 else None,
-        is_blind=None if not seen_score else seen_score == "0",
+        content_s=content_s if has_content_s else None,
+        is_blind=seen_score == "0" if seen_score else None,
         definition=clip.extras.get(DEFINITION, ""),
         judged_at=clip.extras.get(JUDGED_AT, ""),
         clip=clip,

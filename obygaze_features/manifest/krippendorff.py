@@ -119,7 +119,12 @@ def _observed_coincidences(counts: Floats) -> Floats:
 
 
 def _differences(values: Floats, totals: Floats, metric: Metric) -> Floats:
-    """Return the difference of every two values under a metric, [n_values, n_values].
+    """Return the squared difference of every two values under a metric, [n_values, n_values].
+
+    - nominal: 1, or 0 for the same value;
+    - interval: the squared difference of the numbers;
+    - ordinal: the square of how many labels are between the two values, with half of the labels at each of
+      them.
 
     Parameters
     ----------
@@ -134,7 +139,7 @@ def _differences(values: Floats, totals: Floats, metric: Metric) -> Floats:
         return 1 - np.eye(len(values))
     if metric == "interval":
         return np.asarray((values[:, None] - values) ** 2)
-    # The ordinal difference of two values is the number of labels between them, and half of those at both.
+    # Number of labels below each value, with half of those at it.
     middles = np.cumsum(totals) - totals / 2
     return np.asarray((middles[:, None] - middles) ** 2)
 
@@ -182,13 +187,17 @@ class UnitisedAlpha:
 def unitised_alpha(
     annotations: Sequence[Sequence[Segment]], start: float, end: float, *, grain: float = 1.0
 ) -> UnitisedAlpha:
-    """Measure the agreement of annotators on segments that they delimited as they liked.
+    """Measure the agreement of annotators on segments whose limits each of them chose freely.
+
+    The result has three coefficients, of the segments with their values (`segments`), of what is marked,
+    whatever its value (`marked`), and of the values alone, where both annotators marked a segment (`values`).
+    Each is 1 - observed / expected disagreement.
 
     The observed coincidences of two values are the lengths over which two annotators gave them at the same
     time (eq. 1 of Krippendorff et al. 2016). Those expected by chance pair every piece of the continuum with
     every other piece, but not with itself. A segment is one piece; what is unmarked has a piece for every
-    `grain` (eq. 4). For the agreement on values alone, the piece of a segment is the part of it that the
-    other annotator marked too (eq. 10).
+    `grain` (eq. 4). For `values`, the piece of a segment is the part of it that the other annotator marked
+    too (eq. 10).
 
     Parameters
     ----------
@@ -239,7 +248,15 @@ class _Observed(NamedTuple):
 
 
 def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observed:
-    """Compare each annotator with each other one, who all have the same weight: 1 / number of others."""
+    """Add up the coincidences of each pair of annotators, with the weight 1 / (number of annotators - 1).
+
+    Parameters
+    ----------
+    partitions
+        The segments and gaps of each annotator.
+    n_values
+        Number of values, including `GAP`.
+    """
     lengths = np.zeros((n_values, n_values))
     squares_of_marked = np.zeros(n_values)
     n_others = len(partitions) - 1
@@ -277,7 +294,7 @@ def _highest_value(partitions: Sequence[Sequence[Segment]]) -> int:
 
 
 def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Segment]:
-    """Return the segments of an annotator in time, with segments of value `GAP` for what is not marked.
+    """Return the segments of an annotator in the order of time, with segments of value `GAP` between them.
 
     Raises
     ------
@@ -309,18 +326,17 @@ def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) 
 def _coincidences_by_chance(coincidences: Floats, squares: Floats) -> Floats:
     """Compute the coincidences that chance would give, [n_values, n_values].
 
-    Chance pairs every piece of the continuum with every other one. The pairs of two values have the product
-    of their total lengths; from the pairs of a value with itself, those of a piece with itself are taken
-    away. All are scaled, so that they have the same sum as the observed coincidences. If no pair of different
-    pieces is possible, they are zeros.
+    Chance pairs every piece of the continuum with every other one, but not with itself. With the length L of
+    each value and the sum Q of the squared lengths of its pieces, values a and b have L_a * L_b pairs if they
+    differ, and a value has L_a ** 2 - Q_a pairs with itself. All are scaled to the sum of the observed
+    coincidences. If no pair of different pieces is possible, they are zeros.
 
     Parameters
     ----------
     coincidences
         The observed coincidences, [n_values, n_values].
     squares
-        For each value, the sum of the squared lengths of its pieces, [n_values]: its pairs of a piece with
-        itself.
+        Q of each value, [n_values].
     """
     lengths = coincidences.sum(axis=1)  # of each value, [n_values]
     total_length = coincidences.sum()
@@ -462,7 +478,7 @@ def _film_alpha(
     names = tuple(sorted(by_judge))
     annotations = []
     all_segments: list[Segment] = []
-    n_cut = 0
+    n_cut = 0  # segments that overlap others of the same judge
     for name in names:
         segments = [_segment_of(judgement, codebook) for judgement in by_judge[name]]
         all_segments += segments
@@ -472,14 +488,18 @@ def _film_alpha(
     first_s = min(segment.start for segment in all_segments)
     last_s = max(segment.end for segment in all_segments)
     n_segments = tuple(len(segments) for segments in annotations)
-    return FilmUnitisedAlpha(movie, names, n_segments, n_cut, unitised_alpha(annotations, first_s, last_s))
+    alpha = unitised_alpha(annotations, first_s, last_s)
+    return FilmUnitisedAlpha(movie, names, n_segments, n_cut, alpha)
 
 
 def _segment_of(judgement: Judgement, codebook: Codebook) -> Segment:
-    """Return the span of a judgement as a segment whose value is the rank of its level."""
-    return Segment(
-        judgement.window.start_s or 0.0, judgement.window.end_s or 0.0, codebook.rank(judgement.level)
-    )
+    """Return the span of a judgement as a segment whose value is the rank of its level.
+
+    A judgement of a whole file, which has no times, is a segment of no length.
+    """
+    start_s = judgement.window.start_s or 0.0
+    end_s = judgement.window.end_s or 0.0
+    return Segment(start_s, end_s, codebook.rank(judgement.level))
 
 
 class FlatSegments(NamedTuple):
@@ -495,14 +515,14 @@ def without_overlaps(segments: Sequence[Segment]) -> FlatSegments:
     Returns
     -------
     FlatSegments
-        The remaining segments in time, and how many of the given ones were cut or covered.
+        The remaining segments in the order of time, and how many of the given ones were cut or covered.
 
     Examples
     --------
     >>> without_overlaps([Segment(0, 10, 1), Segment(4, 6, 3)]).segments
     [Segment(start=0, end=4, value=1), Segment(start=4, end=6, value=3), Segment(start=6, end=10, value=1)]
     """
-    placed: list[Segment] = []
+    placed: list[Segment] = []  # of the highest values first, which cut those that come later
     n_cut = 0
     for segment in sorted(segments, key=lambda part: (-part.value, part.start, part.end)):
         pieces = [segment]

@@ -76,8 +76,15 @@ class Manifest:
     codebook: Codebook = field(default_factory=default_codebook, repr=False)
 
     def __post_init__(self) -> None:
-        """Put concepts in the codebook's order; refuse clips that do not fit together, as the class says."""
-        clips = tuple(_in_terms_of_codebook(clip, self.codebook) for clip in self.clips)
+        """Put concepts in the codebook's order, and refuse clips that do not fit together.
+
+        Raises
+        ------
+        ManifestError
+            A label is not of the codebook, an id is there twice, clips have different extra columns, or names
+            contradict each other (`check_identity`).
+        """
+        clips = tuple(_with_labels_of_codebook(clip, self.codebook) for clip in self.clips)
         object.__setattr__(self, "clips", clips)
         by_id = ClipsById()
         for clip in self.clips:
@@ -142,7 +149,7 @@ class Manifest:
         Raises
         ------
         ManifestError
-            A clip is there once for each of several annotators.
+            A clip has several rows, one for each annotator.
         """
         if self.is_per_annotator:
             raise ManifestError(
@@ -204,9 +211,9 @@ class Manifest:
         return replace(self, clips=tuple(moved), root=folder)
 
     def digest(self) -> str:
-        """Hash the canonical CSV bytes: SHA-256, hexadecimal.
+        """Hash the manifest as canonical CSV (`canonical_bytes`): SHA-256, hexadecimal.
 
-        They hold the name of the codebook, and not its content, which `codebook.digest()` hashes.
+        The CSV holds the name of the codebook, and not its content, which `codebook.digest()` hashes.
         """
         return hashlib.sha256(canonical_bytes(self.clips, self.codebook)).hexdigest()
 
@@ -218,12 +225,11 @@ ADVICE = (
 
 
 def _repeated_id(first: Clip, second: Clip) -> ManifestError:
-    """Return the error for a clip id of two clips that are not two annotators' rows of one span."""
+    """Return the error for two clips of one id, which only two annotators' rows of one span may share."""
     annotator = first.annotator or "nobody"
     other_annotator = second.annotator or "nobody"
-    if annotator == other_annotator:
-        whose = annotator
-    else:  # ids of several annotators may be the same, but only for the same span
+    whose = annotator
+    if annotator != other_annotator:
         whose = f"{annotator} and {other_annotator}, whose films, videos or times differ"
     return ManifestError(
         f"clip {second.clip_id!r} is there twice, of {whose}: clip ids must be unique, or those of one "
@@ -354,7 +360,8 @@ def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
     Raises
     ------
     ManifestError
-        Readers of the manifest would find another codebook, or none.
+        The manifest goes to standard output, which has no place for a codebook beside it. Or the codebook has
+        the name of a built-in one (`_refuse_other_codebook`).
     """
     if codebook.name in BUILTIN:
         _refuse_other_codebook(path, codebook)
@@ -365,7 +372,14 @@ def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
 
 
 def _refuse_other_codebook(path: Path, codebook: Codebook) -> None:
-    """Refuse a codebook with the name of a built-in one if readers of the manifest would find another."""
+    """Refuse to write a manifest whose codebook has the name of a built-in one, but would be read as another.
+
+    Raises
+    ------
+    ManifestError
+        The codebook differs from the built-in one, or the file of another codebook lies beside the manifest,
+        which would be read in its place.
+    """
     if codebook != builtin_codebook(codebook.name):
         raise ManifestError(
             f"{path}: its codebook has the name of the built-in {codebook.name!r} "
@@ -388,8 +402,14 @@ def holds_codebook(path: Path, codebook: Codebook) -> bool:
         return False
 
 
-def _in_terms_of_codebook(clip: Clip, codebook: Codebook) -> Clip:
-    """Return a clip with its concepts in the codebook's order; refuse what the codebook does not have."""
+def _with_labels_of_codebook(clip: Clip, codebook: Codebook) -> Clip:
+    """Return a clip with its level as the codebook names it, and its concepts in the codebook's order.
+
+    Raises
+    ------
+    ManifestError
+        The codebook does not have the level or a concept.
+    """
     try:
         level = None if clip.level is None else codebook.level_named(clip.level)
         concepts = codebook.in_order(clip.concepts)

@@ -65,19 +65,22 @@ def merge(
     annotator
         Annotator of the labelled clip; "" for merged labels.
     """
-    with_level = [mark for mark in marks if mark.level is not None]
-    levels = [mark.level for mark in with_level if mark.level is not None]  # again, for the type checker
+    annotations = []
+    levels = []
+    for annotation in marks:
+        if annotation.level is not None:
+            annotations.append(annotation)
+            levels.append(annotation.level)
     lowest_of_all = codebook.level_names[0]
     if how == "both":
         # Both annotators see at least the lower level, and only the concepts that both gave.
         level = min(levels, key=codebook.rank, default=lowest_of_all)
-        concepts = _concepts_of_every(with_level)
+        concepts = _concepts_of_every(annotations)
     else:
         level = max(levels, key=codebook.rank, default=lowest_of_all)
-        marks_that_count = with_level
         if how == "highest":  # only the concepts that were given at that level
-            marks_that_count = [mark for mark in with_level if mark.level == level]
-        concepts = _concepts_of_any(marks_that_count)
+            annotations = [annotation for annotation in annotations if annotation.level == level]
+        concepts = _concepts_of_any(annotations)
     return replace(clip, level=level, concepts=codebook.in_order(concepts), annotator=annotator)
 
 
@@ -122,6 +125,11 @@ def project(
         Whether to give each annotator's labels a row of their own, in place of the labels merged over
         annotators.
 
+    Returns
+    -------
+    Projection
+        The labelled clips, the movies of clips that nobody annotated, and those of annotations without clips.
+
     Raises
     ------
     ManifestError
@@ -130,25 +138,25 @@ def project(
     """
     if not 0 <= threshold <= 1:
         raise ManifestError(f"threshold {threshold}: expected a share of the clip between 0 and 1")
-    for mark in annotations:
-        if mark.level is None:
-            raise ManifestError(f"clip {mark.clip_id!r} has no level, so it is no annotation", "level")
+    for annotation in annotations:
+        if annotation.level is None:
+            raise ManifestError(f"clip {annotation.clip_id!r} has no level, so it is no annotation", "level")
     judgements_of(annotations).refuse_two_definitions()
     annotations = annotations.spelled_as(clips.movies)
-    marks = grouped(annotations, "movie")
+    annotations_of_movie = grouped(annotations, "movie")
     rows_of_clip: dict[str, list[Clip]] = {}
     for movie, clips_of_movie in grouped(clips, "movie").items():
-        marks_of_movie = marks.get(movie, [])
-        rows = _label_movie(clips_of_movie, marks_of_movie, threshold, per_annotator, annotations.codebook)
+        marks = annotations_of_movie.get(movie, [])
+        rows = _label_movie(clips_of_movie, marks, threshold, per_annotator, annotations.codebook)
         for clip, rows_of_one in zip(clips_of_movie, rows, strict=True):
             rows_of_clip[clip.clip_id] = rows_of_one
-    all_rows: list[Clip] = []
+    all_rows: list[Clip] = []  # in the order of the clips
     for clip in clips:
         all_rows += rows_of_clip[clip.clip_id]
     movies_with_clips = set(clips.movies)
     return Projection(
         Manifest(tuple(all_rows), clips.root, annotations.codebook),
-        unwatched=tuple(movie for movie in clips.movies if movie not in marks),
+        unwatched=tuple(movie for movie in clips.movies if movie not in annotations_of_movie),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in movies_with_clips),
     )
 
@@ -193,7 +201,7 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
 
 @checked
 def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -> dict[float, Projection]:
-    """Project annotations onto clips at several thresholds, as App. 7.2 varies the smallest overlap.
+    """Project annotations onto clips at several thresholds, as Tores et al. (CVPR 2024, App. 7.2) do.
 
     Returns
     -------
@@ -203,7 +211,7 @@ def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -
     Raises
     ------
     ManifestError
-        There is no threshold, one of them is given twice, or `project` refuses the annotations.
+        No threshold is given, one is given twice, or `project` refuses the annotations.
     """
     if not thresholds or len(set(thresholds)) < len(thresholds):
         raise ManifestError("a sweep needs thresholds that differ, such as 0.1, 0.2, 0.3, 0.4")
@@ -285,13 +293,11 @@ def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: flo
     clip_spans = _times_of_clips(clips)
     mark_spans = _times_of_clips(marks)
     pairs = overlapping(clip_spans, mark_spans)
-    # Start and end of the clip and of the annotation of each pair: [P pairs, 2].
-    clip_of_pair = clip_spans[pairs.first]
-    mark_of_pair = mark_spans[pairs.second]
-    shared_starts_s = np.maximum(clip_of_pair[:, 0], mark_of_pair[:, 0])
-    shared_ends_s = np.minimum(clip_of_pair[:, 1], mark_of_pair[:, 1])
-    shared_s = shared_ends_s - shared_starts_s
-    needed_s = threshold * (clip_of_pair[:, 1] - clip_of_pair[:, 0])
+    # Of each pair, [P]: start and end of the clip and of the annotation.
+    clip_starts_s, clip_ends_s = clip_spans[pairs.first].T
+    mark_starts_s, mark_ends_s = mark_spans[pairs.second].T
+    shared_s = np.minimum(clip_ends_s, mark_ends_s) - np.maximum(clip_starts_s, mark_starts_s)
+    needed_s = threshold * (clip_ends_s - clip_starts_s)
     is_enough = (shared_s + SLACK_S >= needed_s) & (shared_s > 0)
     clip_places = pairs.first[is_enough].tolist()
     mark_places = pairs.second[is_enough].tolist()

@@ -93,22 +93,35 @@ def _rows_of_annotator(
     """
     rows = []
     for number, film in enumerate(films, start=1):
-        is_common = "1" if film in common_films else "0"
+        calibration_cell = "1" if film in common_films else "0"
         for clip in clips_of[film]:
-            extras = {**clip.extras, CALIBRATION: is_common, ORDER: str(number)}
+            extras = {**clip.extras, CALIBRATION: calibration_cell, ORDER: str(number)}
             rows.append(replace(clip, level=None, concepts=(), annotator=name, extras=extras))
     return rows
 
 
 def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:
-    """Refuse a round that cannot be planned, for the reasons that `assign` lists."""
+    """Refuse a round that cannot be planned, for the reasons that `assign` lists.
+
+    Parameters
+    ----------
+    clips
+        The clips to annotate.
+    names
+        Names of the annotators.
+    each
+        How many annotators a film gets.
+    calibration
+        How many films all annotators get.
+    """
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")
     if not all(name.strip() for name in names):
         raise ManifestError("an annotator has no name")
     are_repeated = len({plain(name) for name in names}) < len(names)
-    if are_repeated or not 1 <= each <= len(names):
+    are_enough = 1 <= each <= len(names)
+    if are_repeated or not are_enough:
         raise ManifestError(
             f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each once, "
             "and at least as many as a film gets"

@@ -195,16 +195,16 @@ class Table:
         rows = self._readable_rows(self.rows)
         if not verbatim:
             rows = [row.as_written() for row in rows]
+        start_column, end_column = TIMES
+        starts = [row.cells[start_column] for row in rows]
+        ends = [row.cells[end_column] for row in rows]
         decimal_sign = "" if self._may_have_commas else "."
-        # All starts, then all ends: together they tell the decimal sign.
-        cells = []
-        for name in TIMES:
-            cells += [row.cells[name] for row in rows]
         with error_context(f"{self.path}: column {' or '.join(TIMES)}"):
-            values = instants(cells, decimal_sign, rate, len(TIMES))
-        starts = values[: len(rows)]
-        ends = values[len(rows) :]
-        for row, start, end in zip(rows, starts, ends, strict=True):
+            # In one call, as starts and ends together tell the decimal sign.
+            times = instants([*starts, *ends], decimal_sign, rate, len(TIMES))
+        start_times = times[: len(rows)]
+        end_times = times[len(rows) :]
+        for row, start, end in zip(rows, start_times, end_times, strict=True):
             timed_row = self._with_times(row, start, end)
             if timed_row is not None:
                 yield timed_row
@@ -218,18 +218,18 @@ class Table:
         `start` and `end` are the times, None for an empty cell, or the error of a cell that cannot be read.
         """
         cells = dict(row.cells)
-        is_wrong = False
+        can_be_read = True
         for name, time in zip(TIMES, (start, end), strict=True):
             if isinstance(time, ManifestError):
-                is_wrong = True
+                can_be_read = False
                 is_word = row.cells[name].isalpha()  # such as R's NA
                 remedy = ": leave the cell empty where there is none" if is_word else ""
                 self.problems.add(row.line, f"{time}{remedy}", name)
             elif time is None:
                 cells[name] = ""
             else:
-                cells[name] = repr(time + 0.0)  # no minus zero
-        return None if is_wrong else Row(row.line, cells)
+                cells[name] = repr(time + 0.0)  # adding 0 makes 0.0 of -0.0
+        return Row(row.line, cells) if can_be_read else None
 
     @property
     def _may_have_commas(self) -> bool:
@@ -450,11 +450,9 @@ def table_of(
     is_of_clips = set(TIMES) <= set(needed)
     names_of_clips = FIELDS if is_of_clips else ()
     headings = _known_headings(written_headings, (*known, *names_of_clips, *needed, *any_of))
-    left_out = _empty_or_index(headings, body)
+    left_out = _empty_columns(headings, body) | _index_columns(headings, body)
     columns = _cells_left(headings, left_out)
-    missing = [column for column in needed if column not in columns]
-    if any_of and set(any_of).isdisjoint(columns):
-        missing.append(" or ".join(any_of))
+    missing = _missing_columns(columns, needed, any_of)
     if missing:
         filled_headings = [heading for heading in written_headings if heading]
         problem = f"no column {', '.join(missing)}; found {first_few(filled_headings, MOST_SHOWN)}"
@@ -466,6 +464,14 @@ def table_of(
         notes.append(f"{counted(n_above_header, 'row')} above the header left out")
     read_columns = frozenset((*needed, *any_of))
     return Table(path, tuple(columns), tuple(rows), delimiter, tuple(notes), read_columns)
+
+
+def _missing_columns(columns: Sequence[str], needed: Iterable[str], any_of: Sequence[str]) -> list[str]:
+    """Return the needed columns that are missing, and `A or B` if all columns of `any_of` are missing."""
+    missing = [column for column in needed if column not in columns]
+    if any_of and set(any_of).isdisjoint(columns):
+        missing.append(" or ".join(any_of))
+    return missing
 
 
 def _in_one_line(heading: str) -> str:
@@ -505,18 +511,23 @@ def _rows_of_records(
     problems = Problems(path)
     rows = []
     for line, cells in records:
-        kept_cells = _cells_left(cells, left_out)
-        n_cells = len(kept_cells)
-        while n_cells > len(columns) and not kept_cells[n_cells - 1].strip():
-            n_cells -= 1
-        if n_cells < len(kept_cells):
-            kept_cells = kept_cells[:n_cells]
+        kept_cells = _without_blanks_at_end(_cells_left(cells, left_out), len(columns))
         if len(kept_cells) == len(columns):
             rows.append(Row(line, dict(zip(columns, kept_cells, strict=True))))
         else:
             problems.add(line, f"{len(kept_cells)} cells where the header has {len(columns)}")
     problems.refuse()
     return rows
+
+
+def _without_blanks_at_end(cells: list[str], width: int) -> list[str]:
+    """Return a row without the blank cells at its end that are beyond a number of cells."""
+    n_cells = len(cells)
+    while n_cells > width and not cells[n_cells - 1].strip():
+        n_cells -= 1
+    if n_cells == len(cells):
+        return cells  # not a copy, as a large table has many rows
+    return cells[:n_cells]
 
 
 @contextmanager
@@ -565,36 +576,36 @@ def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> Non
         before.add(column)
 
 
-def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
-    """Return the places, from 0, of columns that hold nothing, or only a data frame's index.
-
-    An index is of different whole numbers, in the first column or below a heading that pandas makes.
-
-    Parameters
-    ----------
-    headings
-        Those of all columns; pandas reads that of an index as `Unnamed: 0`.
-    body
-        The records below the header.
-    """
-    unnamed = {place for place, name in enumerate(headings) if not name}
-    made_by_pandas = {place for place, name in enumerate(headings) if name.startswith("Unnamed: ")}
-    if not unnamed and not made_by_pandas:
+def _empty_columns(headings: Sequence[str], body: Records) -> set[int]:
+    """Return the columns, counted from 0, that have neither a heading nor a cell in any record."""
+    without_heading = {column for column, heading in enumerate(headings) if not heading}
+    if not without_heading:
         return set()
-    rows = [cells for _, cells in body if any(cells)]
     filled = set[int]()
     # The cells are gone through, not the headings: a header may be much longer than the rows below it.
-    for cells in rows:
-        filled.update(place for place, cell in enumerate(cells) if cell)
+    for _, cells in body:
+        filled.update(column for column, cell in enumerate(cells) if cell)
+    return without_heading - filled
+
+
+def _index_columns(headings: Sequence[str], body: Records) -> set[int]:
+    """Return the columns, counted from 0, that hold only a data frame's index.
+
+    Such a column is of different whole numbers. It is the first one and has no heading, or it has a heading
+    that pandas makes when it reads an index, such as `Unnamed: 0`.
+    """
+    candidates = {column for column, heading in enumerate(headings) if heading.startswith("Unnamed: ")}
+    if headings and not headings[0]:
+        candidates.add(0)
+    if not candidates:
+        return set()
+    rows = [cells for _, cells in body if any(cells)]
     n_columns_in_all_rows = min(map(len, rows), default=len(headings))
-    left_out = unnamed - filled
-    may_be_index = set(made_by_pandas)
-    if 0 in unnamed:
-        may_be_index.add(0)
-    for place in may_be_index:
-        if place < n_columns_in_all_rows and _is_index([cells[place] for cells in rows]):
-            left_out.add(place)
-    return left_out
+    columns = set[int]()
+    for column in candidates:
+        if column < n_columns_in_all_rows and _is_index([cells[column] for cells in rows]):
+            columns.add(column)
+    return columns
 
 
 def _is_index(cells: Sequence[str]) -> bool:

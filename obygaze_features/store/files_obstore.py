@@ -130,7 +130,6 @@ def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
     """
     from obstore.exceptions import (  # noqa: PLC0415 - obygaze[remote]
         BaseError,
-        GenericError,
         NotSupportedError,
         PermissionDeniedError,
         UnauthenticatedError,
@@ -150,19 +149,38 @@ def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
         ) from None
     except BaseError as error:
-        # obstore has no classes for these errors: its messages describe its retries and their causes.
-        is_to_other_host = f"{_DEAD_PROXY}," in str(error)
-        if is_to_other_host:
-            raise StoreError(
-                f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
-                "there; if you trust that host, name it in AWS_ENDPOINT_URL"
-            ) from None
-        if "kind: Connect," in str(error):
-            raise InterruptedTransferError(
-                f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
-            ) from None
-        if "source: TimedOut," in str(error):  # `read_timeout`; asked again, it would be waited for again
-            raise too_slow_error(where, name) from None
-        may_succeed_later = isinstance(error, GenericError) and "redirect" not in str(error)
-        error_class = InterruptedTransferError if may_succeed_later else StoreError
-        raise error_class(f"{where}/{name}: {one_line_message(error)}") from None
+        raise _transfer_error(error, where, name) from None
+
+
+def _transfer_error(error: Exception, where: str, name: str) -> StoreError:
+    """Return the error of one line for an error of obstore that has no class of its own.
+
+    What happened is read from obstore's message, which describes its retries and their causes.
+
+    Parameters
+    ----------
+    error
+        The error of obstore.
+    where
+        URL of the store.
+    name
+        The requested file.
+    """
+    from obstore.exceptions import GenericError  # noqa: PLC0415 - obygaze[remote]
+
+    message = str(error)
+    is_to_other_host = f"{_DEAD_PROXY}," in message
+    if is_to_other_host:
+        return StoreError(
+            f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
+            "there; if you trust that host, name it in AWS_ENDPOINT_URL"
+        )
+    if "kind: Connect," in message:
+        return InterruptedTransferError(
+            f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
+        )
+    if "source: TimedOut," in message:  # `read_timeout`; asked again, it would be waited for again
+        return too_slow_error(where, name)
+    may_succeed_later = isinstance(error, GenericError) and "redirect" not in message
+    error_class = InterruptedTransferError if may_succeed_later else StoreError
+    return error_class(f"{where}/{name}: {one_line_message(error)}")

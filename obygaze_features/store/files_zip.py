@@ -124,25 +124,48 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
     folder = first_name.partition("/")[0]
     if not folder.isprintable() or folder.startswith(".") or set(folder) & set("\\:"):
         raise StoreError(f"{where}: its folder {folder[:80]!r} is no name of a store")
+    places = _places_of_members(directory, folder, where)
+    if ROOT_METADATA not in places:
+        raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
+    return ZipFiles(where, folder, files, file, places)
+
+
+def _places_of_members(directory: "_Directory", folder: str, where: str) -> dict[str, tuple[int, int]]:
+    """Find where the content of each member of a store's zip lies.
+
+    The directory says where the header of each member is, but not where its content begins. `pack` leaves no
+    gaps: the content of a member ends where the next header begins, that of the last one where the directory
+    begins. So the members are gone through from the last one on.
+
+    Parameters
+    ----------
+    directory
+        The directory of the zip.
+    folder
+        The folder in the zip that holds the store.
+    where
+        Path or URL of the zip, for messages.
+
+    Returns
+    -------
+    dict
+        Name of a file in the store -> (place of its first byte in the zip, number of bytes).
+    """
     places: dict[str, tuple[int, int]] = {}
-    # The directory says where the header of each member is, but not where its content begins. `pack` leaves
-    # no gaps: the content of a member ends where the next header begins, that of the last one where the
-    # directory begins. So the members are gone through from the last one on.
     end = directory.start
     for member in sorted(directory.members, key=lambda member: member.header_offset, reverse=True):
         name = member.filename.removeprefix(f"{folder}/")
         start = end - member.file_size
+        is_repeated = name in places
         is_in_folder = member.filename != name and is_safe(name)
-        if name in places or not is_in_folder or not _is_plain_member(member, start, name):
+        if is_repeated or not is_in_folder or not _is_plain_member(member, start, name):
             raise StoreError(
                 f"{where}: member {member.filename[:200]!r} is compressed, is there twice, leads out of the "
                 "store or overlaps another; a store's zip is what obygaze store pack made, unchanged"
             )
         places[name] = (start, member.file_size)
         end = member.header_offset
-    if ROOT_METADATA not in places:
-        raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
-    return ZipFiles(where, folder, files, file, places)
+    return places
 
 
 def _is_plain_member(member: zipfile.ZipInfo, start: int, name: str) -> bool:

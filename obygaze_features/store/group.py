@@ -149,8 +149,9 @@ class Group:
         n_clips = self.shape("status")[0]
         with required_file(self._store.files, TABLE):
             most_clips = self._store.files.size(TABLE)
-        n_rows = {array.shape[0] for array in self._stored.values() if not array.ragged}
-        if n_rows != {n_clips} or n_clips > most_clips:
+        lengths = [array.shape[0] for array in self._stored.values() if not array.ragged]
+        differ_in_clips = any(length != n_clips for length in lengths)
+        if differ_in_clips or n_clips > most_clips:
             raise StoreError(
                 f"{self._where}, group {self.name}: its arrays differ in clips, or have more than {TABLE}"
             )
@@ -167,13 +168,13 @@ class Group:
         sizes = self.row_size
         ragged_shapes = {name: array.shape for name, array in self._stored.items() if array.ragged}
         numbers_per_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
-        most_frames = MOST_NUMBERS // numbers_per_frame
+        most_frames = MOST_NUMBERS // numbers_per_frame  # of a clip
         has_frames = sizes > 0
-        contradicts_status = has_frames != self.usable  # a clip has frames if it has features
+        contradicts_status = has_frames != self.usable  # a clip has frames if and only if it has features
         is_impossible = (sizes < 0) | (sizes > most_frames)
-        is_wrong = contradicts_status | is_impossible  # of each clip, [N]
-        if is_wrong.any():
-            clip = self.clip_ids[int(np.flatnonzero(is_wrong)[0])]
+        wrong_clips = np.flatnonzero(contradicts_status | is_impossible)
+        if len(wrong_clips):
+            clip = self.clip_ids[int(wrong_clips[0])]
             reason = "its number of frames does not go with its status, or is larger than any"
             raise damaged(f"{self._where}, group {self.name}, {ROW_SIZE}: clip {clip}: {reason}", self._where)
         n_frames = int(sizes.sum())
@@ -302,8 +303,7 @@ class Group:
         The first usable vector is subtracted from all before they are summed. Otherwise the variance would
         lose digits where the mean is far from zero.
         """
-        first_usable = int(self.usable.argmax())
-        n_usable = max(int(self.usable.sum()), 1)
+        first_usable = int(self.usable.argmax())  # the index of the first True
         first_vector = self.raw("pooled", slice(first_usable, first_usable + 1))[0]
         sums = np.zeros(len(first_vector))
         sums_of_squares = np.zeros(len(first_vector))
@@ -313,10 +313,10 @@ class Group:
             sums += differences.sum(axis=0, dtype=np.float64)
             # The sum of squares of each column, without an array of the squares.
             sums_of_squares += np.einsum("ij,ij->j", differences, differences, dtype=np.float64)
+        n_usable = max(int(self.usable.sum()), 1)
         mean_difference = sums / n_usable
-        variance = np.maximum(
-            sums_of_squares / n_usable - mean_difference**2, 0
-        )  # rounding may make it negative
+        variance = sums_of_squares / n_usable - mean_difference**2
+        variance = np.maximum(variance, 0)  # rounding may make it negative
         return first_vector + mean_difference, np.sqrt(variance)
 
     @cached_property
@@ -418,16 +418,12 @@ class Group:
             )
         rows = np.array([self._row_with_features(clip_id) for clip_id in clip_ids], dtype=np.intp)
         values = np.empty((len(rows), *self.shape(array)[1:]), self.dtype(array))
-        # Positions among the ids, sorted by row; and for each the stored object that its row is in.
-        positions_by_row = np.argsort(rows, kind="stable")
-        object_of_row = rows[positions_by_row] // self._array(array).rows_per_read
-        first_of_objects = np.flatnonzero(np.diff(object_of_row)) + 1
-        for positions in np.split(positions_by_row, first_of_objects):
-            if len(positions):  # none without ids
-                rows_of_object = rows[positions]
-                first = rows_of_object[0]
-                stored = self.rows(array, slice(first, rows_of_object[-1] + 1))
-                values[positions] = stored[rows_of_object - first]
+        for positions in _positions_by_object(rows, self._array(array).rows_per_read):
+            rows_of_object = rows[positions]
+            first = rows_of_object[0]
+            last = rows_of_object[-1]
+            stored = self.rows(array, slice(first, last + 1))
+            values[positions] = stored[rows_of_object - first]
         return values
 
     def _row_with_features(self, clip_id: str) -> int:
@@ -446,7 +442,7 @@ class Group:
     def blocks(self, array: str, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield an array in blocks of rows: the number of the first row of each, and its values.
 
-        Memory stays bounded, because a block has the rows that are stored together: the pooled vectors of
+        A block has the rows that are stored together, so that memory stays bounded: the pooled vectors of
         1,024 clips, the frames of 64, or the tokens of 16. From a store in a folder, tokens come in blocks of
         at most 4 MB, or of one clip if it has more.
 
@@ -455,7 +451,7 @@ class Group:
         array
             Name of the array, which may not be ragged.
         start
-            The block that holds this row is the first one.
+            A row. The rows that are stored before those stored with it are left out.
 
         Raises
         ------
@@ -470,8 +466,8 @@ class Group:
             )
         n_clips = len(self.clip_ids)
         rows_per_block = block_rows(array, n_clips)
-        block_with_start = start // rows_per_block
-        for first in range(block_with_start * rows_per_block, n_clips, rows_per_block):
+        first_block = start // rows_per_block
+        for first in range(first_block * rows_per_block, n_clips, rows_per_block):
             rows = range(first, min(first + rows_per_block, n_clips))
             for row, values in self.read_slices(array, rows):
                 yield row, self._refuse_lost_rows(array, row, values)
@@ -555,12 +551,13 @@ class Group:
         """Divide the clips into slices whose frames begin in the same stored object."""
         frame_starts = self.frame_ends - self.row_size
         object_of_clip = frame_starts // self._array(array).rows_per_read
-        # The first clip of each object: the number is another one than that of the clip before (-1: none).
-        first_clips = np.flatnonzero(np.diff(object_of_clip, prepend=-1)).tolist()
+        # A slice begins with the first clip, and with each clip of another object than the clip before it.
+        is_first = np.diff(object_of_clip, prepend=-1) != 0
+        first_clips = np.flatnonzero(is_first).tolist()
         return [slice(first, end) for first, end in pairwise([*first_clips, len(self.clip_ids)])]
 
     def _frames_to_check(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the frames by which to check whether some frames of a ragged array are all stored.
+        """Return the frames of a ragged array to look at, to find out whether all its frames are stored.
 
         If a stored object is lost, all its frames are NaN. So it is enough to look at the first frame that
         each clip has in each stored object.
@@ -578,11 +575,11 @@ class Group:
             Their numbers: `start`, and each frame before `stop` with which a clip or a stored object begins.
         """
         # A clip begins at the frame at which the clip before it ends.
-        begin, end = np.searchsorted(self.frame_ends, [start, stop])
-        clip_starts = self.frame_ends[begin:end]
-        rows_per_object = self._array(array).rows_per_read
-        next_object = start // rows_per_object + 1
-        object_starts = np.arange(next_object * rows_per_object, stop, rows_per_object)
+        first_clip, end_clip = np.searchsorted(self.frame_ends, [start, stop])
+        clip_starts = self.frame_ends[first_clip:end_clip]
+        frames_per_object = self._array(array).rows_per_read
+        next_object = start // frames_per_object + 1
+        object_starts = np.arange(next_object * frames_per_object, stop, frames_per_object)
         return np.concatenate([[start], clip_starts, object_starts])
 
     def read_slices(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -634,9 +631,7 @@ class Group:
     def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values; raise a StoreError if a clip that should have features has NaN.
 
-        A lost chunk or shard is read as NaN. Only features are checked, because times may be unknown. The
-        first number of each row is enough; of a clip in a ragged array, that of its first frame in each
-        stored object.
+        A lost chunk or shard is read as NaN. Only features are checked, because times may be unknown.
 
         Parameters
         ----------
@@ -649,14 +644,7 @@ class Group:
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
-        is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])  # the first number of each row
-        if self.is_ragged(name):
-            frames = self._frames_to_check(name, start, start + len(values))
-            nan_frames = frames[is_nan[frames - start]]
-            # The clip of a frame is the first that ends behind it.
-            nan_clips = np.unique(np.searchsorted(self.frame_ends, nan_frames, side="right"))
-        else:
-            nan_clips = start + np.flatnonzero(is_nan)
+        nan_clips = self._clips_with_nan(name, start, values)
         lost_clips = nan_clips[self.usable[nan_clips]]
         if len(lost_clips):
             lost = f"nothing is stored for {counted(len(lost_clips), 'clip')} that should have features"
@@ -666,6 +654,29 @@ class Group:
                 self._where,
             )
         return values
+
+    def _clips_with_nan(self, name: str, start: int, values: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the numbers of the clips with NaN in consecutive rows of an array.
+
+        It is enough to look at the first number of each row, and in a ragged array at the first frame that a
+        clip has in each stored object.
+
+        Parameters
+        ----------
+        name
+            Name of the array.
+        start
+            Number of the first row; in a ragged array, of the first frame, counted over all clips.
+        values
+            The values of the rows.
+        """
+        is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])  # of each row
+        if not self.is_ragged(name):
+            return start + np.flatnonzero(is_nan)
+        frames = self._frames_to_check(name, start, start + len(values))
+        nan_frames = frames[is_nan[frames - start]]
+        # The clip of a frame is the first that ends behind it.
+        return np.unique(np.searchsorted(self.frame_ends, nan_frames, side="right"))
 
 
 def spec_of(group: Group) -> GroupSpec:
@@ -790,3 +801,26 @@ class _FrameReader:
         self._object_start = frame // self._frames_per_object * self._frames_per_object
         self._object_end = min(self._object_start + self._frames_per_object, self._n_frames)
         self._object = self._read(slice(self._object_start, self._object_end))
+
+
+def _positions_by_object(rows: NDArray[np.intp], rows_per_object: int) -> list[NDArray[np.intp]]:
+    """Divide rows by the stored object that holds them.
+
+    Parameters
+    ----------
+    rows
+        Numbers of rows, [n], in any order.
+    rows_per_object
+        How many rows a stored object has.
+
+    Returns
+    -------
+    list of ndarray
+        For each object that holds some of the rows, their positions in `rows`, sorted by row.
+    """
+    if not len(rows):
+        return []
+    positions_by_row = np.argsort(rows, kind="stable")
+    object_of_position = rows[positions_by_row] // rows_per_object
+    first_of_objects = np.flatnonzero(np.diff(object_of_position)) + 1
+    return np.split(positions_by_row, first_of_objects)

@@ -100,7 +100,6 @@ def plan_growth(
         If the store is not a folder, the version is not higher, the backbones or settings that determine
         their features differ, or a clip differs from the store's clip of that id.
     """
-    where = parent.path
     if not read_undamaged(parent.where, lambda: is_newer(version, parent.version)):
         raise StoreError(
             f"{parent.where}: version {version} does not follow {parent.version}; "
@@ -108,21 +107,26 @@ def plan_growth(
         )
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
-    names = {group.name for group in groups}
-    if names != set(parent.names):
-        raise StoreError(
-            f"{where} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
-            "appending needs the same backbones"
-        )
+    _refuse_other_backbones(parent, groups)
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
     new_clips = [clip for clip_id, clip in requested.items() if clip_id not in old_clips]
     all_clips = [*old_clips.values(), *new_clips]
-    new_corpus: dict[str, object] = {"name": parent.attributes["corpus"]["name"]}
-    manifest_has_all = len(all_clips) == len(clips)
-    if manifest_has_all:
-        new_corpus = {**corpus, **new_corpus}
-    return StagePlan(all_clips, all_groups, new_corpus)
+    name_of_corpus = parent.attributes["corpus"]["name"]
+    are_all_requested = len(all_clips) == len(clips)
+    if are_all_requested:
+        return StagePlan(all_clips, all_groups, {**corpus, "name": name_of_corpus})
+    return StagePlan(all_clips, all_groups, {"name": name_of_corpus})
+
+
+def _refuse_other_backbones(parent: Store, groups: Sequence[GroupSpec]) -> None:
+    """Refuse groups of other backbones than a store has."""
+    names = {group.name for group in groups}
+    if names != set(parent.names):
+        raise StoreError(
+            f"{parent.path} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
+            "appending needs the same backbones"
+        )
 
 
 def _refuse_changed_clips(parent: Store, requested: Mapping[str, PlannedClip]) -> None:
@@ -184,12 +188,9 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
     for name in older:
         if not (older[name].ragged and newer[name].ragged):
             continue
-        older_starts = _frame_starts(older[name])
-        newer_starts = _frame_starts(newer[name])
-        clips_with_features = np.array(older[name].clip_ids)[older[name].usable].tolist()
-        moved = [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
-        folders = tuple(f"{FEATURES}/{name}/{array}/c/" for array in RAGGED_ARRAYS)
-        chunks = [file for file in newer_digests if file.startswith(folders)]
+        moved = _moved_clips(older[name], newer[name])
+        folders_of_chunks = tuple(f"{FEATURES}/{name}/{array}/c/" for array in RAGGED_ARRAYS)
+        chunks = [file for file in newer_digests if file.startswith(folders_of_chunks)]
         same_chunks = [file for file in chunks if older_digests.get(file) == newer_digests[file]]
         counts.append(
             MovedFrames(
@@ -201,6 +202,14 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
             )
         )
     return counts
+
+
+def _moved_clips(older: Group, newer: Group) -> list[str]:
+    """Return the clips with features whose frames lie elsewhere in the newer version of a ragged group."""
+    older_starts = _frame_starts(older)
+    newer_starts = _frame_starts(newer)
+    clips_with_features = np.array(older.clip_ids)[older.usable].tolist()
+    return [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
 
 
 def _frame_starts(group: Group) -> dict[str, int]:

@@ -87,13 +87,14 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def is_in_parent(self) -> bool:
-        """Whether the row is in the store that the stage extends, rather than in the stage."""
+        """Whether the row is in the store that the stage extends, whose rows have no writer in the stage."""
         return self.writer == ""
 
     @property
     def holding_attempt(self) -> PieceAttempt:
-        """The attempt at the row's piece whose files hold the row."""
-        return PieceAttempt(self.row // PIECE_ROWS, self.writer, self.attempt)
+        """The attempt whose files hold the row: an attempt at the piece that this row is in."""
+        piece = self.row // PIECE_ROWS
+        return PieceAttempt(piece, self.writer, self.attempt)
 
     def sha256_of(self, position: int) -> str:
         """Return the digest of this clip's row in an array, given the array's position in the stage.
@@ -112,8 +113,13 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         names
             The stage's arrays, `group/array`, in the order of their positions.
         """
-        by_name = {name: self.sha256_of(position) for position, name in enumerate(names)}
-        return {name: digest for name, digest in by_name.items() if digest not in {"", NO_ROW}}
+        digests = {}
+        for position, name in enumerate(names):
+            digest = self.sha256_of(position)
+            # "" if the clip has no features at all, NO_ROW if it has none in this group.
+            if digest not in {"", NO_ROW}:
+                digests[name] = digest
+        return digests
 
 
 def is_done(entry: JournalEntry) -> bool:
@@ -219,25 +225,32 @@ RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
 def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
     """Return row -> its best entry, without rows that have none.
 
-    A row may have entries of several attempts: of the parent store (attempt 0), and of runs. An entry with
-    the status "missing" says that the row was found damaged: it voids all entries of its attempt and of
-    earlier ones. Of the others, ok is better than partial, and partial better than failed; of equal ones, the
-    latest attempt is best.
+    A row may have entries of several attempts: of the parent store (attempt 0), and of runs.
+
+    - An entry with the status "missing" says that the row was found damaged: all entries of its attempt and
+      of earlier ones are void.
+    - Of the others, ok is better than partial, and partial better than failed.
+    - Of equally good ones, that of the latest attempt is the best.
     """
-    last_damaged_attempt: dict[int, int] = {}  # row -> number of the last attempt that is void
-    for entry in entries:
-        if entry.status == "missing":
-            last_so_far = last_damaged_attempt.get(entry.row, 0)
-            last_damaged_attempt[entry.row] = max(entry.attempt, last_so_far)
+    last_void_attempt = _last_void_attempts(entries)
     best: dict[int, JournalEntry] = {}
     for entry in entries:
-        is_void = entry.row in last_damaged_attempt and entry.attempt <= last_damaged_attempt[entry.row]
+        is_void = entry.row in last_void_attempt and entry.attempt <= last_void_attempt[entry.row]
         if is_void:
             continue
         best_so_far = best.get(entry.row)
         if best_so_far is None or _sort_key(entry) < _sort_key(best_so_far):
             best[entry.row] = entry
     return best
+
+
+def _last_void_attempts(entries: Sequence[JournalEntry]) -> dict[int, int]:
+    """Return row -> number of the last attempt after which it was found damaged, of rows that were."""
+    last_attempt: dict[int, int] = {}
+    for entry in entries:
+        if entry.status == "missing":
+            last_attempt[entry.row] = max(entry.attempt, last_attempt.get(entry.row, 0))
+    return last_attempt
 
 
 def _sort_key(entry: JournalEntry) -> tuple[int, int, str, str, str]:

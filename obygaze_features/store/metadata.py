@@ -60,6 +60,8 @@ def write_metadata_files(
 ) -> None:
     """Write all files of a store except the chunks and shards of its features.
 
+    They are the metadata of Zarr, the table of clips, the card for Croissant and the files of the bag.
+
     Parameters
     ----------
     root
@@ -79,17 +81,7 @@ def write_metadata_files(
     row_sizes
         Name of a ragged group -> number of frames of every clip, int64 [N].
     """
-    nodes: dict[str, dict[str, Any]] = {}  # path of each group and array -> its metadata, for the root group
-    for group in groups:
-        attributes = {PROVENANCE: _provenance(group, about["corpus"])}
-        arrays = _write_arrays(root, group, clips, row_sizes.get(group.name))
-        _write_node(root, group.name, _group_node(attributes, arrays))
-        nodes[group.name] = _group_node(attributes, {})
-        for name, array in arrays.items():
-            nodes[f"{group.name}/{name}"] = array
-    # In the order of zarr-python: all groups, then all arrays, each by name.
-    names = sorted(nodes, key=lambda name: (name.count("/"), name.casefold(), name))
-    _write_node(root, "", _group_node({ATTRIBUTE: about}, {name: nodes[name] for name in names}))
+    _write_zarr_metadata(root, clips, groups, about, row_sizes)
     array_names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
     table = clips_csv_bytes(clips, array_names, digests)
     (root / TABLE).write_bytes(table)
@@ -100,6 +92,35 @@ def write_metadata_files(
         "Store-Version": version,
     }
     write_bag(root, bag_info, readme(facts), feature_files)
+
+
+def _write_zarr_metadata(
+    root: Path,
+    clips: Sequence[StoredClip],
+    groups: Sequence[GroupSpec],
+    about: dict[str, Any],
+    row_sizes: Mapping[str, NDArray[np.int64]],
+) -> None:
+    """Write the Zarr metadata of a store: of its groups, their arrays and the root group.
+
+    The root group has the metadata of all others too, so that a reader needs only one file. The parameters
+    are those of `write_metadata_files`.
+    """
+    nodes: dict[str, dict[str, Any]] = {}  # path of each group and array -> its metadata
+    for group in groups:
+        attributes = {PROVENANCE: _provenance(group, about["corpus"])}
+        arrays = _write_arrays(root, group, clips, row_sizes.get(group.name))
+        _write_node(root, group.name, _group_node(attributes, arrays))
+        nodes[group.name] = _group_node(attributes, {})
+        for name, array in arrays.items():
+            nodes[f"{group.name}/{name}"] = array
+
+    def order_of_zarr_python(path: str) -> tuple[int, str, str]:
+        """Order all groups before all arrays, each by name."""
+        return path.count("/"), path.casefold(), path
+
+    nodes_in_order = {path: nodes[path] for path in sorted(nodes, key=order_of_zarr_python)}
+    _write_node(root, "", _group_node({ATTRIBUTE: about}, nodes_in_order))
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:

@@ -63,11 +63,11 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     pauses = _Pauses()
     while n_wrong_digests < MOST_WRONG_DIGESTS:
         with os.fdopen(_open_to_append(partial), "a+b") as file:
-            bytes_before = partial.stat().st_size  # downloaded by an earlier run or attempt
+            begins_anew = partial.stat().st_size == 0  # nothing is there of an earlier run or attempt
             try:
                 digest = _append_rest(files, name, file, expected, count)
             except NoRangesError:
-                if not bytes_before:
+                if begins_anew:
                     raise
                 file.truncate(0)  # the server gives whole files only: start again
                 continue
@@ -79,7 +79,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
                 continue
             if digest == expected:
                 return
-            if not bytes_before:  # the whole file came now; else earlier bytes may be at fault
+            if begins_anew:  # the whole file came now; else earlier bytes may be at fault
                 n_wrong_digests += 1
             file.truncate(0)
     raise StoreError(
@@ -91,17 +91,20 @@ class _Pauses:
     """Counts the interruptions of a download in a row without progress, and pauses after each."""
 
     def __init__(self) -> None:
-        """Begin a download."""
-        self._n_failures = 0
-        self._most_bytes = 0
+        """Begin a download, without an interruption yet."""
+        self._n_failures = 0  # interruptions in a row without progress
+        self._most_bytes = 0  # of the file that were there at an interruption so far
 
     def count_interruption(self, n_bytes: int) -> None:
         """Count an interruption after `n_bytes` bytes of the file.
 
-        An interruption after `LEAST_BYTES` more bytes than ever before begins a new count.
+        An interruption after `LEAST_BYTES` more bytes than ever before is the first of a new count, as the
+        download made progress. Fewer bytes may come of a server that never gets further.
         """
         made_progress = n_bytes >= self._most_bytes + LEAST_BYTES
-        self._n_failures = 1 if made_progress else self._n_failures + 1
+        if made_progress:
+            self._n_failures = 0
+        self._n_failures += 1
         self._most_bytes = max(self._most_bytes, n_bytes)
 
     @property
@@ -288,6 +291,7 @@ def _put_on_s3(url: str, name: str, change: ChangeList, new: Mapping[str, bytes]
                     raise _other_file(url, file_name) from None
     with explain_obstore_errors(url, name):
         try:
+            # Refused if the list was changed since it was read, or made meanwhile if there was none.
             obstore.put(client, name, new_list, mode={"e_tag": tag} if tag else "create")
         except (AlreadyExistsError, PreconditionError):
             raise _LostRace from None

@@ -93,10 +93,11 @@ class StoredArray:
     def shard_index(self, n_rows: int) -> bytes:
         """Return the bytes of the index at a shard's end, with a checksum.
 
-        It has the offset and size of each of the first `n_rows` rows. Of rows that the shard lacks both have
-        all bits set, as Zarr demands.
+        It has the offset and the size of each row. Both have all bits set, as Zarr demands, for the rows from
+        `n_rows` on, which the shard lacks.
         """
-        index = np.full((self.block, 2), 2**64 - 1, "<u8")  # a line for each row: offset and size
+        all_bits_set = 2**64 - 1
+        index = np.full((self.block, 2), all_bits_set, "<u8")  # a line for each row: offset and size
         index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
         index[:n_rows, 1] = self.offset(1)
         return with_checksum(index.tobytes())
@@ -211,7 +212,9 @@ class StageLayout:
     def __init__(self, groups: Sequence[GroupSpec], n_clips: int) -> None:
         """Lay out the arrays of some groups, sorted by name within a group, for `n_clips` clips.
 
-        An array's position in `names` is its position in the digests of a journal entry.
+        An array's position in `names` is its position in the digests of a journal entry. There are three
+        kinds of arrays: those whose rows are stored in shards; small ones, stored in chunks; and ragged ones,
+        in which clips have any number of frames.
         """
         self.n_clips = n_clips
         names: list[str] = []
@@ -457,13 +460,16 @@ def _frames_have_digest(entry: JournalEntry, array: RaggedArray, rows: memoryvie
 
 def _read_at(path: str, offset: int, size: int) -> memoryview | None:
     """Read `size` bytes from an offset of a file; None if the file is shorter, or does not exist."""
+    buffer = memoryview(bytearray(size))
+    n_read = 0
     try:
         with open_regular(path) as file:
             file.seek(offset)
-            buffer = memoryview(bytearray(size))
-            n_read = 0
-            while n_read < size and (n_more := file.readinto(buffer[n_read:])):
+            while n_read < size:
+                n_more = file.readinto(buffer[n_read:])  # may read fewer bytes than there are
+                if not n_more:
+                    return None
                 n_read += n_more
     except FileNotFoundError:
         return None
-    return buffer if n_read == size else None
+    return buffer

@@ -413,11 +413,16 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
 
 @checked
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
-    """Return the names of the differing provenance fields that forbid mixing the features of two groups.
+    """Return the provenance fields that differ between two groups and forbid mixing their features.
 
     The list is empty if the features have the same numerics and may be mixed. Every field that differs
     counts, except those of `NOT_NUMERICS`, because a field that this version does not know may determine the
     numbers.
+
+    Parameters
+    ----------
+    a, b
+        The provenances.
     """
     differing = differing_fields(checked_json(a, "provenance"), checked_json(b, "provenance"))
     return [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]

@@ -80,7 +80,10 @@ class ArraySpec:
     @property
     def ragged(self) -> bool:
         """Whether every clip has its own number of rows."""
-        return self.name in RAGGED_ARRAYS and self.shape[:1] == (ANY_NUMBER,)
+        if self.name not in RAGGED_ARRAYS or not self.shape:
+            return False
+        n_rows = self.shape[0]
+        return n_rows == ANY_NUMBER
 
 
 @dataclass(frozen=True)
@@ -101,15 +104,16 @@ class GroupSpec:
         """Raise a StoreError if name, arrays or provenance are invalid, or contradict each other."""
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
-        is_number_of_frames = self.ragged or 1 <= self.n_frames <= MOST_NUMBERS
-        if not is_number_of_frames or not self.arrays:
+        has_valid_n_frames = self.ragged or 1 <= self.n_frames <= MOST_NUMBERS
+        if not has_valid_n_frames or not self.arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
             )
         for spec in self.arrays:
             self._check_array(spec)
         self._check_dimensions()
-        if len({spec.name for spec in self.arrays}) < len(self.arrays):
+        names = [spec.name for spec in self.arrays]
+        if len(set(names)) < len(names):
             raise StoreError(f"group {self.name}: an array is declared twice")
         try:
             provenance = validate_provenance(self.provenance)
@@ -118,17 +122,23 @@ class GroupSpec:
         object.__setattr__(self, "provenance", provenance)  # as plain JSON; the class is frozen
 
     def _check_array(self, spec: ArraySpec) -> None:
-        """Refuse an array that contradicts the group's number of frames."""
+        """Refuse an array that contradicts the group's number of frames.
+
+        An array of frames, times or indices is ragged if and only if the group is. Otherwise `frames` has a
+        row for each sampled frame, or for each of some equal parts of the frames (tubelets).
+        """
         if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
             raise StoreError(
                 f"group {self.name}, array {spec.name}: {list(spec.shape)} a clip does not go with "
                 f"{counted(self.n_frames, 'frame')} a clip; both are {ANY_NUMBER} where clips have any number"
             )
-        if spec.name == "frames" and not spec.ragged and self.n_frames % spec.shape[0]:
-            raise StoreError(
-                f"group {self.name}, array frames: {spec.shape[0]} rows, "
-                f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
-            )
+        if spec.name == "frames" and not spec.ragged:
+            n_rows = spec.shape[0]
+            if self.n_frames % n_rows != 0:
+                raise StoreError(
+                    f"group {self.name}, array frames: {n_rows} rows, "
+                    f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
+                )
 
     def _check_dimensions(self) -> None:
         """Refuse arrays in which a dimension has another size than in an earlier one.
@@ -137,15 +147,15 @@ class GroupSpec:
         """
         size_of_dimension = {"frame": self.n_frames}
         for spec in self.arrays:
-            # The first dimension are the clips, or, in a ragged array, the frames of all clips.
+            # The first dimension is that of the clips or, in a ragged array, that of the frames of all clips.
             _first_dimension, *dimension_names = self.dimensions(spec.name)
             sizes = spec.shape[1:] if spec.ragged else spec.shape  # a ragged shape begins with the frames
             for dimension, size in zip(dimension_names, sizes, strict=True):
-                other_size = size_of_dimension.setdefault(dimension, size)
-                if other_size != size:
+                earlier_size = size_of_dimension.setdefault(dimension, size)
+                if earlier_size != size:
                     raise StoreError(
                         f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
-                        f"and {other_size} elsewhere; one size per dimension name within a group"
+                        f"and {earlier_size} elsewhere; one size per dimension name within a group"
                     )
 
     @property
@@ -195,15 +205,17 @@ class PlannedClip:
             raise StoreError("clip id: an empty id")
         checked_line(self.movie, f"clip {self.clip_id}, movie")
         if self.text is not None:
-            reason = unsuitable(self.text, lines=True) if self.text.strip() else "is empty"
+            is_empty = not self.text.strip()
+            reason = "is empty" if is_empty else unsuitable(self.text, lines=True)
             if reason:
                 raise StoreError(f"clip {self.clip_id}, text: {self.text!r:.200} {reason}")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
-            if value is not None:
-                if not np.isfinite(value):
-                    raise StoreError(f"clip {self.clip_id}, {name}: {value} is not a time")
-                object.__setattr__(self, name, float(value))
+            if value is None:
+                continue
+            if not np.isfinite(value):
+                raise StoreError(f"clip {self.clip_id}, {name}: {value} is not a time")
+            object.__setattr__(self, name, float(value))  # the class is frozen
 
 
 @dataclass(frozen=True)
@@ -232,12 +244,20 @@ Each has its start and end in seconds of the file; they are in the order of time
 
 
 def check_gaps(gaps: Iterable[tuple[float, float]], start_s: float | None, end_s: float | None) -> None:
-    """Check that the gaps of a clip follow one another within its span, of which None leaves a side open.
+    """Check that the gaps of a clip follow one another within its span.
+
+    Parameters
+    ----------
+    gaps
+        Start and end of each gap in seconds.
+    start_s, end_s
+        The span in seconds; None for a start or an end that is not known.
 
     Raises
     ------
     ValueError
-        One has no numbers as times, ends before it starts, overlaps the one before, or leaves the span.
+        A time of a gap is no finite number, or a gap ends before it starts, overlaps the one before, or
+        leaves the span.
     """
     earliest_s = -math.inf if start_s is None else start_s
     latest_s = math.inf if end_s is None else end_s
@@ -261,15 +281,17 @@ def format_gaps(gaps: Gaps) -> str:
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Read gaps from the text of a cell.
+    """Read gaps from a cell such as `12.5 14.0;20.0 21.5`; empty for an empty cell.
 
     Raises
     ------
     ValueError
         It is not as `format_gaps` writes it.
     """
+    if not text:
+        return ()
     gaps = []
-    for part in text.split(";") if text else ():
+    for part in text.split(";"):
         times = part.split(" ")
         if len(times) != 2:
             raise ValueError(f"{WITHOUT_PICTURES} {text!r:.200}: expected START END;START END in seconds")
@@ -579,19 +601,17 @@ def _columns_of(header: list[str], where: str) -> _Columns:
     later_columns = header[_N_FIRST:]
     has_gaps = bool(later_columns) and later_columns[0] == WITHOUT_PICTURES
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-    n_optional = len(absent_groups)
-    if has_gaps:
-        n_optional += 1
+    n_optional = len(absent_groups) + (1 if has_gaps else 0)
     without_optional = first_columns + later_columns[n_optional:]
 
     n_required = len(COLUMNS)
-    if tuple(without_optional[:n_required]) != COLUMNS:
+    required_columns = without_optional[:n_required]
+    last_columns = without_optional[n_required:]
+    if tuple(required_columns) != COLUMNS:
         raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
 
-    digest_columns = without_optional[n_required:]
-    has_text = bool(digest_columns) and digest_columns[0] == TEXT_COLUMN
-    if has_text:
-        digest_columns = digest_columns[1:]
+    has_text = bool(last_columns) and last_columns[0] == TEXT_COLUMN
+    digest_columns = last_columns[1:] if has_text else last_columns
     arrays = [name.removeprefix(DIGEST_PREFIX) for name in digest_columns]
     return _Columns(has_gaps, absent_groups, has_text, arrays)
 
@@ -687,10 +707,17 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     # The order of the columns is in `_columns_of`.
     end_of_optional = _N_FIRST + columns.n_optional
     _, clip_id, status, reason = cells[:_N_FIRST]
-    movie, start, end, size, duration, sha256, *digest_cells = cells[end_of_optional:]
-    absent_cells = cells[_N_FIRST:end_of_optional]
-    gap_cell = absent_cells.pop(0) if columns.has_gaps else ""
-    text = digest_cells.pop(0) if columns.has_text else None
+    optional_cells = cells[_N_FIRST:end_of_optional]
+    movie, start, end, size, duration, sha256, *last_cells = cells[end_of_optional:]
+    if columns.has_gaps:
+        gap_cell, *absent_cells = optional_cells
+    else:
+        gap_cell, absent_cells = "", optional_cells
+    text: str | None
+    if columns.has_text:
+        text, *digest_cells = last_cells
+    else:
+        text, digest_cells = None, last_cells
     start_s = float(start) if start else None
     end_s = float(end) if end else None
     digests = _read_digests(columns.arrays, digest_cells)

@@ -132,20 +132,12 @@ def seal(
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     _refuse_unready(stage, stage.best_entries(), allow_missing=allow_missing, max_failed=max_failed)
-    attributes: dict[str, object] = {
-        "spec_version": "",  # replaced when the rows are written: it depends on their best entries
-        "licence": validate_licence(licence),
-        "citation": checked_line(citation, "citation"),
-        "corpus": stage.corpus,
-        "parent": parent,
-    }
-    if merged_with:
-        attributes["merged_with"] = list(merged_with)
-    checked_json(attributes, ATTRIBUTE)
+    attributes = _attributes_of_stage(stage, parent, merged_with, licence=licence, citation=citation)
     with alone_in(building, "sealing here"):
         new_store_path(destination, version)  # another process may have sealed it meanwhile
         root = building / "store"
         try:
+            # The store is complete and on the disk before it gets its name.
             sealed_rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
             attributes |= _attributes_of_clips(stage, sealed_rows.best, counted_stores)
             _write_metadata(root, stage, sealed_rows, attributes, version)
@@ -157,6 +149,40 @@ def seal(
         finally:
             remove_tree(building, ignore_errors=True)
     return final
+
+
+def _attributes_of_stage(
+    stage: Stage, parent: str | None, merged_with: Sequence[str], *, licence: str, citation: str
+) -> dict[str, object]:
+    """Return the attributes of a store that are known before its rows are written.
+
+    Parameters
+    ----------
+    stage
+        The stage.
+    parent
+        Fingerprint of the store that this one grew from; None if there is none.
+    merged_with
+        Fingerprints of the stores whose clips were added to the parent's.
+    licence, citation
+        As `seal` gets them.
+
+    Raises
+    ------
+    StoreError
+        One of them is invalid.
+    """
+    attributes: dict[str, object] = {
+        "spec_version": "",  # replaced when the rows are written: it depends on their best entries
+        "licence": validate_licence(licence),
+        "citation": checked_line(citation, "citation"),
+        "corpus": stage.corpus,
+        "parent": parent,
+    }
+    if merged_with:
+        attributes["merged_with"] = list(merged_with)
+    checked_json(attributes, ATTRIBUTE)
+    return attributes
 
 
 def _write_metadata(
@@ -619,11 +645,10 @@ def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, rows: range
         small_rows = fill_values if entry is None else reader.small_rows(entry)
         if small_rows is None:
             written.damaged_rows.add(row)
-        if small_rows is None or written.damaged_rows:
-            continue
-        is_last = row == rows[-1]
-        for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
-            chunk.put(row, values, is_last=is_last)
+        elif not written.damaged_rows:
+            is_last = row == rows[-1]
+            for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
+                chunk.put(row, values, is_last=is_last)
     for chunk in chunks:
         written.digests |= chunk.digests
     return written
@@ -697,6 +722,16 @@ class _ClipFrames(NamedTuple):
         return int(np.searchsorted(self.ends, frame, side="right"))
 
 
+def _part_of_clip(frames_of_clip: range, frames: range) -> range:
+    """Return which frames of a clip are among some frames, counted from the clip's first frame.
+
+    Both ranges are counted over all clips.
+    """
+    start = max(frames.start, frames_of_clip.start)
+    end = min(frames.stop, frames_of_clip.stop)
+    return range(start - frames_of_clip.start, end - frames_of_clip.start)
+
+
 def _write_frames(
     root: Path, reader: StagedRows, best: BestEntries, clip_frames: _ClipFrames, frames: range
 ) -> _Written:
@@ -729,15 +764,12 @@ def _write_frames(
         arrays = reader.frames(best[row], group)
         if arrays is None:
             written.damaged_rows.add(row)
-        if arrays is None or written.damaged_rows:
-            continue
-        # The part of the clip's frames that is to be written, counted from the clip's first frame.
-        start = max(frames.start, frames_of_clip.start) - frames_of_clip.start
-        end = min(frames.stop, frames_of_clip.stop) - frames_of_clip.start
-        for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
-            start_byte = start * array.row_bytes
-            end_byte = end * array.row_bytes
-            chunk.add(data[start_byte:end_byte])
+        elif not written.damaged_rows:
+            part = _part_of_clip(frames_of_clip, frames)
+            for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
+                start_byte = part.start * array.row_bytes
+                end_byte = part.stop * array.row_bytes
+                chunk.add(data[start_byte:end_byte])
     for chunk in chunks:
         if not written.damaged_rows:
             chunk.close()
@@ -931,11 +963,12 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     Raises
     ------
     StoreError
-        A shard of the parent store is not what it was: sealing cannot repair it.
+        A shard of the parent store has another digest than there: sealing cannot repair it.
     """
     piece = shard.rows.start // shard.array.block  # a shard has the rows of one piece, and its number
     file = shard.array.file(piece)
-    if not shard.path:
+    has_file = bool(shard.path)
+    if not has_file:
         digest_of_empty = _write_empty_shard(root / file, shard)
         return _Written(shard.rows, {file: digest_of_empty})
 
@@ -951,13 +984,17 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
         raise stage.reader().damaged_parent_error(stage.clips[first_row].clip_id, shard.array)
     if damaged_rows:
         return _Written(shard.rows, damaged_rows=damaged_rows)
-
-    try:
-        os.link(shard.path, root / file)
-    except OSError:
-        with naming(root / file):
-            shutil.copyfile(shard.path, root / file)
+    _link_or_copy(shard.path, root / file)
     return _Written(shard.rows, {file: digest})
+
+
+def _link_or_copy(source: str, target: Path) -> None:
+    """Make a hard link to a file, or copy the file if the file system does not allow that."""
+    try:
+        os.link(source, target)
+    except OSError:
+        with naming(target):
+            shutil.copyfile(source, target)
 
 
 def _write_empty_shard(path: Path, shard: _Shard) -> str:
@@ -980,15 +1017,7 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     buffer = memoryview(bytearray(BLOCK))
     with open_regular(shard.path) as file:
         for row in shard.rows:
-            checksum = 0
-            n_left = shard.array.row_bytes
-            while n_left > 0:
-                n_read = file.readinto(buffer[: min(BLOCK, n_left)])
-                if not n_read:  # the file is too short: the checksum will be wrong
-                    break
-                checksum = crc32c(buffer[:n_read], checksum)
-                digest.update(buffer[:n_read])
-                n_left -= n_read
+            checksum = _checksum_of_row(file, shard.array.row_bytes, digest, buffer)
             stored_checksum = file.read(CRC_BYTES) or b""
             digest.update(stored_checksum)
             if stored_checksum != checksum.to_bytes(CRC_BYTES, "little"):
@@ -998,3 +1027,29 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     if index != shard.array.shard_index(len(shard.rows)):
         damaged_rows |= set(shard.rows)
     return digest.hexdigest(), damaged_rows
+
+
+def _checksum_of_row(file: FileIO, n_bytes: int, digest: "hashlib._Hash", buffer: memoryview) -> int:
+    """Read the next row of a shard, block by block, and return its CRC-32C.
+
+    Parameters
+    ----------
+    file
+        The file, at the beginning of the row.
+    n_bytes
+        Length of the row. If the file ends before, the checksum is that of the bytes that are there.
+    digest
+        Digest of the file, to which the bytes are added.
+    buffer
+        Memory for a block.
+    """
+    checksum = 0
+    n_left = n_bytes
+    while n_left > 0:
+        n_read = file.readinto(buffer[: min(len(buffer), n_left)])
+        if not n_read:
+            break
+        checksum = crc32c(buffer[:n_read], checksum)
+        digest.update(buffer[:n_read])
+        n_left -= n_read
+    return checksum

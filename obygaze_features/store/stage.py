@@ -52,7 +52,7 @@ from obygaze_features.store.journal import (
     read_journals,
 )
 from obygaze_features.store.pieces import ParentRows, StagedRows, StageLayout
-from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
+from obygaze_features.store.provenance import Contrast, clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, read_required, read_undamaged
 from obygaze_features.store.writer import DigestLater, StageWriter
@@ -247,8 +247,8 @@ class Stage:
 
     def has_groups(self, groups: Sequence[GroupSpec]) -> bool:
         """Return whether groups have the names, arrays and provenance of the stage's groups."""
-        own_settings = _comparable_groups(self.groups)
-        return not contrasts(own_settings, _comparable_groups(groups))
+        differences = contrasts(_comparable_groups(self.groups), _comparable_groups(groups))
+        return not differences
 
     def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
         """Raise a StoreError if the stage was created for other clips, or with other settings."""
@@ -281,10 +281,7 @@ class Stage:
         )
 
     def _describe_other_settings(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
-        """Return in words which settings differ from the stage's; empty if none do.
-
-        If the settings are equal, the spans and texts of the clips are compared, whose ids are the same.
-        """
+        """Return in words which settings differ from the stage's; empty if none do."""
         group_names = [group.name for group in self.groups]
         other_names = [group.name for group in settings.groups]
         if set(group_names) != set(other_names):
@@ -292,14 +289,7 @@ class Stage:
                 f"has the groups {', '.join(group_names)}, and {', '.join(other_names)} are asked for; "
                 "nothing was changed: resume with what it was begun with, or choose another name for STORE"
             )
-        differing = contrasts(
-            _comparable_settings(self.groups, self.corpus, self.parent_store),
-            _comparable_settings(settings.groups, settings.corpus, settings.parent),
-        )
-        if not differing and clips != self.clips:
-            own_clips = {clip.clip_id: asdict(clip) for clip in self.clips}
-            other_clips = {clip.clip_id: asdict(clip) for clip in clips}
-            differing = contrasts(own_clips, other_clips)
+        differing = self._differing_settings(clips, settings)
         if not differing:
             return ""
         shown = "; ".join(
@@ -313,6 +303,18 @@ class Stage:
             f"was begun with other settings: {shown}; nothing was changed: {remedy}, or choose another "
             "name for STORE"
         )
+
+    def _differing_settings(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> list[Contrast]:
+        """Compare settings with the stage's and, if they are equal, the spans and texts of the clips."""
+        differing = contrasts(
+            _comparable_settings(self.groups, self.corpus, self.parent_store),
+            _comparable_settings(settings.groups, settings.corpus, settings.parent),
+        )
+        if differing or clips == self.clips:
+            return differing
+        own_clips = {clip.clip_id: asdict(clip) for clip in self.clips}
+        other_clips = {clip.clip_id: asdict(clip) for clip in clips}
+        return contrasts(own_clips, other_clips)
 
     def n_writers(self) -> int:
         """Count the processes that are writing to this stage; each holds a lock on its journal."""
@@ -446,7 +448,7 @@ class Stage:
 
     def damage(self) -> tuple[str, ...]:
         """List the damaged lines of the journals; their clips count as missing."""
-        self.best_entries()
+        self.best_entries()  # reads the journals anew, and notes their damaged lines
         return self._damage
 
     def reader(self) -> StagedRows:

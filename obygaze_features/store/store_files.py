@@ -417,8 +417,10 @@ def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, s
     lists_payload = manifest == DIGESTS
     for name, digest in digests.items():
         is_payload = name.startswith(f"{PAYLOAD}/")
-        belongs_here = is_payload == lists_payload
-        if not belongs_here or not fits(digest, Hex64) or not is_safe(name):
+        is_in_wrong_manifest = is_payload != lists_payload
+        if is_in_wrong_manifest or not is_safe(name):
+            raise _changed_manifest(files, manifest)
+        if not fits(digest, Hex64):
             raise _changed_manifest(files, manifest)
     return digests
 

@@ -1,8 +1,8 @@
 """Make tiny valid stores from arrays, for tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from obygaze_features.store.provenance import unknown_provenance
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import seal
 from obygaze_features.store.stage import Stage, staging_path
+
+T = TypeVar("T")
 
 
 def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:
@@ -84,51 +86,79 @@ def seal_arrays(
     changes
         Fields of the provenance that should differ from `toy_provenance`.
     """
-    failed = failed or {}
-    partial = partial or {}
-    absent = absent or {}
-    without_pictures_s = without_pictures_s or {}
-    texts = texts or {}
-    spans = spans or {}
-    times = times or {}
-    sources = sources or {}
     if texts:
         n_frames = 1
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
-    planned = []
-    for clip_id, movie in movie_of.items():
-        start_s, end_s = spans.get(clip_id, (None, None))
-        planned.append(PlannedClip(clip_id, movie, start_s, end_s, texts.get(clip_id)))
+    planned = _planned_clips(movie_of, spans or {}, texts or {})
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
     results = []
     for row, clip_id in enumerate(movie_of):
-        if clip_id in failed:
+        if failed and clip_id in failed:
             results.append(ClipResult(clip_id, "failed", failed[clip_id]))
             continue
-        absent_groups = absent.get(clip_id, {})
-        time_s = times.get(clip_id, np.arange(float(n_frames)))
-        features = {}
-        for name, arrays in groups.items():
-            if name not in absent_groups:
-                values = {array: rows[row] for array, rows in arrays.items()}
-                features[name] = ClipFeatures(time_s, np.arange(n_frames), values)
-        status: Status = "partial" if clip_id in partial else "ok"
-        reason = partial.get(clip_id, "")
-        source = sources.get(clip_id, {})
+        status: Status = "partial" if partial and clip_id in partial else "ok"
+        absent_groups = _of_clip(absent, clip_id, {})
+        time_s = _of_clip(times, clip_id, np.arange(float(n_frames)))
         result = ClipResult(
             clip_id,
             status,
-            reason,
-            source=source,
-            groups=features,
+            reason=_of_clip(partial, clip_id, ""),
+            source=_of_clip(sources, clip_id, {}),
+            groups=_features_of_clip(groups, row, absent_groups, time_s, n_frames),
             absent=absent_groups,
-            without_pictures_s=tuple(without_pictures_s.get(clip_id, ())),
+            without_pictures_s=tuple(_of_clip(without_pictures_s, clip_id, ())),
         )
         results.append(result)
     with stage.writer() as writer:
         writer.commit(results)
     return seal(staging_path(destination), destination, licence="CC0-1.0")
+
+
+def _of_clip(value_of_clip: Mapping[str, T] | None, clip_id: str, default: T) -> T:
+    """Return the value of a clip; the default if there are no values, or none of this clip."""
+    return default if value_of_clip is None else value_of_clip.get(clip_id, default)
+
+
+def _planned_clips(
+    movie_of: Mapping[str, str], spans: Mapping[str, tuple[float, float]], texts: Mapping[str, str]
+) -> list[PlannedClip]:
+    """Plan the clips of a store, from clip id -> movie, start and end in seconds, and text."""
+    planned = []
+    for clip_id, movie in movie_of.items():
+        start_s, end_s = spans.get(clip_id, (None, None))
+        planned.append(PlannedClip(clip_id, movie, start_s, end_s, texts.get(clip_id)))
+    return planned
+
+
+def _features_of_clip(
+    groups: Mapping[str, Mapping[str, NDArray[Any]]],
+    row: int,
+    absent_groups: Container[str],
+    time_s: NDArray[np.float64],
+    n_frames: int,
+) -> dict[str, ClipFeatures]:
+    """Return group -> the features of a clip, the row of arrays; without the groups that it lacks.
+
+    Parameters
+    ----------
+    groups
+        Backbone -> array name -> values, a row for each clip.
+    row
+        The row of the clip.
+    absent_groups
+        The groups that have no features of the clip.
+    time_s
+        Times of its frames, [F].
+    n_frames
+        Number of its frames.
+    """
+    features = {}
+    for name, arrays in groups.items():
+        if name not in absent_groups:
+            values = {array: rows[row] for array, rows in arrays.items()}
+            features[name] = ClipFeatures(time_s, np.arange(n_frames), values)
+    return features
 
 
 def seal_frames(

@@ -280,7 +280,7 @@ def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int)
 
 
 def _digest(files: StoreFiles, name: str, most_bytes: int) -> FileCheck:
-    """Read a file for its size and digest, but not more than `most_bytes`."""
+    """Read a file for its size and digest; a file of more than `most_bytes` gets `TOO_LONG` for a digest."""
     size = 0
     digest = hashlib.sha256()
     for block in files.stream(name):
@@ -636,7 +636,14 @@ CHUNKS_AT_ONCE = 16
 def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
     """Yield the rows of the clips whose frames begin in the same run of `CHUNKS_AT_ONCE` chunks.
 
-    The array is ragged. Clips with frames in a chunk that a partial copy leaves out (`absent`) are skipped.
+    Parameters
+    ----------
+    group
+        A ragged group.
+    array
+        Name of a ragged array.
+    absent
+        The files that a partial copy leaves out. Clips with frames in one of them are skipped.
     """
     n_frames = group.shape(array)[0]
     frames_per_chunk = block_rows(array, n_frames, ragged=True)
@@ -649,16 +656,20 @@ def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> 
     rows_of_run: dict[int, list[int]] = {}  # number of a run -> rows of the clips that begin in it
     start_frame = 0
     for row, end_frame in enumerate(group.frame_ends.tolist()):
-        first_chunk = start_frame // frames_per_chunk
-        chunks_of_clip = range(0)  # of a clip without frames
-        if end_frame > start_frame:
-            last_chunk = (end_frame - 1) // frames_per_chunk
-            chunks_of_clip = range(first_chunk, last_chunk + 1)
-        if absent_chunks.isdisjoint(chunks_of_clip):
+        if absent_chunks.isdisjoint(_chunks_of_frames(start_frame, end_frame, frames_per_chunk)):
+            first_chunk = start_frame // frames_per_chunk
             run = first_chunk // CHUNKS_AT_ONCE
             rows_of_run.setdefault(run, []).append(row)
         start_frame = end_frame
     yield from rows_of_run.values()
+
+
+def _chunks_of_frames(start: int, end: int, frames_per_chunk: int) -> range:
+    """Return the numbers of the chunks that have the frames from `start` up to `end`; empty if none."""
+    if end <= start:
+        return range(0)
+    last_frame = end - 1
+    return range(start // frames_per_chunk, last_frame // frames_per_chunk + 1)
 
 
 def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
@@ -707,9 +718,8 @@ def _problem_in_row(
     """
     has_features = status in DONE
     if not has_features:
-        if digest is None and _is_fill(values):
-            return None
-        return f"is {status}, yet something is stored for it"
+        is_empty = digest is None and _is_fill(values)
+        return None if is_empty else f"is {status}, yet something is stored for it"
     if digest is None:
         return f"has no digest in {TABLE}"
     if sha256_of(row_view(values)) != digest:

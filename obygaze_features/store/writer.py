@@ -235,7 +235,8 @@ class StageWriter:
     def rewrite_piece(self, number: int) -> None:
         """Write a piece once more: a new attempt gets the best rows of all earlier attempts.
 
-        Rows without features get fill values. A row whose bytes do not have its digests is marked as missing.
+        Rows without features get fill values. A row whose bytes have other digests than its entry says is
+        marked as missing.
         """
         open_piece = self._open_piece(number)
         damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
@@ -299,8 +300,8 @@ class StageWriter:
             removed.
         """
         number = open_piece.attempt.piece
-        # First of all, so that the piece is not flushed again if its flush fails: after a failed fsync, a
-        # second one reports success although bytes are lost.
+        # Before the flush, so that a piece whose flush fails is not flushed again when the writer is closed:
+        # after a failed fsync, a second one reports success although bytes are lost.
         del self._open_pieces[number]
         open_piece.flush()
         open_piece.add_digests()
@@ -358,8 +359,10 @@ class StageWriter:
         """
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         is_written_here = open_piece is not None and row in open_piece.entries
+        if is_written_here:
+            return False
         has_features = row in self._best and is_done(self._best[row])
-        return not is_written_here and (row in self.to_do or not has_features)
+        return row in self.to_do or not has_features
 
     def _rows_of_absent_groups(self, groups: Collection[str]) -> dict[str, _CheckedRow]:
         """Return `group/array` -> row, for groups in which a clip is absent: fill values, or no frames."""
@@ -423,18 +426,10 @@ class _OpenPiece:
         rows
             `group/array` -> the checked row; empty for a failed clip.
         """
-        frames = {}
+        frames: dict[str, FrameRange] = {}
         if rows:
-            small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
-            index_in_piece = entry.row % PIECE_ROWS
-            file_of_rows = attempt_file(self._stage, self.attempt)
-            self._write(file_of_rows, index_in_piece * len(small_rows), small_rows)
-            for array in self._layout.sharded_arrays:
-                self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
-            for group in self._layout.ragged_groups:
-                frame_range = self._append_frames(group, rows)
-                if frame_range.n_frames:
-                    frames[group.name] = frame_range
+            self._write_rows(entry.row, rows)
+            frames = self._append_all_frames(rows)
         self.entries[entry.row] = structs.replace(
             entry, writer=self.attempt.writer, attempt=self.attempt.number, frames=frames
         )
@@ -442,6 +437,23 @@ class _OpenPiece:
             self._digests[entry.row] = [
                 self._digest(array, entry.row, rows[array.name]) for array in self._arrays
             ]
+
+    def _write_rows(self, row: int, rows: Mapping[str, _CheckedRow]) -> None:
+        """Write the rows of a clip in the small arrays, side by side into one file, and in the shards."""
+        small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
+        index_in_piece = row % PIECE_ROWS
+        self._write(attempt_file(self._stage, self.attempt), index_in_piece * len(small_rows), small_rows)
+        for array in self._layout.sharded_arrays:
+            self._put_in_shard(array, row, rows[array.name].data, rows[array.name].crc32c)
+
+    def _append_all_frames(self, rows: Mapping[str, _CheckedRow]) -> dict[str, FrameRange]:
+        """Append the frames of a clip in all ragged groups; return group -> where they lie, if it has any."""
+        frames = {}
+        for group in self._layout.ragged_groups:
+            frame_range = self._append_frames(group, rows)
+            if frame_range.n_frames:
+                frames[group.name] = frame_range
+        return frames
 
     def _append_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> FrameRange:
         """Append a clip's frames to the file of a ragged group; return which frames of the file they are."""
@@ -636,12 +648,12 @@ def _check_features(
             _check_ragged_shape(values, (len(features.time_s), *shape[1:]), where_array)
         elif values.shape != shape:
             raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
-
         is_large = ARRAYS[name].sharded and values.nbytes >= WRITE_BLOCK
         rows[name], is_finite = _digest_row(values, hashes=hash_large_rows or not is_large)
-
-        may_be_unknown = is_imported and name == "time_s"
-        if not is_finite and not (may_be_unknown and np.isnan(values).all()):
+        if is_finite:
+            continue
+        are_unknown_times = is_imported and name == "time_s" and np.isnan(values).all()
+        if not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
     _check_frame_index(features.frame_index, where, may_be_unknown=is_imported)
     return rows

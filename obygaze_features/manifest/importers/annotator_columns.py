@@ -22,11 +22,14 @@ class AnnotatorColumns:
         self._proposal = unread.proposal
 
     def propose_annotators(self) -> None:
-        """Propose the column of annotators.
+        """Propose the column of annotators, or one annotator for all rows.
 
-        It is the column that is headed so. If none is, and several rows are about one span, it is a column
-        with different names in the rows of each span. Without such a column, the annotator whom a row above
-        the table names is proposed for all rows.
+        The first of these that is found is proposed:
+
+        1. the column whose heading means annotators;
+        2. if several rows are about one span: a column with different names in the rows of each span, unless
+           these rows may be of one annotator (`_may_have_one_label_a_row`);
+        3. the annotator whom a row above the table names, for all rows.
         """
         if self._are_annotators_known():
             return

@@ -84,9 +84,10 @@ class LabelCounts(NamedTuple):
     def are_levels(self) -> bool:
         """Whether most cells are labels, and at least a tenth of the labels are levels.
 
-        If fewer are, they are rather concepts that happen to be spelled like a level.
+        If fewer of the labels are, these are rather concepts that happen to be spelled like a level.
         """
-        return self.are_labels and 10 * self.n_levels >= self.n_labels
+        has_enough_levels = 10 * self.n_levels >= self.n_labels
+        return self.are_labels and has_enough_levels
 
     @property
     def are_concepts(self) -> bool:
@@ -95,8 +96,9 @@ class LabelCounts(NamedTuple):
 
     @property
     def are_levels_and_concepts(self) -> bool:
-        """Whether the column has levels in some rows, and concepts alone in at least a fifth of them."""
-        return self.are_levels and 5 * self.n_concepts >= self.n_labels
+        """Whether the column has levels, and at least a fifth of its labels are concepts alone."""
+        has_enough_concepts = 5 * self.n_concepts >= self.n_labels
+        return self.are_levels and has_enough_concepts
 
 
 def cells_of(table: Table, column: str) -> list[str]:
@@ -242,7 +244,7 @@ def are_marks(cells: Sequence[str]) -> bool:
 
 
 def has_yes_marks(cells: Sequence[str]) -> bool:
-    """Return whether a cell is a mark of yes, such as `x`; a number is none, as it may be a grade."""
+    """Return whether a cell is a mark of yes, such as `x`, and no number such as 1, which may be a grade."""
     marks = {plain(cell) for cell in cells}
     return any(mark in YES and not mark.isdecimal() for mark in marks)
 
@@ -262,10 +264,10 @@ def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
 
 
 def _are_marks_of_concept(cells: Sequence[str], words: LabelWords) -> bool:
-    """Return whether the cells below a concept are marks.
+    """Return whether the cells of a column that is headed by a concept are marks.
 
-    Besides marks of yes, other cells such as `?` are allowed, as the person is asked about them later. They
-    must not be labels, as the column would hold those.
+    Besides marks of yes, other cells such as `?` are allowed, as the person is asked about them later. But if
+    most cells are labels, it is a column of labels and not of marks.
     """
     if are_marks(cells):
         return True

@@ -169,16 +169,10 @@ def import_film(
     notices: list[str] = []
     remainder_s: dict[str, float] = {}
     for film in films:
-        if frames is not None:
-            n_frames, stride = frames
-            cut = _windows_of_frames(film, n_frames, stride)
-        elif scenes is None:
-            cut = _windows_of_seconds(film, window_s or 0.0, hop_s or 0.0)
-        else:
-            cut = _scenes(film, scenes.get(film.movie, ()))
-        remainder_s[film.movie] = cut.remainder_s
-        notices += cut.notices
-        clips += _clips_of_spans(film, cut.spans, root)
+        film_spans = _cut_film(film, window_s or 0.0, hop_s or 0.0, scenes, frames)
+        remainder_s[film.movie] = film_spans.remainder_s
+        notices += film_spans.notices
+        clips += _clips_of_spans(film, film_spans.spans, root)
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
     if window_s is not None and hop_s is not None:
@@ -322,6 +316,25 @@ def _windows_of_seconds(film: Film, window_s: float, hop_s: float) -> FilmSpans:
 def _milliseconds(seconds: float) -> int:
     """Round seconds to milliseconds, at least one."""
     return max(round(1000 * seconds), 1)
+
+
+def _cut_film(
+    film: Film,
+    window_s: float,
+    hop_s: float,
+    scenes: Mapping[str, Sequence[FilmPart]] | None,
+    frames: tuple[int, int] | None,
+) -> FilmSpans:
+    """Cut a film into windows of frames if `frames` is given, else into its scenes, else into windows.
+
+    The parameters are those of `import_film`.
+    """
+    if frames is not None:
+        n_frames, stride = frames
+        return _windows_of_frames(film, n_frames, stride)
+    if scenes is not None:
+        return _scenes(film, scenes.get(film.movie, ()))
+    return _windows_of_seconds(film, window_s, hop_s)
 
 
 def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:

@@ -163,8 +163,8 @@ class ClipIds:
 
     def __init__(self) -> None:
         """Start with no number taken."""
-        # Stem -> taken number -> higher number at which a search for a free number goes on. The numbers from
-        # the former up to the latter are all taken.
+        # Stem -> number that is taken -> a higher number, at which the search for a free one goes on. All
+        # numbers between the two are taken too.
         self._jumps: dict[str, dict[int, int]] = {}
 
     def new(self, stem: str, number: int) -> str:

@@ -192,23 +192,31 @@ class LabelColumns:
         return further_columns
 
     def _further_columns_of_levels(self, levels: Sequence[str]) -> list[str]:
-        """Return columns that can be levels besides `levels`: headed so, else with numbers of levels.
+        """Return columns that can be levels besides those that are known.
 
-        The former are such as `Stufe AB` and `Stufe CD`. The latter are looked for only if `levels` is empty
-        and fewer than two columns are headed so.
+        They are the columns headed as levels, such as `Stufe AB` and `Stufe CD`. If no levels are known and
+        fewer than two columns are headed so, they are the columns with numbers of levels instead.
+
+        Parameters
+        ----------
+        levels
+            The columns of levels that are known.
         """
         candidates = self._candidates_for_levels(levels)
         headed_as_levels = []
         for column in candidates:
-            likeliest_meaning = meanings_of_heading(column)[:1]  # empty for an unknown heading
-            if "level" in likeliest_meaning:
+            meanings = meanings_of_heading(column)  # the likeliest first
+            if meanings and meanings[0] == "level":
                 headed_as_levels.append(column)
         if levels or len(headed_as_levels) > 1:
             return headed_as_levels
         return self._columns_that_number_levels(candidates)
 
     def _columns_that_number_levels(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns without a known heading whose numbers can count the codebook's levels."""
+        """Return the columns without a known heading whose cells may be numbers of the codebook's levels.
+
+        With four levels, these are numbers from 0 to 3, or from 1 to 4 (`levels_by_number`).
+        """
         level_names = self._words.codebook.level_names
         unnamed = [column for column in columns if not meanings_of_heading(column)]
         return [column for column in unnamed if levels_by_number(self._cells[column], level_names)]
@@ -378,14 +386,15 @@ class LabelColumns:
         return [column for column in unnamed if self._unread.has_yes_and_no(column)]
 
     def _beside_known_marks(self, columns: Sequence[str]) -> list[str]:
-        """Return those of `columns` that are between or next to the proposed columns of marks of concepts."""
+        """Return the columns that are among, or directly beside, the proposed marks of concepts."""
         order = list(self._table.columns)
         concepts = self._proposal.columns.get("concepts", ())
         places = [order.index(column) for column in concepts if self._unread.has_yes_and_no(column)]
         if not places:
             return []
-        first, last = min(places), max(places)
-        return [column for column in columns if first - 1 <= order.index(column) <= last + 1]
+        first = min(places) - 1
+        last = max(places) + 1
+        return [column for column in columns if first <= order.index(column) <= last]
 
     def _propose_concepts(self, columns: Sequence[str]) -> None:
         """Propose to read columns as concepts, and the columns of marks whose headings are concepts.

@@ -127,8 +127,7 @@ class PersonTables:
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        The steps: leave out the rows that are no clips, read the labels, leave out the rows that lack their
-        times, make the clips. `consumed` frees the memory of rows and clips while they are used.
+        `consumed` frees the memory of rows and clips while they are used.
 
         Raises
         ------
@@ -137,19 +136,23 @@ class PersonTables:
         """
         account = file.account
         is_judged = account.kind == JUDGEMENTS
+        # 1. Leave out the rows that are no clips.
         if not is_judged:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
         account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
+        # 2. Read the labels, and leave out the rows that lack their times.
         labels = LabelReader(table, file.reading.headings, words)
         self._reserve_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
+        # 3. Make all clips before the first is yielded, as any row may have a problem.
         clips_of = self._clips_of_judgements if is_judged else self._clips_of_rows
         clips = list(clips_of(file, table, consumed(rows), words.codebook))
         table.problems.refuse()
         has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
+        # 4. Note what is doubtful. The caller may have noted more about single clips meanwhile.
         account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
         is_written_by_obygaze = is_judged or account.shows_model_output
@@ -157,9 +160,9 @@ class PersonTables:
             account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))
 
     def _reserve_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
-        """Add to the memory in use the rows that a table becomes if annotators have columns of their own.
+        """Count the memory of the rows that a table gets if annotators have columns of their own.
 
-        Each of its rows then becomes one row for each annotator.
+        Each row of the table then becomes one row for each annotator.
         """
         n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
         self._budget.add(file.path, rows=n_further, cells=n_further * len(table.columns))
@@ -217,7 +220,8 @@ class PersonTables:
         self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
     ) -> Clip | None:
         """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
-        for scale in codebook.scales:  # whether each scale's cell is one of its numbers
+        for scale in codebook.scales:
+            # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
         completed = problems.attempt(line, "", self._completed, file, line, cells)
         if completed is None:
@@ -408,9 +412,9 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
 
 
 def _holds_spans(file: SpanFile, layout: Layout, words: LabelWords) -> bool:
-    """Return whether a table has columns that hold times or labels, whatever their headings."""
-    layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
-    proposal = propose(file, layout, NAMED_COLUMNS, words)
+    """Return whether a table has columns whose cells are times or labels, whatever their headings."""
+    rows_of_clips = clip_rows(layout.table, file.reading.headings, words).table
+    proposal = propose(file, layout._replace(table=rows_of_clips), NAMED_COLUMNS, words)
     return bool(proposal.columns or proposal.annotators_with_columns)
 
 
@@ -466,16 +470,15 @@ def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColu
 
 
 def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
-    """Propose a meaning for the columns of a table that would not be read: whose headings are not known."""
+    """Propose a meaning for the columns of a table whose headings are not known."""
     headings = file.reading.headings
     table = without_explained(layout.table, words)
     layout = layout._replace(table=clip_rows(table, headings, words).table)
     labels = LabelReader(layout.table, headings, words)
     scales = [scale.name for scale in words.codebook.scales]
     # The person may say that a table has no levels or concepts, though a column is called so.
-    read_names = [
-        name for name in NAMED_COLUMNS if name not in LABEL_COLUMNS or not headings.has_none_of(name)
-    ]
+    said_to_be_absent = [name for name in LABEL_COLUMNS if headings.has_none_of(name)]
+    read_names = [name for name in NAMED_COLUMNS if name not in said_to_be_absent]
     return propose(file, layout, [*read_names, *scales, *labels.columns], words, annotator)
 
 
@@ -503,9 +506,10 @@ def _without_other_rows(file: SpanFile, table: Table, words: LabelWords) -> Tabl
 
 def _note_whole_films(file: SpanFile, table: Table) -> None:
     """If a table has no column of starts, note that each row is taken as a whole film."""
-    if TIMES[0] not in table.columns:
-        n_rows = sum(not row.is_empty for row in table.rows)
-        file.account.note(f"no columns of times: {counted(n_rows, 'row')} taken as whole films")
+    start_column, _ = TIMES
+    if start_column not in table.columns:
+        rows = [row for row in table.rows if not row.is_empty]
+        file.account.note(f"no columns of times: {counted(len(rows), 'row')} taken as whole films")
 
 
 def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Row]:
@@ -590,10 +594,10 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     if annotator_rows:
         return annotator_rows
     # No annotator has columns, or those who have left them empty in this row.
-    read = labels.shared_labels(row)
-    cells = {**other_cells, "level": read.level, "concepts": read.concepts}
+    shared_labels = labels.shared_labels(row)
+    cells = {**other_cells, "level": shared_labels.level, "concepts": shared_labels.concepts}
     if labels.annotators:
-        cells["annotator"] = ""
+        cells["annotator"] = ""  # so that all rows of the table have the same columns
     return [Row(row.line, cells)]
 
 
@@ -663,7 +667,7 @@ class _RowsOfSpan:
         # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
         self._parts = {name: [cell] if cell else [] for name, cell in first.cells.items()}
         # Column -> the length that this cell would have now. A text of another length differs from the cell,
-        # which is found out without joining its parts (`_says`).
+        # which is found out without joining its parts (`_is_joined_cell`).
         self._lengths = {name: len(cell) for name, cell in first.cells.items()}
         self._concepts = set(split_concepts(first.cells["concepts"]))
 
@@ -678,9 +682,9 @@ class _RowsOfSpan:
         return has_new_concepts or has_new_level
 
     def join(self, row: Row) -> None:
-        """Add the labels of a row, and those of its texts that differ.
+        """Add the labels of a row, and its texts that the columns do not have yet.
 
-        In a manifest's columns, such as `video`, the first text stays the only one.
+        A manifest's column, such as `video`, keeps its first text.
         """
         for name, cell in row.cells.items():
             if name == "concepts":
@@ -696,7 +700,7 @@ class _RowsOfSpan:
         if is_empty_so_far:
             return True
         can_have_several_texts = name not in OUR_COLUMNS
-        return can_have_several_texts and not self._says(name, cell)
+        return can_have_several_texts and not self._is_joined_cell(name, cell)
 
     def _add_text(self, name: str, text: str) -> None:
         """Add a text to those of a column."""
@@ -704,8 +708,8 @@ class _RowsOfSpan:
         self._lengths[name] += between + len(text)
         self._parts[name].append(text)
 
-    def _says(self, name: str, cell: str) -> bool:
-        """Return whether the joined cell of a column would be this text already.
+    def _is_joined_cell(self, name: str, cell: str) -> bool:
+        """Return whether a text is the cell of a column that all its texts so far make when they are joined.
 
         The lengths are compared first, as to join the texts for each row would take long.
         """
@@ -792,12 +796,19 @@ def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
 def _notices_on_unread_columns(
     table: Table, labels: LabelReader, words: LabelWords, *, has_labels: bool
 ) -> list[str]:
-    """Return notices on the columns that are not read, which might hold the labels if none were read.
+    """Return notices on the columns that are not read.
 
-    A scale of the codebook is a label too, in a column of its name.
+    If no label was read from the table, they say which columns might hold the labels. A scale of the codebook
+    is a label too, in a column of its name.
 
     Parameters
     ----------
+    table
+        The table.
+    labels
+        The columns that labels are read from.
+    words
+        The words of labels that the codebook knows.
     has_labels
         Whether a level or concept was read from the table.
     """

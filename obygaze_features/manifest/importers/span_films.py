@@ -1,6 +1,6 @@
 """Name the films that spans are of; refuse two films of one name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -111,51 +111,24 @@ class FilmNames:
         ManifestError
             The same file gave another place for the film, or the two places are different videos on disk.
         """
-        # Annotation file -> the place that it gave first; the film's first place comes first.
+        # Annotation file -> the place that it gave first, in the order of the files.
         place_of_file = self.places.setdefault((movie, file.account.kind), {})
-        first_place = next(iter(place_of_file.values()), place)
-        place_in_file = place_of_file.setdefault(file.path, place)
-        earlier_place = place_in_file if are_different_files(place_in_file, place) else first_place
-        if not are_different_files(earlier_place, place):
+        place_in_first_file = next(iter(place_of_file.values()), place)
+        place_in_this_file = place_of_file.setdefault(file.path, place)
+        if are_different_files(place_in_this_file, place):
+            raise _two_places_error(movie, place_in_this_file, place, column)
+        if not are_different_files(place_in_first_file, place):
             return
-        earlier_video = self.files.find(earlier_place)
+        earlier_video = self.files.find(place_in_first_file)
         video = self.files.find(place)
         are_on_disk = earlier_video is not None and video is not None
-        are_different_videos = are_on_disk and earlier_video != video
-        if earlier_place == place_in_file or are_different_videos:
-            raise ManifestError(
-                f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
-                "name each in a column movie, or import them apart with --movie",
-                column,
-            )
-        self._doubtful.setdefault(movie, f"{movie}: {earlier_place} and {place}")
+        if are_on_disk and earlier_video != video:
+            raise _two_places_error(movie, place_in_first_file, place, column)
+        self._doubtful.setdefault(movie, f"{movie}: {place_in_first_file} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
         """Return a notice for each sign that several films are taken as one, or one film as several."""
-        notices = []
-        clips = list(clips)
-        movies = {clip.movie for clip in clips}
-        videos = {clip.video for clip in clips if clip.video}
-        # A movie that a column `movie` names by its title has no place: that it is one film is certain.
-        movies_with_place = {movie for movie, _ in self.places}
-        has_one_movie_with_videos = len(movies) == 1 and len(videos) > 1
-        if has_one_movie_with_videos and movies <= movies_with_place:
-            notices.append(
-                f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}: "
-                "if they are several films, add a column movie"
-            )
-        places_in_tables: list[str] = []
-        for (_, kind), place_of_file in self.places.items():
-            if kind in PERSON_TABLES:
-                places_in_tables += place_of_file.values()
-        folders = {path_of(place).parent for place in places_in_tables}
-        # Each place is taken as a movie. If a folder holds several places, they may be parts of one film.
-        has_folder_of_several_places = len(folders) < len(places_in_tables)
-        if len(folders) > 1 and has_folder_of_several_places:
-            notices.append(
-                f"videos of {len(folders)} folders are taken as of {len(places_in_tables)} movies: "
-                "if a folder is a film, add a column movie, or give the folders by --videos"
-            )
+        notices = [*self._several_videos_of_one_movie(list(clips)), *self._several_movies_of_one_folder()]
         if self._doubtful:
             shown = first_few([*self._doubtful.values()], 3)
             notices.append(
@@ -163,6 +136,37 @@ class FilmNames:
                 "films of one name are imported apart, with --movie"
             )
         return notices
+
+    def _several_videos_of_one_movie(self, clips: Sequence[Clip]) -> list[str]:
+        """Return a notice if all clips are of one movie with several videos, which may be several films.
+
+        There is none for a movie that a column `movie` names by its title, and that thus has no place: that
+        it is one film is certain.
+        """
+        movies = {clip.movie for clip in clips}
+        videos = {clip.video for clip in clips if clip.video}
+        movies_with_place = {movie for movie, _ in self.places}
+        has_one_movie_with_videos = len(movies) == 1 and len(videos) > 1
+        if not has_one_movie_with_videos or not movies <= movies_with_place:
+            return []
+        fact = f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}"
+        return [f"{fact}: if they are several films, add a column movie"]
+
+    def _several_movies_of_one_folder(self) -> list[str]:
+        """Return a notice if tables name videos in several folders, and several in one of the folders.
+
+        Each place of a video is taken as a movie, but those in one folder may be parts of one film.
+        """
+        places: list[str] = []
+        for (_, kind), place_of_file in self.places.items():
+            if kind in PERSON_TABLES:
+                places += place_of_file.values()
+        folders = {path_of(place).parent for place in places}
+        has_folder_of_several_places = len(folders) < len(places)
+        if len(folders) < 2 or not has_folder_of_several_places:
+            return []
+        fact = f"videos of {len(folders)} folders are taken as of {len(places)} movies"
+        return [f"{fact}: if a folder is a film, add a column movie, or give the folders by --videos"]
 
 
 def _film_by_file_name(file: SpanFile) -> str:
@@ -177,3 +181,12 @@ def _film_by_file_name(file: SpanFile) -> str:
         removed = f", without {removed_end!r}" if name != stem else ""
         file.account.note(f"film {name!r} by the file's name{removed}")
     return name
+
+
+def _two_places_error(movie: str, earlier_place: str, place: str, column: str) -> ManifestError:
+    """Return the error for a film whose name stands for two different places."""
+    return ManifestError(
+        f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
+        "name each in a column movie, or import them apart with --movie",
+        column,
+    )

@@ -59,6 +59,9 @@ LATE_S = 3600.0
 LONGEST_S = 86_400.0
 """A film whose last span ends later, after a day, is doubtful: its times may be milliseconds or frames."""
 
+EARLY_S = 1.0
+"""A film whose last span ends earlier is doubtful: its times may be shares of a day, or hours."""
+
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write in a cell without a value; it stays a name, as a film or person may be called so."""
 
@@ -257,7 +260,7 @@ def _codebook_names(content: Content) -> list[str]:
     if content.table is not None:
         names = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
     else:
-        names = [record.cells.get("codebook", "") for record in content.records]
+        names = [record.cells.get(CODEBOOK_COLUMN, "") for record in content.records]
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
@@ -399,7 +402,17 @@ class _ManifestMaker:
         self._lengths = lengths
 
     def imported(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
-        """Make the manifest, with notices of what was left out, changed or is doubtful."""
+        """Make the manifest, with notices of what was left out, changed or is doubtful.
+
+        Parameters
+        ----------
+        contents
+            The contents of all files.
+        reading
+            How the files were read.
+        root
+            Folder of the manifest.
+        """
         roles = self._roles(contents, reading)
         ids = ClipIds()
         tables = PersonTables(self._films, self._annotator, ids, self._budget)
@@ -408,6 +421,7 @@ class _ManifestMaker:
         all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
         manifest_clips = _without_unlabelled_rows(all_clips)
         _refuse_names_spelled_in_two_ways(read_clips)
+        # In the order in which a person reads them: files, tiers, clips, judgements, videos.
         accounts = [content.file.account for content in contents]
         notices = self._account_lines(accounts, read_clips)
         notices += roles.notices()
@@ -455,9 +469,16 @@ class _ManifestMaker:
         return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
 
     def _clip_notices(self, clips: Sequence[Clip], root: Path, n_unlabelled: int) -> list[str]:
-        """Return notices on what is doubtful in clips, and on the rows of no annotator that were left out.
+        """Return notices on doubtful clips, and on rows that were left out as they have no annotator.
 
-        `n_unlabelled` is the number of these rows.
+        Parameters
+        ----------
+        clips
+            The clips of the manifest.
+        root
+            Folder of the manifest.
+        n_unlabelled
+            How many rows were left out (`_without_unlabelled_rows`).
         """
         notices = list(overlapping_levels(clips))
         notices += check_identity(clips, root)
@@ -468,19 +489,21 @@ class _ManifestMaker:
         return notices
 
     def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:
-        """Return what the tiers hold (levels, concepts, texts), which their texts in all files decide."""
+        """Decide what each tier holds (levels, concepts, texts) from its texts in all files."""
         roles = TierRoles(self._words, reading.tiers)
         for content in contents:
             source = SOURCES[content.file.account.kind]
-            roles.add(content.records, source.tier, is_said=source.is_said)
+            # Records that name no tier are on one that has the default name of their kind of file.
+            roles.add(content.records, default_tier=source.tier, is_speech=source.is_said)
         return roles
 
     def _clips(
         self, content: Content, tables: PersonTables, tools: ToolSpans
     ) -> Iterator[tuple[str | None, _ReadClip]]:
-        """Yield (id of a judgement, clip) for each clip of a file.
+        """Yield (id of a judgement, clip) for each clip of a file: a person's table or a file of a tool.
 
-        Repeated judgements of one span share their id; it is None if the clip is no judgement.
+        A judgement is a row in which a person judges what a model answered on a span. Repeated judgements of
+        one span share their id; it is None if the clip is no judgement.
         """
         file = content.file
         if content.table is not None:
@@ -494,6 +517,8 @@ class _ManifestMaker:
     def _account_lines(self, accounts: Sequence[Account], read_clips: Sequence[_ReadClip]) -> list[str]:
         """Return a line for each file that says what was read of it and what is doubtful in its clips.
 
+        The doubts are also noted in the accounts.
+
         Parameters
         ----------
         accounts
@@ -502,13 +527,9 @@ class _ManifestMaker:
             The clips that were read of all files.
         """
         ids_in_tables = {clip.clip_id for clip, account, _ in read_clips if account.kind in PERSON_TABLES}
-        clips_of_file: dict[int, list[Clip]] = {id(account): [] for account in accounts}
-        for clip, account, _ in read_clips:
-            clips_of_file[id(account)].append(clip)
         n_files_of_name = Counter(account.path.name for account in accounts)
         lines = []
-        for account in accounts:
-            clips = clips_of_file[id(account)]
+        for account, clips in zip(accounts, _clips_of_files(accounts, read_clips), strict=True):
             self._note_doubts(account, clips, ids_in_tables)
             # Files of the same name in different folders are told apart by their movies.
             movies = ""
@@ -527,8 +548,25 @@ class _ManifestMaker:
         account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
 
 
+def _clips_of_files(accounts: Sequence[Account], read_clips: Iterable[_ReadClip]) -> list[list[Clip]]:
+    """Return for the account of each file the clips that were read of the file."""
+    # By identity, as accounts are not hashable.
+    clips_of_account: dict[int, list[Clip]] = {id(account): [] for account in accounts}
+    for clip, account, _ in read_clips:
+        clips_of_account[id(account)].append(clip)
+    return [clips_of_account[id(account)] for account in accounts]
+
+
 def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:
-    """Say how many clips with answers of a model are in no table of the import; "" if all are in one."""
+    """Say how many clips that a model answered on are not in the imported tables; "" if all are.
+
+    Parameters
+    ----------
+    clips
+        Clips with answers of a model.
+    ids_in_tables
+        Ids of the clips in the tables of people that are imported together with the answers.
+    """
     new_ids = [clip.clip_id for clip in clips if clip.clip_id not in ids_in_tables]
     if not new_ids:
         return ""
@@ -572,8 +610,10 @@ class _Lengths:
         The account of the clip's file notes that it was cut or left out.
         """
         clip, account, where = read_clip
+        if clip.start_s is None or clip.end_s is None:
+            return read_clip  # it is of the whole film
         length_s = self.of_film(clip)
-        if clip.start_s is None or clip.end_s is None or clip.end_s <= length_s + OVERHANG_S:
+        if clip.end_s <= length_s + OVERHANG_S:
             return read_clip
         if clip.start_s >= length_s - SHORTEST_S:
             account.leave_out(where, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s")
@@ -583,38 +623,48 @@ class _Lengths:
 
 
 def _join_concepts(clips: Iterable[_ReadClip]) -> list[_ReadClip]:
-    """Join each clip that has only concepts to another clip of its span, its owner.
+    """Join each clip that has only concepts to another clip of its span, its owner (`_owners`).
 
-    The owner is the last clip of the span with a level. If no clip has one, it is the first clip with only
-    concepts. This is needed because a tool may export levels in one file and concepts in another, or each
-    concept in a file of its own. Clips of one span have the same film, times and annotator
-    (`key_of_annotated_span`).
+    This is needed because a tool may export levels in one file and concepts in another, or each concept in a
+    file of its own. Clips of one span have the same film, times and annotator (`key_of_annotated_span`).
     """
     read_clips = list(clips)
-    with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
-    if not with_only_concepts:
-        return read_clips
-    owner_of_span: dict[tuple[object, ...], int] = {}  # span -> index of its owner
-    for index, read_clip in enumerate(read_clips):
-        if read_clip.clip.level:
-            owner_of_span[key_of_annotated_span(read_clip.clip)] = index
+    owners = _owners(read_clips)
     further_concepts: dict[int, list[str]] = {}  # index of an owner -> the concepts of clips joined to it
-    joined_indices = set()
-    for index in with_only_concepts:
-        clip = read_clips[index].clip
-        owner_index = owner_of_span.setdefault(key_of_annotated_span(clip), index)
-        if owner_index != index:
-            further_concepts.setdefault(owner_index, []).extend(clip.concepts)
-            joined_indices.add(index)
+    for index, owner_index in owners.items():
+        further_concepts.setdefault(owner_index, []).extend(read_clips[index].clip.concepts)
     for owner_index, concepts in further_concepts.items():
         owner = read_clips[owner_index]
         all_concepts = (*owner.clip.concepts, *concepts)
         read_clips[owner_index] = owner._replace(clip=replace(owner.clip, concepts=all_concepts))
-    return [clip for index, clip in enumerate(read_clips) if index not in joined_indices]
+    return [clip for index, clip in enumerate(read_clips) if index not in owners]
+
+
+def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
+    """Return, for each clip to join to another, by its index, the index of that other clip.
+
+    It is the last clip of the span with a level. If no clip has one, it is the first clip of the span with
+    only concepts, which is then joined to none.
+    """
+    with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
+    if not with_only_concepts:
+        return {}
+    owner_of_span: dict[tuple[object, ...], int] = {}
+    for index, read_clip in enumerate(read_clips):
+        if read_clip.clip.level:
+            owner_of_span[key_of_annotated_span(read_clip.clip)] = index
+    owners = {}
+    for index in with_only_concepts:
+        key = key_of_annotated_span(read_clips[index].clip)
+        if key in owner_of_span:
+            owners[index] = owner_of_span[key]
+        else:
+            owner_of_span[key] = index
+    return owners
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:
-    """Return whether a clip of another tool's file has concepts, but neither a level nor a text."""
+    """Return whether a clip has concepts, but neither a level nor a text; False in a person's table."""
     clip, account, _ = read_clip
     has_level_or_text = clip.level or clip.extras.get("text")
     return account.kind not in PERSON_TABLES and bool(clip.concepts) and not has_level_or_text
@@ -635,8 +685,15 @@ def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
 def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
     """Yield notices on films whose times seem to be in another unit, or not to count from the film's start.
 
-    These are films with all spans in the first second (`short`; only of people's tables), with all spans
-    after the first hour (`late`), or with a span after a day (`long`).
+    These are films with all spans in the first second (only in tables of people), with all spans after the
+    first hour, or with a span after the first day.
+
+    Parameters
+    ----------
+    clips
+        The clips of a file whose films have an unknown length.
+    kind
+        The kind of the file.
     """
     late = []
     long = []
@@ -648,7 +705,7 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
             late.append(f"{movie}: {clock(first_s)}")
         if last_s >= LONGEST_S:
             long.append(f"{movie}: {clock(last_s)}")
-        if 0 < last_s < 1 and kind in PERSON_TABLES:
+        if 0 < last_s < EARLY_S and kind in PERSON_TABLES:
             short.append(movie)
     if short:
         yield f"no span after the first second ({first_few(short, 3)}): are times shares of a day, or hours?"

@@ -74,33 +74,44 @@ def read_layout(file: SpanFile) -> Layout | None:
     if header is None:
         return None
     titles = filled[: header.first]
-    below_header = filled[header.end :]
-    width = max([len(header.names), *(len(cells) for _, cells in below_header)])
-    # This comes before short rows are filled up: one row of many cells would make all others as long.
-    _refuse_many_columns(file, width)
-    body = []
-    for line, cells in below_header:
-        body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))
-    names = _different_names(header.names, body)
+    body = _body_below(header, filled[header.end :], file)
+    names = _unique_names(header.names, body)
     # Messages name the header's last row; the table's first row if the headings are numbers and in no row.
     last_row_of_header = max(header.end - 1, 0)
     header_line, _ = filled[last_row_of_header]
     _refuse_long_headings(file, header_line, names)
 
     def is_header(cells: Sequence[str]) -> bool:
-        return cells is names  # this very row, as another row may have equal cells
+        return cells is names  # by identity, as a title or a row of the body may have equal cells
 
     table = table_of(
         file.path,
         [*titles, (header_line, names), *body],
         delimiter,
-        (),
+        needed=(),
         known=NAMED_COLUMNS,
         named=False,
         is_header=is_header,
     )
     table = _with_sections_as_column(table)
     return Layout(table, tuple(cells for _, cells in titles), table.columns)
+
+
+def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
+    """Return the rows below a header, all with as many cells as the longest one, and blank cells empty.
+
+    Raises
+    ------
+    TooManyColumnsError
+        The header or a row has more cells than are read.
+    """
+    width = max([len(header.names), *(len(cells) for _, cells in records)])
+    # This comes before short rows are filled up: one row of many cells would make all others as long.
+    _refuse_many_columns(file, width)
+    body = []
+    for line, cells in records:
+        body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))
+    return body
 
 
 def _refuse_many_columns(file: SpanFile, n_columns: int) -> None:
@@ -113,16 +124,26 @@ def _refuse_many_columns(file: SpanFile, n_columns: int) -> None:
 
 
 def _split(file: SpanFile) -> tuple[Records, str]:
-    """Return the (line, cells) of each row of a file, and the sign between cells; "" for a workbook."""
+    """Return the (line, cells) of each row of a file, and the delimiter of its cells; "" for a workbook."""
     if file.sheet is not None:
         return file.sheet, ""
     is_header = file.reading.headings.is_header
-    sign = even_delimiter(file.text, DELIMITERS, is_header)
-    return split_records(file.path, file.text, ManifestError, is_header, delimiter=sign)
+    delimiter = even_delimiter(file.text, DELIMITERS, is_header)
+    return split_records(file.path, file.text, ManifestError, is_header, delimiter=delimiter)
 
 
 def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) -> None:
-    """Refuse a table with a heading of more than `MOST_HEADING` characters; `line` is its header's."""
+    """Refuse a table with a heading of more than `MOST_HEADING` characters.
+
+    Parameters
+    ----------
+    file
+        The file of the table.
+    line
+        Line of the header, for the message.
+    headings
+        The headings.
+    """
     for number, heading in enumerate(headings, start=1):
         if len(heading) > MOST_HEADING:
             raise file.error(
@@ -134,9 +155,9 @@ def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) ->
 def _with_sections_as_column(table: Table) -> Table:
     """Write the title of each section, such as a film or a scene, into a column of the rows of that section.
 
-    A title is a row with a single filled cell. The column is that of the titles if no other row has a cell
-    there, else a new column `section`. The table stays as it is unless it begins with a title, has more than
-    two columns, and has rows below each title.
+    A title is a row with a single filled cell. A table is divided into sections if it begins with a title,
+    has rows below each title, and has more than two columns. Any other table stays as it is. The column is
+    that of the first title if no other row has a cell there, else a new column `section`.
     """
     rows = [row for row in table.rows if not row.is_empty]
     are_titles = [len(_filled_columns(row)) == 1 for row in rows]  # for each row whether it is a title
@@ -145,8 +166,8 @@ def _with_sections_as_column(table: Table) -> Table:
         return table
     title_column = _filled_columns(rows[0])[0]
     other_rows = [row for row, is_title in zip(rows, are_titles, strict=True) if not is_title]
-    has_only_titles = not any(row.cells[title_column].strip() for row in other_rows)
-    section_column = title_column if has_only_titles else SECTION
+    holds_only_titles = not any(row.cells[title_column].strip() for row in other_rows)
+    section_column = title_column if holds_only_titles else SECTION
     rows_with_title = []
     title = ""
     for row, is_title in zip(rows, are_titles, strict=True):
@@ -154,7 +175,7 @@ def _with_sections_as_column(table: Table) -> Table:
             title = row.cells[_filled_columns(row)[0]].strip()
         else:
             rows_with_title.append(Row(row.line, {**row.cells, section_column: title}))
-    columns = table.columns if has_only_titles else (*table.columns, SECTION)
+    columns = table.columns if holds_only_titles else (*table.columns, SECTION)
     n_titles = counted(sum(are_titles), "row")
     note = f"{n_titles} of one cell read as column {section_column!r} of the rows below"
     return replace(table, columns=columns, rows=tuple(rows_with_title), notes=(*table.notes, note))
@@ -176,9 +197,12 @@ def _filled_columns(row: Row) -> list[str]:
 def find_header(records: Records, headings: Headings) -> Header | None:
     """Find the header of a table: one row, or two rows of which the upper one heads groups of columns.
 
-    It is the row with the most headings that the person names. If there is none, it is the first row with a
-    manifest's headings; else, of the rows that look like a header, the one with the most known headings. None
-    if no row looks like a header.
+    It is the first of these that exists, or None:
+
+    1. the row with the most headings that the person names with options of the import;
+    2. the first row with a manifest's headings;
+    3. of the rows that look like a header, the one with the most known headings, if these are two or more;
+    4. the first row that looks like a header.
 
     Parameters
     ----------
@@ -206,18 +230,21 @@ def find_header(records: Records, headings: Headings) -> Header | None:
 
 
 def _possible_headers(rows: Sequence[list[str]]) -> list[Header]:
-    """Return the candidates for the header: single rows, and rows of groups with the row below.
+    """Return the candidates for the header among the first rows, in the order of the rows.
 
-    A row below such groups that repeats a heading, such as `Level | Level`, is no candidate by itself.
+    They are single rows, and pairs of a row that heads groups of columns with the row below it
+    (`_heads_groups_of_columns`). The lower row of a pair is no candidate by itself if it repeats a heading,
+    such as `Level | Level`.
     """
     candidates: list[Header] = []
     for number in range(min(len(rows), HEADER_ROWS)):
         if _heads_groups_of_columns(rows, number):
             names = _joined_headings(rows[number], rows[number + 1])
             candidates.append(Header(number, number + 2, names))
-        is_below_groups = any(header.first < number < header.end for header in candidates)
-        if not (is_below_groups and _repeats_a_heading(rows[number])):
-            candidates.append(Header(number, number + 1, rows[number]))
+        is_lower_row = any(header.first < number < header.end for header in candidates)
+        if is_lower_row and _repeats_a_heading(rows[number]):
+            continue
+        candidates.append(Header(number, number + 1, rows[number]))
     return candidates
 
 
@@ -233,10 +260,13 @@ def _header_of_numbers(records: Records) -> Header | None:
     None if the table has fewer than two rows or columns, or if its rows differ in length: it is no table.
     """
     widths = {len(cells) for _, cells in records}
-    if len(records) < 2 or len(widths) > 1 or widths == {1}:
+    if len(records) < 2 or len(widths) > 1:
         return None
     width = widths.pop()
-    return Header(0, 0, [UNNAMED.format(number) for number in range(1, width + 1)])
+    if width == 1:
+        return None
+    names = [UNNAMED.format(number) for number in range(1, width + 1)]
+    return Header(first=0, end=0, names=names)  # it takes no row of the table
 
 
 def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
@@ -245,10 +275,11 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
     if len(texts) < 2 or any(is_time(text) for text in texts):
         return False
     n_different = len({plain(text) for text in texts})
-    if 2 * n_different <= len(texts):
-        return False
-    n_cells_below = [_n_filled(row) for row in rows[header.end :][:SEEN_BELOW]]
-    return not n_cells_below or len(texts) >= LEAST_HEADED_SHARE * median(n_cells_below)
+    are_mostly_different = 2 * n_different > len(texts)
+    rows_below = rows[header.end : header.end + SEEN_BELOW]
+    n_cells_below = [_n_filled(row) for row in rows_below]
+    is_wide_enough = not rows_below or len(texts) >= LEAST_HEADED_SHARE * median(n_cells_below)
+    return are_mostly_different and is_wide_enough
 
 
 def _n_filled(cells: Sequence[str]) -> int:
@@ -259,10 +290,17 @@ def _n_filled(cells: Sequence[str]) -> int:
 def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     """Return whether a row heads groups of columns, with the headings of single columns in the row below.
 
-    A group has several columns, so the upper row must be empty above some of them. One more sign is needed:
+    An example of two such rows, with a group of two columns for each annotator:
 
-    - In a column that only the upper row heads, most of the next rows have a cell.
-    - If there is no such column: the lower row repeats a heading, such as `Level` for two annotators.
+    | Film | Start | Ann   |         | Bob   |         |
+    |      |       | Level | Remarks | Level | Remarks |
+
+    A group has several columns, so the upper row must be empty above some headings of the lower row. One more
+    sign is needed:
+
+    - If there are columns that only the upper row heads (`Film`, `Start`), most rows of the body have a cell
+      in one of them.
+    - Otherwise, the lower row repeats a heading (`Level`).
 
     Parameters
     ----------
@@ -271,29 +309,41 @@ def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     number
         Which of them is the upper row, from 0.
     """
-    next_rows = rows[number + 2 :][:SEEN_BELOW]
-    if not next_rows:
+    body = rows[number + 2 :][:SEEN_BELOW]
+    if not body:
         return False
     width = max(len(rows[number]), len(rows[number + 1]))
     upper = _padded_to_width(rows[number], width)
     lower = _padded_to_width(rows[number + 1], width)
-    groups = [text for text in upper if text]
-    headings = [text for text in lower if text]
-    has_times = any(is_time(text) for text in (*groups, *headings))
-    if len(groups) < 2 or len(headings) < 2 or has_times:
+    if not (_may_be_headings(upper) and _may_be_headings(lower)):
         return False
-    after_first_group = range(upper.index(groups[0]) + 1, width)
-    has_group_of_several = any(lower[column] and not upper[column] for column in after_first_group)
-    if not has_group_of_several:
+    if not _has_group_of_several(upper, lower):
         return False
     headed_only_above = [column for column in range(width) if upper[column] and not lower[column]]
     if headed_only_above:
-        return _are_mostly_filled(next_rows, headed_only_above)
-    return _repeats_a_heading(headings)
+        return _are_mostly_filled(body, headed_only_above)
+    return _repeats_a_heading(lower)
+
+
+def _may_be_headings(row: Sequence[str]) -> bool:
+    """Return whether a row has two or more filled cells, of which none is a time."""
+    texts = [text for text in row if text]
+    return len(texts) >= 2 and not any(is_time(text) for text in texts)
+
+
+def _has_group_of_several(upper: Sequence[str], lower: Sequence[str]) -> bool:
+    """Return whether a column after the first group has a heading in the lower row and none in the upper."""
+    is_in_a_group = False
+    for group, heading in zip(upper, lower, strict=True):
+        if is_in_a_group and heading and not group:
+            return True
+        if group:
+            is_in_a_group = True
+    return False
 
 
 def _are_mostly_filled(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> bool:
-    """Return whether more than half of some rows have a cell in one of some columns (by their places)."""
+    """Return whether more than half of the rows have a cell in any of some columns, counted from 0."""
     n_filled_rows = 0
     for row in rows:
         if any(column < len(row) and row[column] for column in columns):
@@ -329,8 +379,8 @@ def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
     return names
 
 
-def _different_names(header: Sequence[str], body: Records) -> list[str]:
-    """Return a different name for each column: its heading, with ` (2)` if an earlier column has the same.
+def _unique_names(header: Sequence[str], body: Records) -> list[str]:
+    """Return a unique name for each column: its heading, with ` (2)` if an earlier column has the same.
 
     A column without a heading is named by its number. Only empty columns and the index of a data frame keep
     an empty name.
@@ -339,10 +389,7 @@ def _different_names(header: Sequence[str], body: Records) -> list[str]:
     counts = Counter[str]()
     width = max([len(header), *(len(cells) for _, cells in body)])
     for column, heading in enumerate(_padded_to_width(header, width)):
-        is_filled = any(cells[column].strip() for _, cells in body if column < len(cells))
-        name = heading
-        if not heading and is_filled and not _is_index_of_data_frame(column, body):
-            name = UNNAMED.format(column + 1)
+        name = heading or _name_without_heading(column, body)
         if name:
             counts[plain(name)] += 1
             if counts[plain(name)] > 1:
@@ -351,12 +398,20 @@ def _different_names(header: Sequence[str], body: Records) -> list[str]:
     return names
 
 
+def _name_without_heading(column: int, body: Records) -> str:
+    """Return `column 3` for the third column; "" if it is empty, or the index of a data frame."""
+    is_filled = any(cells[column].strip() for _, cells in body if column < len(cells))
+    if not is_filled or _is_index_of_data_frame(column, body):
+        return ""
+    return UNNAMED.format(column + 1)
+
+
 def _is_index_of_data_frame(column: int, body: Records) -> bool:
     """Return whether a column is a data frame's index: the first column, of different integers."""
     if column != 0:
         return False
-    cells = [cells[column] for _, cells in body if column < len(cells)]
-    return all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells)
+    numbers = [cells[column] for _, cells in body if column < len(cells)]
+    return all(number.isdecimal() for number in numbers) and len(set(numbers)) == len(numbers)
 
 
 def _with_blank_cells_empty(cells: list[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """Tell the rows of a person's table that are clips from those that are none: sums, legends, remarks."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -40,6 +39,13 @@ SUMS: Final = {
 }  # fmt: skip
 """Words that people and programs write in front of a sum, as names are compared (`plain`)."""
 
+SUM_SIGNS: Final = ("n =", "n=", "ø")
+"""Signs that begin a number of cases or a mean, with other text behind them: `n = 12`, `ø 3.4`."""
+
+MOST_CELLS_OF_SUM: Final = 3
+"""A row that begins with a word for a sum and goes on, such as `Total of film 2`, is a sum with at most so
+many filled cells."""
+
 MOST_KINDS: Final = 12
 """A column of kinds of rows, such as level, concept, remark, has at most so many different words."""
 
@@ -64,19 +70,18 @@ class ClipRows(NamedTuple):
 def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     """Leave out the rows of a table that are no clips: sums, remarks, rows that cannot be read.
 
-    In a table with starts, a row without a start is left out if it
-    - has only cells that say no, such as checkboxes that were copied down;
-    - has neither times nor a film that can be read;
-    - is a sum;
-    - is a remark: it has no label, and either is a single cell or comes after the last clip.
-    A sum may also have numbers in the place of times. It is left out if it is one of the last rows, and has
-    no label while other rows have labels.
+    Three kinds of rows are left out:
+
+    - if some rows of the table have a start: rows without one, for the reasons in `_why_no_clip`;
+    - if some rows have labels: sums without a label among the last rows, as a sum may also have numbers in
+      the place of times;
+    - rows of other kinds than labels (`_rows_of_other_kinds`).
     """
     rows = [row for row in table.rows if not row.is_empty]
     # Sums do not count when the content of columns is told, as a sum may have numbers in all of them.
     rows_but_sums = tuple(row for row in rows if not _is_sum(row))
     columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
-    have_labels = any(_has_label(row, columns.labels, words) for row in rows_but_sums)
+    some_have_labels = any(_has_label(row, columns.labels, words) for row in rows_but_sums)
     are_timed = [_has_time(row, columns.starts) for row in rows]
     timed_numbers = [number for number, is_timed in enumerate(are_timed) if is_timed]
     left_out = []
@@ -84,11 +89,9 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
         reason = ""
         if timed_numbers and not are_timed[number]:
             reason = _why_no_clip(row, columns, is_after_last_clip=number > timed_numbers[-1])
-        else:
-            is_one_of_the_last = number >= len(rows) - LAST_ROWS
-            may_be_sum = have_labels and is_one_of_the_last and _is_sum(row)
-            if may_be_sum and not _has_label(row, columns.labels, words):
-                reason = "a sum"
+        elif some_have_labels and number >= len(rows) - LAST_ROWS:
+            is_sum = _is_sum(row) and not _has_label(row, columns.labels, words)
+            reason = "a sum" if is_sum else ""
         if reason:
             left_out.append(LeftOut(row, reason))
     table = _without_rows(table, left_out)
@@ -111,15 +114,23 @@ def _columns_of_spans(table: Table, headings: Headings, words: LabelWords) -> _S
 
 
 def _why_no_clip(row: Row, columns: _SpanColumns, *, is_after_last_clip: bool) -> str:
-    """Return why a row without a start is no clip, in a table of rows with starts; "" if it may be one."""
-    is_single_cell = len(_filled_cells(row)) == 1
-    has_label_or_time = _has_cell(row, columns.labels) or _has_doubtful_time(row, columns.times)
+    """Return why a row without a start is no clip, in a table of rows with starts; "" if it may be one.
+
+    It is none if
+
+    - all its cells say no, as checkboxes do that were copied down;
+    - its times and its film are errors of a spreadsheet;
+    - it is a sum;
+    - it is a remark: it has neither a label nor a time, and is a single cell or comes after the last clip.
+    """
     if _says_only_no(row):
         return "without times, and nothing but marks of no"
     if _is_unreadable_row(row, columns.starts):
         return "times and film cannot be read"
     if _is_sum(row):
         return "a sum"
+    has_label_or_time = _has_cell(row, columns.labels) or _has_doubtful_time(row, columns.times)
+    is_single_cell = len(_filled_cells(row)) == 1
     if (is_after_last_clip or is_single_cell) and not has_label_or_time:
         return "a remark, without times"
     return ""
@@ -132,10 +143,15 @@ def _without_rows(table: Table, left_out: Sequence[LeftOut]) -> Table:
 
 
 def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
-    """Return the rows of other kinds than labels, in a table in which each row says one thing about a span.
+    """Return the rows that say something else than a label, in a table with a column of kinds of rows.
 
-    Such a table has a column of kinds, such as `level`, `concept` and `remark`, and a column of values. The
-    values are labels in all rows of some kinds, and in no row of the other kinds.
+    In such a table each row says one thing about a span. An example, in which the remark is returned:
+
+    | Start | Kind   | Value            |
+    | 12.0  | level  | HN               |
+    | 12.0  | remark | hard to see here |
+
+    The values are labels in all rows of some kinds, and in no row of the other kinds.
     """
     kind_columns = [column for column in table.columns if _is_column_of_kinds(table, column)]
     if not kind_columns:
@@ -143,7 +159,7 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
     kind_column = kind_columns[0]
     for value_column in table.columns:
         other_kinds = _kinds_without_labels(table, kind_column, value_column, words)
-        if other_kinds:
+        if other_kinds:  # so that this is the column of values
             rows = [row for row in table.rows if row.cells[kind_column].strip() in other_kinds]
             return [LeftOut(row, f"of {row.cells[kind_column].strip()!r}, not a label") for row in rows]
     return []
@@ -161,42 +177,49 @@ def _means_labels(kind: str) -> bool:
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
-    """Return the kinds whose rows have no label in the column of values.
+    """Return the kinds whose rows have no label in a column, if that is the column of values.
 
-    Empty if the column is no column of values: no kind has labels, or a kind has labels in some rows and
-    other texts in others.
+    It is no column of values, and the set is empty, if no kind has labels in it, or if a kind has labels in
+    some rows and other texts in others.
     """
-    n_rows: Counter[str] = Counter()
-    n_labels: Counter[str] = Counter()
-    n_other_texts: Counter[str] = Counter()
+    kinds = set[str]()
+    kinds_with_labels = set[str]()
+    kinds_with_other_texts = set[str]()
     for row in table.rows:
         kind = row.cells[kind_column].strip()
         value = row.cells[value_column].strip()
         if not (kind and value):
             continue
-        n_rows[kind] += 1
-        if words.labels_of(value) is not None or words.level_of(value):
-            n_labels[kind] += 1
+        kinds.add(kind)
+        if _is_label(value, words):
+            kinds_with_labels.add(kind)
         elif not words.is_no_concept(value):
-            n_other_texts[kind] += 1
-    without_labels = {kind for kind in n_rows if not n_labels[kind]}
-    with_labels = n_rows.keys() - without_labels
-    are_mixed = any(n_other_texts[kind] for kind in with_labels)
-    if are_mixed or not with_labels:
+            kinds_with_other_texts.add(kind)
+    mixed_kinds = kinds_with_labels & kinds_with_other_texts
+    if mixed_kinds or not kinds_with_labels:
         return set()
-    return without_labels
+    return kinds - kinds_with_labels
+
+
+def _is_label(text: str, words: LabelWords) -> bool:
+    """Return whether a text is a level, written as a word or a number, or names concepts."""
+    return words.labels_of(text) is not None or bool(words.level_of(text))
 
 
 def with_films_of_blocks(table: Table) -> Table:
     """Give each row without a film the film of the nearest row above that names one.
 
-    This is done only if the table names each film once, above its rows (`_are_named_above_their_rows`).
+    This is done only if the table consists of blocks, the rows of one film each, of which the first row alone
+    names the film (`_are_named_above_their_rows`).
     """
     columns = [name for name in FILM_COLUMNS if name in table.columns]
     rows = [row for row in table.rows if not row.is_empty]
     films = [_cells_naming_film(row, columns) for row in rows]
-    n_filled = sum(not any(film) for film in films)
-    if not n_filled or not any(films[0]) or not _are_named_above_their_rows(rows, films):
+    n_unnamed = sum(not any(film) for film in films)
+    if n_unnamed == 0:
+        return table
+    begins_with_film = any(films[0])
+    if not begins_with_film or not _are_named_above_their_rows(rows, films):
         return table
     filled_rows = []
     film_above = films[0]
@@ -205,7 +228,7 @@ def with_films_of_blocks(table: Table) -> Table:
             film_above = film
         film_cells: dict[str, str] = dict(zip(columns, film_above, strict=True))
         filled_rows.append(Row(row.line, {**row.cells, **film_cells}))
-    note = f"{counted(n_filled, 'row')} without a film taken as of the film above"
+    note = f"{counted(n_unnamed, 'row')} without a film taken as of the film above"
     return replace(table, rows=tuple(filled_rows), notes=(*table.notes, note))
 
 
@@ -233,7 +256,9 @@ def _cells_naming_film(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
 def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, ...]]) -> bool:
     """Return whether a table names each film once, in the first of its rows.
 
-    No film is named again in the next row that names one, and every row without a film has a start.
+    If two rows that name a film, one after the other but for rows without a film, name the same film, the
+    table names it in every row, and the rows between them lack it by mistake. Rows without a film must have a
+    start, as they may be titles or remarks otherwise.
 
     Parameters
     ----------
@@ -243,21 +268,25 @@ def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, 
         For each row the cells that name its film; they are empty if it names none.
     """
     named_films = [film for film in films if any(film)]
-    if any(film == following for film, following in pairwise(named_films)):
+    if any(film == next_film for film, next_film in pairwise(named_films)):
         return False
+    start_column, _ = TIMES
     unnamed_rows = [row for row, film in zip(rows, films, strict=True) if not any(film)]
-    return all(row.cells.get(TIMES[0], "").strip() for row in unnamed_rows)
+    return all(row.cells.get(start_column, "").strip() for row in unnamed_rows)
 
 
 # --- parts of rows
 # ---------------------------------------------------------------------------
 def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
-    """Return the columns of times: those with a manifest's names, and others whose cells are times."""
+    """Return the columns that hold times: those with a manifest's names, and others whose cells are times.
+
+    Columns that are mostly empty, or that hold marks such as 1 and 0, do not count.
+    """
     columns = [name for name in (*TIMES, DURATION) if name in table.columns]
     for column in table.columns:
         cells = readable_cells(table, column)
-        is_half_empty = 2 * len(cells) < len(table.rows)
-        if column in columns or is_half_empty or is_of_marks(table, column, words):
+        is_mostly_empty = 2 * len(cells) < len(table.rows)
+        if column in columns or is_mostly_empty or is_of_marks(table, column, words):
             continue
         if are_times(cells) or are_ranges(cells):
             columns.append(column)
@@ -265,18 +294,18 @@ def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
 
 
 def _columns_of_starts(time_columns: Sequence[str]) -> list[str]:
-    """Return the column of starts among columns of times, or all of these if no heading tells which it is."""
+    """Return the column of starts among columns of times, by its heading; all of them if no heading tells."""
     start, _ = TIMES
     if start in time_columns:
         return [start]
-    headed_as_starts = [column for column in time_columns if start in meanings_of_heading(column)]
-    if headed_as_starts:
-        return headed_as_starts[:1]
+    for column in time_columns:
+        if start in meanings_of_heading(column):
+            return [column]
     return list(time_columns)
 
 
 def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> list[str]:
-    """Return the columns of labels: named so, or filled with labels or marks."""
+    """Return the columns of labels: those headed or named by the person as such, or of labels or marks."""
     columns = []
     for column in table.columns:
         if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
@@ -301,7 +330,10 @@ def _has_time(row: Row, columns: Sequence[str]) -> bool:
 
 
 def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
-    """Return whether a row may have a mistyped time in some columns: a cell with a digit or an error."""
+    """Return whether a row has a digit, or an error of a spreadsheet, in a column of times.
+
+    Such a cell may be a mistyped time.
+    """
     for column in columns:
         cell = row.cells[column]
         has_digit = any(letter.isdigit() for letter in cell)
@@ -311,7 +343,7 @@ def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
 
 
 def _says_only_no(row: Row) -> bool:
-    """Return whether all cells of a row that are not empty say no, as copied checkboxes do."""
+    """Return whether a row has several cells and all say no, as unchecked boxes do that were copied down."""
     cells = _filled_cells(row)
     return len(cells) > 1 and all(plain(cell) in NO for cell in cells)
 
@@ -324,19 +356,23 @@ def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
     Parameters
     ----------
     row
-        Any row of a table.
+        A row.
     starts
         The table's columns of starts.
     """
-    films = []
-    for column in row.cells:
-        is_headed_as_film = "movie" in meanings_of_heading(column)[:1]
-        if is_headed_as_film or column in FILM_COLUMNS:
-            films.append(column)
+    films = [column for column in row.cells if _is_film_column(column)]
     if not starts or not films:
         return False
     cells = [row.cells[column].strip() for column in (*starts, *films)]
     return all(cell and is_unreadable(cell) for cell in cells)
+
+
+def _is_film_column(column: str) -> bool:
+    """Return whether a heading is that of a film, or means one before anything else."""
+    if column in FILM_COLUMNS:
+        return True
+    meanings = meanings_of_heading(column)  # the likeliest first
+    return bool(meanings) and meanings[0] == "movie"
 
 
 def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
@@ -346,7 +382,7 @@ def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
         if not cell or is_unreadable(cell):
             continue
         is_mark = plain(cell) in YES and bool(label_of_heading(column, words))
-        if is_mark or words.level_of(cell) or words.labels_of(cell) is not None:
+        if is_mark or _is_label(cell, words):
             return True
     return False
 
@@ -366,12 +402,13 @@ def _is_sum(row: Row) -> bool:
     """Return whether a row is a sum of others: its first filled cell is a word for a sum, such as `Total`.
 
     In a row with few filled cells it may also begin with such a word, as in `Total of film 2`. A row with
-    many cells that begins so is rather a clip.
+    many filled cells that begins with such a word is likely a clip.
     """
     filled = _filled_cells(row)
     first = plain(filled[0])
-    if first.rstrip(" :.") in SUMS or first.startswith(("n =", "n=", "ø")):
+    if first.rstrip(" :.") in SUMS or first.startswith(SUM_SIGNS):
         return True
     first_word, *_ = first.split(" ")
-    has_few_cells = len(filled) <= 3 and 2 * len(filled) <= len(row.cells)
+    is_mostly_empty = 2 * len(filled) <= len(row.cells)
+    has_few_cells = len(filled) <= MOST_CELLS_OF_SUM and is_mostly_empty
     return has_few_cells and first_word in SUMS

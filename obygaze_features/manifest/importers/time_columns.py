@@ -25,7 +25,11 @@ _RATE = re.compile(
 """A rate of frames in a heading or a title, such as `25 fps`."""
 
 MOST_PAIRED: Final = 20
-"""Of columns of times without known headings each two of the first so many are tried as starts and ends."""
+"""Of columns of times without known headings, the first so many are tried as starts and ends, each with each.
+So a table of very many columns is read in a reasonable time."""
+
+UNIT_OF_FRAMES: Final = 0.0
+"""What `seconds_of_unit` returns for a heading that says that times are numbers of frames."""
 
 MOST_RATINGS: Final = 10
 """A column of more different whole numbers holds no ratings."""
@@ -64,14 +68,14 @@ class TimeColumns:
     def _propose_rate(self, columns: Sequence[str]) -> None:
         """Propose a frame rate for times in frames, if the person gives none.
 
-        It is the rate that a heading or title states, else the lowest common rate at which the highest frame
-        number in the time codes exists: a frame 27 needs 30 frames per second.
+        It is the rate that a heading or title states, else the lowest common rate that has the highest frame
+        number of the time codes: frames count from 0, so that a frame 27 needs 30 frames per second.
         """
         if self._file.reading.rate is not None:
             return
         frames = self._frame_numbers(columns)
-        has_frames_as_unit = any(seconds_of_unit(column) == 0 for column in columns)
-        if not frames and not has_frames_as_unit:
+        are_counted_in_frames = any(seconds_of_unit(column) == UNIT_OF_FRAMES for column in columns)
+        if not frames and not are_counted_in_frames:
             return
         written_rate = self._written_rate()
         if written_rate:
@@ -106,9 +110,12 @@ class TimeColumns:
     def _columns_of_times(self) -> dict[str, str]:
         """Find the columns of times, by their headings and by the times themselves.
 
-        They are, in this order: a pair of headings of starts and ends; a column of ranges; without a heading
-        of starts, two columns in which the cells of one come before those of the other; else the column of
-        starts with the first column that can hold its ends.
+        The first of these that is found is taken:
+
+        1. columns headed as starts and as ends or durations;
+        2. a column of ranges, such as `12-15`;
+        3. if no heading means starts: two columns in which the times of one come before those of the other;
+        4. the column of starts, with the first column that can hold its ends.
 
         Returns
         -------
@@ -116,48 +123,56 @@ class TimeColumns:
             `start_s` -> its column, and `end_s` or `duration_s` -> its column. Both have the same column if
             its cells hold two times. Empty if no such columns are found.
         """
-        timed = [column for column in self._unread.remaining if self._can_be_times(column)]
-        timed += [column for column in self._headed_times() if column not in timed]
-        start = self._column_of_starts(timed)
-        by_headings = self._pair_by_headings(start, timed)
+        time_columns = [column for column in self._unread.remaining if self._can_be_times(column)]
+        time_columns += [column for column in self._headed_times() if column not in time_columns]
+        start = self._column_of_starts(time_columns)
+        by_headings = self._pair_by_headings(start, time_columns)
         if by_headings:
             return by_headings
-        has_start_or_end = self._unread.has_column_for(START, END)
         ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
-        if ranges and not has_start_or_end:
+        if ranges and not self._unread.has_column_for(START, END):
             return {START: ranges[0], END: ranges[0]}
         if not start:
-            return self._pair_by_cells(timed)
-        end = self._first_possible_end(start, [column for column in timed if column != start])
+            return self._pair_by_cells(time_columns)
+        end = self._first_possible_end(start, [column for column in time_columns if column != start])
         return {START: start, END: end} if end else {}
 
-    def _column_of_starts(self, timed: Sequence[str]) -> str:
-        """Return the column of starts: one that is read, else one of `timed` headed so; "" for none."""
+    def _column_of_starts(self, time_columns: Sequence[str]) -> str:
+        """Return the column of starts that the import reads anyway, else the one headed so; "" for none.
+
+        Parameters
+        ----------
+        time_columns
+            The columns of times that no option names.
+        """
         if self._unread.has_column_for(START):
             return START  # the table names it so, as a column that is read gets its manifest's name
-        return self._unread.column_meant_as(START, lambda column: column in timed)
+        return self._unread.column_meant_as(START, lambda column: column in time_columns)
 
-    def _pair_by_headings(self, start: str, timed: Sequence[str]) -> dict[str, str]:
-        """Return the columns of starts and of ends or durations, told by their headings; empty if none is.
+    def _pair_by_headings(self, start: str, time_columns: Sequence[str]) -> dict[str, str]:
+        """Return the columns of starts and of ends or durations, as their headings say; empty if none do.
 
         Parameters
         ----------
         start
             The column that is headed as starts; "" if none is.
-        timed
+        time_columns
             The columns of times.
         """
-        others = [column for column in timed if column != start]
-        end = self._unread.column_meant_as(END, others.__contains__)
-        duration = self._unread.column_meant_as(DURATION, others.__contains__)
+
+        def can_be_second(column: str) -> bool:
+            return column in time_columns and column != start
+
+        end = self._unread.column_meant_as(END, can_be_second)
+        duration = self._unread.column_meant_as(DURATION, can_be_second)
         if start and end and self._first_possible_end(start, [end]):
             return {START: start, END: end}
-        is_duration_headed_alone = bool(duration) and not start and not end
-        if is_duration_headed_alone and len(timed) == 2:
-            # The other one of the two columns of times has the starts.
-            start = timed[0] if timed[0] != duration else timed[1]
         if start and duration:
             return {START: start, DURATION: duration}
+        is_duration_headed_alone = bool(duration) and not start and not end
+        if is_duration_headed_alone and len(time_columns) == 2:
+            (other,) = [column for column in time_columns if column != duration]
+            return {START: other, DURATION: duration}
         return {}
 
     def _headed_times(self) -> list[str]:
@@ -174,8 +189,12 @@ class TimeColumns:
 
     def _headed_times_of(self, name: str) -> list[str]:
         """Return the unread columns of times whose heading most likely means the manifest's column `name`."""
-        headed = [column for column in self._unread.remaining if name in meanings_of_heading(column)[:1]]
-        return [column for column in headed if self._unread.is_of_times(column)]
+        columns = []
+        for column in self._unread.remaining:
+            meanings = meanings_of_heading(column)  # the likeliest first
+            if meanings and meanings[0] == name and self._unread.is_of_times(column):
+                columns.append(column)
+        return columns
 
     def _can_be_times(self, column: str) -> bool:
         """Return whether a column can be of times: most cells are times, and at most half are empty."""
@@ -201,16 +220,17 @@ class TimeColumns:
         return ""
 
     def _pair_by_cells(self, columns: Sequence[str]) -> dict[str, str]:
-        """Return the columns of starts and ends, told by their cells alone; empty if no two columns can be.
+        """Find the columns of starts and ends by their cells alone; empty if no two columns can be these.
 
-        Every end must be later than its start. If there are two columns of clocks, columns of numbers are not
-        considered. Of several pairs the one with the shortest spans is taken, as other pairs of times, such
-        as a time in the film and a time of day, are further apart.
+        Every end must be later than its start, and ends must not look like ratings, such as 1 to 5. If two or
+        more columns have clocks, such as 00:01:05, columns of numbers are not considered. Of several pairs,
+        the one with the shortest spans is taken, as other pairs of times, such as a time in the film and a
+        time of day, are further apart.
         """
         clocks = [column for column in columns if are_clocks(self._cells[column])]
+        candidates = clocks if len(clocks) > 1 else columns
         pairs = []
-        timed = clocks if len(clocks) > 1 else columns
-        for start, end in combinations(timed[:MOST_PAIRED], 2):
+        for start, end in combinations(candidates[:MOST_PAIRED], 2):
             lengths = self._span_lengths(start, end)
             if lengths and min(lengths) > 0 and not self._are_ratings(end):
                 pairs.append((median(lengths), start, end))
@@ -222,11 +242,11 @@ class TimeColumns:
     def _are_ratings(self, column: str) -> bool:
         """Return whether a column seems to hold ratings: a few different integers that are repeated."""
         cells = self._cells[column]
-        numbers = whole_numbers(cells)
-        if numbers is None:
+        different_numbers = whole_numbers(cells)
+        if different_numbers is None:
             return False
-        are_repeated = 2 * len(numbers) <= len(cells)
-        return are_repeated and len(numbers) <= MOST_RATINGS
+        are_repeated = 2 * len(different_numbers) <= len(cells)
+        return are_repeated and len(different_numbers) <= MOST_RATINGS
 
     def _span_lengths(self, start: str, end: str) -> list[float]:
         """Return the seconds from start to end of each row in which both columns hold times."""
@@ -240,15 +260,26 @@ class TimeColumns:
         for name, missing in ((START, END), (END, START)):
             if self._unread.has_column_for(missing):
                 continue
-            is_read = self._unread.has_column_for(name)
-            column = name if is_read else self._unread.column_meant_as(name, self._can_be_times)
-            if not column:
-                continue
-            if not is_read:
-                self._unread.propose(name, [column])
-            self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
-            self._proposal.must_be_read.append(f"times ({column!r}), and no column {missing}")
-            self._proposal.doubts.append(
-                f"--column {missing}=HEADING, or --column {DURATION}=HEADING, says where spans end"
-            )
-            return
+            column = self._single_time_column(name)
+            if column:
+                self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
+                self._proposal.must_be_read.append(f"times ({column!r}), and no column {missing}")
+                self._proposal.doubts.append(
+                    f"--column {missing}=HEADING, or --column {DURATION}=HEADING, says where spans end"
+                )
+                return
+
+    def _single_time_column(self, name: str) -> str:
+        """Return the column of starts, or of ends, and propose it if it is not read yet; "" for none.
+
+        Parameters
+        ----------
+        name
+            `start_s` or `end_s`.
+        """
+        if self._unread.has_column_for(name):
+            return name  # a column that is read has its manifest's name
+        column = self._unread.column_meant_as(name, self._can_be_times)
+        if column:
+            self._unread.propose(name, [column])
+        return column

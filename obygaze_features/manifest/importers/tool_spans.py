@@ -1,7 +1,7 @@
 """Make clips of the spans of other tools' files, by the roles of their tiers."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, NamedTuple
@@ -44,14 +44,15 @@ EXTRA_COLUMNS: Final = (
 """Columns of other tools' files that are kept; the last four say which machine answered what and when, and
 what it perceives."""
 
-APART: Final = ("subject", "observation")
+SUBJECT_COLUMNS: Final = ("subject", "observation")
 """Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
 MOST_ADDITIONS: Final = 50
 """How often, on average, each level and concept of a file may be looked at to find those that belong
 together. More are needed only if very many spans have the same times and annotator."""
 
-NO_CONCEPTS: Final = frozenset[str]()
+LEAST_LIKENESS_OF_TIERS: Final = 0.75
+"""How alike two names of tiers are (`difflib`, 0 to 1) from which one may be a misspelling of the other."""
 
 ANSWERS: Final = "answers"
 """Name of the kind of files that hold the answers of machines."""
@@ -68,16 +69,83 @@ class MarkedSpan:
     concepts: list[str] = field(default_factory=list)
 
 
+class _SpanKey(NamedTuple):
+    """What the span of a level and a span of its concepts have in common.
+
+    Attributes
+    ----------
+    movie
+        Name of the film.
+    annotator
+        Who annotated; "" if nobody is named.
+    how_judged
+        How people judged, if the name of the tier says it (`PeopleTier.how`, such as `blind`); else "".
+    start_s, end_s
+        Times in seconds, rounded to milliseconds.
+    """
+
+    movie: str
+    annotator: str
+    how_judged: str
+    start_s: float
+    end_s: float
+
+    @classmethod
+    def of(cls, span: RawSpan, movie: str, default_annotator: str) -> "_SpanKey":
+        """Return the key of a span of a film, whose annotator is the default if the file names none."""
+        people_tier = PeopleTier.parse(span.tier)
+        return cls(
+            movie=movie,
+            annotator=_annotator_of(span, default_annotator),
+            how_judged=people_tier.how if people_tier else "",
+            start_s=round(span.start_s, 3),
+            end_s=round(span.end_s, 3),
+        )
+
+
+class _LevelFinder:
+    """Finds the levels of one file that a span of concepts belongs to.
+
+    Parameters
+    ----------
+    levels
+        The spans of levels.
+    annotator
+        Who annotated, where the file does not say it.
+
+    Attributes
+    ----------
+    n_compared
+        How many levels were compared with a span of concepts so far.
+    """
+
+    def __init__(self, levels: Iterable[MarkedSpan], annotator: str) -> None:
+        self._annotator = annotator
+        self._level_of_id: dict[str, MarkedSpan] = {}
+        self._levels_of_key: dict[_SpanKey, list[MarkedSpan]] = {}
+        for level in levels:
+            if level.raw.span_id:
+                self._level_of_id[level.raw.span_id] = level
+            key = _SpanKey.of(level.raw, level.movie, annotator)
+            self._levels_of_key.setdefault(key, []).append(level)
+        self.n_compared = 0
+
+    def levels_of(self, span: RawSpan, movie: str) -> list[MarkedSpan]:
+        """Return the levels that a span names as its parents, else those of its film, times and annotator."""
+        parents = [self._level_of_id[name] for name in span.parent_ids if name in self._level_of_id]
+        if parents:
+            return parents
+        same_times = self._levels_of_key.get(_SpanKey.of(span, movie, self._annotator), [])
+        self.n_compared += len(same_times)
+        return [level for level in same_times if _can_be_one_span(level.raw, span)]
+
+
 class _FirstClip(NamedTuple):
     """The clip that was the first to say something of a span, with its file and its place there."""
 
     clip: Clip
     file: SpanFile
     where: str
-
-
-_UnperceivedBy = dict[tuple[str, ...], dict[str, str]]
-"""Modalities that a model perceives -> concept that it cannot perceive -> the reason."""
 
 
 class ToolSpans:
@@ -106,22 +174,31 @@ class ToolSpans:
         self._words = words
         self._roles = roles
         self._annotator = annotator
-        self._ids = ids  # the clip ids that are taken
-        self._first_clips: dict[tuple[object, ...], _FirstClip] = {}  # by `_key_of_repetition`
+        self._ids = ids
+        # Key of what is said of a span (`_key_of_repetition`) -> the first clip that says it.
+        self._first_clips: dict[tuple[object, ...], _FirstClip] = {}
 
     def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
-        """Yield (clip, place in the file) for the clips of a file of another tool.
+        """Yield each clip of a file, with its place in the file.
 
         What is doubtful or left out is noted in the file's account.
+
+        Parameters
+        ----------
+        file
+            A file that another tool wrote.
+        records
+            The records that were read from it.
         """
-        read_records = self._records_to_read(file, records)
-        has_model_output = any(_is_of_a_model(span) for span in read_records)
+        records_to_import = self._records_to_import(file, records)
+        # What a model wrote is left out below, but whoever labelled the file had it in sight.
+        has_model_output = any(_is_of_a_model(record) for record in records_to_import)
         if has_model_output:
             file.account.shows_model_output = True
-        marked = self._marked_spans(file, consumed(read_records))
-        has_text = any(mark.text for mark in marked)
+        marked_spans = self._marked_spans(file, consumed(records_to_import))
+        has_text = any(mark.text for mark in marked_spans)
         has_tier = bool(file.reading.tiers)
-        for number, mark in enumerate(consumed(marked), start=1):
+        for number, mark in enumerate(consumed(marked_spans), start=1):
             extras = _extras(mark, has_text=has_text, has_tier=has_tier, has_model_output=has_model_output)
             clip = self._clip(file, mark, number, extras)
             reason = self._why_repeated(file, mark, clip)
@@ -132,25 +209,30 @@ class ToolSpans:
 
     def _marked_spans(self, file: SpanFile, records: Iterable[RawSpan]) -> list[MarkedSpan]:
         """Return the spans of a file with their levels, concepts and texts; doubts go to its account."""
+        # Which records are spans that count, and what of a model's answers counts.
         spans = _without_short_or_model_spans(file.account, file.account.spans(records))
-        spans = self._without_unperceived_concepts(file, spans)
-        marked, concepts = self._divide_by_role(file, spans)
         answers = [span for span in spans if isinstance(span, Answered)]
+        spans = self._without_unperceived_concepts(file, spans, answers)
+        # What they hold: levels and texts are spans of their own, concepts are added to their levels.
+        marked, concepts = self._divide_by_role(file, spans)
         file.account.note(*_doubtful_questions(answers, self._words))
         marked += self._add_concepts_to_levels(file, marked, concepts)
         self._note_unknown_texts(file, marked)
         return marked
 
-    def _records_to_read(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
-        """Return the records to import: those of labels, and for some tools those of texts too."""
+    def _records_to_import(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
+        """Return the records to import: all, or only those of labels if the kind of file leaves out texts.
+
+        Columns that a person added to a tool's table are imported only if they hold labels.
+        """
         records = list(records)
         file.account.note(*_absent_tiers(file, records))
         if SOURCES[file.account.kind].leaves_texts:
             return self._without_tiers_of_texts(file, records)
-        return self._without_columns_of_texts(file, records)
+        return self._without_added_columns_of_texts(file, records)
 
     def _without_tiers_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
-        """Leave out the records of tiers that hold texts, and note how many there are.
+        """Leave out the records of tiers that hold no labels, and note how many there are.
 
         Raises
         ------
@@ -159,91 +241,116 @@ class ToolSpans:
         """
         source = SOURCES[file.account.kind]
         labelled_records = []
-        n_left: Counter[str] = Counter()
+        n_skipped: Counter[str] = Counter()  # name of a tier -> its number of records
         for record in records:
             if self._role(source, record) in {TEXT, NOT_READ}:
-                n_left[record.tier] += record.n_records
+                n_skipped[record.tier] += record.n_records
                 continue
             if record.refusal:
                 raise file.error(record.refusal)
             file.account.note(record.note)
             labelled_records.append(record)
-        file.account.note(*_left_tiers(n_left))
+        file.account.note(*_notices_on_skipped_tiers(n_skipped))
         return labelled_records
 
-    def _without_columns_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
-        """Leave out the records of columns that a person added to a tool's table, unless they hold labels.
+    def _without_added_columns_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
+        """Leave out the columns that a person added to a tool's table and that hold no labels; note them.
 
-        The tier of such a record is the column that it comes from. The columns that are left out are noted.
+        Each cell of such a column is a record, whose tier is the heading of the column.
         """
         source = SOURCES[file.account.kind]
-        added_records = [record for record in records if record.is_added_column]
-        text_columns = {
-            record.tier for record in added_records if self._role(source, record) in {TEXT, NOT_READ}
-        }
-        file.account.note_unread("column", sorted(text_columns))
-        return [record for record in records if not record.is_added_column or record.tier not in text_columns]
+        records_to_import = []
+        skipped_columns = set[str]()
+        for record in records:
+            if record.is_added_column and self._role(source, record) in {TEXT, NOT_READ}:
+                skipped_columns.add(record.tier)
+            else:
+                records_to_import.append(record)
+        file.account.note_unread("column", sorted(skipped_columns))
+        return records_to_import
 
-    def _without_unperceived_concepts(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
+    def _without_unperceived_concepts(
+        self, file: SpanFile, spans: Sequence[RawSpan], answers: Sequence[Answered]
+    ) -> list[RawSpan]:
         """Remove the concepts that a model cannot perceive from its answers, such as sounds if it only sees.
 
         The number of such answers, and why they do not count, is noted in the file's account.
+
+        Parameters
+        ----------
+        file
+            The file that the spans are from.
+        spans
+            All its spans.
+        answers
+            Those of them that are a model's answers.
         """
         codebook = self._words.codebook
-        name_of_spelling = spellings_of(codebook.concepts)
-        answers = [span for span in spans if isinstance(span, Answered)]
-        # Once for all answers of models that perceive the same: few models answer on many clips.
-        unperceived_by: _UnperceivedBy = {}
+        # Modalities that a model perceives -> concept that it cannot perceive -> the reason.
+        # Made once for all answers of models that perceive the same: few models answer on many clips.
+        reasons_of_modalities: dict[tuple[str, ...], dict[str, str]] = {}
         for answer in answers:
-            if answer.perceives not in unperceived_by:
-                unperceived_by[answer.perceives] = unperceived(codebook, answer.perceives)
-        self._note_unperceived_answers(file, answers, unperceived_by)
+            if answer.perceives not in reasons_of_modalities:
+                reasons_of_modalities[answer.perceives] = unperceived(codebook, answer.perceives)
+        self._note_unperceived_answers(file, answers, reasons_of_modalities)
+        concept_of_spelling = spellings_of(codebook.concepts)
         result: list[RawSpan] = []
         for span in spans:
             if isinstance(span, Answered) and span.role == CONCEPTS and span.text:
-                impossible = unperceived_by[span.perceives]
-                names = span.text.split(";")
-                possible = [name for name in names if name_of_spelling.get(plain(name)) not in impossible]
-                result.append(replace(span, text=";".join(possible)))
+                unperceived_concepts = reasons_of_modalities[span.perceives]
+                text = _without_concepts(span.text, unperceived_concepts, concept_of_spelling)
+                result.append(replace(span, text=text))
             else:
                 result.append(span)
         return result
 
     def _note_unperceived_answers(
-        self, file: SpanFile, answers: Sequence[Answered], unperceived_by: "_UnperceivedBy"
+        self,
+        file: SpanFile,
+        answers: Sequence[Answered],
+        reasons_of_modalities: Mapping[tuple[str, ...], Mapping[str, str]],
     ) -> None:
         """Note how many answers are on concepts that the model cannot perceive, with the reasons.
 
-        What a model answers on one clip may be several spans, on its level and its concepts. They have the
-        same place in the file (`where`) and all its questions, so that only the first of them is counted.
+        A model's answers on one clip may be several spans: one of its level and one of its concepts. Each of
+        them holds all questions of that clip, so that only the first span of each place in the file counts.
+
+        Parameters
+        ----------
+        file
+            The file that the answers are from.
+        answers
+            The spans of a model's answers.
+        reasons_of_modalities
+            Modalities that a model perceives -> concept that it cannot perceive -> the reason.
         """
         name_of_spelling = spellings_of(self._words.codebook.concepts)
-        n_answers_of_reason: Counter[str] = Counter()
+        n_answers: Counter[str] = Counter()  # reason -> number of answers
         counted_places = set[str]()
         for answer in answers:
             if answer.where in counted_places:
                 continue
             counted_places.add(answer.where)
-            reason_of = unperceived_by[answer.perceives]
-            for spelling in answer.probabilities("concept"):  # spelling of a concept -> its probability
-                name = name_of_spelling.get(plain(spelling), "")
-                if name in reason_of:
-                    n_answers_of_reason[reason_of[name]] += 1
-        if n_answers_of_reason:
-            reasons = [f"{reason} ({counted(n, 'answer')})" for reason, n in n_answers_of_reason.items()]
+            reason_of_concept = reasons_of_modalities[answer.perceives]
+            for spelling in answer.probabilities("concept"):
+                concept = name_of_spelling.get(plain(spelling), "")
+                if concept in reason_of_concept:
+                    n_answers[reason_of_concept[concept]] += 1
+        if n_answers:
+            reasons = [f"{reason} ({counted(n, 'answer')})" for reason, n in n_answers.items()]
             file.account.note(f"answers that do not count: {'; '.join(reasons)}")
 
     def _role(self, source: SpanSource, record: RawSpan) -> str:
         """Return what the tier of a record holds, such as levels, concepts or texts."""
-        return self._roles.role_of(record, source.tier, is_said=source.is_said)
+        return self._roles.role_of(record, source.tier, is_speech=source.is_said)
 
     def _divide_by_role(
         self, file: SpanFile, spans: Sequence[RawSpan]
     ) -> tuple[list[MarkedSpan], list[RawSpan]]:
         """Divide spans by the role of their tier: levels, concepts, labels of both, or texts.
 
-        In a tier of labels, and in a model's answers, the codebook tells what a text is. Spans of tiers that
-        are not imported, and a model's answers that should be a level and are none, are left out.
+        In a tier of labels, and in a model's answers, the codebook tells whether a text is a level, a concept
+        or neither.
 
         Returns
         -------
@@ -254,35 +361,53 @@ class ToolSpans:
         """
         account = file.account
         source = SOURCES[account.kind]
-        codebook = self._words.codebook
         marked: list[MarkedSpan] = []
         concepts: list[RawSpan] = []
         ambiguous_texts = set[str]()
         for span in spans:
             role = self._role(source, span)
-            labels = self._labels_of(file, span, role)
-            level = labels.level if labels is not None else ""
-            if role == NOT_READ:
-                tier = span.tier or source.tier
-                account.leave_out(span.where, f"on tier {tier!r}, which --tier does not name")
+            reason = self._why_not_imported(file, span, role)
+            if reason:
+                account.leave_out(span.where, reason)
             elif role == CONCEPTS:
                 concepts.append(span)
-            elif role == LEVELS and account.kind == ANSWERS and not level:
-                account.leave_out(span.where, f"{span.text!r:.40} is no level of codebook {codebook.name!r}")
             elif role == LEVELS:
                 marked.append(MarkedSpan(span, self._movie(file, span), level=span.text))
-            elif labels is None:
-                marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
-            elif not level:
-                concepts.append(span)
             else:
-                if level in self._words.ambiguous_levels:
-                    ambiguous_texts.add(span.text)
-                movie = self._movie(file, span)
-                marked.append(MarkedSpan(span, movie, level, concepts=list(labels.concepts)))
+                labels = self._labels_of(file, span, role)
+                if labels is None:
+                    marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
+                elif not labels.level:
+                    concepts.append(span)
+                else:
+                    if labels.level in self._words.ambiguous_levels:
+                        ambiguous_texts.add(span.text)
+                    movie = self._movie(file, span)
+                    marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
         for text in sorted(ambiguous_texts):
             account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
+
+    def _why_not_imported(self, file: SpanFile, span: RawSpan, role: str) -> str:
+        """Return why a span is left out because of its tier, or of a model's unknown level; "" if it is not.
+
+        Parameters
+        ----------
+        file
+            The file that the span is from.
+        span
+            The span.
+        role
+            The role of its tier.
+        """
+        if role == NOT_READ:
+            tier = span.tier or SOURCES[file.account.kind].tier
+            return f"on tier {tier!r}, which --tier does not name"
+        if role == LEVELS and file.account.kind == ANSWERS:
+            labels = self._words.labels_of(span.text)
+            if labels is None or not labels.level:
+                return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
+        return ""
 
     def _labels_of(self, file: SpanFile, span: RawSpan, role: str) -> Labels | None:
         """Return the level and concepts that a span's text holds; None if it is no label of the codebook.
@@ -302,8 +427,8 @@ class ToolSpans:
     ) -> list[MarkedSpan]:
         """Add the spans of concepts to the spans of their levels.
 
-        A span of concepts belongs to the span of a level that it names as its parent, else to those with the
-        same film, times and annotator.
+        A span of concepts belongs to the levels that it names as its parents, else to those with the same
+        film, times and annotator.
 
         Parameters
         ----------
@@ -326,34 +451,27 @@ class ToolSpans:
         if not concepts:
             return []
         levels = [mark for mark in marked if mark.level]
-        level_of_id = {mark.raw.span_id: mark for mark in levels if mark.raw.span_id}
-        levels_of_span: dict[tuple[object, ...], list[MarkedSpan]] = {}
-        for mark in levels:
-            levels_of_span.setdefault(self._key_of_span(mark.raw, mark.movie), []).append(mark)
+        finder = _LevelFinder(levels, self._annotator)
         names_of_spans = [self._words.codebook.split_concepts(span.text) for span in concepts]
         n_labels = len(levels) + sum(map(len, names_of_spans))
-        most_steps = MOST_ADDITIONS * n_labels
-        n_steps = 0  # levels that were looked at, and concepts that were added to one
+        n_additions = 0  # of a concept to a level
         without_level = []
         for span, names in zip(concepts, names_of_spans, strict=True):
             movie = self._movie(file, span)
-            owners = [level_of_id[span_id] for span_id in span.parent_ids if span_id in level_of_id]
-            if not owners:
-                same_span = levels_of_span.get(self._key_of_span(span, movie), [])
-                owners = [mark for mark in same_span if _can_be_one_span(mark.raw, span)]
-                n_steps += len(same_span)
-            n_steps += len(owners) * len(names)
-            if n_steps > most_steps:
+            levels_of_span = finder.levels_of(span, movie)
+            n_additions += len(levels_of_span) * len(names)
+            if finder.n_compared + n_additions > MOST_ADDITIONS * n_labels:
                 raise file.error(
                     f"{span.where}: very many levels and concepts have its times and annotator: which belong "
                     "together is unclear"
                 )
-            if not owners:
+            if not levels_of_span:
                 without_level.append(MarkedSpan(span, movie, concepts=list(names)))
                 continue
-            for owner in owners:
-                owner.concepts += names
-            file.account.used += 1  # the span is in a clip, though in none of its own
+            for level in levels_of_span:
+                level.concepts += names
+            # Spans that become clips are counted with their clip. This one becomes a part of other clips.
+            file.account.used += 1
         if without_level and levels:
             what = counted(len(without_level), "span")
             file.account.note(
@@ -362,27 +480,16 @@ class ToolSpans:
             )
         return without_level
 
-    def _key_of_span(self, span: RawSpan, movie: str) -> tuple[object, ...]:
-        """Return the key by which the span of a concept finds that of its level.
-
-        It is the film, the annotator, how the tier says that the span was judged (such as blind), and the
-        times, rounded to milliseconds.
-        """
-        annotator = _annotator_of(span, self._annotator)
-        people_tier = PeopleTier.parse(span.tier)
-        how_judged = people_tier.how if people_tier else ""
-        return movie, annotator, how_judged, round(span.start_s, 3), round(span.end_s, 3)
-
     def _note_unknown_texts(self, file: SpanFile, marked: Iterable[MarkedSpan]) -> None:
         """Note the texts that are no labels of the codebook, unless the file holds speech (subtitles)."""
-        if SOURCES[file.account.kind].is_said:
+        holds_speech = SOURCES[file.account.kind].is_said
+        if holds_speech:
             return
         words = self._words
-        texts_marked = [mark.text for mark in marked if mark.text]
-        unknown = Counter(text for text in texts_marked if words.labels_of(text) is None)
-        if unknown:
-            texts = first_few([f"{text!r:.100} ({n})" for text, n in unknown.most_common()], 3)
-            what = f"{counted(unknown.total(), 'text')} not of codebook {words.codebook.name!r}"
+        n_spans = Counter(mark.text for mark in marked if mark.text and words.labels_of(mark.text) is None)
+        if n_spans:
+            texts = first_few([f"{text!r:.100} ({n})" for text, n in n_spans.most_common()], 3)
+            what = f"{counted(n_spans.total(), 'text')} not of codebook {words.codebook.name!r}"
             file.account.note(f"{what} ({texts})")
 
     def _clip(self, file: SpanFile, mark: MarkedSpan, number: int, extras: dict[str, str]) -> Clip:
@@ -406,18 +513,17 @@ class ToolSpans:
         """
         raw = mark.raw
         codebook = self._words.codebook
-        annotator = _annotator_of(raw, self._annotator)
-        if not annotator and SOURCES[file.account.kind].is_signed:
-            remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
-            raise file.error(f"{raw.where}: nobody's: {remedy}, or give --annotator")
+        annotator = self._known_annotator(file, raw)
         stem = slug(mark.movie)
         if annotator:
             stem += f"-{slug(annotator)}"
+        # The video that the span names, else the video of its film.
+        medium = raw.cells.get("media", "") or mark.movie
         with error_context(f"{file.path}: {raw.where}"):
             return Clip(
                 clip_id=raw.cells.get("clip_id") or self._ids.new(stem, number),
                 movie=mark.movie,
-                video=self._films.files.stored_path_of_movie(raw.cells.get("media", "") or mark.movie),
+                video=self._films.files.stored_path_of_movie(medium),
                 start_s=None if raw.is_whole_file else raw.start_s,
                 end_s=None if raw.is_whole_file else raw.end_s,
                 level=codebook.level_spelled(mark.level) if mark.level else None,
@@ -426,32 +532,46 @@ class ToolSpans:
                 extras=extras,
             )
 
+    def _known_annotator(self, file: SpanFile, span: RawSpan) -> str:
+        """Return a span's annotator; "" if there is none and the kind of file does not need one.
+
+        Raises
+        ------
+        ManifestError
+            There is none in a file of a tool that names annotators.
+        """
+        annotator = _annotator_of(span, self._annotator)
+        if not annotator and SOURCES[file.account.kind].is_signed:
+            remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
+            raise file.error(f"{span.where}: nobody's: {remedy}, or give --annotator")
+        return annotator
+
     def _why_repeated(self, file: SpanFile, mark: MarkedSpan, clip: Clip) -> str:
         """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
 
         A new clip is remembered, to be compared with later ones. Clips with an id in their file are never
-        left out.
+        left out, nor is a text that one file has twice.
 
         Raises
         ------
         ManifestError
             An earlier clip gives the span another level or other concepts.
         """
-        where = mark.raw.where
         key = _key_of_repetition(clip, has_level=bool(mark.level))
-        first = self._first_clips.setdefault(key, _FirstClip(clip, file, where))
-        is_new = first.clip is clip
-        is_text_of_same_file = first.file is file and not mark.level  # a text may be there twice
+        first = self._first_clips.get(key)
+        if first is None:
+            self._first_clips[key] = _FirstClip(clip, file, mark.raw.where)
+            return ""
+        is_text_of_same_file = first.file is file and not mark.level
         has_id_in_file = bool(mark.raw.cells.get("clip_id"))
-        if is_new or is_text_of_same_file or has_id_in_file:
+        if is_text_of_same_file or has_id_in_file:
             return ""
         earlier = f"{first.where} of {first.file.path.name}"
-        has_other_concepts = set(first.clip.concepts) != set(clip.concepts)
-        if first.clip.level != clip.level or has_other_concepts:
+        if first.clip.level != clip.level or set(first.clip.concepts) != set(clip.concepts):
             raise file.error(
-                f"{where}: {_written_labels(clip)} where {earlier}, of its times and annotator, says "
-                f"{_written_labels(first.clip)}: keep one; tiers of different people are imported apart, "
-                "with --tier and --annotator"
+                f"{mark.raw.where}: {_written_labels(clip)} where {earlier}, of its times and annotator, "
+                f"says {_written_labels(first.clip)}: keep one; tiers of different people are imported "
+                "apart, with --tier and --annotator"
             )
         first_extras = first.clip.extras
         different = [name for name, cell in clip.extras.items() if cell != first_extras.get(name, "")]
@@ -463,22 +583,24 @@ class ToolSpans:
 def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
     """Return a key that two clips share if one of them repeats or contradicts the other.
 
-    It has the film, annotator, times, subject and observation, and the kind of judgement: blind judgements,
-    later decisions and the like may differ from others of the same span. A span has one level, so that clips
-    with levels are compared whatever these are. A span may have several concepts and texts, so that only
-    clips with the same ones are compared.
+    It holds the span and its annotator (`key_of_annotated_span`), and the kind of judgement, as a blind
+    judgement or a later decision may differ from others of the same span. A span has only one level, so that
+    two clips with levels share a key whether the levels agree or not. It may have several texts and sets of
+    concepts, so that the key of a clip without a level also holds these.
 
     Parameters
     ----------
+    clip
+        The clip.
     has_level
-        Whether a level is marked on the span.
+        Whether a level is marked on its span.
     """
-    statement: tuple[object, ...] = ("level",)
-    if not has_level:
-        concepts = frozenset(clip.concepts) if clip.concepts else NO_CONCEPTS
-        statement = (clip.level, concepts, clip.extras.get("text", ""))
     kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
-    return (*key_of_annotated_span(clip), *kind_of_judgement, *statement)
+    key = (*key_of_annotated_span(clip), *kind_of_judgement)
+    if has_level:
+        return (*key, "level")
+    concepts = tuple(sorted(set(clip.concepts)))
+    return (*key, clip.level, concepts, clip.extras.get("text", ""))
 
 
 def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
@@ -492,8 +614,28 @@ def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
         span: tuple[object, ...] = (clip.clip_id,)
     else:
         span = (clip.start_s, clip.end_s)
-    subject_and_observation = [clip.extras.get(name, "") for name in APART]
+    subject_and_observation = [clip.extras.get(name, "") for name in SUBJECT_COLUMNS]
     return (clip.movie, clip.annotator, *span, *subject_and_observation)
+
+
+def _without_concepts(text: str, concepts: Container[str], concept_of_spelling: Mapping[str, str]) -> str:
+    """Return a text of concepts, separated by semicolons, without some concepts.
+
+    Parameters
+    ----------
+    text
+        The text, in any spellings.
+    concepts
+        Names of the concepts to remove.
+    concept_of_spelling
+        Spelling of a concept (as `plain` writes it) -> its name. Words that are no concepts stay.
+    """
+    spellings = []
+    for spelling in text.split(";"):
+        concept = concept_of_spelling.get(plain(spelling))
+        if concept is None or concept not in concepts:
+            spellings.append(spelling)
+    return ";".join(spellings)
 
 
 def _is_of_a_model(span: RawSpan) -> bool:
@@ -539,21 +681,22 @@ def _extras(mark: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_outpu
         extras["tier"] = mark.raw.tier
     people_tier = PeopleTier.parse(mark.raw.tier)
     if people_tier and people_tier.how:
-        extras[HOW] = people_tier.how  # blind, or in sight of the model's score
+        extras[HOW] = people_tier.how  # whether the annotator saw the model's score
+    # "1" if the annotator saw the model's score, "0" if not: by the tier's name, else by the whole file.
     seen_score = seen_score_of_tier(mark.raw.tier)
+    if not seen_score and has_model_output:
+        seen_score = "1"
     if seen_score:
         extras[SEEN_SCORE] = seen_score
-    elif has_model_output:
-        extras[SEEN_SCORE] = "1"
     return extras
 
 
 def _can_be_one_span(span: RawSpan, other: RawSpan) -> bool:
-    """Return whether two spans of the same times may be of one subject and observation.
+    """Return whether two spans of the same times may have the same subject and observation.
 
-    They may be unless both name a subject, or an observation, and these differ.
+    They may, unless both name a subject, or both an observation, and these differ.
     """
-    for name in APART:
+    for name in SUBJECT_COLUMNS:
         cell = span.cells.get(name)
         other_cell = other.cells.get(name)
         if cell and other_cell and cell != other_cell:
@@ -562,10 +705,10 @@ def _can_be_one_span(span: RawSpan, other: RawSpan) -> bool:
 
 
 def _annotator_of(span: RawSpan, default: str) -> str:
-    """Return a span's annotator; "" if nothing names one.
+    """Return a span's annotator in composed Unicode (NFC); "" if nothing names one.
 
-    It is named by the cell `annotator`, else behind the `@` of the tier's name, else it is the default, else
-    the model that gave the answer.
+    The first of these names is it: the cell `annotator`, what stands behind the `@` of the tier's name, the
+    default, and the model that gave the answer.
     """
     _, _, tier_annotator = span.tier.partition("@")
     for name in (span.cells.get("annotator", ""), tier_annotator, default, span.cells.get("model", "")):
@@ -583,68 +726,75 @@ def _written_labels(clip: Clip) -> str:
 
 
 def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
-    """Return a line for each tier that the person names and that the file does not have."""
+    """Return a notice for each tier that the person names and that the file does not have.
+
+    Names are compared without case and blanks. The person may name a tier with its annotator or without.
+    """
     if file.account.kind == "eaf":
         return []  # the reader of ELAN's documents refuses such names itself
     source = SOURCES[file.account.kind]
-    # A record with a role is read by it, whatever its tier.
+    # The option --tier has no effect on records whose role the file itself says.
     tiers = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
     if not tiers:
         return []
-    # Names are compared without case and blanks. A person may name a tier with its annotator or without.
-    name_of_key = {tier_key(name): name for name in file.reading.tiers}
-    keys_in_file = {matching_key(tier, name_of_key) for tier in tiers}
-    absent_keys = name_of_key.keys() - keys_in_file
-    absent_names = [name_of_key[key] for key in sorted(absent_keys)]
+    named_tier_of_key = {tier_key(name): name for name in file.reading.tiers}
+    keys_in_file = {matching_key(tier, named_tier_of_key) for tier in tiers}
+    absent_keys = named_tier_of_key.keys() - keys_in_file
+    absent_names = [named_tier_of_key[key] for key in sorted(absent_keys)]
     return [f"no tier {name!r} is there{name_hint(name, tiers)}" for name in absent_names]
 
 
-def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
+def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
     """Yield a notice on the tiers of texts that are left out, and one on each whose name may be misspelled.
 
     Parameters
     ----------
-    n_left
+    n_skipped
         Name of each tier that is left out -> its number of records.
     """
-    if n_left:
-        tiers = first_few([f"{name!r} ({n:,})" for name, n in n_left.items()], 4)
-        what = f"left out {counted(len(n_left), 'tier')} of texts ({tiers})"
+    if n_skipped:
+        tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], 4)
+        what = f"left out {counted(len(n_skipped), 'tier')} of texts ({tiers})"
         yield f"{what}: --tier NAME=levels, or =concepts, reads one"
+    name_of_key = {tier_key(name): name for name in n_skipped}
     for known in (LEVEL_TIER, CONCEPT_TIER):
-        names = {tier_key(name): name for name in n_left}
-        for key in get_close_matches(tier_key(known), names, n=1, cutoff=0.75):
-            yield f"tier {names[key]!r} is not read: did you mean {known!r}?"
+        keys = get_close_matches(tier_key(known), name_of_key, n=1, cutoff=LEAST_LIKENESS_OF_TIERS)
+        for key in keys:
+            yield f"tier {name_of_key[key]!r} is not read: did you mean {known!r}?"
 
 
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
-    """Yield notices on a model's questions whose label the codebook does not have, and on missing questions.
+    """Yield notices on a model's questions that do not fit the codebook: unknown labels, missing concepts.
 
-    A question is `level:NAME` or `concept:NAME`. If a model was asked about any concept, the question on each
-    concept of the codebook is missing that no clip has an answer to.
+    A question is `level:NAME` or `concept:NAME`. A concept is missing if a model was asked about others, but
+    no answer is about this one.
     """
+    questions = sorted({question for answer in answers for question in answer.answers})
+    yield from _notices_on_unknown_questions(questions, words)
+    concept_of_spelling = spellings_of(words.codebook.concepts)
+    spellings = [
+        question.removeprefix("concept:") for question in questions if question.startswith("concept:")
+    ]
+    if not spellings:
+        return
+    asked = {concept_of_spelling.get(plain(spelling)) for spelling in spellings}
+    missing = [name for name in words.codebook.concept_names if name not in asked]
+    modalities = sorted({name for answer in answers for name in answer.perceives})
+    yield from _notices_on_missing_questions(missing, unperceived(words.codebook, modalities))
+
+
+def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -> Iterator[str]:
+    """Yield a notice on the questions about labels that the codebook does not have, if there are any."""
     codebook = words.codebook
     label_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
-    questions = sorted({question for answer in answers for question in answer.answers})
-    unknown_questions = []
-    asked_concepts = set()
-    is_asked_about_concepts = False
+    unknown = []
     for question in questions:
         kind, _, name = question.partition(":")
-        label = label_of_spelling[kind].get(plain(name))
-        if kind == "concept":
-            is_asked_about_concepts = True
-        if label is None:
-            unknown_questions.append(question)
-        elif kind == "concept":
-            asked_concepts.add(label)
-    if unknown_questions:
-        what = counted(len(unknown_questions), "question")
-        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown_questions, 3)})"
-    if is_asked_about_concepts:
-        missing = [name for name in codebook.concept_names if name not in asked_concepts]
-        modalities = sorted({name for answer in answers for name in answer.perceives})
-        yield from _notices_on_missing_questions(missing, unperceived(codebook, modalities))
+        if plain(name) not in label_of_spelling[kind]:
+            unknown.append(question)
+    if unknown:
+        what = counted(len(unknown), "question")
+        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
 
 
 def _notices_on_missing_questions(missing: Sequence[str], reason_of: Mapping[str, str]) -> Iterator[str]:
@@ -653,9 +803,9 @@ def _notices_on_missing_questions(missing: Sequence[str], reason_of: Mapping[str
     Parameters
     ----------
     missing
-        The concepts.
+        Names of the concepts.
     reason_of
-        Concept that the model cannot perceive, so that no question on it is expected -> the reason.
+        Concept that the model cannot perceive -> the reason. No question about it is expected.
     """
     perceivable = [name for name in missing if name not in reason_of]
     reasons = [reason_of[name] for name in missing if name in reason_of]

@@ -100,7 +100,9 @@ class UnreadColumns:
     def _words_with_guesses(self) -> LabelWords:
         """Return the words of the codebook, with translations and guesses of what the table's words mean.
 
-        A guess from the table's legend goes before one from a cell, and that before one from a heading.
+        Guesses come from the table's legend, from its cells and from the headings of its columns of marks. If
+        two of them differ on a word, the one that comes first in this order counts; of cells and headings,
+        those of the columns on the left.
         """
         translated_words = self.known_words.with_guesses()
         legend = [*self.titles, *legend_rows(self.file.other_sheets)]
@@ -257,9 +259,9 @@ def _is_exact(column: str, name: str) -> bool:
 
 
 def value_in_titles(titles: Iterable[Sequence[str]], name: str) -> str:
-    """Return what the titles above a table say of all rows: `Vertigo` for `movie` if one is `Film: Vertigo`.
+    """Return what a title above a table says of all rows, such as its film; "" if no title says it.
 
-    Heading and text may also be in two neighbouring cells. "" if no title says it.
+    A title is a known heading with its value, in one cell (`Film: Vertigo`) or in two neighbouring cells.
 
     Parameters
     ----------
@@ -267,15 +269,20 @@ def value_in_titles(titles: Iterable[Sequence[str]], name: str) -> str:
         The rows of cells above the table's header.
     name
         The manifest's column, such as `movie` or `annotator`.
+
+    Examples
+    --------
+    >>> value_in_titles([["Film: Vertigo", ""]], "movie"), value_in_titles([["Film", "Vertigo"]], "movie")
+    ('Vertigo', 'Vertigo')
     """
     for cells in titles:
         texts = []
         for cell in cells:
             before_colon, _, behind_colon = cell.strip().partition(":")
             texts += [part for part in (before_colon, behind_colon) if part.strip()]
-        for heading, text in pairwise(texts):
+        for heading, value in pairwise(texts):
             if bare_heading(heading) in KNOWN_HEADINGS[name]:
-                return text.strip().strip('"')
+                return value.strip().strip('"')
     return ""
 
 

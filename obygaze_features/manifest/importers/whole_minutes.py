@@ -27,9 +27,12 @@ BEYOND_FILMS_S: Final = 12 * 3600.0
 def with_minutes_as_typed(table: Table) -> Table:
     """Read clocks of a workbook as minutes and seconds if they cannot be hours and minutes, and note it.
 
-    A workbook stores 1:30, typed for a minute and a half, as 1:30:00. Columns are read so only if all their
-    clocks are whole minutes, and if otherwise the median span would last half an hour or more, or a film more
-    than five hours.
+    A workbook stores 1:30, typed for a minute and a half, as 1:30:00. A column is read as minutes and seconds
+    only if
+
+    - all its clocks are whole minutes, and
+    - read as hours and minutes, the median span would last half an hour or more, or a film more than five
+      hours.
 
     Raises
     ------
@@ -49,20 +52,20 @@ def with_minutes_as_typed(table: Table) -> Table:
 def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[str]) -> list[str]:
     """Return the columns whose clocks cannot be hours and minutes, as spans or the film would be too long.
 
-    Read as h:mm,
-
-    - a duration of 1:30 is an hour and a half;
-    - a span from 1:30 to 3:00 is as long;
-    - an end of 95:00, or a start if there are no ends, is in a film of four days.
+    Read as h:mm, a duration of 1:30 is an hour and a half, and so is a span from 1:30 to 3:00; an end of
+    95:00 is in a film of four days. If the table has no ends, starts are judged as ends are.
 
     Parameters
     ----------
+    table
+        A sheet of a workbook.
     columns
         The table's columns of times, by their names in a manifest.
     suspects
         Those of them in which all clocks are whole minutes.
     """
     if DURATION in suspects and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
+        # Starts were typed as durations were.
         return [name for name in suspects if name != END]
     if START in suspects and END in suspects:
         has_long_spans = _median_span_s(table) >= LONG_SPAN_S
@@ -124,10 +127,12 @@ def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
 def _refuse_both_ways_of_typing(table: Table, name: str) -> None:
     """Refuse a column in which some times seem typed as m:ss and others as h:mm:ss.
 
-    A workbook keeps the time 95:30 (m:ss) as 95:30:00 (h:mm). So the former kind of times are whole minutes
-    and too late for any film, while the latter have seconds.
+    Both ways differ in what the workbook keeps:
+
+    - 95:30, typed as m:ss, is kept as 95:30:00: whole minutes, and too late for any film;
+    - 1:35:30, typed as h:mm:ss, is kept as it is, with seconds.
     """
-    typed_without_hours = []  # kept by the workbook as hours and minutes
+    typed_without_hours = []
     typed_with_seconds = []
     for cell in cells_of(table, name):
         if not is_of_whole_minutes(cell):

@@ -147,10 +147,12 @@ def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
 def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     """Split the cells of a column into the words that they list.
 
-    Cells are split at semicolons, line breaks and commas (`_divided_cell`). Other signs, such as `+`, may
-    separate words or belong to one. They separate words if each of these words is in the column more than
-    once: in a column `look+body`, `body`, `look`, the first cell lists two words; in a column `look+body`,
-    `look`, it is one word, as `body` is nowhere else.
+    A cell is first split into parts, at semicolons, line breaks and commas (`_divided_cell`). A part may have
+    other signs, such as `+`, which separate words or belong to one word. They separate words if each piece
+    between them is in the column more than once:
+
+    - the cells `look+body`, `body`, `look`: the first one lists two words;
+    - the cells `look+body`, `look`: the first one is a single word, as `body` is nowhere else.
 
     Returns
     -------
@@ -159,13 +161,13 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     has_semicolons = len([cell for cell in cells if ";" in cell]) > 1
     n_rows_of_cell = Counter(cells)  # equal cells are split once
     parts_of_cell: dict[str, list[str]] = {}
-    n_rows_of_piece = Counter[str]()  # of the pieces between all signs
-    for cell, n_rows in n_rows_of_cell.items():
-        parts = _divided_cell(cell, words, has_semicolons=has_semicolons)
-        parts_of_cell[cell] = parts
+    for cell in n_rows_of_cell:
+        parts_of_cell[cell] = _divided_cell(cell, words, has_semicolons=has_semicolons)
+    n_rows_of_piece = Counter[str]()
+    for cell, parts in parts_of_cell.items():
         for part in parts:
             for piece in further_parts(part):
-                n_rows_of_piece[plain(piece)] += n_rows
+                n_rows_of_piece[plain(piece)] += n_rows_of_cell[cell]
     words_of_cell = {}
     for cell, parts in parts_of_cell.items():
         words_of_cell[cell] = _divided_further(parts, n_rows_of_piece, words)
@@ -173,14 +175,14 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
 
 
 def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelWords) -> list[str]:
-    """Split the parts of a cell at further signs, such as `+`, if the column repeats all pieces.
+    """Split each part of a cell into the pieces between further signs, such as `+`, if all are repeated.
 
     Parameters
     ----------
     parts
         The parts of a cell.
     n_pieces
-        How often each piece is in the column, if all its parts are split at further signs.
+        Piece -> how often it would be in the column, if all parts of all cells were split so.
     words
         The words of labels. A part that is a concept is not split.
     """
@@ -240,14 +242,13 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
     n_lists = len([words for words in listed if len(words) > 1])
     if n_lists < 2 or not are_few_words(listed):
         return False
-    different_lists = set(map(tuple, listed))  # to compare the spelling of each word in few lists
-    combinations = {frozenset(map(plain, words)) for words in different_lists}
+    # Each different list once, as comparing the spelling of words takes time.
+    combinations = {frozenset(map(plain, words)) for words in set(map(tuple, listed))}
     n_combinations_of_word: Counter[str] = Counter()
     for combination in combinations:
         n_combinations_of_word.update(combination)
     n_words = sum(len(words) for words in listed)
-    n_different_words = len(n_combinations_of_word)
-    are_repeated = n_words >= LEAST_REPEATS * n_different_words
+    are_repeated = n_words >= LEAST_REPEATS * len(n_combinations_of_word)
     is_word_in_several = max(n_combinations_of_word.values()) > 1
     return are_repeated and len(combinations) >= LEAST_COMBINATIONS and is_word_in_several
 
@@ -282,9 +283,9 @@ def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
     return set(map(plain, written))
 
 
-def legend_rows(records: Iterable[Records]) -> list[list[str]]:
+def legend_rows(sheets: Iterable[Records]) -> list[list[str]]:
     """Return the rows of a workbook's other sheets, in which there may be a legend."""
     rows = []
-    for sheet in records:
+    for sheet in sheets:
         rows += [cells for _, cells in sheet]
     return rows

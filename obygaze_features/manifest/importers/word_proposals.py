@@ -55,49 +55,56 @@ class WordProposals:
 
     def _headings_of_marks(self) -> list[str]:
         """Return the headings of proposed columns of marks, without the annotator's name if they hold one."""
-        levels = self._proposal.columns.get("level", ())
-        columns = [column for column in levels if label_of_heading(column, self._words)]
-        columns += self._proposal.columns.get("concepts", ())
-        headings = [column for column in columns if are_marks(self._cells[column])]
-        for annotator in self._proposal.annotators_with_columns:
-            named_columns = columns_headed_by(annotator, self._table.columns)
-            marked_columns = [column for column in named_columns if self._is_of_marks_by(annotator, column)]
-            headings += [without_name(annotator, column) for column in marked_columns]
-        return headings
+        return [*self._headings_of_shared_marks(), *self._headings_of_annotators_marks()]
 
-    def _is_of_marks_by(self, annotator: str, column: str) -> bool:
-        """Return whether an annotator's column holds marks, and its heading without the name is a label."""
-        has_label_as_heading = bool(label_of_heading(without_name(annotator, column), self._words))
-        return has_label_as_heading and are_marks(self._cells[column])
+    def _headings_of_shared_marks(self) -> list[str]:
+        """Return the headings of proposed columns of marks that belong to no single annotator."""
+        level_columns = self._proposal.columns.get("level", ())
+        columns = [column for column in level_columns if label_of_heading(column, self._words)]
+        columns += self._proposal.columns.get("concepts", ())
+        return [column for column in columns if are_marks(self._cells[column])]
+
+    def _headings_of_annotators_marks(self) -> list[str]:
+        """Return the headings of columns of marks of one annotator each, without the annotator's name."""
+        headings = []
+        for annotator in self._proposal.annotators_with_columns:
+            for column in columns_headed_by(annotator, self._table.columns):
+                heading = without_name(annotator, column)
+                if label_of_heading(heading, self._words) and are_marks(self._cells[column]):
+                    headings.append(heading)
+        return headings
 
     def _propose_unknown_levels(self) -> None:
         """Propose a level for each unknown word in columns of levels; numbers count from low to high."""
+        cells = self._cells_of_levels()
+        unknown_cells = [cell for cell in cells if not self._is_known(cell)]
+        if not unknown_cells:
+            return
+        has_known_levels = len(unknown_cells) < len(cells)
+        n_rows = Counter(without_zeros(cell) for cell in unknown_cells)
+        # Numbers are counted only if nothing else says what they mean: neither levels beside them in words,
+        # nor a legend that explains all of them.
+        are_all_explained = all(self._words.level_of(text) for text in n_rows)
+        if not has_known_levels and not are_all_explained:
+            level_of_number = levels_by_number(list(n_rows), self._words.codebook.level_names)
+            if level_of_number:
+                self._propose_numbers(level_of_number, sorted(n_rows))
+                return
+        is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
+        self._propose_words(self._unknown_words_of_levels(n_rows), is_proposed=is_proposed)
+
+    def _cells_of_levels(self) -> list[str]:
+        """Return the cells of all columns of levels, proposed or read anyway, except columns of marks."""
         columns = [
             *self._proposal.columns.get("level", ()),
             *self._unread.read_levels(),
             *self._columns_of_annotators("level"),
         ]
-        n_rows_of_unknown = Counter[str]()
-        has_known_levels = False
+        cells: list[str] = []
         for column in columns:
-            if column in self._unread.mark_columns:
-                continue
-            for cell in self._cells[column]:
-                if self._is_known(cell):
-                    has_known_levels = True
-                else:
-                    n_rows_of_unknown[without_zeros(cell)] += 1
-        if not n_rows_of_unknown:
-            return
-        level_of_number = levels_by_number(list(n_rows_of_unknown), self._words.codebook.level_names)
-        # Numbers are counted only if nothing else says what they mean: neither levels beside them in words,
-        # nor a legend that explains all of them.
-        are_all_explained = all(self._words.level_of(text) for text in n_rows_of_unknown)
-        if level_of_number and not has_known_levels and not are_all_explained:
-            self._propose_numbers(level_of_number, sorted(n_rows_of_unknown))
-            return
-        is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
-        self._propose_words(self._unknown_words_of_levels(n_rows_of_unknown), is_proposed=is_proposed)
+            if column not in self._unread.mark_columns:
+                cells += self._cells[column]
+        return cells
 
     def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
         """Propose numbers as levels, and ask the person whether they count from low to high.
@@ -116,7 +123,7 @@ class WordProposals:
         self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
-        """Count the unknown words of cells of levels, which may hold concepts too.
+        """Count the unknown words of cells of levels, which may list concepts too.
 
         Parameters
         ----------
@@ -125,8 +132,9 @@ class WordProposals:
         """
         words = Counter[str]()
         for text, n_rows in cells.items():
-            if self._words.level_of(text) or self._words.labels_of(text) is None:
-                words[text] += n_rows
+            lists_labels = not self._words.level_of(text) and self._words.labels_of(text) is not None
+            if not lists_labels:
+                words[text] += n_rows  # a single word, known by a guess or not at all
                 continue
             for part in self._words.parts_of(text):
                 if not self._known_words.level_of(part) and not self._known_words.concept_of(part):
@@ -145,11 +153,14 @@ class WordProposals:
         self._propose_words(words, is_proposed=is_proposed)
 
     def _columns_of_concepts(self) -> list[str]:
-        """Return the columns of concepts that are proposed, read without a proposal, or of one annotator."""
+        """Return the columns of concepts: those proposed, those read anyway, and those of one annotator each.
+
+        The columns that are read anyway are those that the person names, else the column `concepts`.
+        """
         read_columns = self._unread.named_columns("concepts")
-        has_own_column = "concepts" in self._table.columns and not self._headings.has_none_of("concepts")
-        if not read_columns and has_own_column:
-            read_columns = ["concepts"]
+        if not read_columns and "concepts" in self._table.columns:
+            person_says_none = self._headings.has_none_of("concepts")
+            read_columns = [] if person_says_none else ["concepts"]
         proposed_columns = self._proposal.columns.get("concepts", ())
         return [*proposed_columns, *read_columns, *self._columns_of_annotators("concepts")]
 
@@ -159,12 +170,15 @@ class WordProposals:
         return [cell for cell in unknown_cells if not self._known_words.concept_of(cell)]
 
     def _unknown_concepts(self, column: str) -> list[str]:
-        """Return the words in a column's cells that the codebook does not have, repeated ones included."""
-        words = []
-        for parts in self._unread.lists(column):
-            words += parts
-        other_words = [word for word in words if not self._known_words.concept_of(word)]
-        return [word for word in other_words if not self._known_words.is_no_concept(word)]
+        """Return the words in a column's cells that the codebook does not have, repeated ones included.
+
+        Words that people write for no concept do not count.
+        """
+        listed_words: list[str] = []
+        for words_of_cell in self._unread.lists(column):
+            listed_words += words_of_cell
+        words = self._known_words
+        return [word for word in listed_words if not (words.concept_of(word) or words.is_no_concept(word))]
 
     def _columns_of_annotators(self, role: str) -> list[str]:
         """Return the columns that each belong to one annotator and hold levels, or concepts, and no marks.
@@ -191,7 +205,7 @@ class WordProposals:
             Unknown word -> its number of rows.
         is_proposed
             Whether a column with these words is only proposed. If all their columns are read anyway, nothing
-            is proposed for a few words: reading the rows reports them line by line.
+            is proposed for a few words, as the errors of their rows say the same.
         """
         if not words:
             return
@@ -200,18 +214,17 @@ class WordProposals:
         has_proposal = is_proposed or bool(self._proposal.must_be_read) or bool(translations)
         if not has_proposal and words.total() <= SHOWN_PROBLEMS:
             return
-        unknown = [text for text in texts if text not in translations]
-        corrections = self._corrections(unknown)
-        unexplained = [text for text in unknown if text not in corrections]
+        corrections = self._corrections([text for text in texts if text not in translations])
+        label_of_word = translations | corrections
         for text in texts:
-            label = translations.get(text) or corrections.get(text) or UNKNOWN_LABEL
-            self._proposal.words[text] = label
+            self._proposal.words[text] = label_of_word.get(text, UNKNOWN_LABEL)
         if translations:
             shown = _shown_labels(translations)
             self._proposal.doubts.append(f"translated, or explained by the table: {shown}")
         if corrections:
             shown = _shown_labels(corrections)
             self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
+        unexplained = [text for text in texts if text not in label_of_word]
         if unexplained:
             self._ask_for_words(words, unexplained)
         elif not self._proposal.must_be_read:
@@ -227,7 +240,7 @@ class WordProposals:
         return label_of_word
 
     def _corrections(self, texts: Sequence[str]) -> dict[str, str]:
-        """Return word -> label, of words that are spelled nearly like one; only the first are compared."""
+        """Return word -> label, of words spelled nearly like a label; only the first are compared."""
         label_of_word = {}
         for text in texts[:MOST_COMPARED]:
             label = label_near(text, self._words)
@@ -259,7 +272,19 @@ class WordProposals:
             self._proposal.doubts.append(doubt)
 
     def _propose_errors_as_no_label(self) -> None:
-        """Propose to read a spreadsheet's errors in columns of labels as no label; note where they are."""
+        """Propose to read a spreadsheet's errors, such as `#N/A`, in columns of labels as no label.
+
+        They are proposed only beside something else that must be read: alone, the errors of their rows say
+        enough.
+        """
+        if not self._proposal.must_be_read:
+            return
+        for cell, place in self._first_places_of_errors().items():
+            self._proposal.words[cell] = ""
+            self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
+
+    def _first_places_of_errors(self) -> dict[str, str]:
+        """Return each spreadsheet's error in columns of labels -> the line and column where it is first."""
         columns = {
             *self._columns_with_labels(),
             *self._unread.read_levels(),
@@ -271,11 +296,7 @@ class WordProposals:
                 cell = row.cells[column].strip()
                 if is_unreadable(cell):
                     places.setdefault(cell, f"line {row.line}, column {column}")
-        if not places or not self._proposal.must_be_read:
-            return
-        for cell, place in places.items():
-            self._proposal.words[cell] = ""
-            self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
+        return places
 
     def _columns_with_labels(self) -> list[str]:
         """Return the proposed columns of labels: of all annotators, and of each one."""
@@ -287,7 +308,7 @@ class WordProposals:
         return columns
 
     def _is_known(self, cell: str) -> bool:
-        """Return whether the codebook has the labels of a cell, or the cell says that there is no level."""
+        """Return whether all labels in a cell are of the codebook, or the cell says that it has no level."""
         words = self._known_words
         is_label = bool(words.level_of(cell)) or words.labels_of(cell) is not None
         return is_label or words.is_no_level(cell)

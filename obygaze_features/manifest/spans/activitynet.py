@@ -26,7 +26,6 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
     unread: list[str] = []
     cut: list[str] = []
     for name, video in _database(file).items():
-        # NaN, as is a time that cannot be read; comparisons with NaN are false.
         video_length_s = _length_s(object_of(video))
         # A video that is no object counts as one empty annotation, so that it is left out with a reason.
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
@@ -34,16 +33,26 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
             unread += [key for key in annotation if key not in READ_KEYS]
             where = f"{name:.60}, annotation {n}"
             span = _span(where, name, annotation)
-            if span.start_s >= video_length_s:
-                span = replace(span, reason=f"it begins behind the end of its video, {video_length_s:g} s")
-            elif not span.reason and span.end_s > video_length_s + SLACK_S:
+            cut_span = _cut_at(span, video_length_s)
+            if not cut_span.reason and span.end_s > video_length_s + SLACK_S:
                 cut.append(f"{where}: cut at the end of its video, {video_length_s:g} s")
-            if span.end_s > video_length_s:
-                span = replace(span, end_s=video_length_s)
-            yield span
+            yield cut_span
     file.account.note_unread("key", unread)
     if cut:
         file.account.note(first_few(cut, SHOWN))
+
+
+def _cut_at(span: RawSpan, length_s: float) -> RawSpan:
+    """Return a span cut at the end of its video, with a reason to leave it out if it begins after that.
+
+    Times that cannot be read, and an unknown length, are NaN: comparisons with NaN are false, so that such a
+    span stays as it is.
+    """
+    if span.start_s >= length_s:
+        span = replace(span, reason=f"it begins behind the end of its video, {length_s:g} s")
+    if span.end_s > length_s:
+        span = replace(span, end_s=length_s)
+    return span
 
 
 def _database(file: SpanFile) -> Mapping[str, Any]:

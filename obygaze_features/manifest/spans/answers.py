@@ -54,7 +54,11 @@ class Answered(RawSpan, frozen=True, array_like=True, gc=False):
     def probabilities(self, kind: str) -> dict[str, float]:
         """Return name -> probability of yes for all questions of a kind, `level` or `concept`."""
         prefix = f"{kind}:"
-        return {name.removeprefix(prefix): p for name, p in self.answers.items() if name.startswith(prefix)}
+        result = {}
+        for question, probability in self.answers.items():
+            if question.startswith(prefix):
+                result[question.removeprefix(prefix)] = probability
+        return result
 
     @property
     def model(self) -> str:
@@ -83,10 +87,14 @@ class _Probabilities(NamedTuple):
 
 
 def answered_clips(file: SpanFile) -> list[Answered]:
-    """Read the answers on all clips of a file; those that do not count get a reason.
+    """Read the answers on all clips of a file. If they do not count, `Answered.reason` says why.
 
-    Answers on a clip do not count if one is missing that the model gave for most clips, if several levels are
-    the likeliest, or if the same model answered the same clip earlier in the file.
+    Answers on a clip do not count if
+
+    - they cannot be read;
+    - one is missing that the model gave for most clips;
+    - several levels are the likeliest;
+    - the same model answered the same clip earlier in the file.
 
     Raises
     ------
@@ -116,8 +124,8 @@ def answered_clips(file: SpanFile) -> list[Answered]:
 
 def _unclear_level(clip: Answered) -> str:
     """Return the reason if several levels of a clip are the likeliest; else ""."""
-    is_unclear = clip.probabilities("level") and not clip.level
-    return "several levels are the likeliest" if is_unclear else ""
+    has_levels = bool(clip.probabilities("level"))
+    return "several levels are the likeliest" if has_levels and not clip.level else ""
 
 
 def _repetition(clip: Answered, first_answers: Mapping[tuple[str, str], Mapping[str, float]]) -> str:
@@ -189,7 +197,10 @@ def read_answers(file: SpanFile) -> Iterator[RawSpan]:
 def _spans_of_clip(clip: Answered) -> Iterator[RawSpan]:
     """Yield the span of a clip's level, and that of its concepts.
 
-    A clip on which one level alone was asked about, and denied, has no known level: it is left out.
+    - A clip on which one level alone was asked about, and denied, has no known level: it is left out.
+    - A clip with a level has a span of the level, and one of concepts if it has any.
+    - A clip on which no level was asked about has a span of concepts. Without concepts it says that none is
+      there.
     """
     levels = clip.probabilities("level")
     is_only_level_denied = len(levels) == 1 and max(levels.values()) < LEAST_PROBABILITY
@@ -201,7 +212,6 @@ def _spans_of_clip(clip: Answered) -> Iterator[RawSpan]:
     if levels:
         yield replace(clip, text=clip.level, tier="level", span_id=level_span_id)
     concepts = [name for name, p in clip.probabilities("concept").items() if p >= LEAST_PROBABILITY]
-    # Without a level, a span without concepts is yielded too: it says that none is there.
     if concepts or not levels:
         yield replace(
             clip,
@@ -245,11 +255,14 @@ def _answered_clip(where: str, value: Any) -> Answered:
     ----------
     where
         The line or object of the file, for messages.
+    value
+        The JSON value.
     """
-    if not isinstance(value, dict) or not isinstance(value.get("answers"), dict) or not value["answers"]:
+    given_answers = value.get("answers") if isinstance(value, dict) else None
+    if not isinstance(given_answers, dict) or not given_answers:
         return Answered(where, reason=NO_ANSWERS)
     cells = _cells(value)
-    answers, answers_problem = _probabilities(value["answers"])
+    answers, answers_problem = _probabilities(given_answers)
     perceives = PICTURES
     perceives_problem = ""
     try:

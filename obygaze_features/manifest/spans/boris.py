@@ -11,6 +11,7 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -110,11 +111,13 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
 def _table_of_events(file: SpanFile, needed: Sequence[str]) -> Table:
     """Read the table of a file; the cells on media are filled in from the lines above it.
 
-    Versions before 8.22.17 do not write the offset of an observation: it is noted that BORIS moves the times
-    of an observation by its offset.
+    BORIS adds the offset of an observation to its times. Versions before 8.22.17 do not write the offset;
+    that the times may be moved is then noted.
 
     Parameters
     ----------
+    file
+        The file.
     needed
         Columns that the table must have.
     """
@@ -176,9 +179,10 @@ def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
 
 
 def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
-    """Yield an event for each START and its STOP: the next one of the same subject, behaviour and the like.
+    """Yield an event for each START and its STOP, which is the next one with the same `_pairing_key`.
 
-    Rows that cannot be paired are yielded with a reason.
+    Rows that cannot be paired are yielded with a reason: times that cannot be read, a START before another
+    START of its key or without a STOP, a STOP without a START, and points.
 
     Raises
     ------
@@ -188,25 +192,25 @@ def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
     status_columns = [name for name in (TYPE, STATUS) if name in events.columns]
     if not status_columns:
         raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
-    status = status_columns[0]
-    started: dict[tuple[str, ...], Event] = {}
+    status_column = status_columns[0]
+    started: dict[tuple[str, ...], Event] = {}  # pairing key -> event whose STOP was not there yet
     for timed_row in timed(file, events.rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
-        kind = timed_row.row.cells[status].strip().upper()
+        status = timed_row.row.cells[status_column].strip().upper()
         key = _pairing_key(timed_row.row)
         if timed_row.reason:
             yield _behaviour(timed_row, timed_row.reason)
-        elif kind == "START":
+        elif status == "START":
             if key in started:
                 yield started[key]
             started[key] = _behaviour(timed_row, "START without STOP")
-        elif kind == "STOP" and key in started:
+        elif status == "STOP" and key in started:
             yield _joined(started.pop(key), _behaviour(timed_row, ""))
-        elif kind == "STOP":
+        elif status == "STOP":
             yield _behaviour(timed_row, "STOP without START")
-        elif kind == "POINT":
+        elif status == "POINT":
             yield _behaviour(timed_row, POINT)
         else:
-            yield _behaviour(timed_row, f"{kind or 'nothing'} is no START or STOP")
+            yield _behaviour(timed_row, f"{status or 'nothing'} is no START or STOP")
     yield from started.values()
 
 
@@ -294,7 +298,10 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
 
 
 def _refuse_offset(file: SpanFile, row: Row) -> None:
-    """Refuse a row whose observation has an offset other than zero, by which BORIS moves its times."""
+    """Refuse a row whose observation has an offset other than zero, by which BORIS moves its times.
+
+    An offset that cannot be read is NaN, which is not zero either.
+    """
     offset = row.cells[OFFSET]
     if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
         raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
@@ -320,32 +327,41 @@ def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
     ManifestError
         There are several media of unknown lengths, so that it is unclear when the second begins.
     """
-    lists_of_media = observation.lengths_of_media.keys()
-    lists_of_lengths = observation.lengths_of_media.values()
+    lists_of_media = list(observation.lengths_of_media)
     names = [one_line(name) for name in re.split("[;|]", ";".join(lists_of_media))]
     names = [name for name in names if name]
     if not names:
         return []
     if len(names) == 1:
         return [Medium(names[0], 0.0, math.inf)]
-    lengths_s = [time_or_nan(length) for length in ";".join(lists_of_lengths).split(";")]
-    is_one_list = len(lists_of_media) == 1
-    are_known = is_one_list and len(lengths_s) == len(names) and all(length > 0 for length in lengths_s)
-    if not are_known:
+    lengths_s = _lengths_of_media(observation, len(names))
+    if not lengths_s:
         raise file.error(
             f"column {OBSERVATION}, {observation.name!r}: {len(names)} media; times may count from the start "
             f"of the first: keep that column, {SOURCE} and {LENGTHS}, or export each film as an "
             "observation of its own"
         )
     file.account.note("times of media one after the other are counted in each")
+    ends_s = list(accumulate(lengths_s))
+    begins_s = [0.0, *ends_s[:-1]]
+    ends_s[-1] = math.inf
     media = []
-    begin_s = 0.0
-    for name, length_s in zip(names, lengths_s, strict=True):
-        end_s = begin_s + length_s
+    for name, begin_s, end_s in zip(names, begins_s, ends_s, strict=True):
         media.append(Medium(name, begin_s, end_s))
-        begin_s = end_s
-    media[-1] = media[-1]._replace(end_s=math.inf)
     return media
+
+
+def _lengths_of_media(observation: Observation, n_media: int) -> list[float]:
+    """Return the lengths of the media of an observation in seconds; empty if they are not all known.
+
+    They are not known either if the rows of the observation list different media.
+    """
+    if len(observation.lengths_of_media) != 1:
+        return []
+    (list_of_lengths,) = observation.lengths_of_media.values()
+    lengths_s = [time_or_nan(length) for length in list_of_lengths.split(";")]
+    are_known = len(lengths_s) == n_media and all(length > 0 for length in lengths_s)
+    return lengths_s if are_known else []
 
 
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
@@ -364,7 +380,7 @@ def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
             cells = {**span.cells, "media": medium.place}
             # Rounded to nanoseconds, as differences such as 12.3 - 10 have digits that no table wrote.
             parts.append(replace(span, start_s=round(start_s, 9), end_s=round(end_s, 9), cells=cells))
-    if not parts:
+    if not parts:  # its time is in none of the media
         yield span
         return
     named_medium = span.cells["media"]

@@ -110,6 +110,8 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
 
     Parameters
     ----------
+    file
+        The file.
     track
         The element, whose children are shapes in single frames.
     step
@@ -118,11 +120,10 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
         The film's file.
     """
     where = f"track {track.get('id', '')}"
-    frames = [_frame(shape) for shape in track]
     if track.get("source") == "auto":
         yield RawSpan(where, reason=AUTOMATIC, is_of_model=True)
         return
-    if None in frames:
+    if any(_frame(shape) is None for shape in track):
         yield RawSpan(where, reason="a shape without the number of its frame")
         return
     shown, outside = _track_frames(track)
@@ -130,6 +131,7 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
         yield RawSpan(where, reason="it is shown nowhere")
         return
     next_frame = dict(pairwise(sorted(shown | outside)))
+    # A statement is that the track is visible, or that an attribute has a value.
     for statement, frames_with_it in _frames_of_statements(track, shown).items():
         stops = _stops(frames_with_it, next_frame, outside)
         stretches = runs_of(sorted(frames_with_it), stops, step)
@@ -137,10 +139,11 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
 
 
 def _stops(frames_with_it: set[int], next_frame: Mapping[int, int], outside: set[int]) -> set[int]:
-    """Return the frames in which a statement about a track ceases to hold.
+    """Return the frames in which a statement about a track (its label, or a value) stops being true.
 
-    They are the frames next to those with the statement in which the track is outside the picture, or has
-    another value. Other frames are not looked at, as a track may have very many statements.
+    Such a frame is the next one of the track after a frame with the statement. In it the track is outside the
+    picture, or the attribute has another value. Other frames are not looked at, as a track may have very many
+    statements.
 
     Parameters
     ----------
@@ -218,31 +221,51 @@ def _attributes(node: Element) -> Iterator[tuple[str, str]]:
 def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawSpan]:
     """Yield a span for each run of neighbouring frames that have the same tag.
 
-    In a task of images, tags are in the images, whose ids are the frames. In a task of a video, tags name
-    their frame.
+    Parameters
+    ----------
+    file
+        The file.
+    root
+        The element of the task.
+    step
+        From one frame of the task to the next, in frames of the film.
+    media
+        The film's file.
     """
-    tags = []
-    for image in root.findall("image"):
-        if _is_frame_of_a_film(image):
-            tags += [(tag, _frame(image, "id")) for tag in image.findall("tag")]
-    tags += [(tag, _frame(tag)) for tag in root.findall("tag")]
     frames_of_statement: dict[Statement, set[int]] = {}
-    for tag, frame in tags:
+    for tag, frame in _tags_with_frames(root):
         label = one_line(tag.get("label", ""))
         if frame is None:
             yield RawSpan(f"tag {label!r}", reason="without the number of its frame")
         elif tag.get("source") == "auto":
             yield RawSpan(f"tag {label!r}", reason=AUTOMATIC, is_of_model=True)
         else:
-            seen_score = SEEN if tag.get("source") == "semi-auto" else ""
-            label_and_attributes = [("", label), *_attributes(tag)]
-            for tier, text in label_and_attributes:
-                frames_of_statement.setdefault(Statement(tier, text, seen_score), set()).add(frame)
+            for statement in _statements_of_tag(tag, label):
+                frames_of_statement.setdefault(statement, set()).add(frame)
+    cells = {"media": media, "subject": ""}
     for statement, frames in frames_of_statement.items():
         stretches = runs_of(sorted(frames), outside=(), step=step, widest=step)
-        yield from _spans(
-            file, f"tag {statement.text!r}", statement, stretches, {"media": media, "subject": ""}
-        )
+        yield from _spans(file, f"tag {statement.text!r}", statement, stretches, cells)
+
+
+def _tags_with_frames(root: Element) -> list[tuple[Element, int | None]]:
+    """Return the tags of a task, each with its frame; None if it does not say it.
+
+    In a task of images, tags are in the images, whose ids are the frames. In a task of a video, tags name
+    their frame.
+    """
+    tags: list[tuple[Element, int | None]] = []
+    for image in root.findall("image"):
+        if _is_frame_of_a_film(image):
+            tags += [(tag, _frame(image, "id")) for tag in image.findall("tag")]
+    tags += [(tag, _frame(tag)) for tag in root.findall("tag")]
+    return tags
+
+
+def _statements_of_tag(tag: Element, label: str) -> list[Statement]:
+    """Return what a tag says of its frame: its label, and the values of its attributes."""
+    seen_score = SEEN if tag.get("source") == "semi-auto" else ""
+    return [Statement(tier, text, seen_score) for tier, text in [("", label), *_attributes(tag)]]
 
 
 def _spans(

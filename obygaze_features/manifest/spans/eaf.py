@@ -25,7 +25,7 @@ from obygaze_features.manifest.spans.tier_names import (
     seen_score_of_tier,
     tier_key,
 )
-from obygaze_features.manifest.text_tables import DEFINITION, counted
+from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted
 from obygaze_features.text import composed, first_few
 
 DECIDED_ON = "decided_on"
@@ -38,6 +38,8 @@ MOST_ABOVE: Final = 100
 """How many annotations, or tiers, may stand one above the other; tools write three or four."""
 MOST_STEPS: Final = 50
 """How often each time slot is looked at on average to give times to those that have none."""
+LEAST_LIKENESS: Final = 0.75
+"""How alike two names of tiers are (`difflib`, 0 to 1) from which one may be a misspelling of the other."""
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
 _MILLISECONDS = re.compile(r"([0-9]{1,15})(?:\.0+)?")
@@ -89,8 +91,9 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     # What a model's export wrote has names that begin with `MODEL`.
     file.account.shows_model_output = any(name.startswith(MODEL) for name in (*properties, *names))
     decision_of_annotation = _decisions(properties.get(DECISIONS, ""))
-    media_element = root.find("HEADER") if media is None else media
-    cells = _cells(file, root, properties, _path_of_media(media_element))
+    # Up to EAF 2.0 the header itself names the medium.
+    element_naming_media = root.find("HEADER") if media is None else media
+    cells = _cells(file, root, properties, _path_of_media(element_naming_media))
     times = _Times(file, root, tiers, media)
     unread_names = []
     for tier, name in zip(tiers, names, strict=True):
@@ -152,42 +155,53 @@ def _tier(
     decision_of_annotation
         Id of an annotation -> id of the decision in the ledger that it shows.
     """
-    subject = one_line(tier.get("PARTICIPANT", ""))
-    tier_cells = dict(cells)
+    tier_cells = {**cells, "subject": one_line(tier.get("PARTICIPANT", ""))}
     seen_score = seen_score_of_tier(name)
     if seen_score:
-        tier_cells["seen_score"] = seen_score
+        tier_cells[SEEN_SCORE] = seen_score
     for child in tier:
         # An annotation is inside an element ANNOTATION. Anything else is left out with a reason.
         nodes = list(child) if child.tag == "ANNOTATION" else [child]
         for node in nodes:
-            if node.tag not in ANNOTATIONS:
+            if node.tag in ANNOTATIONS:
+                decision = decision_of_annotation.get(node.get("ANNOTATION_ID", ""), "")
+                annotation = times.annotation(node, tier)
+                yield _span(node, name, annotation, {**tier_cells, DECISION: decision})
+            else:
                 reason = "it is no annotation of ELAN"
                 yield RawSpan(f"<{node.tag:.60}> on tier {name!r:.60}", tier=name, reason=reason)
-                continue
-            annotation = times.annotation(node, tier)
-            span_id = node.get("ANNOTATION_ID", "")
-            text = _text(node)
-            start_s = annotation.start_ms / 1000
-            span_cells = {
-                **tier_cells,
-                "annotator": annotation.annotator,
-                "subject": subject,
-                DECISION: decision_of_annotation.get(span_id, ""),
-            }
-            yield RawSpan(
-                f"annotation {span_id:.60} of tier {name!r:.60} (from {start_s:g} s)",
-                start_s,
-                annotation.end_ms / 1000,
-                text=text,
-                tier=name,
-                cells=span_cells,
-                span_id=span_id,
-                parent_ids=annotation.parent_ids,
-                reason="" if text else "no text",
-                refusal=annotation.refusal,
-                note=annotation.signature,
-            )
+
+
+def _span(node: Element, tier: str, annotation: Annotation, cells: Mapping[str, str]) -> RawSpan:
+    """Return the span of an annotation, whose text is in an element and whose times were found apart.
+
+    Parameters
+    ----------
+    node
+        The element of the annotation.
+    tier
+        Name of its tier.
+    annotation
+        Its times, parents and annotator.
+    cells
+        What else the document says of it.
+    """
+    span_id = node.get("ANNOTATION_ID", "")
+    text = _text(node)
+    start_s = annotation.start_ms / 1000
+    return RawSpan(
+        f"annotation {span_id:.60} of tier {tier!r:.60} (from {start_s:g} s)",
+        start_s,
+        annotation.end_ms / 1000,
+        text=text,
+        tier=tier,
+        cells={**cells, "annotator": annotation.annotator},
+        span_id=span_id,
+        parent_ids=annotation.parent_ids,
+        reason="" if text else "no text",
+        refusal=annotation.refusal,
+        note=annotation.signature,
+    )
 
 
 def _text(node: Element) -> str:
@@ -227,22 +241,25 @@ def _property(properties: Mapping[str, str], name: str) -> str:
 
 
 def _check_names(file: SpanFile, names: Sequence[str]) -> None:
-    """Refuse a model's tier among the labels, two tiers of one name, and a declared tier that is missing.
+    """Check the names of the tiers of labels: those that --tier declares, or else those of `NAMED`.
 
-    Tiers of labels are those that --tier declares, or else those with the names of `NAMED`.
+    Raises
+    ------
+    ManifestError
+        A model's tier is one of them, two of them have one name, or a declared tier is missing.
     """
     declared = file.reading.tiers
     label_tiers = {tier_key(name): name for name in declared or NAMED}  # by name as names are compared
     key_of_name = {name: matching_key(name, label_tiers) for name in names}  # "" for other tiers
     names_of_label_tiers = [name for name, key in key_of_name.items() if key]
     other_names = [name for name, key in key_of_name.items() if not key]
-    _check_label_tiers(file, names_of_label_tiers)
+    _check_label_tiers(file, names_of_label_tiers)  # a model's tier, two tiers of one name
     if not declared:
         return
     keys_in_document = set(key_of_name.values())
     for key, declared_name in label_tiers.items():
         if key not in keys_in_document:
-            _report_missing_tier(file, declared_name, names, other_names)
+            _note_or_refuse_missing_tier(file, declared_name, names, other_names)
 
 
 def _check_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
@@ -258,30 +275,36 @@ def _check_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
             )
 
 
-def _report_missing_tier(
+def _note_or_refuse_missing_tier(
     file: SpanFile, missing: str, names: Sequence[str], other_names: Sequence[str]
 ) -> None:
-    """Refuse a document without a tier that --tier names, unless another tier may be meant.
+    """Note a tier that --tier names and the document lacks, if a tier has nearly the same name; else refuse.
 
-    If a tier that --tier does not name is spelled nearly the same, it is noted instead, and the document is
-    read. The tiers of our decisions (`DECIDED`) may be missing without a note, as only a document with
-    decisions has them.
+    The tiers of our decisions (`DECIDED`) may be missing without a note, as only a document with decisions
+    has them.
 
     Parameters
     ----------
+    file
+        The document.
     missing
         The tier that --tier names and the document does not have.
     names, other_names
         The document's tiers, and those of them that --tier does not name.
+
+    Raises
+    ------
+    ManifestError
+        No tier has nearly the same name.
     """
     name_of_key = {tier_key(name): name for name in other_names}
-    near_keys = get_close_matches(tier_key(missing), name_of_key, n=1, cutoff=0.75)
+    near_keys = get_close_matches(tier_key(missing), name_of_key, n=1, cutoff=LEAST_LIKENESS)
     if near_keys:
         near_name = name_of_key[near_keys[0]]
         file.account.note(f"tier {near_name!r} is not read: did you mean {missing!r}?")
         return
-    may_be_missing = dict(file.reading.tiers) == DECIDED
-    if not may_be_missing:
+    names_tiers_of_decisions = dict(file.reading.tiers) == DECIDED
+    if not names_tiers_of_decisions:
         raise file.error(f"no tier {missing!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
 
 
@@ -295,12 +318,9 @@ def _media(file: SpanFile, root: Element) -> Element | None:
     """
     descriptors = root.findall("HEADER/MEDIA_DESCRIPTOR")
     videos = [node for node in descriptors if node.get("MIME_TYPE", "").startswith("video")]
-    films = videos or descriptors  # XML elements that may be the film's
-    stems = [stem_of(_path_of_media(node)) for node in films]
-    movie = file.reading.movie
-    stem_of_movie = find_film(movie, dict.fromkeys(stems)) if movie else None
-    if stem_of_movie is not None:
-        films = [node for node, stem in zip(films, stems, strict=True) if stem == stem_of_movie]
+    candidates = videos or descriptors
+    stems = [stem_of(_path_of_media(node)) for node in candidates]
+    films = _media_of_movie(candidates, stems, file.reading.movie)
     origins = {(node.get("TIME_ORIGIN") or "0").strip() for node in films}
     if len(origins) > 1:
         raise file.error(
@@ -316,6 +336,24 @@ def _media(file: SpanFile, root: Element) -> Element | None:
     return films[0] if films else None
 
 
+def _media_of_movie(media: list[Element], stems: Sequence[str], movie: str) -> list[Element]:
+    """Return the media of the movie that the person names; all if none is named or no medium is of it.
+
+    Parameters
+    ----------
+    media
+        Media descriptors.
+    stems
+        The stem of each medium's file.
+    movie
+        The movie; "" if the person names none.
+    """
+    stem_of_movie = find_film(movie, dict.fromkeys(stems)) if movie else None
+    if stem_of_movie is None:
+        return media
+    return [node for node, stem in zip(media, stems, strict=True) if stem == stem_of_movie]
+
+
 def _path_of_media(node: Element | None) -> str:
     """Return the path or URL of media from an element; "" if it has none.
 
@@ -329,6 +367,27 @@ def _path_of_media(node: Element | None) -> str:
     return ""
 
 
+def _annotations_by_id(tiers: Sequence[Element]) -> dict[str, tuple[Element, Element]]:
+    """Return id of an annotation -> its element and its tier, of the annotations that have an id."""
+    nodes = {}
+    for tier in tiers:
+        for node in tier.findall("ANNOTATION/*"):
+            annotation_id = node.get("ANNOTATION_ID", "")
+            if annotation_id:
+                nodes[annotation_id] = (node, tier)
+    return nodes
+
+
+def _ids_of_followed(nodes: Sequence[Element]) -> set[str]:
+    """Return the ids of the annotations that another one says to be the previous one."""
+    ids = set[str]()
+    for node in nodes:
+        previous_id = node.get("PREVIOUS_ANNOTATION", "")
+        if previous_id:
+            ids.add(previous_id)
+    return ids
+
+
 class _Times:
     """The time of each annotation of a document, in milliseconds of the film.
 
@@ -339,24 +398,34 @@ class _Times:
     """
 
     def __init__(self, file: SpanFile, root: Element, tiers: list[Element], media: Element | None) -> None:
-        """Read the time slots of a document, and give times to those that have none."""
-        nodes_with_tiers = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
+        """Read the time slots of a document, and give times to those that have none.
+
+        Parameters
+        ----------
+        file
+            The file of the document, for errors.
+        root
+            The element of the document.
+        tiers
+            The elements of its tiers.
+        media
+            The media descriptor of the film; None if the document has none.
+        """
         self._file = file
         self._origin_ms = _origin_ms(file, media)
         # Name of a time slot -> its time in milliseconds of the media; "" if it has none, or its text if that
         # is no time.
         self._slots = _time_slots(file, root)
-        _refuse_unclear_references(file, [node for node, _ in nodes_with_tiers])
+        nodes = [node for tier in tiers for node in tier.findall("ANNOTATION/*")]
+        _refuse_unclear_references(file, nodes)
         # Id of an annotation -> its element and its tier. No annotation can refer to one without an id.
-        self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in nodes_with_tiers}
-        self._nodes.pop("", None)
-        # Name of a tier -> its element.
-        self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
+        self._nodes = _annotations_by_id(tiers)
+        self._tier_of_name = {tier.get("TIER_ID", ""): tier for tier in tiers}
         # Cache of `_owner`, by its arguments.
         self._owners: dict[tuple[Element, Element], Owner] = {}
         # Ids of the annotations that another one continues in a subdivision. ELAN writes no slot for the
         # border between the two: one without a time is added here.
-        self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in nodes_with_tiers} - {""}
+        self._followed = _ids_of_followed(nodes)
         for annotation_id in self._followed:
             self._slots[_slot_behind(annotation_id)] = ""
         has_slots_without_time = "" in self._slots.values()
@@ -366,16 +435,23 @@ class _Times:
     def annotation(self, node: Element, tier: Element) -> Annotation:
         """Return the times of an annotation, the ids of the annotations above it, and its annotator.
 
-        An annotation may refer to another one, and that to a further one, which has the times. The annotator
-        is whoever signed the tier of that last one, else the tier above that tier, else the annotation's own
-        tier.
+        An annotation may refer to a parent, that to a further one, and so on. The topmost annotation has the
+        times. The annotator is the first whom one of these tiers names: the tier of the topmost annotation,
+        the tier above that, and the annotation's own tier.
+
+        Parameters
+        ----------
+        node
+            The element of the annotation.
+        tier
+            The element of its tier.
         """
         ancestry = self._ancestry(node)
         parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in ancestry[1:])
         tier_with_times = tier
         if parent_ids:
-            id_with_times = parent_ids[-1]
-            _, tier_with_times = self._nodes[id_with_times]
+            topmost_id = parent_ids[-1]
+            _, tier_with_times = self._nodes[topmost_id]
         owner = self._owner(tier_with_times, tier)
         first_slot, last_slot = self._first_and_last_slot(ancestry)
         problem = self._problem(first_slot) or self._problem(last_slot)
@@ -384,18 +460,18 @@ class _Times:
             place = f"tier {tier.get('TIER_ID', '')!r:.60}, annotation {node.get('ANNOTATION_ID', '')!r:.60}"
             refusal = f"{place}: {problem}: save it in ELAN"
         return Annotation(
-            self._time_ms(first_slot),
-            self._time_ms(last_slot),
-            parent_ids,
-            owner.annotator,
-            refusal,
-            owner.signature,
+            start_ms=self._time_ms(first_slot),
+            end_ms=self._time_ms(last_slot),
+            parent_ids=parent_ids,
+            annotator=owner.annotator,
+            refusal=refusal,
+            signature=owner.signature,
         )
 
     def _owner(self, timed_tier: Element, tier: Element) -> Owner:
         """Return the annotator of the annotations on `tier` that take their times from `timed_tier`."""
         if (timed_tier, tier) not in self._owners:
-            tier_above = self._tiers.get(timed_tier.get("PARENT_REF", ""), timed_tier)
+            tier_above = self._tier_of_name.get(timed_tier.get("PARENT_REF", ""), timed_tier)
             annotator = _first_annotator(timed_tier, tier_above, tier)
             self._owners[timed_tier, tier] = Owner(annotator, _other_signature(tier, annotator))
         return self._owners[timed_tier, tier]
@@ -416,9 +492,9 @@ class _Times:
     def _next_slots_of_tiers(self, tiers: Sequence[Element]) -> list[dict[str, str]]:
         """Return for each tier: first slot of an annotation -> its last slot.
 
-        A tier comes after the tiers that it subdivides, so that their times are known when it is reached.
-        What it subdivides is known by how many annotations its own ones refer to in a chain, as they may do
-        so although the tier names no tier above it; and if these are as many, by the tiers above it.
+        A tier comes after the tiers that it subdivides, so that their times are known when it is reached. To
+        this end, tiers are sorted by the longest chain of annotations that refer to each other, which may
+        exist although the tier names no tier above it, then by the number of tiers above them.
         """
         ancestries_of_tier = {}
         for tier in tiers:
@@ -441,9 +517,9 @@ class _Times:
         """Count the tiers above a tier; a circle of tiers is counted once."""
         names_above = set[str]()
         name = tier.get("PARENT_REF", "")
-        while name in self._tiers and name not in names_above and len(names_above) < MOST_ABOVE:
+        while name in self._tier_of_name and name not in names_above and len(names_above) < MOST_ABOVE:
             names_above.add(name)
-            name = self._tiers[name].get("PARENT_REF", "")
+            name = self._tier_of_name[name].get("PARENT_REF", "")
         return len(names_above)
 
     def _ancestry(self, node: Element) -> list[Element]:
@@ -489,16 +565,24 @@ class _Times:
     def _spread(self, next_slots_of_tiers: Sequence[Mapping[str, str]]) -> None:
         """Give times to slots without one, evenly spread between two slots with times, as ELAN does.
 
+        All tiers are gone through until no slot gets a time any more, as the times of a tier may only be
+        known after those of a later tier.
+
+        Parameters
+        ----------
+        next_slots_of_tiers
+            For each tier: first slot of an annotation -> its last slot.
+
         Raises
         ------
         ManifestError
-            It takes more than `MOST_STEPS` steps for each slot and annotation, as slots are entangled.
+            It takes more than `MOST_STEPS` steps for each slot and annotation, as very many tiers have to be
+            gone through very often.
         """
         n_steps = 0
         most_steps = MOST_STEPS * (len(self._slots) + len(self._nodes))
         n_known = self._n_known()
         has_new_times = True
-        # Repeated, as the times of a tier may only be known after those of a later tier.
         while has_new_times and n_known < len(self._slots):
             for next_slots in next_slots_of_tiers:
                 known_slots = [slot for slot in next_slots if isinstance(self._slots.get(slot), int)]
@@ -529,16 +613,9 @@ class _Times:
         steps : int
             How many slots were visited.
         """
-        inner_slots = dict[str, None]()  # slots without a time, in order; a dict finds them at once
-        slot = next_slots[first_slot]
-        while True:
-            has_no_time = self._slots.get(slot) == ""
-            is_circle = slot in inner_slots  # of annotations
-            if not has_no_time or is_circle or slot not in next_slots:
-                break
-            inner_slots[slot] = None
-            slot = next_slots[slot]
-        last_slot = slot
+        inner_slots = self._slots_without_time(next_slots[first_slot], next_slots)
+        slot_before_last = inner_slots[-1] if inner_slots else first_slot
+        last_slot = next_slots[slot_before_last]
         start_ms = self._slots[first_slot]
         end_ms = self._slots.get(last_slot)  # a text if it is no time
         if isinstance(start_ms, int) and isinstance(end_ms, int):
@@ -546,6 +623,18 @@ class _Times:
             for n, inner_slot in enumerate(inner_slots, start=1):
                 self._slots[inner_slot] = int(start_ms + n * step_ms)
         return 1 + len(inner_slots)
+
+    def _slots_without_time(self, slot: str, next_slots: Mapping[str, str]) -> list[str]:
+        """Return the slots without a time that follow each other from a slot on, which may have a time.
+
+        They end before a slot with a time or a text that is no time, before the last slot of the tier, and
+        before a slot that was there already, if annotations form a circle.
+        """
+        inner_slots = dict[str, None]()  # a dict, to find a slot at once
+        while self._slots.get(slot) == "" and slot in next_slots and slot not in inner_slots:
+            inner_slots[slot] = None
+            slot = next_slots[slot]
+        return list(inner_slots)
 
 
 def _slot_behind(annotation_id: str) -> str:

@@ -91,9 +91,11 @@ class Event:
 
 
 def read_edl(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of each event; an event without a marker of Resolve is yielded as a cut.
+    """Yield a record for each marker of an edit decision list, and for each event without markers.
 
-    Markers of Avid (locators) have no length, and are left out.
+    An event is a line of the list: a piece of a source, with its times. Resolve writes markers as comments of
+    events; an event without them is a cut. Avid writes markers as locators, which have no length, so that
+    they are left out.
     """
     lines = file.lines
     events = _events(lines)
@@ -104,7 +106,9 @@ def read_edl(file: SpanFile) -> Iterator[RawSpan]:
         yield RawSpan(place, reason=POINT)
     if not events:
         return
-    codes = [code for event in events for code in (event.start, event.end)]
+    codes = []
+    for event in events:
+        codes += [event.start, event.end]
     # Our exports state the rate and the start of the time line in comments of the first event.
     comments = events[0].comments
     times = time_line(file, codes, rate=comments.get(RATE, ""), start=comments.get(START, ""))
@@ -210,7 +214,7 @@ def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLi
     text = one_line(tags.get(NAME_TAG, "")) or tags["note"]
     cells = {"comment": tags["note"]} if tags["note"] != text else {}
     colour = one_line(tags.get(COLOUR_TAG, "")).removeprefix(COLOUR)
-    return marker(event.where, start_s, end_s, text, colour, cells)
+    return marker(event.where, start_s=start_s, end_s=end_s, text=text, tier=colour, cells=cells)
 
 
 def _exported_span(event: Event, start_s: float, end_s: float) -> RawSpan:

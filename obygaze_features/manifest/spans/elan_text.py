@@ -30,7 +30,7 @@ from obygaze_features.manifest.spans.tool_tables import (
     tool_table,
     with_added_labels,
 )
-from obygaze_features.manifest.text_tables import Row, counted
+from obygaze_features.manifest.text_tables import Row, Table, counted
 from obygaze_features.text import first_few
 from obygaze_features.text_records import header_row, shared_cells, split_records
 from obygaze_features.workbook import Records
@@ -53,7 +53,8 @@ TOLD_BY = 200
 SLACK_S = 0.002
 """Rounding, in seconds, by which one time in two forms may differ, or a duration from end minus begin."""
 
-_READ = re.compile(KINDS["elan-text"]["read"])
+_COLUMN_OF_ELAN = re.compile(KINDS["elan-text"]["read"])
+"""Names that ELAN writes above columns, other than names of tiers."""
 _OFFSET = re.compile(r"#(?:(?!offset: *-?\d)[^#\n])*+offset: *+(-?\d{1,12})", re.IGNORECASE)
 
 
@@ -79,8 +80,8 @@ class Layout(NamedTuple):
 def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the annotations of ELAN's tab-delimited text or CSV.
 
-    The columns are named by a header in English. Without one, or with one in another language, they are told
-    by what they hold.
+    The meaning of columns is taken from a header in English. Without one, or with one in another language, it
+    is found from the cells of the columns.
     """
     records, delimiter = _rows(file)
     first_row = _first_row(records)
@@ -90,15 +91,14 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
     if not records:
         raise file.error("no annotation of ELAN's tab-delimited text")
     _, header = records[first_row]
-    matches = [HEADING.fullmatch(cell.strip()) for cell in header]
-    headings_of_times = [match for match in matches if match]
     rows = Rows(records[first_row:], delimiter)
-    if any(match["time"] in {BEGIN, END} for match in headings_of_times):
+    rows_below_header = Rows(records[first_row + 1 :], delimiter)
+    headings_of_times = _headings_of_times([cell.strip() for cell in header])
+    if any(time in {BEGIN, END} for time, _ in headings_of_times):
         yield from _with_header(file, rows)
     elif headings_of_times:
         file.account.note(f"header in another language left out: {first_few(header, SHOWN_NAMES)}")
-        rows_below_header = Rows(records[first_row + 1 :], delimiter)
-        form_of_begins = headings_of_times[0]["form"]  # begins come first in any language
+        _, form_of_begins = next(iter(headings_of_times))  # begins come first in any language
         yield from _without_header(file, rows_below_header, form_of_begins)
     else:
         yield from _without_header(file, rows)
@@ -137,7 +137,9 @@ def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
         return None
     first_s = time_or_nan(cells[2])
     second_s = time_or_nan(cells[3])
-    return None if math.isnan(first_s + second_s) else (first_s, second_s)
+    if math.isnan(first_s) or math.isnan(second_s):
+        return None
+    return first_s, second_s
 
 
 def _is_name(text: str) -> bool:
@@ -190,13 +192,13 @@ def _rows(file: SpanFile) -> Rows:
     """Split a text into rows of cells: at tabs without quotes, as ELAN writes, else as spreadsheets write."""
     if file.sheet is not None:
         return Rows(file.sheet, "\t")
-    known: dict[str, str] = {}
-    records = [
-        (number, shared_cells(line.split("\t"), known))
-        for number, line in enumerate(file.lines, start=1)
-        if line.strip()
-    ]
-    if any(len(cells) > 2 for _, cells in records):
+    known: dict[str, str] = {}  # each different cell once, to save memory
+    records = []
+    for number, line in enumerate(file.lines, start=1):
+        if line.strip():
+            records.append((number, shared_cells(line.split("\t"), known)))
+    has_tabs = any(len(cells) > 2 for _, cells in records)
+    if has_tabs:
         return Rows(records, "\t")
     return Rows(*split_records(file.path, file.text, ManifestError, _has_times))
 
@@ -209,6 +211,8 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
 
     Parameters
     ----------
+    file
+        The file of the table.
     rows
         The header, and the rows below it.
     """
@@ -225,13 +229,11 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
         else:
             yield RawSpan(f"line {line}", reason=f"{len(cells)} cells where others have {len(header)}")
     table = tool_table(file, (begin, end), (records, "\t"))
-    has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
-    if has_tier_column:
+    if {"tier", "annotation"} <= set(map(plain, header)):
         text_columns = ["Annotation"]
         label_columns = added_label_columns(file, table)
     else:
-        # A column with another name than those that ELAN writes (`_READ`) is that of a tier.
-        text_columns = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
+        text_columns = _columns_of_tiers(table)
         label_columns = []
     timed_rows = timed(
         file,
@@ -245,6 +247,11 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     for timed_row in timed_rows:
         for span in _spans_of_row(timed_row, text_columns):
             yield from with_added_labels(span, [timed_row.row], label_columns)
+
+
+def _columns_of_tiers(table: Table) -> list[str]:
+    """Return the columns that are named by their tier: those that have no name of ELAN's other columns."""
+    return [name for name in table.columns if name == "Annotation" or not _COLUMN_OF_ELAN.fullmatch(name)]
 
 
 def _headings_of_times(header: Sequence[str]) -> dict[tuple[str, str], str]:
@@ -316,7 +323,7 @@ def _rate(form: str) -> Fraction | None:
 
 
 def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawSpan]:
-    """Yield the annotations of a table without a header in English, whose columns are told by what they hold.
+    """Yield the annotations of a table without a header in English; the cells tell the columns apart.
 
     ELAN writes these columns: tier, participant (optional), begin times, end times, durations (optional),
     text, and names of files (optional). Each of the times may be there in up to three forms, side by side.
@@ -334,6 +341,7 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     if not form:
         is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if is_whole else "ss.msec"
+    # Read on as if ELAN had written a header in English, in line 0.
     header = _english_header(layout, len(columns), form)
     yield from _with_header(file, Rows([(0, header), *rows.records], rows.delimiter))
 
@@ -361,7 +369,7 @@ def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
         The form of the times in the first columns of begin and end times.
     """
     # A column that is not read needs a name that no other column has, and that is not taken for the name of a
-    # tier. `_READ` knows names that end in "- time".
+    # tier. `_COLUMN_OF_ELAN` matches names that end in "- time".
     header = [f"{index} - time" for index in range(n_columns)]
     header[0] = "Tier"
     first_after_text = layout.text + 1
@@ -430,6 +438,10 @@ def _only_layout(columns: Sequence[Sequence[str]], *, n_groups: int) -> Layout |
 def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_forms: int) -> list[Layout]:
     """Return the layouts of times in `n_groups` groups and `n_forms` forms that fit the cells of the columns.
 
+    For three groups and two forms, a layout is (with the columns in the order of the file):
+
+        begin | begin | end | end | duration | duration | text
+
     Parameters
     ----------
     columns
@@ -446,10 +458,9 @@ def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_form
     for begin in range(len(columns) - n_columns_of_times):  # the text stands behind the times
         end = begin + n_forms
         layout = Layout(begin, end, text=begin + n_columns_of_times)
-        forms_of_begins = forms[begin:end]
-        forms_of_ends = forms[end : end + n_forms]
-        have_same_forms = forms_of_begins == forms_of_ends
-        if have_same_forms and _fits(times, layout, n_groups) and _are_one_time(times[begin:end]):
+        have_same_forms = forms[begin:end] == forms[end : end + n_forms]
+        begin_times = times[begin:end]  # the same times in all forms
+        if have_same_forms and _fits(times, layout, n_groups) and _are_one_time(begin_times):
             layouts.append(layout)
     return layouts
 
@@ -467,19 +478,17 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
         2 for begins and ends; 3 with durations.
     """
     n_forms = layout.end - layout.begin
-    begins_by_form = times[layout.begin : layout.end]
-    ends_by_form = times[layout.end : layout.end + n_forms]
-    durations_by_form = times[layout.end + n_forms : layout.text]  # none with two groups
     has_durations = n_groups == 3
     fits = []
     for form in range(n_forms):
-        begins = begins_by_form[form]
-        ends = ends_by_form[form]
+        begins = times[layout.begin + form]
+        ends = times[layout.end + form]
         if not has_durations:
             fits += [begin <= end for begin, end in zip(begins, ends, strict=True)]
             continue
-        for begin, end, duration in zip(begins, ends, durations_by_form[form], strict=True):
-            # Of durations above a second, the difference may grow with them.
+        durations = times[layout.end + n_forms + form]
+        for begin, end, duration in zip(begins, ends, durations, strict=True):
+            # The tolerance is relative for durations above a second.
             is_duration = abs(end - begin - duration) <= SLACK_S * max(1.0, duration)
             fits.append(begin <= end and is_duration)
     return _are_most(fits)

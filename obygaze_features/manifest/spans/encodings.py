@@ -74,7 +74,11 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
 
 
 def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
-    """Decode a text that is not UTF-8, or not in all of its lines; return it with a notice, as `decoded`."""
+    """Decode a text that is not UTF-8, or not in all of its lines; return it with a notice, as `decoded`.
+
+    A text of which most lines are UTF-8 may be of files in several encodings that were joined: only its other
+    lines are decoded in another encoding.
+    """
     # Bytes that are not UTF-8 become lone surrogates, which `_ESCAPED` finds.
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
     bytes_not_utf8 = {  # index of a line -> its bytes
@@ -83,12 +87,12 @@ def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
         if _ESCAPED.search(line)
     }
     choice = _encoding_of_lines(content, encoding, bytes_not_utf8)
+    # Lines of nothing but ASCII are the same in all encodings, and show nothing.
     n_beyond_ascii = sum(not line.isascii() for line in lines)
-    half_are_utf8 = n_beyond_ascii >= 2 * len(bytes_not_utf8)  # of the lines beyond ASCII
-    is_mostly_utf8 = half_are_utf8 or content.startswith(BOM_UTF8)
+    is_half_utf8 = n_beyond_ascii >= 2 * len(bytes_not_utf8)
+    is_mostly_utf8 = is_half_utf8 or content.startswith(BOM_UTF8)
     if not is_mostly_utf8:
         return _text_in(choice.name, content), choice.notice
-    # Only the lines that are not UTF-8 are decoded in the other encoding.
     for index, line_bytes in bytes_not_utf8.items():
         lines[index] = _text_in(choice.name, line_bytes)
     where = first_few([f"line {index + 1}" for index in bytes_not_utf8], 1)

@@ -139,7 +139,9 @@ def _mark(node: Element, place: Place, where: str) -> RawSpan:
     note = one_line(node.get("note", ""))
     if note:
         cells["comment"] = note
-    return marker(place_and_text, float(start), float(end), text, node.tag, cells)
+    return marker(
+        place_and_text, start_s=float(start), end_s=float(end), text=text, tier=node.tag, cells=cells
+    )
 
 
 def _seconds(text: str) -> Fraction | None:

@@ -75,7 +75,8 @@ class Format:
     def likeness(self, words: frozenset[str]) -> float:
         """Return how much a text resembles this format: the largest share of a mark's words that it has.
 
-        Each list of a mark with several lists, such as `paths`, counts as a mark of its own.
+        The words of a mark are those in its patterns. The marks `paths` and `columns` are several lists of
+        patterns, of which a file needs only one, so that each list counts as a mark of its own.
 
         Parameters
         ----------
@@ -86,9 +87,8 @@ class Format:
         for mark, wanted in self.marks.items():
             if mark == "lacks":  # words that a text of the format does not have
                 continue
-            has_several_lists = mark in {"paths", "columns"}
-            patterns_of_marks = wanted if has_several_lists else [wanted]
-            for patterns in patterns_of_marks:
+            lists_of_patterns = wanted if mark in {"paths", "columns"} else [wanted]
+            for patterns in lists_of_patterns:
                 words_of_mark = frozenset(_words_in(patterns))
                 if words_of_mark:
                     shares.append(len(words_of_mark & words) / len(words_of_mark))
@@ -96,10 +96,14 @@ class Format:
 
 
 def _entry(facts: Mapping[str, Any]) -> Format:
-    """Make a format of an entry in the table of formats."""
-    marks = {mark: facts[mark] for mark in MARKS if mark in facts}
+    """Make a format from its entry in formats.toml."""
     return Format(
-        facts["name"], facts["tool"], facts.get("kind", ""), facts.get("way_out", ""), facts["source"], marks
+        name=facts["name"],
+        tool=facts["tool"],
+        kind=facts.get("kind", ""),
+        way_out=facts.get("way_out", ""),
+        source=facts["source"],
+        marks={mark: facts[mark] for mark in MARKS if mark in facts},
     )
 
 
@@ -228,13 +232,23 @@ def _holds(value: Any, steps: Sequence[str]) -> bool:
     steps
         The steps of the path. Each is a name, or `*` for any name, and `[]` for each list in which the next
         step is looked for: `items[]` for the items of the list `items`.
+
+    Examples
+    --------
+    >>> _holds({"items": [{"id": 1}, {"name": "a"}]}, ["items[]", "name"])
+    True
     """
     if not steps:
         return True
-    step = _STEP.fullmatch(steps[0])
-    assert step is not None  # noqa: S101 - any text is a name with or without brackets
-    name = step[1]
-    n_lists = step[2].count("[]")
+    return any(_holds(item, steps[1:]) for item in _values_at(value, steps[0]))
+
+
+def _values_at(value: Any, step: str) -> list[Any]:
+    """Return the values to which a step of a path leads from a JSON value; empty if it leads nowhere."""
+    match = _STEP.fullmatch(step)
+    assert match is not None  # noqa: S101 - any text is a name with or without brackets
+    name = match[1]
+    n_lists = match[2].count("[]")
     if name == "*":
         values = list(islice(value.values(), MOST_ITEMS)) if isinstance(value, dict) else []
     elif name:
@@ -247,7 +261,7 @@ def _holds(value: Any, steps: Sequence[str]) -> bool:
             if isinstance(inner_value, list):
                 items += inner_value[:MOST_ITEMS]
         values = items
-    return any(_holds(item, steps[1:]) for item in values)
+    return values
 
 
 def _has_member(file: SpanFile, pattern: str) -> bool:

@@ -104,7 +104,7 @@ class Headings:
         return "" in self.columns.get(name, ())
 
     def are_in(self, cells: Sequence[str]) -> bool:
-        """Return whether cells are the header that the person means: hold two of the named headings.
+        """Return whether a row is the header that the person's options mean: it has two of their headings.
 
         One is enough if only one is named. If several are, a row with one of them may be of a legend.
         """

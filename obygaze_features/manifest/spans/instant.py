@@ -29,6 +29,9 @@ FRAME_CODE = re.compile(
 )
 """A time code such as 01:02:03:12, or 01:02:03;12 with drop frame."""
 
+ROUNDING_OF_RATES = Fraction(1, 100)
+"""A rate that is nearer to a broadcast rate, in frames per second, is a rounded one: 23.976 is 24000/1001."""
+
 DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
 """Rates with drop-frame time code -> how many frame numbers a minute skips. Source: SMPTE ST 12-1."""
 
@@ -173,10 +176,11 @@ def spelled_s(text: str) -> float | None:
     >>> spelled_s("1 min 5 s"), spelled_s("12,5 sec"), spelled_s("00.01.05"), spelled_s("12.5")
     (65.0, 12.5, 65.0, None)
     """
-    if clock := DOTTED.fullmatch(text):
+    clock = DOTTED.fullmatch(text)
+    if clock:
         return clock_s(clock[1], clock[2], clock[3], "")
     spelled = SPELLED.fullmatch(text.strip())
-    if spelled is None or not any(spelled.groups()):
+    if spelled is None or not any(spelled.groups()):  # each part may lack, so that an empty text matches
         return None
     hours, minutes, whole_seconds = (group or "0" for group in spelled.groups())
     return int(hours) * 3600 + int(minutes) * 60 + float(whole_seconds.replace(",", "."))
@@ -297,8 +301,10 @@ def frame_rate(text: str) -> Fraction:
         rate = Fraction(0)
     if not 1 <= rate <= 1000:
         raise ManifestError(f"rate {text!r}: expected frames per second, such as 25 or 23.976")
-    broadcast = Fraction(round(rate) * 1000, 1001)
-    return broadcast if rate.denominator > 1 and abs(rate - broadcast) < Fraction(1, 100) else rate
+    broadcast_rate = Fraction(round(rate) * 1000, 1001)
+    is_whole = rate.denominator == 1
+    is_rounded_broadcast_rate = abs(rate - broadcast_rate) < ROUNDING_OF_RATES
+    return broadcast_rate if is_rounded_broadcast_rate and not is_whole else rate
 
 
 def clock(time_s: float, point: str = ".") -> str:
@@ -365,8 +371,12 @@ def instants(
 
 def _refuse_mixed_codes(texts: Sequence[str]) -> None:
     """Refuse a column in which only some time codes have drop frame."""
-    codes = map(FRAME_CODE.fullmatch, map(with_ascii_digits, texts))
-    if len({code["sign_of_frames"] for code in codes if code}) > 1:
+    signs = set[str]()
+    for text in texts:
+        code = FRAME_CODE.fullmatch(with_ascii_digits(text))
+        if code is not None:
+            signs.add(code["sign_of_frames"])
+    if len(signs) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
 
 
@@ -431,25 +441,32 @@ def _is_number(text: str, decimal_sign: str) -> bool:
 
 
 def time_or_nan(text: str) -> float:
-    """Read a single time in seconds; NaN if it is no time."""
+    """Read a single time in seconds; NaN if it is no time.
+
+    A text that may be no time of its own, but has to be judged by the rules for columns (an unclear decimal
+    sign, a share of a day), is read as a column of one cell, which is slower.
+    """
     text = text.strip()
-    has_doubtful_sign = _UNSURE.search(text) is not None
+    has_unclear_sign = _UNSURE.search(text) is not None
     may_be_share_of_a_day = _MANY_DIGITS.search(text) is not None
-    needs_rules_of_columns = (has_doubtful_sign or may_be_share_of_a_day) and not is_clock(text)
-    value: object = None
+    needs_rules_of_columns = (has_unclear_sign or may_be_share_of_a_day) and not is_clock(text)
+    time: float | ManifestError | None = None
     with suppress(ManifestError):
-        value = instants([text])[0] if needs_rules_of_columns else time_in(text)
-    return value if isinstance(value, float) else math.nan
+        time = instants([text])[0] if needs_rules_of_columns else time_in(text)
+    return time if isinstance(time, float) else math.nan
 
 
 def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
-    """Find the decimal sign of the numbers in a column.
+    """Find the decimal sign of the numbers in a column, "." or ",".
 
     It is the sign that a number of the column needs: `0,5` and `1.234,5` need the comma. If none needs one,
-    it is the usual sign, unless a number such as `1,234` has only the other sign and could be read with both.
+    it is the usual sign. Then no number may be left that could be read with both signs and does not have the
+    usual one, such as `1,234` where the point is usual.
 
     Parameters
     ----------
+    texts
+        The cells of the column.
     usual_sign
         The sign if no cell shows it; "" if either may be meant.
 
@@ -466,7 +483,7 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
         possible_signs = _possible_signs(text)
         if len(possible_signs) == 1:
             example_of_sign.setdefault(possible_signs[0], text)
-        elif len(possible_signs) == 2 and not doubtful and _is_doubtful(text, usual_sign):
+        elif len(possible_signs) == 2 and not doubtful and _has_other_sign(text, usual_sign):
             doubtful = text
     if len(example_of_sign) == 2:
         raise ManifestError(
@@ -489,8 +506,8 @@ def _possible_signs(text: str) -> list[str]:
     return [sign for sign in ".," if _is_number(text, sign)]
 
 
-def _is_doubtful(text: str, usual_sign: str) -> bool:
-    """Return whether it is unclear if the sign of a number is a decimal one: it is not the usual one."""
+def _has_other_sign(text: str, usual_sign: str) -> bool:
+    """Return whether a number has a point or a comma, but not the usual decimal sign ("": none is)."""
     has_sign = "." in text or "," in text
     has_usual_sign = usual_sign != "" and usual_sign in text
     return has_sign and not has_usual_sign

@@ -165,7 +165,8 @@ class LabelWords:
     @property
     def ambiguous_levels(self) -> set[str]:
         """The levels of which a spelling is also a spelling of a concept."""
-        return {self._levels[word] for word in self._levels.keys() & self._concepts.keys()}
+        shared_spellings = self._levels.keys() & self._concepts.keys()
+        return {self._levels[spelling] for spelling in shared_spellings}
 
     def _level_of(self, text: str) -> str:
         """Return the level that a whole text stands for; "" if it stands for none."""
@@ -209,8 +210,10 @@ class LabelWords:
 
     def _says_nothing(self, text: str, usual_words: set[str]) -> bool:
         """Return whether a text stands for no label: it is a usual word for that, or the person says so."""
-        is_usual = plain(text) in usual_words
-        return is_usual or (bool(self._words_for_no_label) and self.is_explained_as_nothing(text))
+        if plain(text) in usual_words:
+            return True
+        person_explains_words = bool(self._words_for_no_label)  # looked at first, as this takes less time
+        return person_explains_words and self.is_explained_as_nothing(text)
 
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
@@ -290,14 +293,18 @@ class LabelWords:
         if _LETTERLESS.fullmatch(text) and not self._has_letterless_words:
             return None
         key = word(text)
-        level = self._levels.get(key) or self._levels.get(word(without_zeros(text)))
-        level = level or self._label_spelled_twice(text, self._levels)
+        level = (
+            self._levels.get(key)
+            or self._levels.get(word(without_zeros(text)))  # a number of a level, such as 2.0
+            or self._label_spelled_twice(text, self._levels)
+        )
         if level:
             return Labels(level, ())
         if key in self._concepts:
             return Labels("", (self._concepts[key],))
         # For speed: most names and remarks of a long table have no sign that may separate labels.
-        return self._labels_of_parts(self.parts_of(text) if may_be_divided(text) else (text,))
+        parts = self.parts_of(text) if may_be_divided(text) else (text,)
+        return self._labels_of_parts(parts)
 
     def _labels_of_parts(self, parts: Iterable[str]) -> Labels | None:
         """Return the level and concepts of a text's parts; None if one is no label, or two are levels."""
@@ -391,12 +398,15 @@ def _translated_titles(codebook: Codebook) -> dict[str, str]:
 
     A title that two of them share is left out, as it could mean either.
     """
-    names: dict[str, str] = {}
+    name_of_title: dict[str, str] = {}
     ambiguous = set()
     parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
     for part in parts:
         for translation in part.translations.values():
             title = translation.title
-            if title and names.setdefault(title, part.name) != part.name:
+            if not title:
+                continue
+            first_name = name_of_title.setdefault(title, part.name)
+            if first_name != part.name:
                 ambiguous.add(title)
-    return {title: name for title, name in names.items() if title not in ambiguous}
+    return {title: name for title, name in name_of_title.items() if title not in ambiguous}

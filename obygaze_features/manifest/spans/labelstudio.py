@@ -107,19 +107,21 @@ def _media(data: Mapping[str, Any]) -> str:
     """
     usual_fields = [name for name in USUAL_FIELDS if name in data]
     other_fields = [name for name in data if name not in USUAL_FIELDS]
-    first_other_file = ""
     for name in usual_fields + other_fields:
-        text = data[name]
-        if not isinstance(text, str):
-            continue
-        place = _SOURCE.sub(r"\1", text.strip())  # of a player in HTML, the path of its file
-        suffix = path_of(place).suffix.lower()
-        if suffix in FILM_SUFFIXES:
-            return _original_place(place)
-        has_suffix = re.fullmatch(r"\.\w{2,5}", suffix, re.ASCII) is not None
-        if has_suffix and name in USUAL_FIELDS and not first_other_file:
-            first_other_file = place
-    return _original_place(first_other_file)
+        file = _file_in(data[name])
+        if path_of(file).suffix.lower() in FILM_SUFFIXES:
+            return _original_place(file)
+    for name in usual_fields:
+        file = _file_in(data[name])
+        has_suffix = re.fullmatch(r"\.\w{2,5}", path_of(file).suffix.lower(), re.ASCII) is not None
+        if has_suffix:
+            return _original_place(file)
+    return _original_place("")
+
+
+def _file_in(value: Any) -> str:
+    """Return the path or URL in a field of a task: the text, or the source of a player in HTML; else ""."""
+    return _SOURCE.sub(r"\1", value.strip()) if isinstance(value, str) else ""
 
 
 def _original_place(place: str) -> str:
@@ -160,6 +162,12 @@ def _region(
 
     Parameters
     ----------
+    file
+        The file.
+    region
+        The region.
+    where
+        Its place, for messages.
     cells
         Cells that all spans of the region share.
     per_second
@@ -169,8 +177,10 @@ def _region(
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
     # Stretches of frames are in `ranges`, or follow from the key frames of a rectangle.
-    stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown_stretches(value)
-    # Converted in any case, as frames without a rate are refused.
+    stretches = [_stretch(part) for part in objects_of(value.get("ranges"))]
+    if not stretches:
+        stretches = _shown_stretches(value)
+    # Converted even if seconds are there too, as frames without a rate are refused.
     times_s = [_seconds(file, stretch, per_second, where) for stretch in stretches]
     if _has_seconds(value, kind):
         times_s = [(number(value["start"]), number(value["end"]))]
@@ -216,7 +226,8 @@ def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: 
 def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
     """Find the stretches in which a rectangle is visible: from a key frame to one that switches it off.
 
-    The list is empty if a key frame cannot be read; the last end is NaN if the number of frames cannot be.
+    The list is empty if a key frame cannot be read. If the number of frames of the film cannot be read, the
+    end of a rectangle that is never switched off is NaN.
     """
     n_frames = number(value.get("framesCount"))
     is_length_known = not math.isnan(n_frames)
@@ -237,7 +248,8 @@ def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
     if is_length_known and n_frames > max(shown_frames, default=0):
         # A rectangle that is never switched off is visible up to the last frame of the film.
         hidden_frames.append(n_frames)
-    # The last stretch ends with its last frame, not a step after it, or nobody knows where.
+    # The last stretch ends with its last frame, not a step after it. Without the film's length its end is
+    # unknown.
     step = 0.0 if is_length_known else math.nan
     runs = runs_of(sorted(shown_frames), hidden_frames, step)
     return [Stretch(first, last) for first, last in runs]

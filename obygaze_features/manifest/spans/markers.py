@@ -146,7 +146,8 @@ def _marker_of_row(row: Row, layout: Layout, line: TimeLine) -> RawSpan:
         return RawSpan(where, reason=f"no time ({error})")
     if layout.has_points_of_a_frame and line.is_one_frame(start_s, end_s):
         end_s = start_s
-    return marker(where, start_s, end_s, text, first_filled_cell(row.cells, *layout.tiers), cells)
+    tier = first_filled_cell(row.cells, *layout.tiers)
+    return marker(where, start_s=start_s, end_s=end_s, text=text, tier=tier, cells=cells)
 
 
 def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
@@ -163,26 +164,49 @@ def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """Return (number of the first line, whole text) of each marker in Avid's text."""
-    markers: list[tuple[int, list[str]]] = []  # number of the first line, and all lines
-    n_tabs = 0  # in the last marker
-    is_complete = True  # whether the last marker has no further lines
+    """Return (number of the first line, whole text) of each marker in Avid's text.
+
+    A marker may have several lines, as its comment may. It ends with the line that has the tab before its
+    length.
+    """
+    markers: list[_AvidText] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        if AVID_BEGIN.match(line):
-            markers.append((number, [line]))
-            n_tabs = line.count("\t")
-        elif is_complete:  # a line of no marker, which stands alone
-            markers.append((number, [line]))
-            continue
+        begins_marker = AVID_BEGIN.match(line) is not None
+        if begins_marker or not markers or markers[-1].is_complete:
+            markers.append(_AvidText(number, line, is_marker=begins_marker))
         else:
-            _, lines_of_marker = markers[-1]
-            lines_of_marker.append(line)
-            n_tabs += line.count("\t")
-        # A comment may have several lines; it ends at the tab before the length.
-        is_complete = n_tabs >= AVID_LENGTH
-    return [(number, " ".join(lines_of_marker)) for number, lines_of_marker in markers]
+            markers[-1].add(line)
+    return [(marker.number, " ".join(marker.lines)) for marker in markers]
+
+
+class _AvidText:
+    """A marker of Avid's text, or a line of no marker, which stands alone.
+
+    Attributes
+    ----------
+    number
+        Number of its first line.
+    lines
+        Its lines.
+    """
+
+    def __init__(self, number: int, line: str, *, is_marker: bool) -> None:
+        self.number = number
+        self.lines = [line]
+        self._is_marker = is_marker
+        self._n_tabs = line.count("\t")
+
+    def add(self, line: str) -> None:
+        """Add a further line."""
+        self.lines.append(line)
+        self._n_tabs += line.count("\t")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the next line is none of this marker: the tab before its length was there."""
+        return not self._is_marker or self._n_tabs >= AVID_LENGTH
 
 
 def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:
@@ -197,22 +221,34 @@ def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpa
     # A marker that is set on a frame has the length 1.
     if n_frames > 1 and times.rate is not None:
         end_s = float(start_s + n_frames / times.rate)
-    return marker(where, start_s, end_s, one_line(comment), colour, {"annotator": one_line(user)})
+    cells = {"annotator": one_line(user)}
+    return marker(where, start_s=start_s, end_s=end_s, text=one_line(comment), tier=colour, cells=cells)
 
 
-def marker(  # noqa: PLR0917 - the parts of a record
-    where: str, start_s: float, end_s: float, text: str, tier: str, cells: Mapping[str, str]
+def marker(
+    where: str, *, start_s: float, end_s: float, text: str, tier: str, cells: Mapping[str, str]
 ) -> RawSpan:
     """Make the record of a marker.
 
-    If its text names a tier of people, it is on that tier; else on `tier`, which is its type or colour.
+    Parameters
+    ----------
+    where
+        Its place in the file.
+    start_s, end_s
+        Its times in seconds; equal for a marker of a point in time, which is left out.
+    text
+        Its text. If it names a tier of people (`tier_names.split_people_tier`), it is on that tier.
+    tier
+        The tier of any other text: the type or colour of the marker.
+    cells
+        What else the file says of it.
     """
     people_tier, text_on_tier = split_people_tier(text)
     if people_tier:
         tier = people_tier
         text = text_on_tier
     if start_s == end_s:
-        # The text is left out, as it must not count when the role of the tier is decided.
+        # Without its text, which would count when the role of the tier is decided.
         return RawSpan(where, start_s, end_s, tier=tier or TIER, reason=POINT)
     reason = "" if text else "no text"
     return RawSpan(where, start_s, end_s, text, tier or TIER, cells, reason=reason)

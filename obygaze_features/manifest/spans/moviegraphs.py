@@ -44,8 +44,8 @@ def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
     movie = graph.get("movie")
     cells = {"movie": _text(str(movie) if type(movie) is int else movie)}
     texts = [(name, _text(graph[name])) for name in TEXTS if graph.get(name) not in (None, "")]
-    texts += [("character", _text(character)) for character in _list(graph.get("characters"))]
-    texts += [("interaction", _interaction(item)) for item in _list(graph.get("interactions"))]
+    texts += [("character", _text(character)) for character in _items_or_invalid(graph.get("characters"))]
+    texts += [("interaction", _interaction(item)) for item in _items_or_invalid(graph.get("interactions"))]
     if not texts:
         nothing = "no situation, scene, description, character or interaction"
         yield RawSpan(where, start_s, end_s, cells=cells, reason=nothing)
@@ -57,7 +57,7 @@ def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
 def _unread_keys(graph: Mapping[str, Any]) -> list[str]:
     """List the keys of a graph, and of its interactions, that are not read."""
     keys = [name for name in graph if name not in READ_KEYS]
-    for interaction in _list(graph.get("interactions")):
+    for interaction in _items_or_invalid(graph.get("interactions")):
         if isinstance(interaction, dict):
             unread = [name for name in interaction if name not in KEYS_OF_INTERACTION]
             keys += [f"{name} of interactions" for name in unread]
@@ -70,8 +70,8 @@ def _text(value: Any) -> str:
     return ", ".join(text for text in texts if text)
 
 
-def _list(value: Any) -> list[Any]:
-    """Return a value if it is a list; [] for no value, and [None] for a value that is no list."""
+def _items_or_invalid(value: Any) -> list[Any]:
+    """Return a list as it is, [] for no value, and [None] for other values: an item that is refused later."""
     if isinstance(value, list):
         return value
     return [] if value is None else [None]

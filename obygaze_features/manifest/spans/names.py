@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
@@ -41,11 +41,13 @@ _URL = re.compile(r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d
 
 @lru_cache(4096)  # a table has the same names in every row
 def plain(text: str) -> str:
-    """Return the form of a name in which names are compared: two names are equal if their forms are.
+    """Normalise a name for comparison: two spellings of one name become the same text.
 
-    It is in lower case and in Unicode's form NFC, with single blanks, and with an article in front (`Birds,
-    The` becomes `the birds`). Characters that programs write for each other become one: apostrophes, dashes,
-    blanks and `_`, the dotless i of Turkish and i. Characters without width are removed.
+    - Letters become lower case, in Unicode's form NFC.
+    - Blanks, which `_` is one of, become single ones; those at the ends are removed.
+    - An article behind the name goes in front: `Birds, The` becomes `the birds`.
+    - Characters that programs write for each other become one: apostrophes, dashes, the dotless i of Turkish
+      and i. Characters without width are removed.
 
     Examples
     --------
@@ -172,7 +174,10 @@ def path_of(place: str) -> PurePosixPath:
 def _name_in_query(query_and_fragment: str) -> str:
     """Return the film that the query of a URL names: a file, or the parameter `v` or `id`; "" if none.
 
-    Of `v=abc&t=10#top` it is `abc`.
+    Examples
+    --------
+    >>> _name_in_query("v=abc&t=10#top")
+    'abc'
     """
     query, _, _ = query_and_fragment.partition("#")
     for parameter, value in dict(parse_qsl(query)).items():
@@ -275,8 +280,11 @@ def imdb_id(text: str) -> str:
 def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None = None) -> str | None:
     """Find the film that a text names: by its id, a path or URL of its file, or its title.
 
-    A film whose id is the text comes first, then one whose id it spells otherwise or names by a path, then
-    one with the same IMDb id or title.
+    The first of these that finds a film is taken:
+
+    1. the text is the id;
+    2. the text is the id in another spelling, or a path or URL whose file has the id as its name;
+    3. the text has the same IMDb id, or is the title.
 
     Parameters
     ----------
@@ -303,16 +311,34 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
         spellings = {plain(text), plain(path_of(text).name), plain(stem_of(text))}
         matches = [movie for movie in films if plain(movie) in spellings]
     if not matches:
-        is_title = bool(titles) and text.strip().isdecimal()
-        text_id = "" if is_title else imdb_id(text)
-        with_same_id = [movie for movie in films if text_id and imdb_id(movie) == text_id]
-        with_same_title = [movie for movie in films if titles and plain(titles.get(movie, "")) == plain(text)]
-        matches = list(dict.fromkeys(with_same_id + with_same_title))  # each film once
+        matches = _films_by_imdb_id_or_title(text, films, titles or {})
     if len(matches) > 1:
         raise ManifestError(
             f"{text!r} names {len(matches)} films: {first_few(matches, MOST_NAMES)}; give the id"
         )
     return matches[0] if matches else None
+
+
+def _films_by_imdb_id_or_title(text: str, films: Sequence[str], titles: Mapping[str, str]) -> list[str]:
+    """Return the films that have the IMDb id in a text, then those that have it as their title.
+
+    Parameters
+    ----------
+    text
+        The text.
+    films
+        Ids of the films.
+    titles
+        Id of a film -> its title. If there are titles, a bare number is one, and no IMDb id.
+    """
+    is_title = bool(titles) and text.strip().isdecimal()
+    text_id = "" if is_title else imdb_id(text)
+    matches: list[str] = []
+    if text_id:
+        matches += [movie for movie in films if imdb_id(movie) == text_id]
+    if titles:
+        matches += [movie for movie in films if plain(titles.get(movie, "")) == plain(text)]
+    return list(dict.fromkeys(matches))  # each film once
 
 
 @checked

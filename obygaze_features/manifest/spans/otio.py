@@ -70,17 +70,24 @@ def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
     marked = object_of(item.get("marked_range"))
     start_s = _seconds(marked.get("start_time")) - owner.start_s  # from the start of the owner's media
     end_s = start_s + _seconds(marked.get("duration"))
-    where = f"{where} ({name or comment:.40})"
-    metadata_of_export = object_of(object_of(item.get("metadata")).get("obygaze"))
+    place_and_text = f"{where} ({name or comment:.40})"
+    metadata = object_of(item.get("metadata"))
+    metadata_of_export = object_of(metadata.get("obygaze"))
     if metadata_of_export:
-        return _exported_marker(RawSpan(where, start_s, end_s, name), metadata_of_export, owner.media)
-    if number(object_of(marked.get("duration")).get("value")) == 1:
+        return _exported_marker(
+            RawSpan(place_and_text, start_s, end_s, name), metadata_of_export, owner.media
+        )
+    n_frames = number(object_of(marked.get("duration")).get("value"))
+    if n_frames == 1:
         # Resolve and Kdenlive give a marker that is set on a frame the length of one.
         end_s = start_s
     cells = {"media": owner.media} if owner.media else {}
     if comment and name:
         cells["comment"] = comment
-    return marker(where, start_s, end_s, name or comment, text_of(item.get("color")).title(), cells)
+    colour = text_of(item.get("color")).title()
+    return marker(
+        place_and_text, start_s=start_s, end_s=end_s, text=name or comment, tier=colour, cells=cells
+    )
 
 
 def _exported_marker(span: RawSpan, metadata: Mapping[str, Any], movie: str) -> RawSpan:

@@ -149,14 +149,18 @@ class MemoryBudget:
         ----------
         where
             The file, for the message.
-        rows, records, cells
-            How many rows of tables, records of other tools, and cells of either.
+        rows
+            Number of rows of tables.
+        records
+            Number of records of other tools.
+        cells
+            Number of cells of these rows and records.
         texts
-            How many different texts the cells of a table have that earlier ones do not.
+            Number of different texts in the cells of a table that no earlier cell has.
         n_bytes
-            How many bytes they have as the child sends them.
+            Length in bytes of the rows and records, as the child process sends them.
         findings
-            How many bytes the reader's other findings have as they are sent, such as a proposal.
+            Length in bytes of the reader's other findings, such as a proposal.
         names
             Names of films, annotators and the like. Those that were counted before take no memory.
 
@@ -165,12 +169,16 @@ class MemoryBudget:
         InputError
             The memory in use is more than the limit.
         """
-        n_known = len(self._names)
+        n_known_names = len(self._names)
         self._names.update(names)
-        self._memory += rows * MEMORY_OF_A_ROW + records * MEMORY_OF_A_RECORD
+        n_new_names = len(self._names) - n_known_names
+        self._memory += rows * MEMORY_OF_A_ROW
+        self._memory += records * MEMORY_OF_A_RECORD
+        self._memory += cells * MEMORY_OF_A_CELL
+        self._memory += texts * MEMORY_OF_A_TEXT
+        self._memory += n_bytes * MEMORY_OF_A_BYTE
         self._memory += findings * MEMORY_OF_A_FINDING
-        self._memory += cells * MEMORY_OF_A_CELL + texts * MEMORY_OF_A_TEXT
-        self._memory += n_bytes * MEMORY_OF_A_BYTE + (len(self._names) - n_known) * MEMORY_OF_A_NAME
+        self._memory += n_new_names * MEMORY_OF_A_NAME
         most = limits_of(self._n_bytes_of_files).memory
         if self._memory > most:
             raise InputError(
@@ -254,6 +262,7 @@ def read_apart(
     ObygazeError, OSError
         Reading the file raised it there, or takes more time or memory than the file's size allows.
     """
+    # The child process cannot read a stream of this one, such as standard input, so it gets the bytes.
     stream_bytes = content_of(path) if is_stream(path) else None
     task = Task(path, reading, stream_bytes, read, arguments)
     budget = budget or MemoryBudget()
@@ -264,6 +273,11 @@ def read_apart(
     received = _ReceivedParts(path, budget)
     for packed in child.call(content_parts, task, path=path):
         received.add(_unpacked(packed), n_bytes=len(packed))
+    return _content_of_parts(received, path, reading)
+
+
+def _content_of_parts(received: "_ReceivedParts", path: Path, reading: Reading) -> FileContent[Any]:
+    """Put the parts of a file together that the child process sent."""
     rest = received.rest
     assert rest is not None  # noqa: S101 - the child sends it last, or raises an error
     file = SpanFile(path, reading)
@@ -350,24 +364,20 @@ class _ReceivedParts:
 def content_parts(task: Task) -> Iterator[bytes]:
     """Read a file in the child process, and yield what it holds in parts, to save memory.
 
-    The parts are records or rows of a table, then the records that are left out, then the rest.
+    The parts are, in this order: the records, the rows of a table, the records that are left out, and the
+    rest, which has no long lists. A part of records is named by their class, so that `_ReceivedParts` knows
+    what to make of it.
     """
     file = SpanFile(task.path, task.reading)
     if task.stream_bytes is not None:
         file.content = task.stream_bytes
     content = task.read(file, *task.arguments)
-    # A part of records has the name of their class as its kind.
-    yield from _packed_lists(_checked(file, content.records), lambda record: type(record).__name__)
     table = content.table
-    if table is not None:
-        # Neighbouring rows with cells of the same names, which are sent once for all of them.
-        for names, rows in groupby(table.rows, key=lambda row: tuple(row.cells)):
-            yield _packed(NAMES, names)
-            lines_and_cells = ((row.line, list(row.cells.values())) for row in rows)
-            yield from _packed_lists(lines_and_cells, lambda _: ROWS)
     account = content.file.account
+    yield from _packed_lists(_checked(file, content.records), lambda record: type(record).__name__)
+    if table is not None:
+        yield from _packed_rows(table)
     yield from _packed_lists(account.left_out, lambda _: LEFT_OUT)
-    # All that is no long list comes last.
     rest = _Rest(
         account=_message(_AccountMessage, account),
         table=None if table is None else _message(_TableMessage, table),
@@ -377,6 +387,14 @@ def content_parts(task: Task) -> Iterator[bytes]:
     )
     file.close()
     yield _packed(REST, rest)
+
+
+def _packed_rows(table: Table) -> Iterator[bytes]:
+    """Yield the rows of a table: names of columns, followed by the rows that have cells of these names."""
+    for names, rows in groupby(table.rows, key=lambda row: tuple(row.cells)):
+        yield _packed(NAMES, names)
+        lines_and_cells = ((row.line, list(row.cells.values())) for row in rows)
+        yield from _packed_lists(lines_and_cells, lambda _: ROWS)
 
 
 def _message(message_type: type[M], value: object) -> M:
@@ -414,22 +432,20 @@ class _Cells:
 
 
 def without_repeats(records: Iterable[R]) -> Iterator[R]:
-    """Yield records, but combine those that are no spans and differ only in their places.
+    """Yield records, with equal ones that are no spans (`RawSpan.fault`) combined into one.
 
-    The first `MOST_LISTED` records that are no spans are yielded as they are. Later ones that are equal
-    become one record with their number (`n_records`), yielded last. So a file with very many such records
-    needs little memory, and its account still adds up.
+    So a file with very many records to leave out needs little memory, and its account still adds up. The
+    first `MOST_LISTED` of these records are yielded as they are. Later ones that differ only in their places
+    become one record with their number (`n_records`), yielded last.
     """
     n_faults = 0
     first_of_key: dict[tuple[object, ...], R] = {}
     n_of_key: Counter[tuple[object, ...]] = Counter()
     for record in records:
         fault = record.fault()
-        if not fault:
-            yield record
-            continue
-        n_faults += 1
-        if n_faults <= MOST_LISTED:
+        if fault:
+            n_faults += 1
+        if not fault or n_faults <= MOST_LISTED:
             yield record
             continue
         key = _all_but_place(record, fault)

@@ -15,6 +15,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from obygaze_features.manifest.spans.label_words import Labels, LabelWords
@@ -55,7 +56,7 @@ class Tier:
     ----------
     name
         As the first file spells it, without annotator.
-    is_said
+    is_speech
         Whether its texts are what films say, or names of speakers.
     n_texts, n_labels
         How many texts it has, and how many of them are labels of the codebook.
@@ -68,7 +69,7 @@ class Tier:
     """
 
     name: str
-    is_said: bool
+    is_speech: bool
     n_texts: int = 0
     n_labels: int = 0
     n_with_level: int = 0
@@ -111,6 +112,16 @@ class Tier:
         return f"--tier {shlex.quote(f'{self.name}={role}')}"
 
 
+class _Case(Enum):
+    """Why a notice names a tier: its statement on all such tiers, in the order in which notices are given."""
+
+    READ_AS_LABELS = "all texts are of {book}, read as labels"
+    ONE_WORD = "all texts are one word of {book}, read as text"
+    PARTLY_LABELS = "some texts are of {book}, all are read as text"
+    ADDED_COLUMN = "words of {book} in columns that are not read"
+    SPEECH = "words of {book} are what is said, or who speaks: no labels"
+
+
 class TierRoles:
     """The roles of the tiers of an import.
 
@@ -133,7 +144,7 @@ class TierRoles:
         # (name of a tier, whether its texts are speech) -> role, as a cache that is used after all counts
         self._roles: dict[tuple[str, bool], str] = {}
 
-    def add(self, records: Iterable[RawSpan], default_tier: str, *, is_said: bool) -> None:
+    def add(self, records: Iterable[RawSpan], default_tier: str, *, is_speech: bool) -> None:
         """Count the texts of a file's tiers.
 
         Parameters
@@ -142,46 +153,56 @@ class TierRoles:
             The records of the file.
         default_tier
             Name for the tier of records that name none.
-        is_said
+        is_speech
             Whether the texts are speech or names of speakers.
         """
         for record in records:
-            is_of_model = is_of_a_model(record.tier) or is_of_a_model(record.text)
-            if record.role or not record.text or is_of_model:
-                continue
+            if record.role or not record.text:
+                continue  # the file itself says the role, or there is no text to decide it by
+            if is_of_a_model(record.tier) or is_of_a_model(record.text):
+                continue  # what a model wrote is never imported as a label
             name = without_annotator(record.tier or default_tier)
-            key = (tier_key(name), is_said)
-            tier = self._tiers.setdefault(key, Tier(name, is_said))
+            key = (tier_key(name), is_speech)
+            tier = self._tiers.setdefault(key, Tier(name, is_speech))
             tier.add(record, self._words.labels_of(record.text))
 
-    def role_of(self, record: RawSpan, default_tier: str, *, is_said: bool) -> str:
+    def role_of(self, record: RawSpan, default_tier: str, *, is_speech: bool) -> str:
         """Return the role of a record's tier: LEVELS, CONCEPTS, LABELS, TEXT or NOT_READ.
 
-        `default_tier` and `is_said` are as for `add`. All records must have been added before.
+        It may depend on all texts of the tier, so that all records of the import must have been added before.
+
+        Parameters
+        ----------
+        record
+            The record.
+        default_tier
+            Name for its tier if it names none.
+        is_speech
+            Whether the texts of its file are speech or names of speakers.
         """
         if record.role:
             return record.role
         name = record.tier or default_tier
-        key = name, is_said
+        key = (name, is_speech)
         if key not in self._roles:
-            self._roles[key] = self._decide_role(name, is_said=is_said)
+            self._roles[key] = self._decide_role(name, is_speech=is_speech)
         return self._roles[key]
 
-    def _decide_role(self, name: str, *, is_said: bool) -> str:
+    def _decide_role(self, name: str, *, is_speech: bool) -> str:
         """Decide the role of a tier: as declared, else by its name, else by its texts.
 
         Speech and the tiers of our decisions (`DECIDED`) are texts, unless they are declared.
         """
         if self._declared:
             return self._declared.get(matching_key(name, self._declared), NOT_READ)
-        is_speech = is_said and PeopleTier.parse(name) is None
+        is_subtitle = is_speech and PeopleTier.parse(name) is None
         is_of_decisions = bool(matching_key(name, self._decided))
-        if is_speech or is_of_decisions:
+        if is_subtitle or is_of_decisions:
             return TEXT
         role_by_name = self._named.get(matching_key(name, self._named))
         if role_by_name:
             return role_by_name
-        tier = self._tiers.get((tier_key(without_annotator(name)), is_said))
+        tier = self._tiers.get((tier_key(without_annotator(name)), is_speech))
         return LABELS if tier is not None and tier.can_be_read_as_labels else TEXT
 
     def notices(self) -> list[str]:
@@ -191,37 +212,16 @@ class TierRoles:
         """
         if self._declared:
             return []
-        read_as_labels: list[Tier] = []
-        columns: list[Tier] = []
-        one_word: list[Tier] = []
-        partly_labels: list[Tier] = []
-        speech_mostly_labels: list[Tier] = []
+        tiers_of_case: dict[_Case, list[Tier]] = {case: [] for case in _Case}
         for tier in self._tiers_with_labels_without_role():
-            is_half_labels = 2 * tier.n_labels >= tier.n_texts
-            if tier.is_said and is_half_labels:
-                speech_mostly_labels.append(tier)
-            elif tier.is_said:
-                continue
-            elif tier.can_be_read_as_labels:
-                read_as_labels.append(tier)
-            elif tier.is_added_column:
-                columns.append(tier)
-            elif tier.is_all_labels:
-                one_word.append(tier)
-            else:
-                partly_labels.append(tier)
-        book = f"codebook {self._words.codebook.name!r}"
-        return [
-            *_notice(read_as_labels, f"all texts are of {book}, read as labels"),
-            *_notice(one_word, f"all texts are one word of {book}, read as text", ask="are labels"),
-            *_notice(partly_labels, f"some texts are of {book}, all are read as text", ask="are labels"),
-            *_notice(columns, f"words of {book} in columns that are not read", ask="are labels"),
-            *_notice(
-                speech_mostly_labels,
-                f"words of {book} are what is said, or who speaks: no labels",
-                ask="are labels",
-            ),
-        ]
+            case = _case_of(tier)
+            if case is not None:
+                tiers_of_case[case].append(tier)
+        notices = []
+        for case, tiers in tiers_of_case.items():
+            statement = case.value.format(book=f"codebook {self._words.codebook.name!r}")
+            notices += _notice(tiers, statement, offers_options=case is not _Case.READ_AS_LABELS)
+        return notices
 
     def _tiers_with_labels_without_role(self) -> list[Tier]:
         """Return the tiers that hold words of the codebook, and whose names do not tell their role."""
@@ -233,7 +233,21 @@ class TierRoles:
         return tiers
 
 
-def _notice(tiers: Sequence[Tier], statement: str, ask: str = "") -> list[str]:
+def _case_of(tier: Tier) -> _Case | None:
+    """Return which notice a tier with words of the codebook needs; None for speech with few of them."""
+    if tier.is_speech:
+        is_half_labels = 2 * tier.n_labels >= tier.n_texts
+        return _Case.SPEECH if is_half_labels else None
+    if tier.can_be_read_as_labels:
+        return _Case.READ_AS_LABELS
+    if tier.is_added_column:
+        return _Case.ADDED_COLUMN
+    if tier.is_all_labels:
+        return _Case.ONE_WORD
+    return _Case.PARTLY_LABELS
+
+
+def _notice(tiers: Sequence[Tier], statement: str, *, offers_options: bool) -> list[str]:
     """Return one notice on some tiers; an empty list if there are no tiers.
 
     Parameters
@@ -242,16 +256,16 @@ def _notice(tiers: Sequence[Tier], statement: str, ask: str = "") -> list[str]:
         The tiers.
     statement
         What holds for all of them.
-    ask
-        What the tiers might be, such as `are labels`; the options that read them so are added. "" adds none.
+    offers_options
+        Whether to add the options that read them as labels.
     """
     if not tiers:
         return []
     shown = first_few([_counts(tier) for tier in tiers], SHOWN_TIERS)
     line = f"{counted(len(tiers), 'tier')}: {statement} ({shown})"
-    if ask:
+    if offers_options:
         options = " ".join(tier.option for tier in tiers[:SHOWN_TIERS])
-        line += f": if they {ask}, give {options}"
+        line += f": if they are labels, give {options}"
     return [line]
 
 

@@ -1,7 +1,7 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -120,39 +120,73 @@ ELAN_TEXT: Final = "elan-text"
 """Without a header it is told by what its columns hold, as a person's table has times too."""
 
 
-def _test_of_kind(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
-    """Return a function that tells whether a file is of a kind, by the marks in the kind's facts.
+@dataclass(frozen=True)
+class _KindTest:
+    """Test whether a file is of a kind: it has one of the kind's marks, and the text that must be anywhere.
 
-    A file of the kind has at least one of the marks, and what it holds `anywhere`, if the facts say so.
+    Attributes
+    ----------
+    kind
+        The kind.
+    text_pattern
+        A mark: pattern of the first characters.
+    columns
+        A mark: one of the first rows has all the names of one of these lists.
+    cell_pattern
+        A mark: pattern of a whole cell in the first rows.
+    other_marks
+        Marks of formats (`formats.MARKS`), and what each looks for.
+    anywhere
+        Pattern of ASCII text that the content must have besides; "" for none.
     """
-    text_pattern = _pattern_of(facts, "holds")
-    cell_pattern = _pattern_of(facts, "cell")
 
-    def has_a_mark(file: SpanFile) -> bool:
-        """Return whether a file has at least one of the marks of the kind."""
-        if kind == ELAN_TEXT and is_headless(file):
-            return True
-        if text_pattern is not None and text_pattern.search(file.head):
-            return True
-        if any(file.has_columns(names) for names in facts.get("columns", ())):
-            return True
-        if cell_pattern is not None and _has_cell(file, cell_pattern):
-            return True
-        if any(MARKS[mark](file, facts[mark]) for mark in OTHER_MARKS if mark in facts):
-            return True
-        return kind == TABLE and any(file.reading.headings.are_in(cells) for cells in file.first_rows)
+    kind: str
+    text_pattern: re.Pattern[str] | None
+    columns: Sequence[Sequence[str]]
+    cell_pattern: re.Pattern[str] | None
+    other_marks: Mapping[str, Any]
+    anywhere: str
 
-    def is_of(file: SpanFile) -> bool:
+    @classmethod
+    def of(cls, kind: str, facts: Mapping[str, Any]) -> "_KindTest":
+        """Make the test of a kind from its entry in `kinds.toml`."""
+        return cls(
+            kind,
+            text_pattern=_pattern_of(facts, "holds"),
+            columns=facts.get("columns", ()),
+            cell_pattern=_pattern_of(facts, "cell"),
+            other_marks={mark: facts[mark] for mark in OTHER_MARKS if mark in facts},
+            anywhere=facts.get("anywhere", ""),
+        )
+
+    def __call__(self, file: SpanFile) -> bool:
         """Return whether a file is of the kind."""
-        if not has_a_mark(file):
+        if not self._has_a_mark(file):
             return False
-        return "anywhere" not in facts or _has_anywhere(file, facts["anywhere"])
+        return not self.anywhere or _has_anywhere(file, self.anywhere)
 
-    return is_of
+    def _has_a_mark(self, file: SpanFile) -> bool:
+        """Return whether a file has at least one of the marks of the kind."""
+        if self.kind == ELAN_TEXT and is_headless(file):
+            return True
+        if self.text_pattern is not None and self.text_pattern.search(file.head):
+            return True
+        if any(file.has_columns(names) for names in self.columns):
+            return True
+        if self.cell_pattern is not None and _has_cell(file, self.cell_pattern):
+            return True
+        if any(MARKS[mark](file, value) for mark, value in self.other_marks.items()):
+            return True
+        return self.kind == TABLE and _has_named_headings(file)
+
+
+def _has_named_headings(file: SpanFile) -> bool:
+    """Return whether one of the first rows is a header with headings that the person names."""
+    return any(file.reading.headings.are_in(cells) for cells in file.first_rows)
 
 
 def _pattern_of(facts: Mapping[str, Any], name: str) -> re.Pattern[str] | None:
-    """Return the pattern of one of a kind's facts; None if the kind has no such fact."""
+    """Return a pattern of a kind's entry in `kinds.toml`, by its key; None if the entry has no such key."""
     if name not in facts:
         return None
     text = str(facts[name]).replace("{xml}", XML_PROLOGUE)
@@ -171,10 +205,10 @@ def _has_anywhere(file: SpanFile, pattern: str) -> bool:
 
 
 def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:
-    """Make the source of a kind from its facts in `kinds.toml`."""
+    """Make the source of a kind from its entry in `kinds.toml`, whose keys `SpanSource` explains."""
     return SpanSource(
         READERS[kind],
-        _test_of_kind(kind, facts),
+        _KindTest.of(kind, facts),
         is_signed=facts.get("is_signed", False),
         tier=facts.get("tier", "label"),
         is_said=facts.get("is_said", False),
@@ -212,8 +246,9 @@ def _is_table_of_a_tool(file: SpanFile) -> bool:
     Tables of tools may have columns `video` and `level` too. A table with start_s and end_s, or with headings
     that the person names, is always the person's.
     """
-    is_named = any(file.reading.headings.are_in(cells) for cells in file.first_rows)
-    return not is_named and not file.has_columns(TIMES) and unread_format_of(file) is not None
+    if _has_named_headings(file) or file.has_columns(TIMES):
+        return False
+    return unread_format_of(file) is not None
 
 
 def why_not_read(file: SpanFile) -> str:

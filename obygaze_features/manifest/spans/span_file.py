@@ -85,10 +85,33 @@ class Reading:
     start: str = ""
 
 
-class SheetHeader(NamedTuple):
-    """The best header of a sheet: how many headings of each kind it has, and its names."""
+class HeaderScore(NamedTuple):
+    """How likely a row is the header of a sheet; scores compare by their first fields first.
 
-    score: tuple[int, int, int]
+    Attributes
+    ----------
+    n_named
+        How many headings it has that the person names.
+    is_of_known_kind
+        Whether it is the header of a known kind of file.
+    n_known
+        How many known headings of a manifest's columns it has.
+    """
+
+    n_named: int
+    is_of_known_kind: bool
+    n_known: int
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether the row is a header rather than any other row, in which one known heading may stand."""
+        return self.n_named > 0 or self.is_of_known_kind or self.n_known > 1
+
+
+class SheetHeader(NamedTuple):
+    """The row of a sheet that is most likely its header: its score, and its names."""
+
+    score: HeaderScore
     names: frozenset[str]
 
 
@@ -167,8 +190,7 @@ class SpanFile:
     def _best_header(self, records: Records) -> SheetHeader:
         """Find the row of a sheet that is most likely its header.
 
-        Rows are compared by how many headings they have that the person names, then by whether they are the
-        header of a known kind of file, then by how many known headings they have.
+        Rows are compared by their `HeaderScore`.
         """
         headers_of_kinds: list[Sequence[str]] = []
         for facts in KINDS.values():
@@ -178,7 +200,7 @@ class SpanFile:
         for _, cells in records[:HEADER_ROWS]:
             n_named = self.reading.headings.n_in(cells)
             is_of_known_kind = any(is_header(cells) for is_header in tests)
-            score = (n_named, int(is_of_known_kind), len(columns_meant(cells)))
+            score = HeaderScore(n_named, is_of_known_kind, n_known=len(columns_meant(cells)))
             names = frozenset(plain(cell) for cell in cells if cell.strip())
             candidates.append(SheetHeader(score, names))
         return max(candidates, key=lambda header: header.score)  # the first of equal ones
@@ -187,7 +209,7 @@ class SpanFile:
     def main_sheet(self) -> str:
         """The name of the sheet that is read; "" if the file is no workbook.
 
-        It is the sheet with the best header; if no sheet has known headings, the one with the most filled
+        It is the sheet with the best header; if no sheet has a likely one, the sheet with the most filled
         cells.
         """
         book = self._book
@@ -195,8 +217,7 @@ class SpanFile:
             return ""
         headers = self._header_of_sheet
         best_sheet = max(headers, key=lambda name: headers[name].score)  # the first of equal ones
-        n_named, is_of_known_kind, n_known = headers[best_sheet].score
-        if n_named or is_of_known_kind or n_known > 1:
+        if headers[best_sheet].score.is_likely:
             return best_sheet
         return max(book.sheets, key=lambda name: n_filled(book.sheets[name]))
 

@@ -36,6 +36,9 @@ _FEW_DIGITS = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
 """A time with one or two digits of milliseconds, which players take as 5 ms where 0.5 s may be meant."""
 _NO_TEXT = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
+MOST_BLANK_LINES = 2
+"""How many blank lines may stand between the number of a subtitle of SRT and its times."""
+
 STEP_BACK_S = 60.0
 """A start this many seconds before the one above it is taken as another file's: one file strays less."""
 
@@ -131,10 +134,8 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     is_vtt = file.account.kind == "vtt"
     clean = vtt_text if is_vtt else srt_text
     lines = file.lines
-    names_model = is_vtt and MODEL in file.text
-    file.account.shows_model_output = names_model and any(line.startswith(f"{MODEL}:") for line in lines)
-    if is_vtt and any(map(_SEGMENT.match, lines[:9])):
-        file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
+    if is_vtt:
+        _note_facts_of_vtt(file)
     blocks = _blocks(lines, is_vtt=is_vtt)
     cues = [_cue(lines, block, file.reading.rate, is_vtt=is_vtt) for block in blocks]
     yield from _texts_without_times(lines, blocks, is_vtt=is_vtt)
@@ -147,6 +148,15 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     file.account.note(*_doubts(lines, cues, joints))
     shown = (_first_and_last_line(cue, clean) for cue in cues if cue.text)
     file.account.note(_rolling_captions(shown, len(blocks)))
+
+
+def _note_facts_of_vtt(file: SpanFile) -> None:
+    """Note whether a file of WebVTT holds what a model wrote, and whether it is a part of a stream."""
+    has_name_of_model = MODEL in file.text  # looked for first, as this takes less time
+    if has_name_of_model and any(line.startswith(f"{MODEL}:") for line in file.lines):
+        file.account.shows_model_output = True
+    if any(map(_SEGMENT.match, file.lines[:9])):
+        file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
 
 
 def _cue(lines: Sequence[str], block: Block, rate: Fraction | None, *, is_vtt: bool) -> Cue:
@@ -257,14 +267,19 @@ def _doubts(lines: Sequence[str], cues: Sequence[Cue], joints: Sequence[int]) ->
 
 
 def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
-    """Find the block of lines of each subtitle: there is one for each line of times."""
+    """Find the block of lines of each subtitle: there is one for each line of times.
+
+    A cue of WebVTT ends at an empty line. A subtitle of SRT may have empty lines in its text, so that it ends
+    where the next one begins. If that one does not have the next number, a subtitle with the next number may
+    be there without its times (`_end_at_number`).
+    """
     lines_of_times = [number for number, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
     starts = _starts_of_blocks(lines, lines_of_times, is_vtt=is_vtt)
+    next_starts = [*starts[1:], None]
     blocks = []
-    for index, (start, times) in enumerate(zip(starts, lines_of_times, strict=True)):
-        next_start = starts[index + 1] if index + 1 < len(starts) else None
+    for start, next_start, line_of_times in zip(starts, next_starts, lines_of_times, strict=True):
         latest_end = len(lines) if next_start is None else next_start.line
-        first_line_of_text = times + 1
+        first_line_of_text = line_of_times + 1
         next_number = start.number + 1
         if is_vtt:
             end = _end_of_cue(lines, first_line_of_text, latest_end)
@@ -272,7 +287,7 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
             end = max(latest_end, first_line_of_text)
         else:
             end = _end_at_number(lines, first_line_of_text, latest_end, str(next_number))
-        blocks.append(Block(start.line, times, end))
+        blocks.append(Block(start.line, line_of_times, end))
     return blocks
 
 
@@ -296,9 +311,13 @@ def _start_of_block(
 ) -> BlockStart:
     """Return where a block begins, and its number.
 
-    A block begins at its number or name above the line of times, if that is alone below a blank line, or is
-    the number that comes next. Otherwise that line is text of the block before, and the block begins at its
-    line of times. A block without a number has the one after the last.
+    A block begins at the line above its times if that line is
+
+    - in SRT: the number that comes next (any number in the first block), or
+    - any number or name that stands directly above the times and below a blank line.
+
+    Otherwise that line is text of the block before, and the block begins at its line of times. A block
+    without a number has the one after the last.
 
     Parameters
     ----------
@@ -319,20 +338,26 @@ def _start_of_block(
     may_be_next = last_number is None or number == next_number
     is_next_number = name.isdecimal() and may_be_next and not is_vtt
     is_directly_above = line_above == line_of_times - 1
-    is_below_text = line_of_times > 1 and lines[line_of_times - 2].strip() != ""
-    stands_alone = name != "" and is_directly_above and not is_below_text
-    return BlockStart(line_above if is_next_number or stands_alone else line_of_times, number)
+    stands_alone = name != "" and is_directly_above and _is_below_blank_line(lines, line_above)
+    begins_above_times = is_next_number or stands_alone
+    return BlockStart(line_above if begins_above_times else line_of_times, number)
+
+
+def _is_below_blank_line(lines: Sequence[str], number: int) -> bool:
+    """Return whether a line, by its index, is the first one or has a blank line above it."""
+    return number <= 0 or not lines[number - 1].strip()
 
 
 def _line_above_times(lines: Sequence[str], line_of_times: int, *, is_vtt: bool) -> int:
     """Return the line above a line of times, which may hold the number or the name of the block.
 
-    In SRT up to two blank lines are passed over, which some programs write between a number and its times.
+    In SRT up to `MOST_BLANK_LINES` blank lines are passed over, as some programs write them between a number
+    and its times.
     """
     line_above = line_of_times - 1
     if is_vtt:
         return line_above
-    highest_line = max(line_of_times - 3, 0)
+    highest_line = max(line_of_times - 1 - MOST_BLANK_LINES, 0)
     while line_above > highest_line and not lines[line_above].strip():
         line_above -= 1
     return line_above
@@ -411,18 +436,23 @@ def _first_lines_of_texts(lines: Sequence[str], gap: range, *, is_vtt: bool) -> 
 
 
 def _times(line: str, rate: Fraction | None) -> Times:
-    """Read a line of times, such as `00:00:01,000 --> 00:00:02,500`, and what stands behind it."""
+    """Read a line of times, such as `00:00:01,000 --> 00:00:02,500`, and what stands behind it.
+
+    Times are NaN if the line is none of times, or if they cannot be read, which the reason then says.
+    """
+    # Some programs write digits of other scripts, or several blanks.
     match = _TIMES.fullmatch(line) or _TIMES.fullmatch(with_ascii_digits(one_line(line)))
     if match is None:
-        return Times(math.nan, math.nan, "", "")
+        return Times(math.nan, math.nan, behind="", reason="")
     groups = match.groups(default="")
     try:
         start_s = _seconds(groups[:6], rate)
         end_s = _seconds(groups[6:12], rate)
     except ManifestError as error:
-        return Times(math.nan, math.nan, "", str(error))
+        return Times(math.nan, math.nan, behind="", reason=str(error))
     behind = groups[12]
-    return Times(start_s, end_s, "" if _SETTINGS.fullmatch(behind) else behind, "")
+    has_only_settings = _SETTINGS.fullmatch(behind) is not None
+    return Times(start_s, end_s, behind="" if has_only_settings else behind, reason="")
 
 
 def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
@@ -435,17 +465,22 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
         frames.
     rate
         Frames per second of times that end in frames.
+
+    Raises
+    ------
+    ManifestError
+        It is no time, or has frames and their rate is not known.
     """
     sign, hours, minutes, seconds_text, point, digits = groups
     milliseconds = digits.rjust(3, "0")  # "1,5" is 5 milliseconds, as players read it
     time_s = clock_s(hours, minutes, seconds_text, milliseconds)
     has_drop_frame = point == ";"
     has_frames = point == ":" and len(digits) != 3  # three digits are milliseconds behind any sign
-    if time_s is None or has_drop_frame or has_frames:
-        # A time code, or no time, which `time_in` refuses.
-        code = f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}"
-        return time_in(code, rate) or 0.0
-    return -time_s if sign else time_s
+    if time_s is not None and not has_drop_frame and not has_frames:
+        return -time_s if sign else time_s
+    # A time code with frames, or numbers that are no time, which `time_in` refuses.
+    code = f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}"
+    return time_in(code, rate) or 0.0
 
 
 # --- writing

@@ -22,6 +22,8 @@ _TOKEN = re.compile(
     r"""(?<!\S)(?:"(?:[^"]++|"")*+"\S?|"\S*+|![^\r\n]*+|<(?:exists|absent)>(?!\S)|[-+]?\d\S*+)"""
 )
 """A token that Praat reads: a text in quotes, a comment, a flag or a number. It skips the words between."""
+TEXT_FORMS = {'"ooTextFile"', '"ooTextFile short"'}
+"""The first token of a file that was saved as text, in the long or the short form."""
 SLACK_S = 0.001
 """Seconds by which an interval may end after its tier: rounding."""
 
@@ -48,9 +50,12 @@ def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
     tokens = _Tokens(file, iter(()) if is_binary else _tokens(file))
     form = tokens.any().text
     kind = tokens.any().text
-    if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
-        content = kind or ("a binary file" if is_binary else "something else")
-        raise file.error(f"a TextGrid of Praat, saved as a text file, was expected; found {content:.60}")
+    is_textgrid = form in TEXT_FORMS and kind == '"TextGrid"'
+    if not is_textgrid:
+        nothing_said = "a binary file" if is_binary else "something else"
+        raise file.error(
+            f"a TextGrid of Praat, saved as a text file, was expected; found {kind or nothing_said:.60}"
+        )
     tokens.time()  # the start of the file, which is not needed
     tokens.time()  # its end
     if not tokens.has_tiers():

@@ -142,9 +142,16 @@ def split_people_tier(text: str) -> tuple[str, str]:
 
 
 def seen_score_of_tier(name: str) -> str:
-    """Return whether the model's score was visible, by the name of a tier: "1", "0", or "" if unknown."""
+    """Return the cell of `seen_score` for a tier, whether annotators on it saw the model's score.
+
+    "1" if its name says that they did, "0" if it says that they did not, and "" if it says neither.
+    """
     tier = PeopleTier.parse(name)
-    return {BLIND: "0", IN_SIGHT: "1"}.get(tier.how, "") if tier else ""
+    if tier is None:
+        return ""
+    if tier.how == IN_SIGHT:
+        return "1"
+    return "0" if tier.how == BLIND else ""
 
 
 def tier_key(name: str) -> str:

@@ -70,32 +70,38 @@ def added_label_columns(file: SpanFile, table: Table) -> list[str]:
     """Return the columns with labels that a person added to a tool's table; note the other added columns.
 
     A column has labels if it has the name of a tier of labels, if --tier names it, or if all its cells are
-    words of the codebook.
+    words of the codebook. Columns that the tool itself writes are no labels, though their cells may be words
+    of the codebook.
     """
-    facts = KINDS[file.account.kind]
-    read_columns = re.compile(facts["read"], re.IGNORECASE)
-    unread_tool_columns = re.compile(facts.get("own", ""), re.IGNORECASE)
+    kind = KINDS[file.account.kind]
+    read_columns = re.compile(kind["read"], re.IGNORECASE)
+    unread_tool_columns = re.compile(kind.get("own", ""), re.IGNORECASE)
     keys_of_label_tiers = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
     label_columns: list[str] = []
     unread: list[str] = []
     for name in table.columns:
-        cells = {row.cells[name].strip() for row in table.rows} - {""}
-        if not name or not cells or read_columns.fullmatch(name):
+        words = {row.cells[name].strip() for row in table.rows} - {""}
+        if not name or not words or read_columns.fullmatch(name):
             continue
-        # Columns of the tool itself are no labels, though their cells may be words of the codebook.
         is_of_the_tool = unread_tool_columns.fullmatch(name) is not None
-        n_labels = 0 if is_of_the_tool else _n_labels(file, cells)
+        n_labels = 0 if is_of_the_tool else _n_labels(file, words)
         is_named_as_labels = bool(matching_key(name, keys_of_label_tiers))
-        if is_named_as_labels or n_labels == len(cells):
+        if is_named_as_labels or n_labels == len(words):
             label_columns.append(name)
-            continue
-        unread.append(name)
-        if n_labels:
-            typed = shlex.quote(f"{name}=labels")
-            fact = f"{n_labels} of {counted(len(cells), 'word')} of column {name!r:.60} are of the codebook"
-            file.account.note(f"{fact}: --tier {typed} reads them, if they are labels")
+        else:
+            unread.append(name)
+            file.account.note(_note_on_some_labels(name, n_labels, len(words)))
     file.account.note_unread("column", unread)
     return label_columns
+
+
+def _note_on_some_labels(column: str, n_labels: int, n_words: int) -> str:
+    """Say that some words of a column are labels, and how to read it as labels; "" if none are."""
+    if n_labels == 0:
+        return ""
+    typed = shlex.quote(f"{column}=labels")
+    fact = f"{n_labels} of {counted(n_words, 'word')} of column {column!r:.60} are of the codebook"
+    return f"{fact}: --tier {typed} reads them, if they are labels"
 
 
 def _n_labels(file: SpanFile, cells: Iterable[str]) -> int:
@@ -141,6 +147,9 @@ def timed(
 ) -> Iterator[TimedRow]:
     """Yield the rows of a tool's table with their times in seconds, or the reason why there are none.
 
+    The reason is an error of a spreadsheet in a column that is read, else what is wrong with the start, else
+    what is wrong with the end.
+
     Parameters
     ----------
     file
@@ -156,14 +165,16 @@ def timed(
     rate
         Frames per second of time codes, if the tool has a fixed rate; else the person gives it.
     """
-    cells = [row.cells[start] for row in rows] + [row.cells[end] for row in rows]
+    start_cells = [row.cells[start] for row in rows]
+    end_cells = [row.cells[end] for row in rows]
     with error_context(f"{file.path}: columns {start} and {end}"):
-        values = instants(cells, decimal, rate or file.reading.rate, n_columns=2)
+        # In one call, as starts and ends together tell the decimal sign.
+        values = instants([*start_cells, *end_cells], decimal, rate or file.reading.rate, n_columns=2)
+    start_values = values[: len(rows)]
+    end_values = values[len(rows) :]
     read_columns = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
     columns = list(rows[0].cells) if rows else []
     columns = [name for name in columns if read_columns.fullmatch(name)]
-    start_values = values[: len(rows)]
-    end_values = values[len(rows) :]
     for row, start_value, end_value in zip(rows, start_values, end_values, strict=True):
         where = f"line {row.line}"
         start_time = _time_of_cell(file, row.cells[start], start_value, where, per_second, missing="no start")

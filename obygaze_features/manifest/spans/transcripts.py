@@ -46,7 +46,11 @@ class Word(NamedTuple):
 
 
 def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the segments of a transcript, or the sentences that its words make."""
+    """Yield the segments of a transcript, or the sentences that its words make.
+
+    What a transcript of JSON has at its top tells which program wrote it: `transcription` whisper.cpp,
+    `results` Amazon Transcribe, `chunks` Hugging Face's pipeline, `segments` or `words` Whisper and others.
+    """
     if TSV.fullmatch(file.lines[0] if file.lines else ""):
         yield from _of_table(file)
         return
@@ -55,11 +59,11 @@ def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
         # whisperx's and whisper.cpp's servers answer a list of segments.
         document = {"segments": document}
     transcript = object_of(document)
-    if not any(isinstance(transcript.get(name), form) for name, form in PARTS.items()):
+    if not any(isinstance(transcript.get(name), kind) for name, kind in PARTS.items()):
         raise file.error(f"no transcript: what it calls {', '.join(PARTS)} holds no texts with times")
-    language = text_of(transcript.get("language")) or text_of(
-        object_of(transcript.get("result")).get("language")
-    )
+    language = text_of(transcript.get("language"))
+    if not language:
+        language = text_of(object_of(transcript.get("result")).get("language"))
     if language:
         file.account.note(f"language: {language:.40}")
     if "transcription" in transcript:
@@ -170,10 +174,14 @@ def _word(item: Mapping[str, Any]) -> Word:
 
 
 def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
-    """Join words to sentences; a sentence ends at a full stop, a pause or another speaker."""
+    """Join words to sentences, and note how many there are.
+
+    A word begins a new sentence after a full stop, a pause or another speaker (`_begins_anew`). Words without
+    times, such as signs, are part of the sentence before the next word with times.
+    """
     n_sentences = 0
     sentence: list[Word] = []
-    last_timed: Word | None = None
+    last_timed: Word | None = None  # the last word of the sentence that has times
     for word in words:
         if last_timed is not None and _begins_anew(sentence[-1], last_timed, word):
             n_sentences += 1

@@ -100,26 +100,22 @@ class Clock(NamedTuple):
         return self._clock_seconds(match)
 
     def _clock_seconds(self, match: re.Match[str]) -> Fraction:
-        """Return the seconds of a clock time, from its match of `_CLOCK`.
-
-        In SMPTE time a second of the clock has `frame_rate` frames, which last `frame_rate / real_rate`
-        seconds. In other time bases the seconds are real ones.
-        """
+        """Return the seconds of a clock time, from its match of `_CLOCK`."""
         hours, minutes, seconds, fraction, frames, sub_frames = match.groups(default="0")
         is_leap_second = int(seconds) == 60  # which TTML allows
         if int(minutes) >= 60 or (int(seconds) >= 60 and not is_leap_second):
             raise self._no_time(match[0])
         if int(frames) >= self.frame_rate:
             raise self._no_time(match[0])
-        clock_s = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
-        n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
-        if not self.is_smpte:
-            return clock_s + n_frames / self.real_rate
-        if self.is_dropping and match["frames"] and self.real_rate in DROPPING:
+        if self.is_smpte and self.is_dropping and match["frames"] and self.real_rate in DROPPING:
             code = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
             return Fraction(time_in(code, self.real_rate) or 0.0)
-        n_frames_from_start = clock_s * self.frame_rate + n_frames
-        return n_frames_from_start / self.real_rate
+        clock_s = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
+        n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
+        if self.is_smpte:
+            # A second of the clock has `frame_rate` frames, which last `frame_rate / real_rate` seconds.
+            return (clock_s * self.frame_rate + n_frames) / self.real_rate
+        return clock_s + n_frames / self.real_rate  # seconds of the clock are real ones
 
     def _no_time(self, text: str) -> ManifestError:
         """Return the error for a clock time that does not exist."""
@@ -176,22 +172,55 @@ def read_ttml(file: SpanFile) -> Iterator[RawSpan]:
     reader.note_languages()
 
 
+def _why_left_out(text: str, interval: Interval, shown: Interval) -> str:
+    """Return why a text is left out; "" if it is a span.
+
+    Parameters
+    ----------
+    text
+        The text.
+    interval
+        When its element is shown.
+    shown
+        When both its element and its region are shown.
+    """
+    if not text:
+        return "no text"
+    if shown.end is None:
+        return "no end"
+    if shown != interval and shown.end <= shown.begin:
+        return "its region is not shown at its time"
+    return ""
+
+
+def _where(node: Element, number: int) -> str:
+    """Return the place of a text for messages: its number, with the id of its element if it has one."""
+    name = attribute(node, "id")
+    return f"text {number}" + (f" ({name:.40})" if name else "")
+
+
 def _clock_of(file: SpanFile, root: Element) -> Clock:
-    """Read from a document's root how its times count: rates of frames and ticks, and the time base."""
+    """Read from a document's root how its times count: rates of frames and ticks, and the time base.
+
+    The default rates are those of TTML: `USUAL_RATE` frames a second, and as many ticks as a second has
+    sub-frames, or one tick a second if the document does not state its frame rate. If it does not, the
+    person's rate replaces that of frames.
+    """
     frame_rate = _positive(attribute(root, "frameRate"), USUAL_RATE)
     sub_frames = _positive(attribute(root, "subFrameRate"), Fraction(1))
     real_rate = frame_rate * _frame_rate_multiplier(root)
-    has_rate = bool(attribute(root, "frameRate"))
-    if not has_rate and file.reading.rate is not None:
-        real_rate = file.reading.rate
-        frame_rate = Fraction(round(real_rate))
-    # Ticks are sub-frames where the document says its frames, else seconds.
-    usual_ticks = frame_rate * sub_frames if has_rate else Fraction(1)
+    usual_tick_rate = frame_rate * sub_frames
+    states_frame_rate = bool(attribute(root, "frameRate"))
+    if not states_frame_rate:
+        usual_tick_rate = Fraction(1)
+        if file.reading.rate is not None:
+            real_rate = file.reading.rate
+            frame_rate = Fraction(round(real_rate))
     return Clock(
         frame_rate=frame_rate,
         real_rate=real_rate,
         sub_frames=sub_frames,
-        tick_rate=_positive(attribute(root, "tickRate"), usual_ticks),
+        tick_rate=_positive(attribute(root, "tickRate"), usual_tick_rate),
         is_smpte=attribute(root, "timeBase") == "smpte",
         is_dropping=attribute(root, "dropMode") in {"dropNTSC", "dropPAL"},
     )
@@ -243,18 +272,20 @@ class _Reader:
         return times
 
     def texts(self, root: Element) -> Iterator[RawSpan]:
-        """Yield the texts of a document, whose body may have times too."""
+        """Yield the texts of a document, whose body may have times too.
+
+        The times of the body are ignored in a document of which parts are sent live (EBU-TT Part 3): its
+        texts have times of the day, and its body has a length but no begin. Such a body begins when its
+        document arrives, which no file says, so that the length says nothing about the times of the texts.
+        """
         inherited = Inherited(attribute(root, "lang"), "", "")
         has_begin = any(attribute(body, "begin") for body in children(root, "body"))
         has_times_of_day = attribute(root, "timeBase") == "clock"
         if has_times_of_day and not has_begin:
-            # Where texts are sent live (EBU-TT Part 3) a body without a begin begins when its document
-            # arrives, which no file says: its length cannot end texts that have times of the day. So the
-            # body is read as if it were always shown.
             for body in children(root, "body"):
                 yield from self._texts_of_element(body, ALWAYS, inherited, 0)
-            return
-        yield from self._texts_of_children(root, ALWAYS, inherited, 0)
+        else:
+            yield from self._texts_of_children(root, ALWAYS, inherited, 0)
 
     def _texts_of_element(
         self, node: Element, interval: Interval, inherited: Inherited, depth: int
@@ -311,19 +342,23 @@ class _Reader:
                 reference = self._end_in_sequence(child, shown)
 
     def _record_without_times(self, node: Element, reason: str) -> RawSpan:
-        """Make one record for all paragraphs in an element without times, at the place of the first."""
+        """Make one record to leave out for an element whose times cannot be read, with all its paragraphs.
+
+        Its place is that of the first paragraph.
+        """
         n_paragraphs = max(len(list(descendants(node, "p"))), 1)
-        self._n_texts += 1
-        where = self._where(node)  # its number is that of the first paragraph
-        n_other_paragraphs = n_paragraphs - 1
-        self._n_texts += n_other_paragraphs
-        return RawSpan(where, reason=reason, n_records=n_paragraphs)
+        number_of_first = self._n_texts + 1
+        self._n_texts += n_paragraphs
+        return RawSpan(_where(node, number_of_first), reason=reason, n_records=n_paragraphs)
 
     def _end_in_sequence(self, node: Element, shown: Interval) -> Fraction:
         """Return when an element of a sequence ends, which is when the next one begins.
 
-        An element that states no end, but holds timed elements, ends with these. One without any end takes
-        no time: the next one begins with it. So does a sequence that holds nothing but text.
+        - An element that states its end ends then, and at the latest with the element around it.
+        - An element without a stated end that holds timed elements ends with these, and at the latest with
+          the element around it.
+        - A sequence that holds nothing but text takes no time: it ends when it begins.
+        - An element without any end takes no time either.
 
         Parameters
         ----------
@@ -334,13 +369,13 @@ class _Reader:
         """
         if _is_text_in_sequence(node):
             return shown.begin
-        ends_with_content = not _has_end(node) and _has_timed_inside(node)
-        length_of_content = self._length(node) if ends_with_content else None
         possible_ends = []
         if shown.end is not None:
             possible_ends.append(shown.end)
-        if length_of_content is not None:
-            possible_ends.append(shown.begin + length_of_content)
+        if not _has_end(node) and _has_timed_inside(node):
+            length_of_content = self._length(node)
+            if length_of_content is not None:
+                possible_ends.append(shown.begin + length_of_content)
         return min(possible_ends, default=shown.begin)
 
     def _length(self, node: Element) -> Fraction | None:
@@ -418,47 +453,56 @@ class _Reader:
         text = one_line(_text_outside_spans(node)) if has_timed else _text(node)
         if text and _is_sequence(node):
             self._n_texts += 1
-            yield RawSpan(self._where(node), reason="text in a sequence, which takes no time")
+            yield RawSpan(_where(node, self._n_texts), reason="text in a sequence, which takes no time")
         elif text or not has_timed:
             yield self._record(node, interval, text, style)
         if has_timed:
             yield from self._texts_of_children(node, interval, style, depth)
 
     def _record(self, node: Element, interval: Interval, text: str, style: Inherited) -> RawSpan:
-        """Make the record of a text, which is shown only while its region is shown too."""
+        """Make the record of a text, which is shown only while its region is shown too.
+
+        Parameters
+        ----------
+        node
+            The element of the text.
+        interval
+            When the element is shown.
+        text
+            The text.
+        style
+            Language, speaker and region of the element.
+        """
         self._n_texts += 1
-        where = self._where(node)
-        language = style.language
-        self._languages.setdefault(language)
+        self._languages.setdefault(style.language)
         shown = _intersection(interval, self._regions.get(style.region, ALWAYS))
         tier, text = split_people_tier(one_line(text))
-        if not tier and language and self._language and language != self._language:
-            tier = f"subtitle {language}"
-        cells = {"subject": style.speaker} if style.speaker else {}
-        reason = ""
-        if not text:
-            reason = "no text"
-        elif shown.end is None:
-            reason = "no end"
-        elif shown != interval and shown.end <= shown.begin:
-            reason = "its region is not shown at its time"
-        return RawSpan(where, float(shown.begin), shown.end_s, text, tier, cells, reason=reason)
+        return RawSpan(
+            _where(node, self._n_texts),
+            float(shown.begin),
+            shown.end_s,
+            text,
+            tier or self._tier_of_language(style.language),
+            cells={"subject": style.speaker} if style.speaker else {},
+            reason=_why_left_out(text, interval, shown),
+        )
 
-    def _where(self, node: Element) -> str:
-        """Return the place of an element for messages: the number of its text, with its id if it has one."""
-        name = attribute(node, "id")
-        return f"text {self._n_texts}" + (f" ({name:.40})" if name else "")
+    def _tier_of_language(self, language: str) -> str:
+        """Return the tier of texts in another language than the document's main one; "" for that one."""
+        is_other_language = language and self._language and language != self._language
+        return f"subtitle {language}" if is_other_language else ""
 
 
 def _speakers(root: Element) -> dict[str, str]:
-    """Return id of an agent -> the name of the speaker."""
-    names = {}
+    """Return id of an agent -> the first of the speaker's names that is not empty."""
+    name_of_agent = {}
     for agent in descendants(root, "agent"):
-        texts = [one_line(name.text or "") for name in children(agent, "name")]
-        name = next(filter(None, texts), "")
-        if attribute(agent, "id") and name:
-            names[attribute(agent, "id")] = name
-    return names
+        names = [one_line(node.text or "") for node in children(agent, "name")]
+        names = [name for name in names if name]
+        agent_id = attribute(agent, "id")
+        if agent_id and names:
+            name_of_agent[agent_id] = names[0]
+    return name_of_agent
 
 
 def _intersection(one: Interval, other: Interval) -> Interval:
@@ -496,13 +540,14 @@ def _has_timed(node: Element) -> bool:
 def _text(node: Element) -> str:
     """Return the text of an element without metadata, with a blank for each line break."""
     parts = []
-    waiting: list[Element | str] = [node]
-    while waiting:
-        item = waiting.pop()
+    # A stack in place of recursion, as elements may be nested very deeply; the last item is read next.
+    stack: list[Element | str] = [node]
+    while stack:
+        item = stack.pop()
         if isinstance(item, str):
             parts.append(item)
         else:
-            waiting += reversed(_texts_and_children(item))
+            stack += reversed(_texts_and_children(item))
     return "".join(parts)
 
 

@@ -67,10 +67,7 @@ def _segment(
         Id -> attribute.
     """
     cells = dict(zip(names, row, strict=False))
-    time_texts = json_in(cells.get("temporal_coordinates", ""), list)
-    if not time_texts:
-        time_texts = [cells[name] for name in SEGMENT if cells.get(name)]
-    times = [number(text) for text in time_texts]
+    times = _times(cells)
     files = json_in(cells.get("file_list", ""), list)
     metadata = json_in(cells.get("metadata", ""), dict)
     reason = ""
@@ -87,9 +84,18 @@ def _segment(
     start_s, end_s = times if len(times) == 2 else (math.nan, math.nan)
     film = {"media": text_of(files)} if files else {}
     texts_by_tier = _texts(metadata or {}, attributes)
-    no_text = [("", "")]  # one span without a tier, so that the segment is not lost
-    for tier, text in texts_by_tier or no_text:
+    if not texts_by_tier:
+        texts_by_tier = [("", "")]  # one span without a tier, so that the segment is not lost
+    for tier, text in texts_by_tier:
         yield RawSpan(where, start_s, end_s, text, tier, film, reason=reason)
+
+
+def _times(cells: Mapping[str, str]) -> list[float]:
+    """Return the times of a segment in seconds: start and end, or fewer; NaN for one that is no number."""
+    texts = json_in(cells.get("temporal_coordinates", ""), list)
+    if not texts:
+        texts = [cells[name] for name in SEGMENT if cells.get(name)]
+    return [number(text) for text in texts]
 
 
 def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -128,11 +134,11 @@ def _chosen_options(value: object, options: Mapping[str, object]) -> list[str]:
     return ids.split(",")
 
 
-def _name_of(attribute: object, key: str) -> str:
-    """Return the name of an attribute, which is an object with the name, or the name itself; else its id.
+def _name_of(attribute: object, attribute_id: str) -> str:
+    """Return the name of an attribute; its id if it has none.
 
-    `key` is the id.
+    VIA writes an attribute as an object with the key `aname`. Other programs write the name itself.
     """
     if isinstance(attribute, dict):
-        return text_of(attribute.get("aname", key))
-    return text_of(attribute or key)
+        return text_of(attribute.get("aname", attribute_id))
+    return text_of(attribute or attribute_id)

@@ -32,9 +32,9 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
     columns_of_segments, columns_of_project = FACTS["columns"]
     is_project = file.has_columns(columns_of_project)
     table = tool_table(file, columns_of_project if is_project else columns_of_segments)
-    start, end, per_second = _columns_of_times(file, table)
     annotations = [name for name in table.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in table.columns if ":" in name]
+    start, end, per_second = _columns_of_times(file, table)
     file.account.note_unread("keyword", _odd_keywords(table.rows, keywords))
     label_columns = added_label_columns(file, table)
     is_clock = start == "start_ts"
@@ -49,15 +49,33 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
         rate=CLOCK_RATE if is_clock else None,
     )
     for row, where, start_s, end_s, no_time in timed_rows:
-        annotation_texts = [one_line(row.cells[name]) for name in annotations]
-        marked_keywords = [name for name in keywords if number(row.cells[name]) == 1]
-        words = [name.rpartition(":")[2] for name in marked_keywords]
-        text = "; ".join(text for text in annotation_texts + words if text)
+        text = _text_of_segment(row, annotations, keywords)
         tier = one_line(row.cells.get("segmentation_name", ""))
         cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
         reason = no_time or _no_segment(row)
         span = RawSpan(where, start_s, end_s, text, tier, cells, reason=reason)
         yield from with_added_labels(span, [row], label_columns)
+
+
+def _text_of_segment(row: Row, annotations: Sequence[str], keywords: Sequence[str]) -> str:
+    """Return the annotations of a segment and the words of its keywords, separated by semicolons.
+
+    Parameters
+    ----------
+    row
+        The row of the segment.
+    annotations
+        The columns of annotations.
+    keywords
+        The columns of keywords, with 1 in the rows of segments that have the keyword. The word is behind the
+        last colon of the heading.
+    """
+    texts = [one_line(row.cells[name]) for name in annotations]
+    for name in keywords:
+        if number(row.cells[name]) == 1:
+            _, _, keyword = name.rpartition(":")
+            texts.append(keyword)
+    return "; ".join(text for text in texts if text)
 
 
 class TimeColumns(NamedTuple):

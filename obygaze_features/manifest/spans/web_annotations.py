@@ -88,29 +88,36 @@ def _movie(manifest: Mapping[str, Any]) -> str:
 def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[RawSpan]:
     """Yield a record for each body of an annotation; those that obygaze exported have only one text.
 
-    `movie` is the film that the manifest names; "" if it names none.
+    Parameters
+    ----------
+    annotation
+        The annotation.
+    where
+        Its place, for messages.
+    movie
+        The film that the manifest of the annotations names; "" if it names none.
     """
     stretch = _stretch(annotation.get("target"))
     cells = _cells(annotation, stretch.source, movie)
-    reason = ""
-    if math.isnan(stretch.start_s) and math.isnan(stretch.end_s):
-        reason = "of no stretch of time"
-    exported_tier = _exported_tier(annotation)
+    has_times = not (math.isnan(stretch.start_s) and math.isnan(stretch.end_s))
+    no_stretch = "" if has_times else "of no stretch of time"
     bodies = _bodies(annotation.get("body", annotation.get("bodyValue")))
+    exported_tier = _exported_tier(annotation)
     if exported_tier:
+        # The bodies of an export are its tier, its text, and facts for programs.
         _, body_of_text, *bodies_for_programs = bodies
         text = _text_of_body(body_of_text)
         cells |= _decision_cells(bodies_for_programs)
-        yield RawSpan(where, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=reason)
+        yield RawSpan(where, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=no_stretch)
         return
     if not bodies:
-        yield RawSpan(where, reason=reason or "no text")
+        yield RawSpan(where, reason=no_stretch or "no text")
     for body in bodies:
         people_tier, text = split_people_tier(_text_of_body(body))
         purpose = text_of(body.get("purpose")) or text_of(annotation.get("motivation"))
         tier = people_tier or purpose
         no_text = "" if text else "no text"
-        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=reason or no_text)
+        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=no_stretch or no_text)
 
 
 def _exported_tier(annotation: Mapping[str, Any]) -> str:
@@ -196,8 +203,13 @@ def _person(value: Any) -> str:
 def _stretch(target: Any) -> Stretch:
     """Return the stretch of time of an annotation's target.
 
-    The target is an address with a time fragment, or an object that has a source with such an address, or
-    selectors beside it. Of several targets the first counts; of several selectors, the first with a time.
+    A target is one of these:
+
+    - an address with a time fragment, `film.mp4#t=10,20`;
+    - an object whose source is such an address;
+    - an object with a source, and with selectors that have the times.
+
+    Of several targets the first counts; of several selectors, the first with a time.
     """
     if isinstance(target, list):
         target = target[0] if target else None
@@ -206,8 +218,9 @@ def _stretch(target: Any) -> Stretch:
     place = object_of(target)
     source = place.get("source", place.get("id", ""))
     address = source if isinstance(source, str) else text_of(object_of(source).get("id"))
-    one_or_several = place.get("selector")
-    selectors = one_or_several if isinstance(one_or_several, list) else [one_or_several]
+    selectors = place.get("selector")
+    if not isinstance(selectors, list):
+        selectors = [selectors]
     for selector in objects_of(selectors):
         stretch = _with_fragment(address, text_of(selector.get("value")))
         if not math.isnan(stretch.start_s):

@@ -106,8 +106,11 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
     if is_our_export:
         # In our exports a comment begins with the tier, and the clip has the name of the film.
         exported_tier, _, _ = comment.partition(". ")
-        return marker(where, start_s, end_s, name, exported_tier, {"movie": owner.media})
+        cells_of_export = {"movie": owner.media}
+        return marker(
+            where, start_s=start_s, end_s=end_s, text=name, tier=exported_tier, cells=cells_of_export
+        )
     text = name or comment
     if comment != text:
         cells["comment"] = comment
-    return marker(where, start_s, end_s, text, "", cells)
+    return marker(where, start_s=start_s, end_s=end_s, text=text, tier="", cells=cells)
