@@ -354,15 +354,22 @@ def refuse_quantised(weights: Weights) -> None:
     config = weights.config()
     inner_configs = [value for value in config.values() if isinstance(value, dict)]  # `vision_config`, ...
     for fields in (config, *inner_configs):
-        for field in ("quantization_config", "compression_config"):
-            quantisation = fields.get(field)
-            if not quantisation:
-                continue
-            method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
+        method = _quantisation_method(fields)
+        if method:
             raise BackboneError(
-                f"{weights.name}/{CONFIG}: these weights are quantised ({method or field}); get the "
+                f"{weights.name}/{CONFIG}: these weights are quantised ({method}); get the "
                 "unquantised ones (float32, float16 or bfloat16)"
             )
+
+
+def _quantisation_method(fields: Mapping[str, Any]) -> str:
+    """Return the method by which weights are quantised, or the field that says so; empty if none says so."""
+    for field in ("quantization_config", "compression_config"):
+        quantisation = fields.get(field)
+        if quantisation:
+            method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
+            return str(method or field)
+    return ""
 
 
 def check_tensors(

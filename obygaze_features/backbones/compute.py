@@ -229,7 +229,7 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
 
 
 def _restore_precision(backend: Any, precision: str) -> None:
-    """Make a backend of torch have a precision again that was read from it before.
+    """Set a backend of torch back to a precision that was read from it before.
 
     Reading does not tell whether the precision was set for this backend, or inherited from torch's setting
     for all backends. If inheriting gives it, the backend inherits again.

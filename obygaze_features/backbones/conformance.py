@@ -109,8 +109,8 @@ class Conformance:
     @property
     def passed(self) -> bool:
         """Return whether the network passed all of `CHECKS`; False if one of them was not made."""
-        passed_checks = [finding.check for finding in self.findings if finding.passed]
-        return passed_checks == list(CHECKS)
+        passed_checks = tuple(finding.check for finding in self.findings if finding.passed)
+        return passed_checks == CHECKS  # checks are made in this order
 
     def failures(self) -> list[Finding]:
         """Return the results of the checks that the network failed."""

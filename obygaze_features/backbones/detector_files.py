@@ -167,9 +167,11 @@ class DetectorFile:
 
         Rows whose score is NaN stay too: `_checked_boxes` refuses them.
         """
-        score_column = N_BOX - 1 if self.detects == "faces" else -1
-        is_unsure = rows[:, score_column] < (self.network.description.score or 0.0)  # False for NaN
-        return rows[~is_unsure]
+        # Behind the edges of the box; in the row of a person the box comes last.
+        score_column = N_BOX - 1 if self.detects == "faces" else N_PERSON - 1
+        threshold = self.network.description.score or 0.0
+        is_below = rows[:, score_column] < threshold  # False for NaN
+        return rows[~is_below]
 
     def _checked_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return boxes [N, 5]; refuse them if a number is out of range, or a box has no width or height."""

@@ -380,9 +380,12 @@ class SeeingHalf(Half[EncoderSpec]):
             return None
         configured: Any = getattr(self.half_config, size_field)
         height_and_width = configured if isinstance(configured, list | tuple) else [configured]
-        if len(set(height_and_width)) != 1:
-            expected = f"{size_field} is {configured}, expected the side of a square, in pixels"
-            raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
+        is_square = len(set(height_and_width)) == 1
+        if not is_square:
+            raise BackboneError(
+                f"{self.weights.name}/{CONFIG}: {size_field} is {configured}, expected the side of a square, "
+                "in pixels"
+            )
         side: int | None = height_and_width[0]
         return side
 
@@ -433,9 +436,9 @@ class SeeingHalf(Half[EncoderSpec]):
         usual = getattr(self.half_config, fields.frames_field)
         step = self._frames_per_step(fields.step_field)
         frames = wanted or usual
-        makes_whole_steps = frames % step == 0
-        is_of_a_length = frames == usual or self.spec.any_length
-        if not makes_whole_steps or not is_of_a_length:
+        has_whole_steps = frames % step == 0
+        takes_this_length = frames == usual or self.spec.any_length
+        if not has_whole_steps or not takes_this_length:
             takes = f"a multiple of {step}" if self.spec.any_length else usual
             raise BackboneError(
                 f"backbone '{backbone}' with these weights takes {takes} frames a clip, not {frames}"
@@ -703,9 +706,10 @@ def _fields_of_answers(
 ) -> dict[str, Any]:
     """Return the provenance fields of the class probabilities that the classifier around a network gives."""
     classes = named_classes(classifier.config, source.name)
-    # Of a multi-label classifier, the probabilities of a clip do not sum to 1.
-    of_what = "each class alone" if is_multi_label(classifier.config) else "each class"
-    return answers_fields(classes, model_type, of_frames=of_frames, meaning=f"probability of {of_what}")
+    meaning = "probability of each class"
+    if is_multi_label(classifier.config):  # the probabilities of a clip do not sum to 1
+        meaning = "probability of each class alone"
+    return answers_fields(classes, model_type, of_frames=of_frames, meaning=meaning)
 
 
 def _backbone_of_any_type(
